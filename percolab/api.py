@@ -38,7 +38,7 @@ from percolab.figures.study_view import Drawn
 from percolab.figures.table import draw_table
 from percolab.lattices.shown import Shown, Table, few
 from percolab.lattices.structure import Structure
-from percolab.run.request import Watcher, make_options
+from percolab.run.request import Observer, make_options
 from percolab.run.runner import run_study
 from percolab.run.search_steps import Goal
 from percolab.run.threshold import find_threshold, request_threshold
@@ -102,8 +102,8 @@ class Results(StoredResults):
             "seed": study.seed,
         }
         rows = [
-            (item.task.size, item.task.num_sites, len(item.task.p) or "all", item.num_samples)
-            for item in self.tasks.values()
+            (each.task.size, each.task.num_sites, len(each.task.p) or "all", each.num_samples)
+            for each in self.tasks.values()
         ]
         head = Table((), list(facts.items())).to_html(f"Results of {study.structure.name}")
         if not rows:
@@ -237,7 +237,7 @@ class Results(StoredResults):
         if taken:
             raise InputError(f"{taken[0]}: the study has its own; show takes L, p, sample, sweeps")
         if p is None:
-            grids = [item.task.p for item in self.of_size(size) if item.task.p]
+            grids = [result.task.p for result in self.of_size(size) if result.task.p]
             if not grids:
                 raise InputError(f"p: give it, as there is no p of L = {size} here")
             p = grids[0][len(grids[0]) // 2]
@@ -253,7 +253,7 @@ class Results(StoredResults):
         """Return the study, the samples of every size and the runs, as ``percolab status --json``.
 
         >>> results = sweep("square", L=[8, 16], p=[0.4, 0.6], samples=100, device="cpu")
-        >>> [(item["L"], item["samples"]) for item in results.status()["tasks"]]
+        >>> [(task["L"], task["samples"]) for task in results.status()["tasks"]]
         [(8, 100), (16, 100)]
         """
         return status_record(self)
@@ -320,7 +320,7 @@ def _shown_results(stored: StoredResults) -> Results:
 def sweep(
     lattice: str | Structure | None = None,
     *,
-    watcher: Watcher | None = None,
+    observer: Observer | None = None,
     progress: bool = False,
     **settings: Unpack[Settings],
 ) -> Results:
@@ -328,18 +328,18 @@ def sweep(
 
     {settings}
     progress: draw a bar (tqdm.auto) with the current p_c.
-    watcher: receives the progress, in place of the bar and of the logger "percolab", which gets
+    observer: receives the progress, in place of the bar and of the logger "percolab", which gets
         what differs from the request and what takes time (level INFO).
 
     Raises InputError (one line) for anything that cannot be used.  Ctrl-C ends it by an exception
     that says whether what was finished is saved: with ``out`` it is, and the same call resumes.
 
     >>> results = sweep("square", L=[8, 16], p=[0.4, 0.5, 0.6], samples=200, device="cpu")
-    >>> [item.num_samples for item in results.tasks.values()]
+    >>> [result.num_samples for result in results.tasks.values()]
     [200, 200]
     """
     request = make_request(lattice, **settings)
-    options = make_options(request, watcher=watcher or LoggedProgress(bar=progress))
+    options = make_options(request, observer=observer or LoggedProgress(bar=progress))
     with _writer(request.out if settings.get("out") is not None else None) as options["writer"]:
         return _shown_results(run_study(request.study, request.rule, **options))
 
@@ -436,7 +436,7 @@ def threshold(
     *,
     error: float | None = None,
     time: float | str | None = None,
-    watcher: Watcher | None = None,
+    observer: Observer | None = None,
     progress: bool = False,
     **settings: Unpack[Settings],
 ) -> Threshold: ...
@@ -461,7 +461,7 @@ def threshold(
     time: float | str | None = None,
     weights: Any = None,
     above: bool = False,
-    watcher: Watcher | None = None,
+    observer: Observer | None = None,
     progress: bool = False,
     **settings: Unpack[Settings],
 ) -> Threshold | Levels:
@@ -471,7 +471,7 @@ def threshold(
     {settings}
     error: of p_c, statistical and systematic together, one sigma; 1e-4 unless a time is given.
     time: in place of an error, seconds, or a text such as "60s", "5m" or "2h".
-    progress, watcher: as for :func:`percolab.sweep`.
+    progress, observer: as for :func:`percolab.sweep`.
 
     With weights the answer is :class:`percolab.Levels` (docs/fields.md): an array, or a file of
     one, of sites (..., y, x) or bonds (classes, ..., y, x), by default on the square or the cubic
@@ -497,7 +497,7 @@ def threshold(
     goal = Goal.of(error, time)
     request = request_threshold(lattice, goal, **given)
     shown = LoggedProgress(bar=progress, estimate=root_text)
-    options = make_options(request, watcher=watcher or shown)
+    options = make_options(request, observer=observer or shown)
     with _writer(request.out if "out" in given else None) as options["writer"]:
         results = find_threshold(request.study, goal, **options)
     fit = fit_wrapping(results) if why_no_roots(results.study) else fit_roots(results)
@@ -705,7 +705,7 @@ def estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEsti
 
     >>> from percolab.lattices.graph import Graph
     >>> results = sweep(graph=Graph.of_bonds(3, [(0, 1), (1, 2)]), samples=2000, device="cpu")
-    >>> [item.name for item in estimates(results)[0].estimates]
+    >>> [estimate.name for estimate in estimates(results)[0].estimates]
     ['second', 'chi', 'ratio']
     """
     check_results(results)

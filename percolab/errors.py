@@ -38,8 +38,8 @@ class UserError(ValueError):
             UserError._in_shell = before
 
 
-def _argument(found: re.Match[str]) -> str:
-    command, name, letter = found.groups()
+def _argument(match: re.Match[str]) -> str:
+    command, name, letter = match.groups()
     return command or letter or name.replace("-", "_")
 
 

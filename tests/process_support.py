@@ -16,7 +16,7 @@ from percolab.run import saving
 from percolab.run.calls import be_worker
 from percolab.run.processes import Processes
 from percolab.run.rank_group import be_rank
-from percolab.run.request import Watcher
+from percolab.run.request import Observer
 
 MPIEXEC = shutil.which("mpiexec", path=f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}")
 by_mpi = pytest.mark.skipif(
@@ -52,7 +52,7 @@ class Killed(BaseException):
     """What a kill is to a thread of this process."""
 
 
-class Killer(Watcher):
+class Killer(Observer):
     """Ends a run when so many slabs are done; counts them, and keeps what is noted.
 
     sites: that every slab has, if all have as many
@@ -71,7 +71,7 @@ class Killer(Watcher):
         self.lines.append(text)
 
 
-class WorkerKiller(Watcher):
+class WorkerKiller(Observer):
     """Kills a process that measures when so many slabs are done; counts them all."""
 
     def __init__(self, slabs):
@@ -85,7 +85,7 @@ class WorkerKiller(Watcher):
             process.kill()
 
 
-class Interrupting(Watcher):
+class Interrupting(Observer):
     """Interrupts a study at its first finished blocks."""
 
     def advanced(self, *_):

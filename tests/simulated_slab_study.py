@@ -15,7 +15,7 @@ from percolab.kernels.device import Device
 from percolab.kinds.workplace import Stopped
 from percolab.lattices.lattice import load_lattice
 from percolab.run.parts_sampler import PartsSampler, alone, choose_slabs
-from percolab.run.request import Watcher
+from percolab.run.request import Observer
 from percolab.store.checkpoints import Checkpoints
 from percolab.tasks.blocks import same_block
 from percolab.tasks.kind import make_sampler
@@ -43,11 +43,11 @@ def compare_gpus():
     expected = sweep("square", **settings, device="cpu")
     for slabs, workers in ((3, 1), (None, 2)):
         # How many processes there are when blocks come in.
-        watcher, counts = Watcher(), []
-        watcher.advanced = lambda *_, counts=counts: counts.append(len(worker_processes()))
+        observer, counts = Observer(), []
+        observer.advanced = lambda *_, counts=counts: counts.append(len(worker_processes()))
         with mock.patch("percolab.run.engine.be_worker", simulated_worker):
             found = sweep(
-                "square", **settings, device="cuda", slabs=slabs, workers=workers, watcher=watcher
+                "square", **settings, device="cuda", slabs=slabs, workers=workers, observer=observer
             )
         (run,) = found.runs
         drivers = run["device"], run["executor"], run["workers"]
@@ -83,9 +83,9 @@ def compare_choices():
     chain = {"L": [4], "p": [0.3], "samples": 1, "slabs": 2, "boundary": "periodic"}
     with pytest.raises(InputError, match=r"hypercubic-4d .* on cuda:0: .* 3 axes, the lattice 4;"):
         sweep("hypercubic-4d", **chain, device="cuda")
-    watcher, notes = Watcher(), []
-    watcher.noted = notes.append
-    found = sweep("hypercubic-4d", **chain, device="auto", watcher=watcher)
+    observer, notes = Observer(), []
+    observer.noted = notes.append
+    found = sweep("hypercubic-4d", **chain, device="auto", observer=observer)
     assert found.runs[0]["device"] == "cpu"
     assert any(line.startswith("on the CPU, since on cuda:0 it cannot be") for line in notes)
     with pytest.raises(InputError, match="on cuda:0 they are labeled by tiled, not by four_step"):

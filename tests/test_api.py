@@ -17,7 +17,7 @@ from percolab.configurations.label import label
 from percolab.errors import AnalysisError, InputError
 from percolab.lattices.graph import Graph, graph_topology
 from percolab.lattices.lattice import load_lattice
-from percolab.run.request import Watcher
+from percolab.run.request import Observer
 
 OPTIONS = {"L": [4, 8], "p": [0.4, 0.6], "samples": 30, "block_size": 10, "device": "cpu"}
 
@@ -109,10 +109,10 @@ def test_every_size_may_have_its_own_number_of_samples():
     assert {item.task.size: item.num_samples for item in results.tasks.values()} == {4: 20, 8: 40}
 
 
-def test_a_watcher_is_told_of_every_block():
+def test_an_observer_gets_every_block():
     told_of = []
 
-    class Listener(Watcher):
+    class Listener(Observer):
         def placed(self, size, p):
             told_of.append(("placed", size))
 
@@ -125,7 +125,7 @@ def test_a_watcher_is_told_of_every_block():
         def finished(self):
             told_of.append(("finished",))
 
-    sweep("square", watcher=Listener(), **{**OPTIONS, "p": None})
+    sweep("square", observer=Listener(), **{**OPTIONS, "p": None})
     assert told_of[:3] == [("placed", 4), ("placed", 8), ("started", 0)]
     assert sorted(told_of[3:-1]) == [("block", size, n) for size in (4, 8) for n in range(3)]
     assert told_of[-1] == ("finished",)

@@ -90,6 +90,28 @@ def test_imports_form_no_circle():
         pytest.fail(f"imports in a circle: {' <- '.join(error.args[1])}")
 
 
+def count_arguments(function):
+    """Return how many arguments a function names, but for the object or class that it is of."""
+    arguments = function.args
+    names = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    return len(names) - (names[:1] in (["self"], ["cls"]))
+
+
+#: Functions for users whose arguments, by name, are all that a command line has as options.
+MANY_OPTIONS = {"flow", "invade", "label", "show", "tree"}
+
+
+def test_only_kernels_and_functions_for_users_have_more_than_eight_arguments():
+    many = {
+        f"{name}.{node.name}"
+        for name, tree in MODULES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and count_arguments(node) > 8
+        if not any("jit" in ast.unparse(each) for each in node.decorator_list)
+    }
+    assert many == {f"configurations.{name}.{name}" for name in MANY_OPTIONS}
+
+
 def loaded_by(tree):
     """Return what a file imports when it is loaded itself."""
     imports = (node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom))

@@ -156,19 +156,19 @@ def collapse_curves(
     than two sizes have points, or the curves overlap too little.
     """
     if reach is not None:
-        near = [np.abs(item.p - start[0]) * item.L ** start[1] <= reach for item in measured]
-        measured = [item.where(keep) for item, keep in zip(measured, near)]
-    measured = [item for item in measured if item.p.size > 1]
-    if len({item.L for item in measured}) < 2:
+        near = [np.abs(curve.p - start[0]) * curve.L ** start[1] <= reach for curve in measured]
+        measured = [curve.where(keep) for curve, keep in zip(measured, near)]
+    measured = [curve for curve in measured if curve.p.size > 1]
+    if len({curve.L for curve in measured}) < 2:
         raise AnalysisError(
             f"need at least two sizes with two p each to collapse {observable}, "
-            f"got {', '.join(f'L = {item.L}' for item in measured) or 'none'}"
+            f"got {', '.join(f'L = {curve.L}' for curve in measured) or 'none'}"
         )
     master = _Master.of(measured)
-    values = np.concatenate([item.values for item in measured])
+    values = np.concatenate([curve.values for curve in measured])
     free = ~np.array(fixed)
     # Steps of a size that a collapse feels: the smallest width in p, a tenth of an exponent.
-    largest = max(item.L for item in measured)
+    largest = max(curve.L for curve in measured)
     steps = np.array([0.1 * largest ** -start[1], 0.05 * start[1], 0.05])
     best = _minimised(master, values, np.array(start), free, steps)
     quality, points = master.quality(values, best)
@@ -177,7 +177,7 @@ def collapse_curves(
     errors = np.where(free, nan, 0.0)
     if bootstrap:
         rng = np.random.default_rng(seed)
-        drawn = np.hstack([item.resampled(rng, bootstrap) for item in measured])
+        drawn = np.hstack([curve.resampled(rng, bootstrap) for curve in measured])
         # The minimum of a replica is near that of the data, so small steps get there, and a tenth
         # of the scatter is precise enough.
         replicas = [_minimised(master, row, best, free, 0.3 * steps, 0.02) for row in drawn]
@@ -251,16 +251,16 @@ class _Master:
     def of(cls, measured: Sequence[Measured]) -> _Master:
         from scipy.linalg import block_diag
 
-        counts = [item.p.size for item in measured]
+        counts = [curve.p.size for curve in measured]
         ends = np.cumsum(counts)
         tasks = tuple(slice(int(end) - n, int(end)) for end, n in zip(ends, counts))
-        covariance = block_diag(*(item.covariance for item in measured))
+        covariance = block_diag(*(curve.covariance for curve in measured))
         variance = np.diag(covariance).copy()
         if not variance.min() > 0:
             raise AnalysisError("a point has no error: leave out the p where all samples agree")
         return cls(
-            L=np.repeat([float(item.L) for item in measured], counts),
-            p=np.concatenate([item.p for item in measured]),
+            L=np.repeat([float(curve.L) for curve in measured], counts),
+            p=np.concatenate([curve.p for curve in measured]),
             variance=variance,
             covariance=covariance,
             tasks=tasks,

@@ -76,19 +76,19 @@ class NetworkBounds(Record):
     bound: float
 
 
-def measure_robustness(item: TaskResult) -> Value:
+def measure_robustness(result: TaskResult) -> Value:
     """Return R of the stored samples of a graph by method microcanonical, with its error.
 
     The error is the scatter of blocks: 0 where an order leaves nothing to chance, NaN of one block.
     Beyond 2^13 openings the largest cluster of the intact graph, which is left out of R, is taken
     from the bin of openings that it is in.
     """
-    sums, count = item.stacked("largest"), item.task.num_openings
+    sums, count = result.stacked("largest"), result.task.num_openings
     width = bin_width(count)
     intact = sums[:, -1] / (count - width * (sums.shape[1] - 1) + 1)
-    scale = item.samples * item.task.num_sites * max(count, 1)
+    scale = result.samples * result.task.num_sites * max(count, 1)
     blocks = ((sums.sum(axis=1) - intact) / scale)[:, None]
-    mean, error = block_mean_and_error(blocks, item.samples)
+    mean, error = block_mean_and_error(blocks, result.samples)
     return Value(float(mean[0]), float(error[0]))
 
 

@@ -105,7 +105,7 @@ Q_M = Quantity(
 def list_quantities(boundary: Sequence[str], *, spins: bool = False) -> tuple[Quantity, ...]:
     """Return the dimensionless quantities of a lattice with this boundary, probabilities first.
 
-    >>> [item.name for item in list_quantities(["periodic"])]
+    >>> [quantity.name for quantity in list_quantities(["periodic"])]
     ['wrapping_x', 'Q_1', 'Q_2', 'Q_B', 's_2/s_1']
     """
     columns = {c.name: c for c in list_observables(boundary) if c.is_probability}
@@ -182,7 +182,7 @@ def correction_exponents(quantities: Sequence[Quantity], boundary: Sequence[str]
     periodic, dimension = set(boundary) == {"periodic"}, len(boundary)
     base = correction_exponent(dimension, periodic=periodic).value
     ratio = _PLANE_RATIO if periodic and dimension == 2 else base
-    return [ratio if item.kind == RATIO else base for item in quantities]
+    return [ratio if quantity.kind == RATIO else base for quantity in quantities]
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +211,7 @@ class BlockMoments:
 
     def at(self, keep: NDArray[np.bool_]) -> BlockMoments:
         """Return the moments at some of the p, bool (m,)."""
-        sums = {name: item[:, keep] for name, item in self.moments.items()}
+        sums = {name: one[:, keep] for name, one in self.moments.items()}
         return replace(self, p=self.p[keep], moments=sums)
 
     def values(self, quantities: Sequence[Quantity]) -> tuple[Floats, Floats]:
@@ -330,8 +330,8 @@ def observe(moments: BlockMoments, quantities: Sequence[Quantity]) -> Observatio
 
 def find_lack(quantity: Quantity, moments: Sequence[BlockMoments]) -> str | None:
     """Return in a line why a quantity cannot be fitted, or None: too few sizes, or p."""
-    own = [item for item in moments if item.has(quantity)]
-    sizes = sorted({item.L for item in own})
+    own = [each for each in moments if each.has(quantity)]
+    sizes = sorted({each.L for each in own})
     if len(sizes) < MIN_SIZES:
         shown = ", ".join(f"L = {size}" for size in sizes) or "no size"
         return f"quantity {quantity.name!r} is there at fewer than three sizes ({shown})"

@@ -84,7 +84,7 @@ class QuantityAnalysis(FittedThreshold):
         return sorted(self.samples)
 
     def _facts(self) -> dict[str, Any]:
-        return super()._facts() | {"quantities": ", ".join(item.name for item in self.quantities)}
+        return super()._facts() | {"quantities": ", ".join(each.name for each in self.quantities)}
 
 
 def analyse_quantities(
@@ -146,7 +146,7 @@ class Fitter:
     @property
     def sizes(self) -> list[int]:
         """The sizes of the observations, ascending."""
-        return sorted({item.L for item in self.observations})
+        return sorted({one.L for one in self.observations})
 
     def only(self, index: int) -> Fitter:
         """Return a fitter of one quantity."""
@@ -158,12 +158,12 @@ class Fitter:
     def average(self, known: Known | None) -> ThresholdAverage[JointMaximum]:
         """Return the average over degrees and smallest sizes; AnalysisError: no fit converges."""
         units, slopes = self.start.units(self.sizes)
-        points = sum(item.dimension for item in self.observations)
+        points = sum(one.dimension for one in self.observations)
         begin = self.start.y_t if known is None else known.value
 
         def fit(smallest: int, degree: int) -> JointMaximum:
-            own = tuple(item for item in self.observations if smallest <= item.L)
-            left_out = points - sum(item.dimension for item in own)
+            own = tuple(one for one in self.observations if smallest <= one.L)
+            left_out = points - sum(one.dimension for one in own)
             model = JointModel(own, degree, self.omegas, slopes, units, known, self.priors)
             return fit_joint(model, begin, left_out=left_out)
 

@@ -80,16 +80,16 @@ class JointModel:
     @cached_property
     def _data(self) -> tuple[Floats, Floats, Floats, Floats]:
         """p in units, ln(L / L_0), quantity as one of (n, quantities) and omega of every value."""
-        p = np.concatenate([item.p for item in self.observations])
-        size = np.concatenate([np.full(item.p.size, item.L, float) for item in self.observations])
-        of = np.concatenate([item.quantity for item in self.observations])
+        p = np.concatenate([one.p for one in self.observations])
+        size = np.concatenate([np.full(one.p.size, one.L, float) for one in self.observations])
+        of = np.concatenate([one.quantity for one in self.observations])
         own = (np.arange(len(self.omegas)) == of[:, None]).astype(float)
         return *self.units.scaled(p, size), own, own @ np.array(self.omegas)
 
     @cached_property
     def target(self) -> Floats:
         """The whitened values, float64 (d,)."""
-        return self.whitened(np.concatenate([item.values for item in self.observations]))
+        return self.whitened(np.concatenate([one.values for one in self.observations]))
 
     @cached_property
     def prior(self) -> tuple[Floats, Floats]:
@@ -107,10 +107,10 @@ class JointModel:
 
     def whitened(self, values: Floats) -> Floats:
         """Return values (n, ...) as independent numbers of unit variance (d, ...)."""
-        ends = np.cumsum([item.p.size for item in self.observations])[:-1]
+        ends = np.cumsum([one.p.size for one in self.observations])[:-1]
         parts = np.split(values, ends)
         return np.concatenate(
-            [item.whiten @ part for item, part in zip(self.observations, parts, strict=True)]
+            [one.whiten @ part for one, part in zip(self.observations, parts, strict=True)]
         )
 
     def _terms(self, outer: Floats) -> ScalingTerms:
@@ -194,19 +194,19 @@ def near_threshold(
     Every quantity has a size with two p.  AnalysisError: fewer than two sizes are near p_c.
     """
     kept = list(moments)
-    start = search_start([_table(kept, item) for item in quantities], known)
+    start = search_start([_table(kept, each) for each in quantities], known)
     for _ in range(2):
-        masks = [start.near(item) for item in moments]
-        near = [item.at(mask) for item, mask in zip(moments, masks, strict=True) if mask.any()]
-        if len({item.L for item in near}) < 2 or len({p for m in near for p in m.p.tolist()}) < 2:
+        masks = [start.near(each) for each in moments]
+        near = [each.at(mask) for each, mask in zip(moments, masks, strict=True) if mask.any()]
+        if len({each.L for each in near}) < 2 or len({p for m in near for p in m.p.tolist()}) < 2:
             raise AnalysisError(
                 f"fewer than two sizes have p near {start.threshold:.6g}, within "
                 f"{REACH / start.steepest:.2g} L^-{start.y_t:.2f} of it: use a finer p grid"
             )
-        if [item.p.size for item in near] == [item.p.size for item in kept]:
+        if [each.p.size for each in near] == [each.p.size for each in kept]:
             break
         kept = near
-        start = search_start([_table(near, item) for item in quantities], known)
+        start = search_start([_table(near, each) for each in quantities], known)
     return start, kept
 
 
@@ -243,15 +243,15 @@ def search_start(
 def _table(moments: Sequence[BlockMoments], quantity: Quantity) -> tuple[Floats, ...]:
     """Return L, p, values and errors of one quantity, each (n,), of all tasks that have it."""
     rows = []
-    for item in moments:
-        if item.has(quantity):
-            blocks = item.samples.size
+    for each in moments:
+        if each.has(quantity):
+            blocks = each.samples.size
             if blocks < 2:
-                raise AnalysisError(f"L = {item.L}: one block has no error; add samples")
-            values, replicas = item.values([quantity])
+                raise AnalysisError(f"L = {each.L}: one block has no error; add samples")
+            values, replicas = each.values([quantity])
             errors = jackknife_error(replicas[:, 0])
-            size = np.full(item.p.size, float(item.L))
-            rows.append(np.stack([size, item.p, values[0], np.hypot(errors, _FLOOR)]))
+            size = np.full(each.p.size, float(each.L))
+            rows.append(np.stack([size, each.p, values[0], np.hypot(errors, _FLOOR)]))
     return tuple(np.concatenate(rows, axis=1))
 
 

@@ -32,7 +32,7 @@ def was_searched(results: StoredResults) -> bool:
         isinstance(run.get("asked"), Mapping) and "threshold" in run["asked"]
         for run in results.runs
     )
-    return made and all(len(item.task.p) == 1 for item in results.tasks.values())
+    return made and all(len(result.task.p) == 1 for result in results.tasks.values())
 
 
 def asks_for_roots(results: StoredResults) -> bool:

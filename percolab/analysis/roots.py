@@ -190,7 +190,7 @@ def fit_roots(results: StoredResults) -> RootFit:
     if reason := why_no_roots(results.study):
         raise AnalysisError(reason)
     roots, notes, stored = [], [], joined(results)
-    for size in sorted({item.task.size for item in stored.tasks.values() if item.blocks}):
+    for size in sorted({result.task.size for result in stored.tasks.values() if result.blocks}):
         try:
             roots.append(find_root(stored.of_size(size)))
         except AnalysisError as error:
@@ -235,13 +235,13 @@ def find_root(items: Iterable[TaskResult]) -> SizeRoot:
     """Return the root of one size; items: its tasks, no two of which share samples."""
     from scipy.optimize import least_squares
 
-    measured = [item for item in items if item.blocks]
+    measured = [result for result in items if result.blocks]
     task = measured[0].task
     curves: list[_Curve] = []
-    for item in measured:
+    for result in measured:
         # Of independent samples all p within the window are together.
-        independent = item.task.kind.independent
-        curves += filter(None, [_read_curve(item)]) if independent else _read_chains(item)
+        independent = result.task.kind.independent
+        curves += filter(None, [_read_curve(result)]) if independent else _read_chains(result)
     curvature = _CURVATURE * task.draw.states
     p = np.concatenate([np.empty(0), *(curve.p for curve in curves)])
     mean = np.concatenate([np.empty(0), *(curve.mean for curve in curves)])
@@ -281,30 +281,30 @@ def find_root(items: Iterable[TaskResult]) -> SizeRoot:
     value = Value(float(root), sqrt(covariance[0, 0]), sqrt(covariance[0, 0]))
     length = prod(task.shape) ** (1 / len(task.shape))
     samples = Counter[float]()
-    for item in measured:
-        samples.update(dict.fromkeys(item.task.p, item.num_samples))
+    for result in measured:
+        samples.update(dict.fromkeys(result.task.p, result.num_samples))
     return SizeRoot(task.size, length, value, float(slope), max(samples.values()))
 
 
-def _read_chains(item: TaskResult) -> list[_Curve]:
+def _read_chains(result: TaskResult) -> list[_Curve]:
     """Return D and its slope at each p within the window, from the means of independent chains.
 
     The open bonds b have the weight (p / (1 - p))^b, so that dD/dp = cov(D, b) / (p (1 - p)).
     """
-    if len(item.blocks) < LEAST_BLOCKS or not has_slopes(item):
+    if len(result.blocks) < LEAST_BLOCKS or not has_slopes(result):
         return []
-    q, samples, curves = item.task.draw.states, item.num_samples, []
-    for place, p in enumerate(item.task.p):
-        two, none, open_two, open_none, bonds = _read_sums(item, place, "open_bonds")
+    q, samples, curves = result.task.draw.states, result.num_samples, []
+    for place, p in enumerate(result.task.p):
+        two, none, open_two, open_none, bonds = _read_sums(result, place, "open_bonds")
         difference = two - q * none
         mean, most = difference.sum() / samples, bonds.sum() / samples
         if abs(mean) > _WINDOW:
             continue
         # Sums over chains of (D - mean) (b - its mean).
         products = open_two - q * open_none
-        products += mean * most * item.samples - mean * bonds - most * difference
-        slope, scatter = products.sum() / samples, _error_of_mean(products, item.samples)
-        error = _error_of_mean(difference, item.samples) + 1 / samples
+        products += mean * most * result.samples - mean * bonds - most * difference
+        slope, scatter = products.sum() / samples, _error_of_mean(products, result.samples)
+        error = _error_of_mean(difference, result.samples) + 1 / samples
         if slope > 0 and scatter > 0:
             unit = p * (1 - p)
             at = np.array([p]), np.array([mean]), np.array([[1 / error]])
@@ -312,10 +312,10 @@ def _read_chains(item: TaskResult) -> list[_Curve]:
     return curves
 
 
-def _read_sums(item: TaskResult, place: int, openings: str) -> list[Floats]:
+def _read_sums(result: TaskResult, place: int, openings: str) -> list[Floats]:
     """Return block sums at one p of what two and no directions need, and of the openings."""
     names = ("wrapping_two", "wrapping_none", "openings_two", "openings_none", openings)
-    return [item.column(name)[:, place].astype(float) for name in names]
+    return [result.column(name)[:, place].astype(float) for name in names]
 
 
 def _error_of_mean(sums: Floats, samples: NDArray[np.int64]) -> float:
@@ -324,14 +324,14 @@ def _error_of_mean(sums: Floats, samples: NDArray[np.int64]) -> float:
     return float(sqrt((away**2).sum() * sums.size / (sums.size - 1)) / samples.sum())
 
 
-def _read_curve(item: TaskResult) -> _Curve | None:
+def _read_curve(result: TaskResult) -> _Curve | None:
     """Return D of a task at the p within the window; None where there are none.
 
     The variance of D is exact, as it is -1, 0 or 1 in each sample; the correlations of several p of
     the same samples are those of blocks.
     """
-    samples, blocks = item.num_samples, len(item.blocks)
-    two, none = _column(item, "two"), _column(item, "none")
+    samples, blocks = result.num_samples, len(result.blocks)
+    two, none = _column(result, "two"), _column(result, "none")
     mean = (two - none).sum(axis=0) / samples
     near = np.abs(mean) <= _WINDOW
     if near.sum() > 1 and blocks < LEAST_BLOCKS:
@@ -339,16 +339,16 @@ def _read_curve(item: TaskResult) -> _Curve | None:
     if not near.any():
         return None
     share = (two + none).sum(axis=0)[near] / samples
-    if len(item.blocks) >= LEAST_BLOCKS and has_slopes(item):
+    if len(result.blocks) >= LEAST_BLOCKS and has_slopes(result):
         # Other p of the same samples tell hardly more.
-        curve = _read_with_openings(item, int(np.abs(mean).argmin()))
+        curve = _read_with_openings(result, int(np.abs(mean).argmin()))
         if curve is not None:
             return curve
     # One count is added, so that a few samples that all agree are not taken for certain.
     deviation = np.sqrt((np.maximum(share - mean[near] ** 2, 0) + 1 / samples) / samples)
     correlation = np.eye(int(near.sum()))
     if near.sum() > 1:
-        away = (two - none - item.samples[:, None] * mean)[:, near]
+        away = (two - none - result.samples[:, None] * mean)[:, near]
         spread = np.sqrt((away**2).sum(axis=0))
         with np.errstate(invalid="ignore"):
             measured = np.nan_to_num(away.T @ away / np.outer(spread, spread))
@@ -357,17 +357,17 @@ def _read_curve(item: TaskResult) -> _Curve | None:
         np.fill_diagonal(correlation, 1.0)
     covariance = correlation * np.outer(deviation, deviation)
     whitening = np.linalg.inv(np.linalg.cholesky(covariance))
-    return _Curve(np.array(item.task.p)[near], mean[near], whitening)
+    return _Curve(np.array(result.task.p)[near], mean[near], whitening)
 
 
-def has_slopes(item: TaskResult) -> bool:
+def has_slopes(result: TaskResult) -> bool:
     """Return whether the covariance with the openings gives the slope of D at each p."""
-    draw = item.task.draw
-    own = item.has("wrapping_two", "wrapping_none", "openings_two", "openings_none")
+    draw = result.task.draw
+    own = result.has("wrapping_two", "wrapping_none", "openings_two", "openings_none")
     return own and (draw.openings_have_p or draw.has_spins)
 
 
-def _read_with_openings(item: TaskResult, place: int) -> _Curve | None:
+def _read_with_openings(result: TaskResult, place: int) -> _Curve | None:
     """Return D at one of the p of a task, and its slope, with the openings' covariance.
 
     None where so few samples show no slope.
@@ -375,14 +375,14 @@ def _read_with_openings(item: TaskResult, place: int) -> _Curve | None:
     With N of M open and z = N - M p, dD/dp = cov(D, z) / (p (1 - p)).  What of D scatters with N is
     as if p were N / M: the mean of D is that at the mean of N / M, and only the rest is its error.
     """
-    p, most = item.task.p[place], item.task.num_openings
-    samples, unit = item.num_samples, p * (1 - p)
-    two, none, open_two, open_none, opened = _read_sums(item, place, OPENINGS)
-    mean, excess = (two - none).sum() / samples, opened - most * p * item.samples
+    p, most = result.task.p[place], result.task.num_openings
+    samples, unit = result.num_samples, p * (1 - p)
+    two, none, open_two, open_none, opened = _read_sums(result, place, OPENINGS)
+    mean, excess = (two - none).sum() / samples, opened - most * p * result.samples
     # Sums over blocks of (D - mean) z, whose scatter is the error of the slope.
     with_excess = open_two - open_none - most * p * (two - none) - mean * excess
     slope = with_excess.sum() / samples / unit
-    scatter = _error_of_mean(with_excess, item.samples) / unit
+    scatter = _error_of_mean(with_excess, result.samples) / unit
     variance = (two + none).sum() / samples - mean**2
     rest = max(variance - slope**2 * unit / most, 0) + 1 / samples
     if slope <= 0 or scatter == 0:
@@ -391,34 +391,34 @@ def _read_with_openings(item: TaskResult, place: int) -> _Curve | None:
     return _Curve(*at, np.array([[1 / sqrt(rest / samples)]]), (slope, scatter), p)
 
 
-def _column(item: TaskResult, word: str) -> Floats:
+def _column(result: TaskResult, word: str) -> Floats:
     """Return block sums of P(two) or P(none), also of files that lack their own columns."""
-    if item.has(f"wrapping_{word}"):
-        return item.column(f"wrapping_{word}").astype(float)
+    if result.has(f"wrapping_{word}"):
+        return result.column(f"wrapping_{word}").astype(float)
     if word == "two":
-        return (item.column("wrapping_all") - item.column("wrapping_diagonal")).astype(float)
-    return (item.samples[:, None] - item.column("wrapping_any")).astype(float)
+        return (result.column("wrapping_all") - result.column("wrapping_diagonal")).astype(float)
+    return (result.samples[:, None] - result.column("wrapping_any")).astype(float)
 
 
-def read_difference(item: TaskResult) -> float:
+def read_difference(result: TaskResult) -> float:
     """Return D of a task of one p."""
-    difference = _column(item, "two").sum() - item.task.draw.states * _column(item, "none").sum()
-    return float(difference) / item.num_samples
+    two, none = (_column(result, name).sum() for name in ("two", "none"))
+    return float(two - result.task.draw.states * none) / result.num_samples
 
 
 def read_differences(items: Iterable[TaskResult]) -> tuple[Floats, Floats, Floats]:
     """Return p, D and its standard error of the tasks of one size, float64 (m,), p ascending."""
     sums: dict[float, Floats] = {}
-    for item in items:
-        two, none, samples = _column(item, "two"), _column(item, "none"), item.num_samples
-        difference = two - item.task.draw.states * none
+    for result in items:
+        two, none, samples = _column(result, "two"), _column(result, "none"), result.num_samples
+        difference = two - result.task.draw.states * none
         mean = difference.sum(axis=0) / samples
         # What the squared error of the mean is over the number of samples.
         spread = np.maximum((two + none).sum(axis=0) / samples - mean**2, 0)
-        if not item.task.kind.independent:
-            errors = [_error_of_mean(own, item.samples) for own in difference.T]
+        if not result.task.kind.independent:
+            errors = [_error_of_mean(own, result.samples) for own in difference.T]
             spread = samples * np.square(errors)
-        for n, p in enumerate(item.task.p):
+        for n, p in enumerate(result.task.p):
             sums[p] = sums.get(p, 0) + samples * np.array([mean[n], spread[n], 1])
     every = sorted(sums)
     mean, spread, total = np.array([sums[p] for p in every]).T

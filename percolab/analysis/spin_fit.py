@@ -145,7 +145,7 @@ def fit_spins(results: StoredResults, names: Sequence[str] = ("all",), **options
             "shows where its spins order"
         )
     model = Model.parse(study.model)
-    items = [item for item in joined(results).tasks.values() if item.blocks]
+    items = [result for result in joined(results).tasks.values() if result.blocks]
     differences = start_differences(items)
     first_order, order = classify_order(items, model)
     try:
@@ -175,17 +175,18 @@ def fit_spins(results: StoredResults, names: Sequence[str] = ("all",), **options
 def start_differences(items: Sequence[TaskResult]) -> list[StartDifference]:
     """Return where chains that started ordered differ from those that started at random."""
     differences = []
-    for item in items:
-        odd = item.numbers % 2 == 1
+    for result in items:
+        odd = result.numbers % 2 == 1
         # One long chain has one start.
-        if item.task.is_serial or min(odd.sum(), (~odd).sum()) < 2:
+        if result.task.is_serial or min(odd.sum(), (~odd).sum()) < 2:
             continue
         for name in SERIES:
-            means = item.column(name) / item.task.block_size
-            for n, p in enumerate(item.task.p):
+            means = result.column(name) / result.task.block_size
+            for n, p in enumerate(result.task.p):
                 compared = compare_starts(means[~odd, n], means[odd, n])
                 if compared.differ:
-                    differences.append(StartDifference(item.task.size, p, SERIES[name], compared.z))
+                    start = result.task.size, p, SERIES[name], compared.z
+                    differences.append(StartDifference(*start))
     return differences
 
 
@@ -196,29 +197,30 @@ def short_blocks(items: Sequence[TaskResult]) -> str | None:
     2 S of it, for S sweeps.
     """
     worst: tuple[float, TaskResult, float, Autocorrelation] | None = None
-    for item in items:
-        for series in compute_autocorrelations(item).values() if item.task.is_serial else ():
-            for p, one in zip(item.task.p, series, strict=True):
-                if one is not None and (worst is None or item.task.block_size / one.tau < worst[0]):
-                    worst = item.task.block_size / one.tau, item, p, one
+    for result in items:
+        size, is_serial = result.task.block_size, result.task.is_serial
+        for series in compute_autocorrelations(result).values() if is_serial else ():
+            for p, one in zip(result.task.p, series, strict=True):
+                if one is not None and (worst is None or size / one.tau < worst[0]):
+                    worst = size / one.tau, result, p, one
     if worst is None or worst[0] >= _ENOUGH_TIMES:
         return None
-    times, item, p, one = worst
+    times, result, p, one = worst
     most = "" if one.complete else "at most "
     return (
-        f"blocks of one chain are short: at L = {item.task.size}, p = {p:.6g} they are "
-        f"{item.task.block_size} measured sweeps, {most}{times:.2g} autocorrelation times, so that "
-        "errors are too small"
+        f"blocks of one chain are short: at L = {result.task.size}, p = {p:.6g} they are "
+        f"{result.task.block_size} measured sweeps, {most}{times:.2g} autocorrelation times, so "
+        "that errors are too small"
     )
 
 
-def compute_autocorrelations(item: TaskResult) -> dict[str, list[Autocorrelation | None]]:
+def compute_autocorrelations(result: TaskResult) -> dict[str, list[Autocorrelation | None]]:
     """Return the autocorrelation of every series at every p of a task, by the names of SERIES.
 
     None where it is constant; times are in measured sweeps.
     """
-    points, sweeps = len(item.task.p), item.task.block_size
-    parts = item.extra("lagged").reshape(len(item.blocks), points, len(SERIES), 2, -1)
+    points, sweeps = len(result.task.p), result.task.block_size
+    parts = result.extra("lagged").reshape(len(result.blocks), points, len(SERIES), 2, -1)
     times: dict[str, list[Autocorrelation | None]] = {name: [] for name in SERIES}
     for n, own in enumerate(times.values()):
         for point in range(points):
@@ -229,9 +231,9 @@ def compute_autocorrelations(item: TaskResult) -> dict[str, list[Autocorrelation
     return times
 
 
-def read_lagged(item: TaskResult, name: str, at: int) -> tuple[Floats, Floats]:
+def read_lagged(result: TaskResult, name: str, at: int) -> tuple[Floats, Floats]:
     """Return lagged products and edges of a series at one p, float64 (n_blocks, LAGS + 1) each."""
-    parts = item.extra("lagged")[:, at].reshape(len(item.blocks), len(SERIES), 2, -1)
+    parts = result.extra("lagged")[:, at].reshape(len(result.blocks), len(SERIES), 2, -1)
     own = parts[:, list(SERIES).index(name)]
     return own[:, 0], own[:, 1]
 
@@ -246,12 +248,12 @@ def _exponents(
     omega = spin_correction(len(boundary), model.states, periodic=periodic).value
     exponents = [Exponent("y_t", joint.exponent, "the joint fit", known.get("1/nu"))]
     p_c, error = joint.threshold, joint.threshold_error
-    sizes, *values = _by_size(items, lambda item: _at(item, p_c, error))
+    sizes, *values = _by_size(items, lambda result: _at(result, p_c, error))
     if len(sizes) >= 2:
         line = fit_power_law(sizes, *values, omega=omega, of_squares=True).exponent
         y_h = line.scaled((line.value + len(boundary)) / 2, 0.5)
         exponents.append(Exponent("y_h", y_h, "<S_2>/N at p_c", known.get("d_f")))
-    sizes, *taus = _by_size(items, lambda item: _tau_at(item, p_c))
+    sizes, *taus = _by_size(items, lambda result: _tau_at(result, p_c))
     if len(sizes) < 2:
         return exponents, ["z: fewer than two sizes have a known autocorrelation time"]
     try:
@@ -270,9 +272,9 @@ def _by_size(
     are averaged by their errors.
     """
     by_size: dict[int, list[tuple[float, float]]] = {}
-    for item in items:
-        if (one := measure(item)) is not None:
-            by_size.setdefault(item.task.size, []).append(one)
+    for result in items:
+        if (one := measure(result)) is not None:
+            by_size.setdefault(result.task.size, []).append(one)
     sizes, means = sorted(by_size), []
     for size in sizes:
         values, errors = np.array(by_size[size]).T
@@ -284,13 +286,13 @@ def _by_size(
     return sizes, values, (errors / values) ** 2
 
 
-def _tau_at(item: TaskResult, p_c: float) -> tuple[float, float] | None:
+def _tau_at(result: TaskResult, p_c: float) -> tuple[float, float] | None:
     """Return the autocorrelation time of the energy at p_c and its error, or None."""
-    p = np.array(item.task.p)
+    p = np.array(result.task.p)
     after = int(np.searchsorted(p, p_c))
     if not 0 < after < p.size:
         return None
-    ends = compute_autocorrelations(item)["satisfied"][after - 1 : after + 1]
+    ends = compute_autocorrelations(result)["satisfied"][after - 1 : after + 1]
     known = [one for one in ends if one is not None and one.complete]
     if len(known) < 2:
         return None
@@ -300,19 +302,19 @@ def _tau_at(item: TaskResult, p_c: float) -> tuple[float, float] | None:
     return tau, float(np.hypot(*(weights * [one.error for one in known])))
 
 
-def _at(item: TaskResult, p_c: float, error: float) -> tuple[float, float] | None:
+def _at(result: TaskResult, p_c: float, error: float) -> tuple[float, float] | None:
     """Return <S_2> / N at p_c and its error, or None where p_c is outside of the p of a task.
 
     ln <S_2> is a parabola in p through the nearest three p; the error is that of the chains and
     p_c.
     """
-    p = np.array(item.task.p)
+    p = np.array(result.task.p)
     if p.size < 3 or not p[0] <= p_c <= p[-1]:
         return None
     near = np.sort(np.argsort(np.abs(p - p_c))[:3])
-    sums = item.column("sum_squares")[:, near].astype(float)
+    sums = result.column("sum_squares")[:, near].astype(float)
     total = sums.sum(axis=0)
-    scale = len(sums) * item.task.block_size * item.task.num_sites
+    scale = len(sums) * result.task.block_size * result.task.num_sites
 
     def read(totals: Floats, at: float) -> float:
         return float(np.polyval(np.polyfit(p[near] - p_c, np.log(totals), 2), at - p_c))

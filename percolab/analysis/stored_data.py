@@ -27,8 +27,8 @@ from percolab.store.task_result import TaskResult
 
 def list_tasks(results: StoredResults, *columns: str) -> list[TaskResult]:
     """Return the tasks with blocks that have these columns, ascending in L."""
-    items = [item for item in joined(results).tasks.values() if item.blocks and item.has(*columns)]
-    return sorted(items, key=lambda item: (item.task.size, item.task.seed, item.task.id))
+    items = [each for each in joined(results).tasks.values() if each.blocks and each.has(*columns)]
+    return sorted(items, key=lambda each: (each.task.size, each.task.seed, each.task.id))
 
 
 def probability_names(results: StoredResults) -> list[str]:
@@ -65,8 +65,8 @@ def read_curves(results: StoredResults, observable: str | None = None) -> list[S
     if reason := find_analysis(results.study).no_curve:
         raise AnalysisError(reason)
     name = observable or default_observable(results)
-    items = [item for item in joined(results).tasks.values() if item.blocks]
-    curves = [find_analysis(item.task).curve(item, name) for item in items]
+    items = [result for result in joined(results).tasks.values() if result.blocks]
+    curves = [find_analysis(result.task).curve(result, name) for result in items]
     return sorted(curves, key=lambda curve: curve.L)
 
 
@@ -78,10 +78,10 @@ def read_single_thresholds(
     T: float64 (n,), infinite where a sample never spans.  min_size: smallest L.  Curves ascend in
     L.
     """
-    items = [item for item in results.tasks.values() if item.blocks]
-    items = [item for item in items if min_size is None or min_size <= item.task.size]
-    thresholds = [(item.task.size, item.thresholds(observable).ravel()) for item in items]
-    curves = [find_analysis(item.task).curve(item, observable) for item in items]
+    items = [result for result in results.tasks.values() if result.blocks]
+    items = [result for result in items if min_size is None or min_size <= result.task.size]
+    thresholds = [(result.task.size, result.thresholds(observable).ravel()) for result in items]
+    curves = [find_analysis(result.task).curve(result, observable) for result in items]
     return (
         [(L, np.where(np.uint64(NEVER) == T, np.inf, T / TOP)) for L, T in thresholds],
         sorted(curves, key=lambda curve: curve.L),
@@ -93,51 +93,51 @@ def read_cluster_curves(results: StoredResults) -> list[ClusterCurve]:
 
     Those of method "microcanonical" are at the p over the transition.
     """
-    items = [item for item in joined(results).tasks.values() if item.blocks]
-    items = [item for item in items if not item.holds_thresholds and item.has_cluster_sizes]
-    return [_read_clusters(item) for item in sorted(items, key=lambda item: item.task.size)]
+    items = [result for result in joined(results).tasks.values() if result.blocks]
+    items = [result for result in items if not result.holds_thresholds and result.has_cluster_sizes]
+    return [_read_clusters(result) for result in sorted(items, key=lambda result: result.task.size)]
 
 
-def _read_clusters(item: TaskResult) -> ClusterCurve:
-    task, names = item.task, ["largest", "second_largest", "sum_squares", "largest*largest"]
-    p = find_analysis(task).grid(item, "largest")
-    if item.holds_columns:
+def _read_clusters(result: TaskResult) -> ClusterCurve:
+    task, names = result.task, ["largest", "second_largest", "sum_squares", "largest*largest"]
+    p = find_analysis(task).grid(result, "largest")
+    if result.holds_columns:
         names.remove("sum_squares")
-    sums = {name: find_analysis(task).moment_sums(item, name, p) for name in names}
+    sums = {name: find_analysis(task).moment_sums(result, name, p) for name in names}
     return ClusterCurve(
         L=task.size,
         num_sites=task.num_sites,
         p=p,
-        samples=item.samples,
+        samples=result.samples,
         largest=sums["largest"],
         second_largest=sums["second_largest"],
-        sum_squares=item.sum_squares() if item.holds_columns else sums["sum_squares"],
+        sum_squares=result.sum_squares() if result.holds_columns else sums["sum_squares"],
         largest_squares=sums["largest*largest"],
         label=task.id,
     )
 
 
-def has_sizes(item: TaskResult) -> bool:
+def has_sizes(result: TaskResult) -> bool:
     """Return whether clusters of every size were counted in a task that has blocks."""
-    return bool(item.blocks) and item.has("n_s", "largest")
+    return bool(result.blocks) and result.has("n_s", "largest")
 
 
 def read_size_counts(results: StoredResults) -> list[SizeCounts]:
     """Return the counted sizes of all tasks that have them, ascending in L; [] if none has."""
-    return [load_counts(item) for item in list_tasks(results, "n_s", "largest")]
+    return [load_counts(result) for result in list_tasks(results, "n_s", "largest")]
 
 
-def load_counts(item: TaskResult) -> SizeCounts:
+def load_counts(result: TaskResult) -> SizeCounts:
     """Return the counted sizes of a task; InputError if they were not counted."""
     return SizeCounts(
-        L=item.task.size,
-        num_sites=item.task.num_sites,
-        p=np.array(item.task.p),
-        samples=item.samples,
-        edges=bin_edges(item.task.num_points),
-        counts=item.extra("size_counts"),
-        largest=item.column("largest").astype(float),
-        label=item.task.id,
+        L=result.task.size,
+        num_sites=result.task.num_sites,
+        p=np.array(result.task.p),
+        samples=result.samples,
+        edges=bin_edges(result.task.num_points),
+        counts=result.extra("size_counts"),
+        largest=result.column("largest").astype(float),
+        label=result.task.id,
     )
 
 
@@ -145,17 +145,17 @@ def read_gyration_sums(results: StoredResults) -> list[GyrationSums]:
     """Return the sums over radii of all tasks that have them, ascending in L; [] if none has."""
     return [
         GyrationSums(
-            L=item.task.size,
-            num_sites=item.task.num_sites,
-            samples=item.num_samples,
-            p=np.array(item.task.p),
-            edges=bin_edges(item.task.num_points),
+            L=result.task.size,
+            num_sites=result.task.num_sites,
+            samples=result.num_samples,
+            p=np.array(result.task.p),
+            edges=bin_edges(result.task.num_points),
             squares=sums[:, :, 0::2],
             spreads=sums[:, :, 1::2],
-            largest=item.column("largest").sum(axis=0) / item.num_samples,
+            largest=result.column("largest").sum(axis=0) / result.num_samples,
         )
-        for item in list_tasks(results, "bin_squares", "largest")
-        for sums in [item.extra("gyration")]
+        for result in list_tasks(results, "bin_squares", "largest")
+        for sums in [result.extra("gyration")]
     ]
 
 
@@ -166,25 +166,25 @@ def read_flow_moments(results: StoredResults) -> list[BlockMoments]:
     """
     names = axis_observables(results.study.boundary)
     flows = []
-    for item in list_tasks(results, *names[-1:]):
-        columns = [column for column in item.columns if column.measure in FLOW_WORDS]
-        moments = {column.name: item.single_sum(column) for column in columns}
+    for result in list_tasks(results, *names[-1:]):
+        columns = [column for column in result.columns if column.measure in FLOW_WORDS]
+        moments = {column.name: result.single_sum(column) for column in columns}
         if moments:
             if names:
-                moments[SPANNING] = item.column(names[-1]).astype(float)
-            p = np.array(item.task.p)
-            flows.append(BlockMoments(item.task.size, p, item.samples, moments, item.task.id))
+                moments[SPANNING] = result.column(names[-1]).astype(float)
+            p = np.array(result.task.p)
+            flows.append(BlockMoments(result.task.size, p, result.samples, moments, result.task.id))
     return flows
 
 
-def moment_names(item: TaskResult) -> set[str]:
+def moment_names(result: TaskResult) -> set[str]:
     """Return the names of the moments that a task's blocks contain."""
-    return find_analysis(item.task).moment_names(item)
+    return find_analysis(result.task).moment_names(result)
 
 
 def available_quantities(results: StoredResults) -> list[str]:
     """Return the names of the quantities that at least one task of a file has."""
-    stored = [moment_names(item) for item in results.tasks.values() if item.blocks]
+    stored = [moment_names(result) for result in results.tasks.values() if result.blocks]
     known = list_quantities(results.study.boundary, spins=True)
     return [each.name for each in known if any(set(each.needs) <= names for names in stored)]
 
@@ -195,15 +195,15 @@ def pool_moments(results: StoredResults, quantities: Sequence[Quantity]) -> list
     Tasks with the same size, p, block size and moments differ in their seeds alone: they become one
     with more blocks.  AnalysisError: two tasks contain the same samples.
     """
-    items = [item for item in joined(results).tasks.values() if item.blocks]
+    items = [result for result in joined(results).tasks.values() if result.blocks]
     _check_independent(items)
     alike: dict[tuple[int, bytes, int, tuple[str, ...]], list[BlockMoments]] = {}
-    for item in sorted(items, key=lambda item: (item.task.size, item.task.id)):
-        names = moment_names(item)
+    for result in sorted(items, key=lambda result: (result.task.size, result.task.id)):
+        names = moment_names(result)
         needs = {name for each in quantities if set(each.needs) <= names for name in each.needs}
         if needs:
-            own = read_moments(item, sorted(needs))
-            key = (own.L, own.p.tobytes(), item.task.block_size, tuple(own.moments))
+            own = read_moments(result, sorted(needs))
+            key = (own.L, own.p.tobytes(), result.task.block_size, tuple(own.moments))
             alike.setdefault(key, []).append(own)
     pooled = []
     for parts in alike.values():
@@ -213,22 +213,22 @@ def pool_moments(results: StoredResults, quantities: Sequence[Quantity]) -> list
     return pooled
 
 
-def read_moments(item: TaskResult, names: Sequence[str]) -> BlockMoments:
+def read_moments(result: TaskResult, names: Sequence[str]) -> BlockMoments:
     """Return some moments of a task, at the p of the first of them."""
-    analysis, task = find_analysis(item.task), item.task
-    p = analysis.grid(item, names[0]) if names else np.array(task.p)
-    sums = {name: analysis.moment_sums(item, name, p) for name in names}
-    return BlockMoments(task.size, p, item.samples, sums, task.id)
+    analysis, task = find_analysis(result.task), result.task
+    p = analysis.grid(result, names[0]) if names else np.array(task.p)
+    sums = {name: analysis.moment_sums(result, name, p) for name in names}
+    return BlockMoments(task.size, p, result.samples, sums, task.id)
 
 
 def _check_independent(items: Sequence[TaskResult]) -> None:
     """Raise AnalysisError if two tasks contain samples of the same random numbers."""
     spans: dict[int, list[tuple[int, int, TaskResult]]] = {}
-    for item in items:
-        size = item.task.block_size
-        for n, count in zip(item.numbers.tolist(), item.counts.tolist(), strict=True):
-            span = n * size, (n + count) * size, item
-            spans.setdefault(item.task.stream_seed, []).append(span)
+    for result in items:
+        size = result.task.block_size
+        for n, count in zip(result.numbers.tolist(), result.counts.tolist(), strict=True):
+            span = n * size, (n + count) * size, result
+            spans.setdefault(result.task.stream_seed, []).append(span)
     for ranges in spans.values():
         ranges.sort(key=lambda part: part[:2])
         for (_, end, first), (start, _, second) in pairwise(ranges):

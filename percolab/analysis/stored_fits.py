@@ -107,7 +107,7 @@ def list_notes(results: StoredResults) -> tuple[str, ...]:
     study = results.study
     if not isinstance(study.structure, Lattice):
         return ()
-    sizes = sorted({item.task.size for item in results.tasks.values() if item.blocks})
+    sizes = sorted({result.task.size for result in results.tasks.values() if result.blocks})
     for axis, (kind, cell) in enumerate(zip(study.boundary, study.structure.cell, strict=True)):
         rests = {study.structure.shape(size)[axis] % cell for size in sizes}
         if kind == "open" and len(rests) > 1:
@@ -165,7 +165,8 @@ def only_threshold(results: StoredResults) -> GivenThreshold | None:
     """Return the p of a study that has only one, which its exponents take for p_c, or None."""
     if find_analysis(results.study).no_curve or not results.study.boundary:
         return None
-    grids = {item.task.p for item in results.tasks.values() if item.blocks and item.holds_columns}
+    stored = results.tasks.values()
+    grids = {result.task.p for result in stored if result.blocks and result.holds_columns}
     given = grids.pop() if len(grids) == 1 else ()
     return GivenThreshold(given[0], _correction(results, None)[0]) if len(given) == 1 else None
 
@@ -270,8 +271,8 @@ def read_estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[Siz
     study, clusters = results.study, stored.read_cluster_curves(results)
     coupled = bool(study.boundary) and not find_analysis(study).no_curve
     spanning = stored.read_curves(results) if coupled else []
-    items = [item for item in results.tasks.values() if item.blocks]
-    sites = {item.task.size: item.task.num_sites for item in items}
+    items = [result for result in results.tasks.values() if result.blocks]
+    sites = {result.task.size: result.task.num_sites for result in items}
     if not sites:
         raise AnalysisError("no samples yet")
     first, *others = (

@@ -157,7 +157,7 @@ THERMAL: Mapping[str, Thermal] = {
     )
 }  # fmt: skip
 #: All moments that thermal means need.
-MOMENTS = tuple(dict.fromkeys(name for item in THERMAL.values() for name in item.needs))
+MOMENTS = tuple(dict.fromkeys(name for mean in THERMAL.values() for name in mean.needs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,21 +216,21 @@ def list_spin_tasks(results: StoredResults) -> list[TaskResult]:
     return list_tasks(results, "satisfied")
 
 
-def describe_system(item: TaskResult) -> System:
+def describe_system(result: TaskResult) -> System:
     """Return the properties of a task that its thermal means depend on, but for the moments."""
-    task = item.task
+    task = result.task
     bonds = count_bonds(task.structure, task.shape, task.boundary)
     return System(task.draw, task.num_sites, bonds)
 
 
 def compute_thermodynamics(results: StoredResults) -> list[Thermodynamics]:
     """Return the thermal means of all tasks of spins that have blocks, ascending in L."""
-    return [_thermodynamics(item) for item in list_spin_tasks(results)]
+    return [_thermodynamics(result) for result in list_spin_tasks(results)]
 
 
-def _thermodynamics(item: TaskResult) -> Thermodynamics:
-    names = [name for name in MOMENTS if name in moment_names(item)]
-    return thermodynamics(read_moments(item, names), describe_system(item))
+def _thermodynamics(result: TaskResult) -> Thermodynamics:
+    names = [name for name in MOMENTS if name in moment_names(result)]
+    return thermodynamics(read_moments(result, names), describe_system(result))
 
 
 def list_thermal(results: StoredResults) -> list[ThermalName]:
@@ -239,7 +239,7 @@ def list_thermal(results: StoredResults) -> list[ThermalName]:
     These are the means of THERMAL, without the check of open bonds, and the correlation lengths.
     """
     items = list_spin_tasks(results)
-    there = {name for item in items for name in moment_names(item)}
+    there = {name for result in items for name in moment_names(result)}
     names: list[ThermalName] = [
         each for each in THERMAL.values() if set(each.needs) <= there and each.name != "open_excess"
     ]
@@ -253,23 +253,23 @@ def list_thermal(results: StoredResults) -> list[ThermalName]:
     return names
 
 
-def _has_lengths(item: TaskResult) -> bool:
-    return "structure_factor" in item.datasets()
+def _has_lengths(result: TaskResult) -> bool:
+    return "structure_factor" in result.datasets()
 
 
-def _periodic_axes(item: TaskResult) -> list[str]:
-    return [x for x, kind in zip(AXIS_NAMES, item.task.boundary) if kind == "periodic"]
+def _periodic_axes(result: TaskResult) -> list[str]:
+    return [x for x, kind in zip(AXIS_NAMES, result.task.boundary) if kind == "periodic"]
 
 
-def read_thermal_means(item: TaskResult) -> dict[str, tuple[Floats, Floats]]:
+def read_thermal_means(result: TaskResult) -> dict[str, tuple[Floats, Floats]]:
     """Return mean and error by the names of :func:`list_thermal`, (m,) each; {} without spins."""
-    if not item.blocks or not item.has("satisfied"):
+    if not result.blocks or not result.has("satisfied"):
         return {}
-    thermal = _thermodynamics(item)
+    thermal = _thermodynamics(result)
     means = {name: (thermal.values[name], thermal.errors[name]) for name in thermal.values}
     del means["open_excess"]
-    if _has_lengths(item):
-        lengths = zip(_periodic_axes(item), *compute_correlation_lengths(item))
+    if _has_lengths(result):
+        lengths = zip(_periodic_axes(result), *compute_correlation_lengths(result))
         means |= {f"correlation_length_{axis}": (xi, error) for axis, xi, error in lengths}
     return means
 
@@ -292,13 +292,13 @@ def name_couplings(model: Model, p: Floats) -> dict[str, Floats]:
 def thermal_records(results: StoredResults) -> list[dict[str, Any]]:
     """Return L, seed, p, T, K or beta, and all thermal means with errors, a dict a size and p."""
     records = []
-    for item in list_spin_tasks(results):
-        columns = name_couplings(item.task.draw, np.array(item.task.p))
-        for name, (mean, error) in read_thermal_means(item).items():
+    for result in list_spin_tasks(results):
+        columns = name_couplings(result.task.draw, np.array(result.task.p))
+        for name, (mean, error) in read_thermal_means(result).items():
             columns |= {name: mean, f"{name}_error": error}
-        for n, p in enumerate(item.task.p):
+        for n, p in enumerate(result.task.p):
             numbers = {name: finite(values[n]) for name, values in columns.items()}
-            records.append({"L": item.task.size, "seed": item.task.seed, "p": p, **numbers})
+            records.append({"L": result.task.size, "seed": result.task.seed, "p": p, **numbers})
     return records
 
 
@@ -307,7 +307,7 @@ def finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def compute_correlation_lengths(item: TaskResult) -> tuple[Floats, Floats]:
+def compute_correlation_lengths(result: TaskResult) -> tuple[Floats, Floats]:
     """Return the correlation length along every periodic axis and its error: (axes, m) each.
 
     The second-moment length in grid points, from the smallest wave vector k = 2 pi / L:
@@ -317,9 +317,9 @@ def compute_correlation_lengths(item: TaskResult) -> tuple[Floats, Floats]:
     with means of both; errors by a jackknife over chains.  F. Cooper, B. Freedman and D. Preston,
     Nucl. Phys. B 210, 210 (1982).  InputError: it was not measured (--measure correlation).
     """
-    task = item.task
-    factors = item.extra("structure_factor")
-    uniform = item.column("state_squares").astype(float)
+    task = result.task
+    factors = result.extra("structure_factor")
+    uniform = result.column("state_squares").astype(float)
     uniform = uniform - task.block_size * task.num_sites**2 / task.draw.states
     values, errors = [], []
     for axis, (length, kind) in enumerate(zip(task.shape, task.boundary, strict=True)):
@@ -339,14 +339,14 @@ def compute_correlation_lengths(item: TaskResult) -> tuple[Floats, Floats]:
     return np.array(values), np.array(errors)
 
 
-def correlation_errors(item: TaskResult, name: str, at: int) -> Floats:
+def correlation_errors(result: TaskResult, name: str, at: int) -> Floats:
     """Return the jackknife errors over chains of rho of a series at one p, float64 (lags + 1,).
 
     NaN of a single chain.  AnalysisError: the series does not vary.
     """
-    lagged, edges = read_lagged(item, name, at)
+    lagged, edges = read_lagged(result, name, at)
     groups = np.array_split(np.arange(len(lagged)), min(len(lagged), _GROUPS))
-    sweeps = item.task.block_size
+    sweeps = result.task.block_size
     without = [
         autocorrelation(np.delete(lagged, own, 0), np.delete(edges, own, 0), sweeps).correlation
         for own in groups
@@ -357,14 +357,14 @@ def correlation_errors(item: TaskResult, name: str, at: int) -> Floats:
     )
 
 
-def read_series(item: TaskResult) -> dict[str, NDArray[np.int64]]:
+def read_series(result: TaskResult) -> dict[str, NDArray[np.int64]]:
     """Return every sweep of every chain, by the names of SERIES: int64 (m, n_blocks, sweeps).
 
     InputError: they were not measured (--measure series).
     """
-    series = item.extra("series")
+    series = result.extra("series")
     chains, points, _ = series.shape
-    parts = series.reshape(chains, points, len(SERIES), item.task.block_size)
+    parts = series.reshape(chains, points, len(SERIES), result.task.block_size)
     if not chains:
-        raise InputError(f"L = {item.task.size}: no chains yet")
+        raise InputError(f"L = {result.task.size}: no chains yet")
     return {name: np.moveaxis(parts[:, :, n], 0, 1) for n, name in enumerate(SERIES)}

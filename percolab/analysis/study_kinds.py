@@ -44,21 +44,21 @@ class KindAnalysis:
 
     no_curve = ""
 
-    def means(self, item: TaskResult, p: Sequence[float] | None) -> tuple[Floats, Means]:
+    def means(self, result: TaskResult, p: Sequence[float] | None) -> tuple[Floats, Means]:
         """Return p (m,) and the mean of every observable with its error.
 
         p: of kinds that are known at any p, over the transition unless given.  Errors are those of
         independent samples by the stored sums of squares, else by the scatter of blocks.
         """
-        names, count = [column.name for column in item.observables], item.num_samples
-        means = item.sums().sum(axis=0, dtype=np.float64) / count
-        if not item.task.has_independent_samples:
-            errors = standard_error(item.sums() / item.samples[:, None, None], item.samples)
+        names, count = [column.name for column in result.observables], result.num_samples
+        means = result.sums().sum(axis=0, dtype=np.float64) / count
+        if not result.task.has_independent_samples:
+            errors = standard_error(result.sums() / result.samples[:, None, None], result.samples)
         else:
-            squares = np.stack([item.squares(name).sum(axis=0) for name in names], axis=-1)
+            squares = np.stack([result.squares(name).sum(axis=0) for name in names], axis=-1)
             variance = np.maximum(squares / count - means**2, 0.0)
             errors = np.sqrt(variance / (count - 1)) if count > 1 else np.full_like(means, np.nan)
-        return np.array(item.task.p), dict(zip(names, zip(means.T, errors.T), strict=True))
+        return np.array(result.task.p), dict(zip(names, zip(means.T, errors.T), strict=True))
 
     def correction(self, study: Study) -> float | None:
         """Return the exponent of the leading correction of all quantities, None for one of each."""
@@ -69,49 +69,49 @@ class KindAnalysis:
 
         A file that was made before wrapping was measured has no wrapping probabilities.
         """
-        items = [item for item in results.tasks.values() if item.blocks]
+        items = [result for result in results.tasks.values() if result.blocks]
         return [
             column.name
             for column in results.study.observables
-            if column.rises_with_p and all(item.has(column.name) for item in items)
+            if column.rises_with_p and all(result.has(column.name) for result in items)
         ]
 
-    def curve(self, item: TaskResult, name: str) -> SpanningCurve:
+    def curve(self, result: TaskResult, name: str) -> SpanningCurve:
         """Return the curve of a probability at the p of its grid."""
-        p = self.grid(item, name)
-        sums = self.moment_sums(item, name, p).astype(np.int64)
-        return SpanningCurve(item.task.size, p, item.samples, sums, item.task.id)
+        p = self.grid(result, name)
+        sums = self.moment_sums(result, name, p).astype(np.int64)
+        return SpanningCurve(result.task.size, p, result.samples, sums, result.task.id)
 
-    def moment_names(self, item: TaskResult) -> set[str]:
+    def moment_names(self, result: TaskResult) -> set[str]:
         """Return the names of the moments of a task: observables, squares, and higher moments."""
-        names = [observable.name for observable in item.observables]
+        names = [observable.name for observable in result.observables]
         squares = {f"{name}*{name}" for name in names}
-        moments = {*names, *squares, *(("s^4",) if item.has("sum_fourths") else ())}
+        moments = {*names, *squares, *(("s^4",) if result.has("sum_fourths") else ())}
         return moments | ({"m^2", "m^4"} if "state_squares" in names else set())
 
-    def grid(self, item: TaskResult, name: str) -> Floats:
+    def grid(self, result: TaskResult, name: str) -> Floats:
         """Return the p at which a moment of this name is known, float64 (m,)."""
-        return np.array(item.task.p)
+        return np.array(result.task.p)
 
-    def moment_sums(self, item: TaskResult, name: str, p: Floats) -> Floats:
+    def moment_sums(self, result: TaskResult, name: str, p: Floats) -> Floats:
         """Return the block sums of a moment at the p of the grid, float64 (n_blocks, m)."""
         if name == "s^4":
-            return np.asarray(item.extra("powers")[..., 1], np.float64)
+            return np.asarray(result.extra("powers")[..., 1], np.float64)
         if name in ("m^2", "m^4"):
-            return self._order_parameter(item, squared=name == "m^4")
+            return self._order_parameter(result, squared=name == "m^4")
         if "*" not in name:
-            return item.column(name).astype(float)
-        return item.squares(name.partition("*")[0])
+            return result.column(name).astype(float)
+        return result.squares(name.partition("*")[0])
 
-    def _order_parameter(self, item: TaskResult, *, squared: bool) -> Floats:
+    def _order_parameter(self, result: TaskResult, *, squared: bool) -> Floats:
         """Return the block sums of m^2 = (q sum N_a^2 / N^2 - 1) / (q - 1), or of its square."""
-        states, sites = item.task.draw.states, float(item.task.num_sites) ** 2
-        squares = item.column("state_squares").astype(float) / sites
+        states, sites = result.task.draw.states, float(result.task.num_sites) ** 2
+        squares = result.column("state_squares").astype(float) / sites
         if not squared:
-            return (states * squares - item.samples[:, None]) / (states - 1)
-        p = np.array(item.task.p)
-        products = self.moment_sums(item, "state_squares*state_squares", p) / sites**2
-        both = states**2 * products - 2 * states * squares + item.samples[:, None]
+            return (states * squares - result.samples[:, None]) / (states - 1)
+        p = np.array(result.task.p)
+        products = self.moment_sums(result, "state_squares*state_squares", p) / sites**2
+        both = states**2 * products - 2 * states * squares + result.samples[:, None]
         return np.asarray(both / (states - 1) ** 2)
 
 
@@ -122,22 +122,22 @@ class ThresholdAnalysis(KindAnalysis):
         """Return the names of the spanning probabilities."""
         return spanning_names(results.study.boundary)
 
-    def moment_names(self, item: TaskResult) -> set[str]:
+    def moment_names(self, result: TaskResult) -> set[str]:
         """Return the names of the spanning probabilities."""
-        return set(spanning_names(item.task.boundary))
+        return set(spanning_names(result.task.boundary))
 
-    def grid(self, item: TaskResult, name: str) -> Floats:
+    def grid(self, result: TaskResult, name: str) -> Floats:
         """Return POINTS values of p, equally spaced over the transition."""
-        return transition_grid(item.thresholds(name))
+        return transition_grid(result.thresholds(name))
 
-    def moment_sums(self, item: TaskResult, name: str, p: Floats) -> Floats:
+    def moment_sums(self, result: TaskResult, name: str, p: Floats) -> Floats:
         """Return how many samples of every block span at each p."""
-        return spanning_counts(item.thresholds(name), p).astype(float)
+        return spanning_counts(result.thresholds(name), p).astype(float)
 
-    def means(self, item: TaskResult, p: Sequence[float] | None) -> tuple[Floats, Means]:
+    def means(self, result: TaskResult, p: Sequence[float] | None) -> tuple[Floats, Means]:
         """Return p and the spanning probabilities with their errors."""
-        count = item.num_samples
-        thresholds = {name: item.thresholds(name) for name in spanning_names(item.task.boundary)}
+        names, count = spanning_names(result.task.boundary), result.num_samples
+        thresholds = {name: result.thresholds(name) for name in names}
         grid = transition_grid(np.stack(list(thresholds.values()))) if p is None else np.array(p)
         means: Means = {}
         for name, T in thresholds.items():
@@ -155,39 +155,39 @@ class MicrocanonicalAnalysis(KindAnalysis):
         """Return the names of the probabilities that rise with p."""
         return [column.name for column in results.study.observables if column.rises_with_p]
 
-    def curve(self, item: TaskResult, name: str) -> SpanningCurve:
+    def curve(self, result: TaskResult, name: str) -> SpanningCurve:
         """Return the curve of a probability over the transition, in whole samples.
 
         A block's sums are rounded up or down alike at all p, so that they rise with p, and by parts
         that are equally spaced over the blocks, so that rounding leaves their total unbiased.
         """
-        p, samples = self.grid(item, name), item.samples
+        p, samples = self.grid(result, name), result.samples
         parts = (np.arange(samples.size) * _GOLDEN + 0.5) % 1.0
         # A sum that is whole but for its last digits is not rounded to another.
-        sums = np.floor(self.moment_sums(item, name, p) + parts[:, None] * (1 - 1e-6) + 1e-7)
+        sums = np.floor(self.moment_sums(result, name, p) + parts[:, None] * (1 - 1e-6) + 1e-7)
         counts = np.maximum.accumulate(sums, axis=1).astype(np.int64)
-        return SpanningCurve(item.task.size, p, samples, counts, item.task.id)
+        return SpanningCurve(result.task.size, p, samples, counts, result.task.id)
 
-    def moment_names(self, item: TaskResult) -> set[str]:
+    def moment_names(self, result: TaskResult) -> set[str]:
         """Return the names of the observables, and of <s_1^2>."""
-        return {*(column.name for column in item.observables), _LARGEST_SQUARED}
+        return {*(column.name for column in result.observables), _LARGEST_SQUARED}
 
-    def grid(self, item: TaskResult, name: str) -> Floats:
+    def grid(self, result: TaskResult, name: str) -> Floats:
         """Return POINTS values of p over the transition: where a probability rises.
 
         It is that of the name, or of another observable of a lattice the first that the task has.
         Without any it is where the second largest cluster is near its maximum.  Of a given order it
         is every number of openings, as a share of all.
         """
-        openings = item.task.num_openings
-        if item.task.order != RANDOM:
+        openings = result.task.num_openings
+        if result.task.order != RANDOM:
             counts = bin_counts(openings)
             return np.asarray((np.cumsum(counts) - 0.5 * (counts + 1)) / max(openings, 1))
-        rising = [column.name for column in item.observables if column.rises_with_p]
-        if name not in rising and not item.task.structure.is_scalable:
+        rising = [column.name for column in result.observables if column.rises_with_p]
+        if name not in rising and not result.task.structure.is_scalable:
             rising = []
         chosen = name if name in rising else next(iter(rising), "second_largest")
-        sums = item.stacked(chosen)
+        sums = result.stacked(chosen)
         means = sums.sum(axis=0) / bin_counts(openings)
         inside = means > _NEAR * means.max() if not rising else (means > _TAIL * means[-1]) & (
             means < (1 - _TAIL) * means[-1]
@@ -196,22 +196,22 @@ class MicrocanonicalAnalysis(KindAnalysis):
         low, high = (places[0], places[-1]) if places.size > 1 else (0.0, 1.0)
         return round_grid(low, high)
 
-    def moment_sums(self, item: TaskResult, name: str, p: Floats) -> Floats:
+    def moment_sums(self, result: TaskResult, name: str, p: Floats) -> Floats:
         """Return the block sums of an observable at each p."""
-        stored = item.stacked(LARGEST_SQUARES if name == _LARGEST_SQUARED else name)
-        if item.task.order != RANDOM:
-            samples = item.samples
-            return interpolate(stored, samples, item.task.num_openings, p) * samples[:, None]
-        return convolve(stored, item.task.num_openings, p)
+        stored = result.stacked(LARGEST_SQUARES if name == _LARGEST_SQUARED else name)
+        if result.task.order != RANDOM:
+            samples = result.samples
+            return interpolate(stored, samples, result.task.num_openings, p) * samples[:, None]
+        return convolve(stored, result.task.num_openings, p)
 
-    def means(self, item: TaskResult, p: Sequence[float] | None) -> tuple[Floats, Means]:
+    def means(self, result: TaskResult, p: Sequence[float] | None) -> tuple[Floats, Means]:
         """Return p and the mean of every observable, with its error from the scatter of blocks."""
-        grid = self.grid(item, "") if p is None else np.array(p)
+        grid = self.grid(result, "") if p is None else np.array(p)
         means: Means = {}
-        samples, openings = item.samples, item.task.num_openings
-        for column in item.observables:
-            sums = item.stacked(column.name)
-            if item.task.order == RANDOM:
+        samples, openings = result.samples, result.task.num_openings
+        for column in result.observables:
+            sums = result.stacked(column.name)
+            if result.task.order == RANDOM:
                 blocks = convolve(sums, openings, grid) / samples[:, None]
                 pair = mean_of_blocks(blocks, samples), standard_error(blocks, samples)
             else:
@@ -244,9 +244,9 @@ ANALYSES = {
 }
 
 
-def find_analysis(item: Task | Study) -> KindAnalysis:
+def find_analysis(result: Task | Study) -> KindAnalysis:
     """Return the analysis of a task or study by its kind."""
-    return ANALYSES[item.kind.name]
+    return ANALYSES[result.kind.name]
 
 
 def spanning_counts(

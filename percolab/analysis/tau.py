@@ -384,12 +384,12 @@ class ClusterNumbers:
 
     def __init__(self, points: Sequence[TaskNumbers], model: ClusterNumberModel) -> None:
         self.points, self.model = points, model
-        self.tasks = [item.task for item in points]
+        self.tasks = [point.task for point in points]
         self.masks = [
-            item.usable
-            & (item.task.edges[:-1] >= S_MIN[0])
-            & (item.task.edges[1:] <= CUTOFFS[0] * item.reach)
-            for item in points
+            point.usable
+            & (point.task.edges[:-1] >= S_MIN[0])
+            & (point.task.edges[1:] <= CUTOFFS[0] * point.reach)
+            for point in points
         ]
 
     @property
@@ -409,12 +409,12 @@ class ClusterNumbers:
         """Return the covariance of n_s, float64 (n, n): of the bootstrap, or of the blocks."""
         from scipy.linalg import block_diag
 
-        drawn = [item.drawn.T for item in self.points if item.drawn is not None]
+        drawn = [point.drawn.T for point in self.points if point.drawn is not None]
         if drawn:
             # B blocks drawn with replacement scatter by (B - 1) / B less than samples, in variance.
-            blocks = min(len(item.blocks) for item in self.points)
+            blocks = min(len(point.blocks) for point in self.points)
             return np.asarray(np.cov(self.joined(drawn)) * blocks / (blocks - 1))
-        away = [weighted_deviations(item.blocks, item.task.samples) for item in self.points]
+        away = [weighted_deviations(point.blocks, point.task.samples) for point in self.points]
         cut = [parts[:, mask] for parts, mask in zip(away, self.masks, strict=True)]
         return np.asarray(block_diag(*(parts.T @ parts for parts in cut)))
 
@@ -434,8 +434,8 @@ class ClusterNumbers:
 
     def _member(self, kept: NDArray[np.bool_]) -> Member | None:
         """Return the fit of the bins kept (n,) by Gauss-Newton steps; None if they fail."""
-        values = self.joined([item.values for item in self.points])
-        spread = self.joined([item.spread for item in self.points])
+        values = self.joined([point.values for point in self.points])
+        spread = self.joined([point.spread for point in self.points])
         sizes = self.joined([task.sizes for task in self.tasks])
         widths = self.model.widths
         theta = np.zeros(len(widths))

@@ -204,8 +204,8 @@ def sample_table(fit: SampleThresholds) -> str:
         numbers = zip((size.mean, size.median, size.width), size.errors.tolist(), strict=True)
         sizes.append((size.L, size.samples, *(format_with_error(*number) for number in numbers)))
     fits = [
-        (item.name, *item.result.cells, f"{item.estimator} of T", *item.result.quality.cells)
-        for item in fit.extrapolations
+        (limit.name, *limit.result.cells, f"{limit.estimator} of T", *limit.result.quality.cells)
+        for limit in fit.extrapolations
     ]
     for cell in fit.cells:
         p, y_t = (cell.p, cell.p_error), (cell.y_t, cell.y_t_error)
@@ -267,7 +267,7 @@ def transition_lines(fit: SpinFit) -> list[str]:
         f"T_c = {_value_text(*fit.temperature)}",
         f"p_c = {_value_text(fit.threshold, fit.threshold_error)}",
     ]
-    names = ", ".join(item.name for item in fit.joint.quantities)
+    names = ", ".join(quantity.name for quantity in fit.joint.quantities)
     quality = fit.joint.chi_square.cells[0]
     return [f"{'  '.join(texts)}  (chi2/dof {quality}, from {names})", *_start_notes(fit)]
 
@@ -307,7 +307,7 @@ def _first_order_rows(fit: SpinFit) -> Rows:
 def _start_notes(fit: SpinFit) -> list[str]:
     if not fit.differences:
         return []
-    worst = max(fit.differences, key=lambda item: abs(item.z))
+    worst = max(fit.differences, key=lambda difference: abs(difference.z))
     return [
         f"no error is quoted: chains that started ordered and at random differ, {worst.series} at "
         f"L = {worst.L}, p = {worst.p:.6g} by {abs(worst.z):.1f} sigma (in "
@@ -321,14 +321,14 @@ def tree_table(fit: TreeFit) -> str:
     letters = list(fit.means[0].thresholds)
     columns = [f"{name}_{x}" for x in letters for name in ("T", "path")]
     rows, forests = [], []
-    for item in fit.means:
-        own = [means[x] for x in letters for means in (item.thresholds, item.paths)]
-        rows.append((item.L, item.samples, item.weight, *own))
-        if item.parts != 1:
-            forests.append(f"L = {item.L}: a forest of {item.parts:g} trees")
+    for mean in fit.means:
+        own = [means[x] for x in letters for means in (mean.thresholds, mean.paths)]
+        rows.append((mean.L, mean.samples, mean.weight, *own))
+        if mean.parts != 1:
+            forests.append(f"L = {mean.L}: a forest of {mean.parts:g} trees")
     results = {"weight/site of the infinite lattice": fit.limit}
     results |= {f"D of path_{x} ~ L^D": law.exponent for x, law in fit.exponents.items()}
-    fits = [(name, *item.cells, item.quality) for name, item in results.items() if item is not None]
+    fits = [(name, *mean.cells, mean.quality) for name, mean in results.items() if mean is not None]
     return _parts(
         Table(("L", "samples", "weight/site", *columns), rows),
         "\n".join(forests),

@@ -252,7 +252,7 @@ class MemberFits(ThresholdAverage[MemberFit]):
     def threshold(self) -> Value:
         """p_c; its statistical error is that of the average, by its influence."""
         mean, p_0 = super().threshold, self.fits[0].p_0
-        values = p_0 + self.fits[0].width * np.array([item.theta[0] for item in self.fits])
+        values = p_0 + self.fits[0].width * np.array([fit.theta[0] for fit in self.fits])
         # What the priors add is no part of it.
         spread = np.sqrt(self.weights @ (values - mean.value) ** 2)
         most = float(np.hypot(mean.statistical_error, spread))
@@ -275,10 +275,10 @@ class MemberFits(ThresholdAverage[MemberFit]):
         """dp_c / dcounts of every curve's cells, float64 (m + 1,) each."""
         influences = [np.zeros(curve.p.size + 1) for curve in self.used]
         mean = super().threshold.value
-        for weight, item in zip(self.weights, self.fits, strict=True):
-            first, influence = len(self.used) - len(item.cells.curves), item.influence(mean)
+        for weight, fit in zip(self.weights, self.fits, strict=True):
+            first, influence = len(self.used) - len(fit.cells.curves), fit.influence(mean)
             for index, own in enumerate(influences[first:]):
-                own += weight * influence[item.cells.curve == index]
+                own += weight * influence[fit.cells.curve == index]
         return tuple(influences)
 
 

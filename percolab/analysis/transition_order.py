@@ -80,17 +80,16 @@ def classify_order(
 
     Both None where nothing is seen and the transition is known to be continuous.
     """
-    points = [point for item in items for point in two_peaks(item, model)]
+    points = [point for result in items for point in two_peaks(result, model)]
     deep = [point for point in points if point.order.depth >= DEEP]
     sure = [one for one in deep if any(one.agrees(other) for other in points if other is not one)]
     if sure:
         # Of the largest size: where both phases are known best, and then the nearest p.
         best = min(
-            sure,
-            key=lambda x: (-x.L, not x.order.mixed, abs(x.order.beta + math.log1p(-x.p))),
+            sure, key=lambda x: (-x.L, not x.order.mixed, abs(x.order.beta + math.log1p(-x.p)))
         )
         return (best.L, best.p, best.order), None
-    apart = [gap for item in items for gap in phases_apart(item)]
+    apart = [gap for result in items for gap in phases_apart(result)]
     if len(apart) >= _LEAST_POINTS:
         return None, _describe_apart(apart)
     dimension, q = len(items[0].task.boundary), model.states
@@ -99,12 +98,12 @@ def classify_order(
     return None, _describe_undecided(points, items)
 
 
-def two_peaks(item: TaskResult, model: Model) -> list[Point]:
+def two_peaks(result: TaskResult, model: Model) -> list[Point]:
     """Return where the energies of a task show two phases, with beta in the sampled range."""
-    if "series" not in item.task.measure or len(item.blocks) < 2:
+    if "series" not in result.task.measure or len(result.blocks) < 2:
         return []
-    task, points = item.task, []
-    series = item.extra("series").reshape(len(item.blocks), len(task.p), len(SERIES), -1)[:, :, 0]
+    task, points, chains = result.task, [], len(result.blocks)
+    series = result.extra("series").reshape(chains, len(task.p), len(SERIES), -1)[:, :, 0]
     betas = [-math.log1p(-p) for p in task.p]
     q, sites, serial = model.states, task.num_sites, task.is_serial
     for n, (p, beta) in enumerate(zip(task.p, betas, strict=True)):
@@ -116,22 +115,22 @@ def two_peaks(item: TaskResult, model: Model) -> list[Point]:
     return points
 
 
-def phases_apart(item: TaskResult) -> list[PhasesApart]:
+def phases_apart(result: TaskResult) -> list[PhasesApart]:
     """Return the p of a task at which chains stay in the phase in which they began."""
-    odd = item.numbers % 2 == 1
+    odd = result.numbers % 2 == 1
     few = min(odd.sum(), (~odd).sum()) < _LEAST_CHAINS
-    if item.task.is_serial or few or not is_relaxed(item.task):
+    if result.task.is_serial or few or not is_relaxed(result.task):
         return []
-    sweeps = item.task.block_size
-    means, squares = item.column("satisfied") / sweeps, item.squares("satisfied") / sweeps
+    sweeps = result.task.block_size
+    means, squares = result.column("satisfied") / sweeps, result.squares("satisfied") / sweeps
     deviations = np.sqrt(np.maximum(squares - means**2, 0.0)).max(axis=0)
     gaps = means[~odd].min(axis=0) - means[odd].max(axis=0)
     apart = []
     for n in np.flatnonzero((gaps > _APART * deviations) & (deviations > 0)):
-        starts = [means[own, n] / item.task.num_sites for own in (~odd, odd)]
+        starts = [means[own, n] / result.task.num_sites for own in (~odd, odd)]
         error = math.sqrt(sum(float(each.var(ddof=1)) / each.size for each in starts))
         gap = float(starts[0].mean() - starts[1].mean())
-        apart.append(PhasesApart(item.task.size, item.task.p[n], gap, error))
+        apart.append(PhasesApart(result.task.size, result.task.p[n], gap, error))
     return apart
 
 
@@ -164,9 +163,9 @@ def _describe_apart(apart: Sequence[PhasesApart]) -> str:
 
 
 def _describe_undecided(points: Sequence[Point], items: Sequence[TaskResult]) -> str:
-    sizes = ", ".join(str(size) for size in sorted({item.task.size for item in items}))
+    sizes = ", ".join(str(size) for size in sorted({result.task.size for result in items}))
     seen = "no two phases are seen"
-    if not any("series" in item.task.measure for item in items):
+    if not any("series" in result.task.measure for result in items):
         seen += " in the means of chains (--measure series keeps single energies)"
     elif points:
         best = max(points, key=lambda each: each.order.depth)

@@ -76,11 +76,11 @@ class TreeFit(Record):
 
 def fit_trees(results: StoredResults) -> TreeFit:
     """Return the means and limits of the trees of a study; InputError where it has none."""
-    items = [item for item in joined(results).tasks.values() if item.blocks]
-    items = [item for item in items if item.has("tree_weight") or item.has("tree_bonds")]
+    items = [result for result in joined(results).tasks.values() if result.blocks]
+    items = [result for result in items if result.has("tree_weight") or result.has("tree_bonds")]
     if not items:
         raise InputError("no trees here: percolab tree, or sweep with --method tree")
-    means = tuple(compute_means(item) for item in sorted(items, key=lambda item: item.task.size))
+    means = tuple(map(compute_means, sorted(items, key=lambda result: result.task.size)))
     if not results.study.structure.is_scalable:
         return TreeFit(means, None, {}, ())
     notes: list[str] = []
@@ -104,34 +104,34 @@ def fit_trees(results: StoredResults) -> TreeFit:
     return TreeFit(means, limit, exponents, (*list_rejections(named, "the best fit"), *notes))
 
 
-def compute_means(item: TaskResult) -> TreeMeans:
+def compute_means(result: TaskResult) -> TreeMeans:
     """Return the means of the trees of one task."""
-    task, scale, samples = item.task, 2.0**-WEIGHT_BITS, item.num_samples
+    task, scale, samples = result.task, 2.0**-WEIGHT_BITS, result.num_samples
     bonds = count_bonds(task.structure, task.shape, task.boundary)
     letters = axis_names(task.boundary)
     # A lattice without bonds has no fractions.
     in_bin = bonds / WEIGHT_BINS or math.nan
-    shares = item.extra("tree_weights")[:, 0].astype(float) / (item.samples[:, None] * in_bin)
+    shares = result.extra("tree_weights")[:, 0].astype(float) / (result.samples[:, None] * in_bin)
     return TreeMeans(
         L=task.size,
         sites=task.num_sites,
         bonds=bonds,
         samples=samples,
-        weight=_mean(item, "tree_weight", scale / task.num_sites),
-        parts=task.num_sites - _mean(item, "tree_bonds").value,
-        thresholds={x: _mean(item, f"{THRESHOLD}_{x}", scale) for x in letters},
-        paths={x: _mean(item, f"{PATH}_{x}") for x in letters},
-        degrees=item.extra("tree_degrees")[:, 0].sum(axis=0) / (samples * task.num_sites),
-        accepted=mean_of_blocks(shares, item.samples),
-        accepted_errors=standard_error(shares, item.samples),
+        weight=_mean(result, "tree_weight", scale / task.num_sites),
+        parts=task.num_sites - _mean(result, "tree_bonds").value,
+        thresholds={x: _mean(result, f"{THRESHOLD}_{x}", scale) for x in letters},
+        paths={x: _mean(result, f"{PATH}_{x}") for x in letters},
+        degrees=result.extra("tree_degrees")[:, 0].sum(axis=0) / (samples * task.num_sites),
+        accepted=mean_of_blocks(shares, result.samples),
+        accepted_errors=standard_error(shares, result.samples),
     )
 
 
-def _mean(item: TaskResult, name: str, scale: float = 1.0) -> Value:
+def _mean(result: TaskResult, name: str, scale: float = 1.0) -> Value:
     """Return the mean of an observable, times a scale; its error is NaN of one sample."""
     # As Python integers: the sum over a study may exceed 64 bits.
-    total = sum(int(value) for value in item.column(name)[:, 0])
-    samples, squares = item.num_samples, item.squares(name)[:, 0].sum()
+    total = sum(int(value) for value in result.column(name)[:, 0])
+    samples, squares = result.num_samples, result.squares(name)[:, 0].sum()
     value = total / samples
     if samples < 2:
         return Value(scale * value, math.nan)

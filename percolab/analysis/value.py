@@ -147,7 +147,7 @@ class Value:
             more = ("statistical_error", "chi_square", "members", "systematic_error")
             record = {"rejected": self.rejected, **record}
             record |= {key: getattr(self, key) for key in more}
-        return {key: plain(item) for key, item in record.items()}
+        return {key: plain(number) for key, number in record.items()}
 
 
 def list_rejections(

@@ -94,7 +94,7 @@ class WrappingEstimate:
     @classmethod
     def of(cls, results: StoredResults) -> WrappingEstimate:
         """Return the estimate of stored results; AnalysisError: too few samples."""
-        if not any(item.blocks for item in results.tasks.values()):
+        if not any(result.blocks for result in results.tasks.values()):
             raise AnalysisError("no samples yet")
         joint = read_joint_input(results, QUANTITIES)
         moments, chosen, y_t = joint.moments, joint.quantities, joint.y_t
@@ -181,11 +181,11 @@ def find_crossings(results: StoredResults) -> list[WrappingCrossing]:
     quantities = [known[name] for name in QUANTITIES]
     needs = sorted({name for quantity in quantities for name in quantity.needs})
     lines = []
-    for size in sorted({item.task.size for item in results.tasks.values() if item.blocks}):
-        own = [item for item in results.tasks.values() if item.task.size == size]
-        item = max(own, key=lambda item: item.num_samples)
-        values, replicas = read_moments(item, needs).values(quantities)
-        (p,), step = item.task.p, 0.01 / estimate.slope(size)
+    for size in sorted({result.task.size for result in results.tasks.values() if result.blocks}):
+        own = [result for result in results.tasks.values() if result.task.size == size]
+        result = max(own, key=lambda result: result.num_samples)
+        values, replicas = read_moments(result, needs).values(quantities)
+        (p,), step = result.task.p, 0.01 / estimate.slope(size)
         slopes = [float(f(p + step, size) - f(p - step, size)) / (2 * step) for f in functions]
         errors = jackknife_error(replicas)[:, 0].tolist()
         lines.append((size, p, values[:, 0].tolist(), errors, slopes))

@@ -210,11 +210,11 @@ class _TimedKernel:
         return launch
 
 
-def is_kernel(item: Any) -> bool:
+def is_kernel(value: Any) -> bool:
     """Return whether an object is a CUDA kernel that a host can launch."""
     from numba.cuda.dispatcher import CUDADispatcher
 
-    return isinstance(item, CUDADispatcher) and not item.targetoptions["device"]
+    return isinstance(value, CUDADispatcher) and not value.targetoptions["device"]
 
 
 @contextmanager
@@ -228,17 +228,17 @@ def kernel_events(cuda: Any) -> Iterator[Events]:
     replaced: list[tuple[Any, str, Any]] = [(Launches, "call", Launches.call)]
     for name, module in list(sys.modules.items()):
         if name.startswith("percolab."):
-            kernels = [(key, item) for key, item in vars(module).items() if is_kernel(item)]
-            replaced += [(module, key, item) for key, item in kernels]
+            kernels = [(key, kernel) for key, kernel in vars(module).items() if is_kernel(kernel)]
+            replaced += [(module, key, kernel) for key, kernel in kernels]
     try:
-        for place, key, item in replaced[1:]:
+        for place, key, kernel in replaced[1:]:
             add = events[key.removesuffix("_kernel")].append
-            setattr(place, key, _TimedKernel(cuda, item, add))
+            setattr(place, key, _TimedKernel(cuda, kernel, add))
         setattr(*replaced[0][:2], lambda self, key, work: work())
         yield events
     finally:
-        for place, key, item in replaced:
-            setattr(place, key, item)
+        for place, key, kernel in replaced:
+            setattr(place, key, kernel)
 
 
 def sum_events(events: Events) -> dict[str, float]:

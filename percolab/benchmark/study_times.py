@@ -12,7 +12,7 @@ import numpy as np
 from percolab.benchmark.calls import CallTime, Setting, kernel_events, make_grid, sum_events
 from percolab.kernels.device import open_device
 from percolab.lattices.lattice import Lattice
-from percolab.run.request import Watcher, make_options
+from percolab.run.request import Observer, make_options
 from percolab.run.runner import run_study
 from percolab.store.results import StoredResults
 from percolab.tasks.study_file import make_request
@@ -26,14 +26,14 @@ _ROWS = 4
 _SEED = 7
 
 
-class _BlockTimes(Watcher):
+class _BlockTimes(Observer):
     """Takes the time at which every block is finished, and what ranks report after the first."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
         self.first: dict[str, Any] = {}
 
-    def advanced(self, results: Any, item: Any, blocks: Any) -> None:
+    def advanced(self, results: Any, result: Any, blocks: Any) -> None:
         """Take finished blocks."""
         self.times += [time.perf_counter()] * len(blocks)
         self.first = self.first or _sum_ranks(results)
@@ -47,10 +47,10 @@ def _sum_ranks(results: StoredResults) -> dict[str, float]:
     return {name: ranks[name] for name in names} | {"join_seconds": joining}
 
 
-def _run(lattice: Lattice, watcher: Watcher | None = None, **settings: Any) -> StoredResults:
+def _run(lattice: Lattice, observer: Observer | None = None, **settings: Any) -> StoredResults:
     """Run a study in memory, as ``percolab sweep`` would."""
     request = make_request(lattice, seed=_SEED, **settings)
-    options = make_options(request, watcher=watcher or Watcher())
+    options = make_options(request, observer=observer or Observer())
     return run_study(request.study, request.rule, **options)
 
 
@@ -184,10 +184,10 @@ def time_splits(setting: Setting) -> Iterator[CallTime]:
 
 def _row_seconds(lattice: Lattice, **settings: Any) -> tuple[np.ndarray, str]:
     """Return the seconds of the rows after the first, and what the ranks report of a row."""
-    watcher = _BlockTimes()
+    observer = _BlockTimes()
     parallel = {"executor": "processes", "split": "lattice", "block_size": 1}
-    results = _run(lattice, watcher, **settings, **parallel)
-    last, first = _sum_ranks(results), watcher.first
+    results = _run(lattice, observer, **settings, **parallel)
+    last, first = _sum_ranks(results), observer.first
     rows = max(last["rows"] - first["rows"], 1)
     mean = {name: 1e3 * (last[name] - first[name]) / rows for name in last}
     note = f"ranks {mean['local_seconds']:.4g} ms"
@@ -196,7 +196,7 @@ def _row_seconds(lattice: Lattice, **settings: Any) -> tuple[np.ndarray, str]:
             f", messages {mean['bytes'] / 1e9:.3g} MB in {mean['transport_seconds']:.3g} ms, "
             f"joining {mean['join_seconds']:.3g} ms"
         )
-    return np.diff(watcher.times), note
+    return np.diff(observer.times), note
 
 
 def _with_efficiency(many: CallTime, one: CallTime, workers: int) -> CallTime:

@@ -37,7 +37,7 @@ def leading_digits(planes, count, bit):
 
 @njit
 def word_digits(generator, seed, sample, word, bit, planes, last):
-    """Return the first digits of one bit of a word; ``planes`` hold those of word ``last``."""
+    """Return (first digits of a word's bit, uint64; the word); planes: uint32, of word ``last``."""
     if int64(word) != last:
         fill_planes(generator, seed, sample, word, planes)
     return leading_digits(planes, planes.size, bit), int64(word)

@@ -73,7 +73,7 @@ def _draw(generator, record, seed, samples, threshold, exists, opened):
 
 @njit
 def number_of_bond(generator, seed, sample, bond):
-    """Return the uniform number of bond 32 * word + bit."""
+    """Return the uniform number, uint64, of bond 32 * word + bit, uint32."""
     word, bit = uint32(bond >> uint32(5)), uint32(bond & uint32(31))
     return uniform_number(generator, seed, sample, word, bit)
 
@@ -137,7 +137,7 @@ def _draw_samples(generator, record, seed, samples, threshold, exists, opened):
 
 @njit
 def fill_sample(generator, record, seed, sample, threshold, exists, opened):
-    """Write one sample's open bonds, words like ``exists``."""
+    """Write one sample's open bonds, uint32 words like ``exists``; threshold: uint64."""
     samples = np.full(1, uint64(sample))
     draw_samples(generator, record, seed, samples, threshold, exists, opened.reshape(1, -1))
 

@@ -24,7 +24,7 @@ def mix64(z):
 
 @njit
 def seed_at(seed, counter):
-    """Return the seed of a sample's words when they are drawn for the ``counter``-th time.
+    """Return the seed, uint64, of a sample's words when they are drawn the ``counter``-th time.
 
     The first time, 0, it is the seed itself; counters of one seed never give the same.
     """

@@ -47,7 +47,7 @@ class Sites(NamedTuple):
 
 @njit
 def limits_at(rule, threshold):
-    """Return the thresholds (of sites, of bonds) that belong to a threshold of p."""
+    """Return the thresholds, uint64, (of sites, of bonds) that belong to a threshold of p."""
     site = uint64(threshold) if rule.site_varies != uint32(0) else uint64(rule.site_limit)
     bond = uint64(threshold) if rule.bond_varies != uint32(0) else uint64(rule.bond_limit)
     return site, bond
@@ -70,6 +70,7 @@ def close_word(opened, base, occupied, start, adjacency, k, word):
 
 @njit
 def is_vacant(occupied, start, site):
+    """Return whether a site, uint32, is vacant; its sample's words, uint32, begin at ``start``."""
     word = occupied[uint32(start + uint32(uint32(site) >> uint32(5)))]
     return not has_bit(word, uint32(uint32(site) & uint32(31)))
 

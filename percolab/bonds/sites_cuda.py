@@ -1,4 +1,7 @@
-"""CUDA kernels where sites are drawn or given: bonds are open between occupied sites alone."""
+"""CUDA kernels where sites are drawn or given: bonds are open between occupied sites alone.
+
+opened: uint32, bond words of the entries; sites: :class:`percolab.bonds.sites.Sites`.
+"""
 
 from numba import int32, uint32, uint64
 

@@ -28,7 +28,7 @@ def xorwow_state(seed, sample, word):
 
 @njit
 def make_xorwow_state(start, step, word):
-    """Return the state of a word's stream, given the keys of its sample."""
+    """Return the state of a word's stream, six uint32, by the keys of its sample, uint64."""
     z = uint64(start + uint64(uint64(uint64(word) * uint64(3)) * step))
     a = mix64(z)
     b = mix64(uint64(z + step))
@@ -63,7 +63,7 @@ def rotated(x, count):
 
 @njit
 def scattered(output, plane):
-    """Return the output of a stream as the digit plane of that number: 32 binary digits.
+    """Return the output of a stream, uint32, as the digit plane of that number: 32 digits.
 
     A bijection of the output.  The scrambler leaves no bit that a few bits of the state decide, and
     the rotation gives every bond another bit in every plane.

@@ -31,10 +31,10 @@ class GroupedCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, those of a group together."""
         sections: dict[str, list[tuple[str, str]]] = {name: [] for name in (*GROUPS, "Options")}
-        for item in self.get_params(ctx):
-            record = item.get_help_record(ctx) if isinstance(item, click.Option) else None
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if record is not None:
-                sections[getattr(item, "group", "Options")].append(record)
+                sections[getattr(parameter, "group", "Options")].append(record)
         # One width for all, so that the texts of all sections begin in one column.
         width = max(len(flags) for rows in sections.values() for flags, _ in rows)
         for name, rows in sections.items():

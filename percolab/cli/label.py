@@ -110,7 +110,7 @@ def command(
     answer ends in a table of its phases: share of the image (porosity), clusters, the largest, the
     share of the phase in clusters that span or wrap, and its surface.
     """
-    from percolab.cli.progress import ProgressWatcher
+    from percolab.cli.progress import ProgressBar
     from percolab.configurations import write_labels
     from percolab.configurations.flow import find_tortuosities
     from percolab.configurations.label_array import clusters_csv
@@ -129,8 +129,8 @@ def command(
         return
     chosen = _configuration(configuration, given)
     tortuosities = find_tortuosities(chosen) if given["tortuosity"] else {}
-    watcher = ProgressWatcher(silent=quiet)
-    clusters = chosen.label(given["labeler"], given["device"], watcher=watcher)
+    observer = ProgressBar(silent=quiet)
+    clusters = chosen.label(given["labeler"], given["device"], observer=observer)
     write_labels(target, clusters, chosen, serial=serial)
     if sizes is not None:
         write_output(sizes, clusters_csv(chosen, clusters, serial=serial), CLUSTERS_CSV)

@@ -62,14 +62,14 @@ def _list(lattices: list[Lattice]) -> None:
     echo(_ROW.format("name", "dim", "z", "p_c (bond)", "p_c (site)", "sources"))
     for lattice in lattices:
         known = [lattice.threshold(model) for model in _MODELS]
-        values = [_shown(item, decimals=10) if item else "-" for item in known]
-        sources = "; ".join(dict.fromkeys(item.cite or item.reference for item in known if item))
+        values = [_shown(each, decimals=10) if each else "-" for each in known]
+        sources = "; ".join(dict.fromkeys(each.cite or each.reference for each in known if each))
         z = f"{lattice.coordination_number:.4g}"
         echo(_ROW.format(lattice.name, lattice.dimension, z, *values, sources))
     exact = "1/(z - 1)"
     echo(_ROW.format("bethe:z", "-", "z", exact, exact, "Bethe lattice; z = 3 if left out"))
     echo(_ROW.format("er:k=K", "-", "K", "1/K", "1/K", "random graphs (Erdos and Renyi)"))
-    references = {item.cite: item.reference for lattice in lattices for item in lattice.thresholds}
+    references = {each.cite: each.reference for lattice in lattices for each in lattice.thresholds}
     echo("\nsources")
     for cite, reference in sorted(references.items()):
         echo(f"  {cite}: {reference}")
@@ -82,10 +82,10 @@ def _describe(lattice: Lattice) -> None:
     echo(f"dimension            {lattice.dimension}")
     echo(f"coordination number  {lattice.coordination_number:.6g}")
     echo(f"sites                {unit:g} L^{lattice.dimension}")
-    for item in lattice.thresholds:
-        exact = f" = {item.expression}" if item.expression else ""
-        echo(f"p_c ({item.model})           {_shown(item)}{exact}")
-        echo(f"{'':21}{item.reference}")
+    for threshold in lattice.thresholds:
+        exact = f" = {threshold.expression}" if threshold.expression else ""
+        echo(f"p_c ({threshold.model})           {_shown(threshold)}{exact}")
+        echo(f"{'':21}{threshold.reference}")
     echo(f"cell                 {list(lattice.cell)} grid points, {sites} sites")
     if lattice.vacant:
         echo(f"vacant points        {_points(lattice.vacant)}")
@@ -100,14 +100,14 @@ def _points(points: frozenset[tuple[int, ...]]) -> str:
     return " ".join(str(list(point)) for point in sorted(points, key=lambda point: point[::-1]))
 
 
-def _shown(item: Threshold, *, decimals: int = 16) -> str:
+def _shown(threshold: Threshold, *, decimals: int = 16) -> str:
     """Return a value with its error in parentheses, as in 0.24881185(10), where decimals allow."""
-    if item.error >= 10.0**-decimals:
-        written = len(repr(item.value).partition(".")[2])
-        places = max(written, math.ceil(-math.log10(item.error) - 1e-9))
+    if threshold.error >= 10.0**-decimals:
+        written = len(repr(threshold.value).partition(".")[2])
+        places = max(written, math.ceil(-math.log10(threshold.error) - 1e-9))
         if places <= decimals:
-            return f"{item.value:.{places}f}({item.error * 10**places:.0f})"
-    return f"{item.value:.{decimals}f}".rstrip("0").rstrip(".")
+            return f"{threshold.value:.{places}f}({threshold.error * 10**places:.0f})"
+    return f"{threshold.value:.{decimals}f}".rstrip("0").rstrip(".")
 
 
 def _record(lattice: Lattice) -> dict[str, Any]:
@@ -120,5 +120,5 @@ def _record(lattice: Lattice) -> dict[str, Any]:
             {"offset": list(bond.offset), "name": bond.name, "at": list(map(list, sorted(bond.at)))}
             for bond in lattice.bonds
         ],
-        "thresholds": [vars(item) for item in lattice.thresholds],
+        "thresholds": [vars(threshold) for threshold in lattice.thresholds],
     }

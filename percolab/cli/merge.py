@@ -29,6 +29,6 @@ def command(parts: tuple[str, ...], out: str) -> None:
         read = ((part, read_results(part)) for part in parts)
         merged = merge(read, report=lambda line: echo(line, err=True))
         writer.save(merged)
-    samples = sum(item.num_samples for item in merged.tasks.values())
+    samples = sum(result.num_samples for result in merged.tasks.values())
     counts = (counted(len(parts), "file"), counted(len(merged.tasks), "task"))
     echo(f"{', '.join(counts)}, {counted(samples, 'sample')} in {out}")

@@ -94,6 +94,6 @@ def _boundary(text: str) -> tuple[str, ...]:
     return kinds * 2 if len(kinds) == 1 and TERMINALS not in kinds else kinds
 
 
-def _record(item: Column) -> dict[str, str]:
-    record = {name: getattr(item, name) for name in ("name", "symbol", "unit")}
-    return record | {"definition": item.meaning, "source": item.source}
+def _record(column: Column) -> dict[str, str]:
+    record = {name: getattr(column, name) for name in ("name", "symbol", "unit")}
+    return record | {"definition": column.meaning, "source": column.source}

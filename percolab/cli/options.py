@@ -245,13 +245,13 @@ def described(study: Study) -> str:
     """Return what a study samples in a few words: a graph with its numbers, a lattice by title."""
     from percolab.lattices.graph import Graph
 
-    item = study.structure
-    if not isinstance(item, Graph):
-        return item.title
-    ends = f", source of {item.num_sources}"
-    ends += f", target of {item.num_targets}" if item.num_targets else ""
-    parts = f"{counted(item.num_sites, 'site')}, {counted(item.num_bonds, 'bond')}"
-    return f"{item.name}: {parts}{ends if item.num_sources else ''}"
+    graph = study.structure
+    if not isinstance(graph, Graph):
+        return graph.title
+    ends = f", source of {graph.num_sources}"
+    ends += f", target of {graph.num_targets}" if graph.num_targets else ""
+    parts = f"{counted(graph.num_sites, 'site')}, {counted(graph.num_bonds, 'bond')}"
+    return f"{graph.name}: {parts}{ends if graph.num_sources else ''}"
 
 
 def estimates_answer(results: StoredResults, *, bootstrap: int = 200) -> tuple[Any, str]:

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from percolab.cli.terminal import COLOUR, echo, has_colour
 from percolab.errors import AnalysisError, InputError
 from percolab.run.measured import count_site_labelings
-from percolab.run.request import Watcher
+from percolab.run.request import Observer
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
@@ -27,7 +27,7 @@ LOGGER = logging.getLogger("percolab")
 _FIT_EVERY = 3.0
 
 
-class ProgressWatcher(Watcher):
+class ProgressBar(Observer):
     """Draws a bar in samples and keeps the current estimate of p_c next to it.
 
     estimate: returns it as a text.
@@ -90,12 +90,12 @@ class ProgressWatcher(Watcher):
             if self._bar is not None:
                 self._bar.update(sites)
 
-    def advanced(self, results: StoredResults, item: TaskResult, blocks: list[AnyBlock]) -> None:
+    def advanced(self, results: StoredResults, result: TaskResult, blocks: list[AnyBlock]) -> None:
         """Move the bar, and refresh p_c now and then."""
         if self._bar is None or self._silent:
             return
         with self._lock:
-            sites = count_site_labelings(item, len(blocks))
+            sites = count_site_labelings(result, len(blocks))
             seen = min(self._ahead, sites)
             self._ahead -= seen
             self._bar.update(sites - seen)
@@ -112,7 +112,7 @@ class ProgressWatcher(Watcher):
             self._bar.close()
 
 
-class LoggedProgress(ProgressWatcher):
+class LoggedProgress(ProgressBar):
     """Logs progress to "percolab", and draws a bar on request.
 
     bar: a bar of :mod:`tqdm.auto`, which is a notebook's own where one runs
@@ -138,7 +138,7 @@ def _current_threshold(results: StoredResults) -> str:
     from percolab.analysis.stored_fits import fit_results
     from percolab.analysis.value import format_with_error
 
-    samples = sum(item.num_samples for item in results.tasks.values())
+    samples = sum(result.num_samples for result in results.tasks.values())
     try:
         fit = fit_results(results)
     except (AnalysisError, InputError):

@@ -102,29 +102,29 @@ def label_page(file: str) -> tuple[str, dict[str, Any]]:
 
     from percolab.cli.status import describe_labels, labels_record
     from percolab.configurations import read_labels
-    from percolab.configurations.picture import draw_found_labels
+    from percolab.configurations.picture import draw_stored_labels
     from percolab.figures import svg_text
     from percolab.figures.page import PageFigure, Section, page, preformatted, table
 
-    found, name = read_labels(file), Path(file).name
-    facts: tuple[Any, ...] = found.record, found.clusters, found.measure_phases(), found.names, {}
-    numbers = labels_record(name, found.shape, *facts)
+    given, name = read_labels(file), Path(file).name
+    facts: tuple[Any, ...] = given.record, given.clusters, given.measure_phases(), given.names, {}
+    numbers = labels_record(name, given.shape, *facts)
     numbers["sha256"] = hashlib.sha256(Path(file).read_bytes()).hexdigest()
     text = "\n".join(describe_labels(name, *facts))
     drawn = []
-    if found.lattice is not None:
-        figure, numbers["figure"] = draw_found_labels(found, name)
+    if given.lattice is not None:
+        figure, numbers["figure"] = draw_stored_labels(given, name)
         drawn.append(PageFigure(
             "clusters", "Clusters", "The largest cluster and those that span or wrap stand out.",
             "", f"Clusters of {name}", Markup(svg_text(figure, "clusters")),
         ))  # fmt: skip
-    record = {**found.record, "shape": found.shape, "SHA-256": numbers["sha256"]}
+    record = {**given.record, "shape": given.shape, "SHA-256": numbers["sha256"]}
     rows = [(key, _as_text(value)) for key, value in record.items()]
     sections = [
         Section("clusters", "Clusters", [preformatted(text)], drawn),
         Section("provenance", "Provenance", [table((), [("file", name), *rows])]),
     ]
-    return page(f"Labels of {found.record.get('input', name)}", [], sections), numbers
+    return page(f"Labels of {given.record.get('input', name)}", [], sections), numbers
 
 
 def _as_text(value: Any) -> str:

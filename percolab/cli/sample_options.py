@@ -120,9 +120,9 @@ def need(given: dict[str, Any], what: str, *keys: str) -> None:
         raise InputError(f"{what} needs {' and '.join(missing)}")
 
 
-def describe_directions(item: dict[str, Any]) -> str:
+def describe_directions(cluster: dict[str, Any]) -> str:
     """Return along which axes a cluster spans, and around which it wraps."""
-    if item["spanning"] == ["source-target"]:
+    if cluster["spanning"] == ["source-target"]:
         return "connects source and target"
-    ways = [("spans along", item["spanning"]), ("wraps around", item.get("wrapping", []))]
+    ways = [("spans along", cluster["spanning"]), ("wraps around", cluster.get("wrapping", []))]
     return ", ".join(f"{verb} {' and '.join(axes)}" for verb, axes in ways if axes)

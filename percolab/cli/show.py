@@ -116,10 +116,10 @@ def command(labels: str | None, as_json: bool, **given: Any) -> None:
     if as_json:
         echo_json({"figure": str(target), **numbers})
         return
-    for item in numbers.get("prominent", ()):
-        ways = describe_directions(item)
+    for cluster in numbers.get("prominent", ()):
+        ways = describe_directions(cluster)
         if ways:
-            echo(f"cluster {item['label']} of {counted(item['size'], 'site')} {ways}")
+            echo(f"cluster {cluster['label']} of {counted(cluster['size'], 'site')} {ways}")
 
 
 def _write_page(html: str, given: dict[str, Any], *, as_json: bool) -> None:

@@ -182,13 +182,13 @@ def labels_record(
     """Return what a file of labels holds, as plain JSON values."""
     from percolab.analysis.json_values import plain
 
-    found: dict[str, Any] = {"labels": file, "shape": list(shape), **record, **clusters.summary()}
-    found["crossing_clusters"] = _name_crossing(clusters, names)
+    answer: dict[str, Any] = {"labels": file, "shape": list(shape), **record, **clusters.summary()}
+    answer["crossing_clusters"] = _name_crossing(clusters, names)
     if names is not None:
-        found["largest_names"] = _largest_names(clusters, names)
+        answer["largest_names"] = _largest_names(clusters, names)
     if phases:
-        found["phases"] = [phase.to_dict() for phase in phases]
-    return found | ({"tortuosity": plain(tortuosities)} if tortuosities else {})
+        answer["phases"] = [phase.to_dict() for phase in phases]
+    return answer | ({"tortuosity": plain(tortuosities)} if tortuosities else {})
 
 
 def describe_labels(
@@ -209,10 +209,10 @@ def describe_labels(
         first = ", ".join(_largest_names(clusters, names))
         hidden = summary["largest"] - _MOST_NAMED
         yield f"largest cluster: {first}{f' and {hidden} more' if hidden > 0 else ''}"
-    for item in crossing[:_MOST_NAMED]:
-        sites = counted(item["sites"], "site")
-        which = f"of {item['name']}, {sites}," if names else f"{item['label']} of {sites}"
-        yield f"cluster {which} {describe_directions(item)}"
+    for cluster in crossing[:_MOST_NAMED]:
+        sites = counted(cluster["sites"], "site")
+        which = f"of {cluster['name']}, {sites}," if names else f"{cluster['label']} of {sites}"
+        yield f"cluster {which} {describe_directions(cluster)}"
     hidden = len(crossing) - _MOST_NAMED
     if hidden > 0:
         yield f"and {counted(hidden, 'more cluster')} that span or wrap (--json names all)"
@@ -247,7 +247,7 @@ def _name_crossing(clusters: Clusters, names: Sequence[str] | None) -> list[dict
     crossing = clusters.crossing()
     if names is None:
         return crossing
-    return [item | {"name": names[item["label"]]} for item in crossing]
+    return [cluster | {"name": names[cluster["label"]]} for cluster in crossing]
 
 
 def _largest_names(clusters: Clusters, names: Sequence[str]) -> list[str]:

@@ -21,7 +21,7 @@ from percolab.cli.options import (
     estimates_answer,
     exit_if_interrupted,
 )
-from percolab.cli.progress import ProgressWatcher
+from percolab.cli.progress import ProgressBar
 from percolab.cli.setting_options import given_settings, setting_options
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
@@ -116,7 +116,7 @@ def _sweep(
         request = make_request(**overrides)
     else:
         request = read_request(find_study(study), overrides)
-    options = make_options(request, watcher=ProgressWatcher(silent=quiet or plan))
+    options = make_options(request, observer=ProgressBar(silent=quiet or plan))
     if as_json and not plan:
         own = "percolab fit --json writes the numbers of a file"
         raise InputError(f"--json goes with --plan; {own}")

@@ -17,7 +17,7 @@ from percolab.cli.options import (
     threshold_record,
     write_answer,
 )
-from percolab.cli.progress import ProgressWatcher, root_text
+from percolab.cli.progress import ProgressBar, root_text
 from percolab.cli.setting_options import given_settings, setting_option
 from percolab.errors import InputError
 from percolab.lattices.shown import Table, counted
@@ -115,8 +115,8 @@ def command(
 
     goal = Goal.of(error, time)
     request = request_threshold(lattice, goal, out=out, **given_settings(given))
-    watcher = ProgressWatcher(silent=quiet, estimate=root_text)
-    options = make_options(request, watcher=watcher)
+    observer = ProgressBar(silent=quiet, estimate=root_text)
+    options = make_options(request, observer=observer)
     with ResultsWriter(request.out) as options["writer"], exit_if_interrupted(out):
         results = find_threshold(request.study, goal, **options)
     write_answer(*_answer(results, Path(out)), as_json=as_json)
@@ -210,18 +210,18 @@ def _describe_levels(levels: Levels) -> str:
     verbs = [words[kind] for kind in levels.boundary] or ["connects"]
     items = [(f"{verb} {axis}", levels.axes[axis]) for verb, axis in zip(verbs, levels.axes)]
     if levels.boundary:
-        items += [(counted(n, "direction"), item) for n, item in levels.directions.items()]
+        items += [(counted(n, "direction"), level) for n, level in levels.directions.items()]
     rows: list[tuple[Any, ...]] = []
-    for name, item in items:
-        if item is None:
+    for name, level in items:
+        if level is None:
             rows.append((name, "none", *[""] * 5))
             continue
-        saddle = "-".join(str(levels.site_name(site)) for site in item.saddle)
-        path = item.path
+        saddle = "-".join(str(levels.site_name(site)) for site in level.saddle)
+        path = level.path
         steps = "", ""
         if path is not None:
             steps = str(path.sites.size - 1), ",".join(map(str, path.winding))
-        numbers = level_text(item.level), level_text(item.barrier), f"{item.share:.5f}"
+        numbers = level_text(level.level), level_text(level.barrier), f"{level.share:.5f}"
         rows.append((name, *numbers, saddle, *steps))
     headings = "", "level", "barrier", f"open {levels.of}", "saddle", "steps", "winding"
     first = f"{levels.of} of {levels.structure.name}"

@@ -16,7 +16,7 @@ from percolab.cli.options import (
     refuse,
     write_answer,
 )
-from percolab.cli.progress import ProgressWatcher
+from percolab.cli.progress import ProgressBar
 from percolab.cli.setting_options import given_settings, setting_option
 from percolab.errors import InputError
 from percolab.kernels.registry import list_names
@@ -93,7 +93,7 @@ def command(
         return
     settings: dict[str, Any] = {"samples": _SAMPLES, "out": _OUT} | given_settings(given)
     request = make_request(method="tree", labeler=method, **settings)
-    options = make_options(request, watcher=ProgressWatcher(silent=quiet))
+    options = make_options(request, observer=ProgressBar(silent=quiet))
     with ResultsWriter(request.out) as options["writer"], exit_if_interrupted(request.out):
         results = run_study(request.study, request.rule, **options)
     from percolab.analysis.text import tree_table

@@ -93,10 +93,10 @@ class Slices:
     def __getitem__(self, part: slice) -> np.ndarray:
         """Return the slices of a range of the first axis, (slices, height, width)."""
         files = self._files[part]
-        found = np.empty((len(files), *self.shape[1:]), self.dtype)
-        for layer, name in zip(found, files):
+        slices = np.empty((len(files), *self.shape[1:]), self.dtype)
+        for layer, name in zip(slices, files):
             layer[:] = self._read(name, self._differs)
-        return found
+        return slices
 
     def _read(self, name: str, check: Check) -> np.ndarray:
         def is_flat(shape: tuple[int, ...], dtype: np.dtype) -> str:
@@ -133,10 +133,10 @@ def find_slices(name: str | Path | Sequence[str | Path]) -> list[str] | None:
         return sorted(map(str, files), key=_natural_order)
     if path.exists() or not glob.has_magic(text) or split_name(text)[1] is not None:
         return None
-    found = sorted(glob.glob(text), key=_natural_order)
-    if not found:
+    slices = sorted(glob.glob(text), key=_natural_order)
+    if not slices:
         raise InputError(f"{name}: no file has such a name")
-    return found
+    return slices
 
 
 def _natural_order(name: str) -> list[tuple[int, str]]:
@@ -295,13 +295,13 @@ def _grey_values(image: Any, path: Path, check_header: HeaderCheck, as_grey: boo
     shape, mode = (image.height, image.width), image.mode
     kind = np.dtype(_GREY_MODES.get(mode, np.uint8))
     check_header((count, *shape) if count > 1 else shape, kind)
-    found = np.empty((count, *shape), kind)
+    values = np.empty((count, *shape), kind)
     for n in range(count):
         image.seek(n)
         if (image.height, image.width) != shape or image.mode != mode:
             raise InputError(f"{path}: image {n + 1} of {count} is of another size or kind")
-        found[n] = np.asarray(_grey(image, path, as_grey))
-    return found if count > 1 else found[0]
+        values[n] = np.asarray(_grey(image, path, as_grey))
+    return values if count > 1 else values[0]
 
 
 def _grey(image: Any, path: Path, as_grey: bool) -> Any:
@@ -383,8 +383,8 @@ def _read_dataset(path: Path, name: str, check_header: HeaderCheck, part: Any = 
                 check_dataset(dataset)
             except ValueError as error:
                 raise InputError(f"{path}:{error}") from error
-            found: np.ndarray = dataset[part]
-            return found
+            values: np.ndarray = dataset[part]
+            return values
     except (InputError, PermissionError):
         raise
     except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:

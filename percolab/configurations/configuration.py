@@ -47,10 +47,9 @@ from percolab.lattices.topology import (
     unpack_bits,
 )
 from percolab.measure.clusters import Clusters
-from percolab.run.request import Watcher
+from percolab.run.request import Observer
 from percolab.spins.chains import new_chains
 from percolab.spins.update import Update
-from percolab.tasks.settings import SETTINGS
 from percolab.tasks.study import Task, axis_boundaries
 from percolab.tasks.study_file import make_request
 from percolab.tasks.values import check_choice, take_integer, take_sample_key
@@ -110,17 +109,17 @@ class Configuration(Shown):
         labeler: str | None = None,
         device: str = "cpu",
         *,
-        watcher: Watcher | None = None,
+        observer: Observer | None = None,
     ) -> Clusters:
         """Return the clusters; InputError for an unknown labeler or device.
 
-        watcher: notified if another labeler is used in place of this one
+        observer: notified if another labeler is used in place of this one
         """
         if isinstance(self.lattice, Lattice):
             kind = Device.parse(device).resolve().kind
             labeler, note = fitting_labeler(labeler, kind, self.lattice)
-            if note and watcher is not None:
-                watcher.noted(note)
+            if note and observer is not None:
+                observer.noted(note)
         labels = compute_labels(self.topology, self.opened, self.sites, labeler, device)
         inner = self.lattice.inner_numbers if isinstance(self.lattice, Graph) else None
         if inner is None:
@@ -366,23 +365,19 @@ def random_configuration(
     L: int,
     p: float | None = None,
     *,
-    seed: int = 1,
     sample: int = 0,
-    rng: str = "xorwow",
-    model: str = "bond",
     boundary: str | Sequence[str] | None = None,
     sweeps: int = 0,
-    update: str = SETTINGS["update"].default,
-    **coupling: float,
+    **settings: Any,
 ) -> Configuration:
     """Return a sample: the one that a sweep with this seed measures.
 
     lattice: a lattice; with its shells as L, a Bethe lattice; with its sites as L, a graph.
-    boundary: None is the default.
+    boundary: None is the default.  settings: ``seed``, ``rng``, ``model`` as a sweep has them.
 
     Of spins it is chain number ``sample``, ordered at its start if the number is even, after so
     many ``sweeps`` by ``update``: the spins, and the open bonds of the sweep that comes next.
-    coupling: T, K or beta in place of p.
+    In place of p there may be T, K or beta.
 
     InputError for values that no sweep has, and for more sites than fit into memory.
     """
@@ -391,16 +386,15 @@ def random_configuration(
     if isinstance(lattice, BetheLattice):
         (points,) = lattice.shape(L)
         check_free(f"{L} shells: {points} sites need", _BETHE_BYTES * points)
-    check_choice("rng", rng, GENERATORS)
+    check_choice("rng", settings.get("rng", "xorwow"), GENERATORS)
     sample = take_sample_key("sample", sample)
-    keys: dict[str, Any] = {"seed": seed, "rng": rng, "model": model, "update": update}
-    task = _task(lattice, L, p, kinds, **keys, **coupling)
+    task = _task(lattice, L, p, kinds, **settings)
     topology = lattice.topology(task.shape, task.boundary)
     (p,) = task.p
     record = {
         "kind": "sample",
         **_on(lattice, task.boundary),
-        **{"L": L, "p": p, "seed": seed, "sample": sample, "rng": rng},
+        **{"L": L, "p": p, "seed": task.seed, "sample": sample, "rng": task.rng},
     }
     if task.draw.draws_sites or task.draw.has_spins:
         record["model"] = task.model
@@ -410,7 +404,7 @@ def random_configuration(
         return _chain_configuration(task, topology, sample, sweeps, record)
     if sweeps:
         raise InputError(f"sweeps: {task.model} percolation has no spins (--model ising)")
-    key = GENERATORS[rng], task.stream_seed, sample
+    key = GENERATORS[task.rng], task.stream_seed, sample
     opened, sites = draw_sample(topology, task.draw, key, p)
     return Configuration(topology, opened, sites, lattice, task.boundary, record)
 

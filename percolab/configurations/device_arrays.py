@@ -76,7 +76,7 @@ def label_device_array(
 def _labeler(
     device: int, lattice: Lattice, shape: tuple[int, ...], boundary: tuple[str, ...], name: str
 ) -> Any:
-    """Return a labeler of one item; the last is kept, as many images have one shape."""
+    """Return a labeler of one entry; the last is kept, as many images have one shape."""
     topology = lattice.topology(shape, boundary)
     try:
         return new_labeler(name, "cuda", topology, BOND)

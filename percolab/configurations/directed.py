@@ -56,8 +56,8 @@ class DirectedComponents(Shown):
         """
         if part not in PARTS:
             raise InputError(f"part = {part!r}, but it is one of {', '.join(PARTS)}")
-        found = np.flatnonzero(self.parts == PARTS.index(part)).tolist()
-        return found if self.names is None else [self.names[site] for site in found]
+        sites = np.flatnonzero(self.parts == PARTS.index(part)).tolist()
+        return sites if self.names is None else [self.names[site] for site in sites]
 
     def _facts(self) -> dict[str, Any]:
         return {"strongly connected components": self.num_components, **self.sizes}
@@ -123,7 +123,7 @@ def _reached(matrix: Any, start: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return the sites that edges lead to from any of some sites, these included."""
     reached, new = start.copy(), np.flatnonzero(start)
     while new.size:
-        found = np.unique(matrix[new].indices)
-        new = found[~reached[found]]
+        ends = np.unique(matrix[new].indices)
+        new = ends[~reached[ends]]
         reached[new] = True
     return reached

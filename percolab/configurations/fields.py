@@ -68,5 +68,5 @@ def gaussian_field(
     noise = np.random.Generator(np.random.Philox(take_sample_key("seed", seed)))
     waves = np.fft.rfftn(noise.standard_normal(sizes))
     waves *= np.sqrt(np.maximum(spectrum, 0.0))
-    found: Floats = np.fft.irfftn(waves, sizes, axes=range(len(sizes)))
-    return found
+    field: Floats = np.fft.irfftn(waves, sizes, axes=range(len(sizes)))
+    return field

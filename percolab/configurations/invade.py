@@ -7,7 +7,7 @@ invades.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -130,17 +130,9 @@ def invade(
     field = make_field(structure, L, boundary)
     if weights is not None:
         refuse_sample_settings("weights are given, which have no samples", seed, sample, rng)
-    return Invader(
-        field,
-        source=source,
-        target=target,
-        stop=stop,
-        trapping=trapping,
-        model=model,
-        seed=seed,
-        rng=rng,
-        weights=weights,
-    ).run(sample)
+    way: dict[str, Any] = {"source": source, "target": target, "stop": stop, "trapping": trapping}
+    given: dict[str, Any] = {"model": model, "seed": seed, "rng": rng, "weights": weights}
+    return Invader(field, **way, **given).run(sample)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +260,7 @@ def make_field(
 class Invader:
     """An invasion of a field with its options, checked; any sample of it can be run.
 
-    The arguments are those of :func:`invade`.
+    The arguments are those of :func:`invade`; drawn: ``model``, ``seed`` and ``rng``.
     """
 
     def __init__(
@@ -279,21 +271,19 @@ class Invader:
         target: Sites | None = None,
         stop: Stop | None = None,
         trapping: bool = False,
-        model: str = "bond",
-        seed: int = 1,
-        rng: str = "xorwow",
         weights: ArrayLike | None = None,
+        **drawn: Any,
     ) -> None:
+        model = drawn.setdefault("model", "bond")
         if not isinstance(model, str) or model not in INVADED_MODELS:
             raise InputError(
                 f"model {model!r}: an invasion takes bonds or sites; "
                 f"{nearest(model, INVADED_MODELS)}"
             )
-        check_choice("rng", rng, GENERATORS)
+        check_choice("rng", drawn.get("rng", "xorwow"), GENERATORS)
         self.field, self.model = field, model
         self.trapping = take_flag("trapping", trapping)
-        self.task = Task(field.structure, field.size, field.boundary, (0.5,), seed=seed, rng=rng,
-                         model=model)  # fmt: skip
+        self.task = Task(field.structure, field.size, field.boundary, (0.5,), **drawn)
         side = self._take_source(source)
         self._take_target(target, side)
         self.stop = self._checked_stop(stop)
@@ -314,7 +304,7 @@ class Invader:
         sample = take_sample_key("sample", sample)
         field = self.field
         values, keys = (None, None) if self.given is None else self.given
-        found = invade_from(
+        invasion = invade_from(
             self.ground,
             InvasionWeights(
                 self.model,
@@ -331,9 +321,9 @@ class Invader:
             enters=self.enters,
             stop=self.stop,
             exits=self.exits if self.trapping else None,
-            shape=field.shape if field.is_lattice else (),
         )
-        return found if field.inner is None else found.renumbered(self._outer_numbers)
+        invasion = replace(invasion, shape=field.shape if field.is_lattice else ())
+        return invasion if field.inner is None else invasion.renumbered(self._outer_numbers)
 
     # Sites
 
@@ -403,31 +393,31 @@ class Invader:
         field = self.field
         graph = field.structure
         if isinstance(graph, Graph) and graph.names is not None:
-            found = find_sites(what, sites, graph.num_sites, graph.names)
+            listed = find_sites(what, sites, graph.num_sites, graph.names)
         elif isinstance(sites, str):
             if field.is_lattice and names_file(sites) and "." not in sites and "/" not in sites:
                 known = [*name_sides(len(field.axes)), CENTRE[0]]
                 raise InputError(f"{what} {sites!r} is no side; {nearest(sites, known)}, or a site")
             try:
-                found = read_sites(sites, field.num_points)
+                listed = read_sites(sites, field.num_points)
             except InputError as error:
                 raise InputError(f"{what}: {error}") from error
         else:
-            found = np.unique(np.atleast_1d(np.asarray(sites)))
-        if not found.size:
+            listed = np.unique(np.atleast_1d(np.asarray(sites)))
+        if not listed.size:
             raise InputError(f"{what}: names no sites")
-        if found.dtype.kind not in "iu":
-            raise InputError(f"{what}: sites are integers, got {found[0]!r}")
-        wrong = found[(found < 0) | (found >= field.num_points)]
+        if listed.dtype.kind not in "iu":
+            raise InputError(f"{what}: sites are integers, got {listed[0]!r}")
+        wrong = listed[(listed < 0) | (listed >= field.num_points)]
         if wrong.size:
             raise InputError(
                 f"{what}: site {wrong[0]}, but sites are integers 0 to {field.num_points - 1}"
             )
-        for site in found.tolist():
+        for site in listed.tolist():
             if not field.is_site(site):
                 raise InputError(f"{what}: point {site} of {field.structure.name} has no site")
-        found = found.astype(np.int64)
-        return found if field.inner is None else np.sort(field.inner[found].astype(np.int64))
+        listed = listed.astype(np.int64)
+        return listed if field.inner is None else np.sort(field.inner[listed].astype(np.int64))
 
     @property
     def _outer_numbers(self) -> NDArray[np.int32]:

@@ -28,7 +28,7 @@ from percolab.lattices.lattice import Lattice, lattice_names, load_lattice
 from percolab.lattices.structure import take_structure
 from percolab.lattices.topology import Topology
 from percolab.measure.clusters import Clusters
-from percolab.run.request import Watcher
+from percolab.run.request import Observer
 from percolab.tasks.shapes import take_shape
 from percolab.tasks.study import check_probabilities
 from percolab.tasks.values import (
@@ -55,7 +55,7 @@ def label(
     labeler: str | None = None,
     device: str = "cpu",
     serial: bool = False,
-    watcher: Watcher | None = None,
+    observer: Observer | None = None,
     lattice: str | Path | Lattice | None = None,
     threshold: float | str | None = None,
     below: bool = False,
@@ -101,8 +101,8 @@ def label(
     * a :class:`Topology`, whose labels are flat; the seed is that of the random streams themselves.
 
     opened: the configuration, packed uint32 bond words (num_classes, num_words), or booleans
-    (classes, ..., y, x), in place of the random one that (seed, sample, p) name.  watcher: notified
-    if another labeler replaces one that the lattice cannot have.
+    (classes, ..., y, x), in place of the random one that (seed, sample, p) name.  observer:
+    notified if another labeler replaces one that the lattice cannot have.
 
     Raises InputError for an unknown name or size, for an array that is no mask, for a graph that
     cannot be used, and for bond words of another shape.
@@ -153,7 +153,7 @@ def label(
         chosen = site_configuration(
             configuration, load_labeled_lattice(lattice), kinds, connectivity=connectivity, **rule
         )
-        clusters = chosen.label(**ways, watcher=watcher)
+        clusters = chosen.label(**ways, observer=observer)
         return Labels.make(clusters, chosen.shape, serial=serial, configuration=chosen)
     rule |= {"lattice": lattice, "connectivity": connectivity, "below": below or None}
     refuse_given("only a mask, an array, has it", **rule)
@@ -192,7 +192,7 @@ def label(
     else:
         # The very sample that a sweep with this seed measures.
         chosen = random_configuration(structure, L, p, boundary=boundary, **keys)
-    return Labels.make(chosen.label(**ways, watcher=watcher), chosen.shape, serial=serial)
+    return Labels.make(chosen.label(**ways, observer=observer), chosen.shape, serial=serial)
 
 
 def is_mask(given: Any) -> bool:

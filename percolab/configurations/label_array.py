@@ -42,9 +42,9 @@ class Labels(np.ndarray):
         serial: clusters are numbered 0 ... n - 1 in place of their smallest sites.
         configuration: what was labeled, whose phases are measured.
         """
-        found = (clusters.numbers if serial else clusters.labels).reshape(shape).view(cls)
-        found._clusters, found._serial, found._configuration = clusters, serial, configuration
-        return found
+        labels = (clusters.numbers if serial else clusters.labels).reshape(shape).view(cls)
+        labels._clusters, labels._serial, labels._configuration = clusters, serial, configuration
+        return labels
 
     def __array_finalize__(self, source: Any) -> None:
         """Give a view no clusters."""
@@ -92,12 +92,12 @@ class Labels(np.ndarray):
     @property
     def spanning(self) -> dict[str, np.ndarray]:
         """Per open axis, "x", "y" ..., the labels of the clusters that touch both of its sides."""
-        return {axis: self.cluster_labels[found] for axis, found in self.clusters.spanning.items()}
+        return {axis: self.cluster_labels[own] for axis, own in self.clusters.spanning.items()}
 
     @property
     def wrapping(self) -> dict[str, np.ndarray]:
         """Per periodic axis the labels of the clusters that close on themselves around it."""
-        return {axis: self.cluster_labels[found] for axis, found in self.clusters.wrapping.items()}
+        return {axis: self.cluster_labels[own] for axis, own in self.clusters.wrapping.items()}
 
     @property
     def phases(self) -> list[Phase]:
@@ -151,9 +151,9 @@ def cluster_columns(
         header.append("phase")
         columns.append(np.array(["", *phase_names])[phases])
     for verb, axes in (("spans", clusters.spanning), ("wraps", clusters.wrapping)):
-        for axis, found in axes.items():
+        for axis, numbers in axes.items():
             is_one = np.zeros(labels.size, bool)
-            is_one[found] = True
+            is_one[numbers] = True
             header.append(f"{verb}_{axis}".replace("-", "_"))
             columns.append(is_one)
     return header, columns

@@ -269,11 +269,11 @@ def _labels(
     if not is_image:
         return LabelFile(clusters, lattice, record, cluster_labels)
     count = clusters.roots.size
-    found = np.ones(count, np.uint8) if phases is None else phases
+    numbers = np.ones(count, np.uint8) if phases is None else phases
     named = len(SiteRule.from_record(record).names)
-    if found.size != count or (count and not 1 <= found.min() <= found.max() <= named):
+    if numbers.size != count or (count and not 1 <= numbers.min() <= numbers.max() <= named):
         raise InputError(f"{name}: is damaged: its phases are not those of its clusters")
-    return LabelFile(clusters, lattice, record, cluster_labels, found)
+    return LabelFile(clusters, lattice, record, cluster_labels, numbers)
 
 
 def _check_values(name: str, labels: np.ndarray) -> None:

@@ -81,11 +81,11 @@ class SlabLabels(Shown):
             "clusters": self.num_clusters,
             "largest": max(phase.largest for phase in self.phases),
             "open_axes": list(self.spanning),
-            "spanning": [axis for axis, found in self.spanning.items() if found.size],
+            "spanning": [axis for axis, labels in self.spanning.items() if labels.size],
         } | (
             {
                 "periodic_axes": list(self.wrapping),
-                "wrapping": [axis for axis, found in self.wrapping.items() if found.size],
+                "wrapping": [axis for axis, labels in self.wrapping.items() if labels.size],
             }
             if self.wrapping
             else {}
@@ -170,7 +170,7 @@ def label_in_slabs(
     written = np.load(out, mmap_mode="r") if isinstance(out, str | Path) else out
     phases = job.sums.measure(sites.names, job.num_sites, job.surface)
     spanning, wrapping = (
-        {axis: np.sort(np.concatenate(found)) for axis, found in axes.items()}
+        {axis: np.sort(np.concatenate(parts)) for axis, parts in axes.items()}
         for axes in (job.spanning, job.wrapping)
     )
     return SlabLabels(written, phases, spanning, wrapping, record | sites.record)
@@ -224,25 +224,25 @@ class _Job:
         above = np.empty((0, *shape[1:]), np.uint8), *np.empty((2, 0), np.int64)
         known_phases, known, away = self._last or above
         skipped = known.size
-        found = self._clusters(np.concatenate([known_phases, phases]))
-        bits, periods = self._windings(found)
-        labels = found.roots.astype(np.int64) + (start * layer - skipped)
+        clusters = self._clusters(np.concatenate([known_phases, phases]))
+        bits, periods = self._windings(clusters)
+        labels = clusters.roots.astype(np.int64) + (start * layer - skipped)
         if skipped:
-            numbers = found.numbers[:skipped]
+            numbers = clusters.numbers[:skipped]
             shifts = self._continue(numbers, known, away, labels, periods[:skipped])
-            periods += np.append(shifts, 0)[found.numbers]
-        numbers = found.numbers[skipped:]
+            periods += np.append(shifts, 0)[clusters.numbers]
+        numbers = clusters.numbers[skipped:]
         here = numbers >= 0
         result: np.ndarray = np.append(labels, -1)[numbers]
         is_last = stop == image.shape[0]
         sizes = np.bincount(numbers[here], minlength=labels.size)
-        self._add(found, labels, sizes, bits, start, is_last)
+        self._add(clusters, labels, sizes, bits, start, is_last)
         depth = self._reach * layer
         self._last = phases[-self._reach :].copy(), result[-depth:].copy(), periods[-depth:].copy()
         if self._first is None:
             first = result[:depth].copy(), periods[:depth].copy()
             self._first = phases[: self._reach].copy(), *first
-        self.num_sites += found.topology.num_sites * shape[0] // found.topology.shape[-1]
+        self.num_sites += clusters.topology.num_sites * shape[0] // clusters.topology.shape[-1]
         return result.reshape(shape)
 
     def close(self) -> tuple[np.ndarray, np.ndarray]:
@@ -274,11 +274,11 @@ class _Job:
         self._phases = chosen.phases
         return chosen.label(**self._ways)
 
-    def _windings(self, found: Clusters) -> tuple[np.ndarray, np.ndarray]:
+    def _windings(self, clusters: Clusters) -> tuple[np.ndarray, np.ndarray]:
         """Return around which axes clusters wrap by themselves, and the periods to their sites."""
         if self._can_wind:
-            return found.find_windings()
-        return np.zeros(found.roots.size, np.uint32), np.zeros(found.labels.size, np.int64)
+            return clusters.find_windings()
+        return np.zeros(clusters.roots.size, np.uint32), np.zeros(clusters.labels.size, np.int64)
 
     def _note_winding(self, labels: np.ndarray, bits: np.ndarray) -> None:
         """Note that the clusters of these labels wrap around axes, a bit each."""
@@ -319,7 +319,7 @@ class _Job:
 
     def _add(
         self,
-        found: Clusters,
+        clusters: Clusters,
         labels: np.ndarray,
         sizes: np.ndarray,
         bits: np.ndarray,
@@ -327,7 +327,7 @@ class _Job:
         is_last: bool,
     ) -> None:
         """Add up the clusters that end in this slab; note the pieces of others."""
-        topology, last = found.topology, len(self._kinds) - 1
+        topology, last = clusters.topology, len(self._kinds) - 1
         phases = self._phases
         assert phases is not None
         sides = bits.astype(np.int64) << _WRAPS
@@ -336,12 +336,12 @@ class _Job:
                 # The ends of the last axis are those of the slab, unless the image ends there.
                 if axis == last and not (is_last if side else start == 0):
                     continue
-                touched = found.numbers[layer]
+                touched = clusters.numbers[layer]
                 sides[touched[touched >= 0]] |= 1 << (2 * axis + side)
-        pieces = _Pieces(labels, sizes, phases[found.roots], sides)
+        pieces = _Pieces(labels, sizes, phases[clusters.roots], sides)
         depth = self._reach * prod(topology.shape[:-1])
         is_open = np.zeros(labels.size, bool)
-        for part in (found.numbers[:depth], found.numbers[-depth:]):
+        for part in (clusters.numbers[:depth], clusters.numbers[-depth:]):
             is_open[part[part >= 0]] = True
         self.open.append(pieces.take(is_open))
         self._add_up(pieces.take(~is_open))
@@ -352,9 +352,9 @@ class _Job:
         wraps = clusters.sides >> _WRAPS
         wrapping = {axis: wraps >> AXIS_NAMES.index(axis) & 1 == 1 for axis in self.wrapping}
         self.sums.add(clusters.phases, clusters.sizes, spanning, wrapping)
-        for axes, found in ((spanning, self.spanning), (wrapping, self.wrapping)):
+        for axes, complete in ((spanning, self.spanning), (wrapping, self.wrapping)):
             for axis, chosen in axes.items():
-                found[axis].append(clusters.labels[chosen])
+                complete[axis].append(clusters.labels[chosen])
 
 
 def _smallest_equal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

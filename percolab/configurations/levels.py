@@ -90,20 +90,20 @@ def find_given_levels(
 def _levels_of_graph(graph: Any, weights: Any, above: bool, options: dict[str, Any]) -> Levels:
     if isinstance(graph, Graph):
         refuse_given("the graph has its own", **options)
-        found, values = graph, plain(weights)
+        taken, values = graph, plain(weights)
     elif isinstance(weights, str) and weights != IN_FILE:
-        found = load_graph(graph, **options)
-        values = read_weight_list(weights, found)
+        taken = load_graph(graph, **options)
+        values = read_weight_list(weights, taken)
     else:
         own = isinstance(weights, str)
-        found, values, _ = take_weighted_graph(graph, None if own else weights, **options)
-    if values.shape != (found.num_bonds,):
-        raise InputError(f"{values.size} weights, but {found.name} has {found.num_bonds} bonds")
-    topology = found.topology((found.num_sites,))
+        taken, values, _ = take_weighted_graph(graph, None if own else weights, **options)
+    if values.shape != (taken.num_bonds,):
+        raise InputError(f"{values.size} weights, but {taken.name} has {taken.num_bonds} bonds")
+    topology = taken.topology((taken.num_sites,))
     of_bonds = np.zeros((topology.num_classes, 32 * topology.num_words), values.dtype)
-    of_bonds.reshape(-1)[found.bond_numbers()] = values
+    of_bonds.reshape(-1)[taken.bond_numbers()] = values
     flat = of_bonds[:, : topology.num_points]
-    return LevelSearch(topology, flat, found, above=above).find()
+    return LevelSearch(topology, flat, taken, above=above).find()
 
 
 def path_csv(levels: Levels) -> str:

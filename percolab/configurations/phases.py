@@ -76,15 +76,15 @@ class Phases:
             return cls((), every=True)
         words = given.split(",") if isinstance(given, str) else given
         words = words if isinstance(words, list | tuple | np.ndarray) else [words]
-        found = tuple(tuple(map(_take_value, _split(word))) for word in words)
-        flat = [value for values in found for value in values]
+        phases = tuple(tuple(map(_take_value, _split(word))) for word in words)
+        flat = [value for values in phases for value in values]
         if not flat or len(set(flat)) < len(flat):
             twice = [value for value in flat if flat.count(value) > 1]
             what = f"{twice[0]:g} is there twice" if twice else "there is no value"
             raise InputError(f"phase = {given}: {what}")
-        if len(found) > MOST_PHASES:
-            raise InputError(f"phase: {len(found)} phases, but {MOST_PHASES} at most")
-        return cls(found)
+        if len(phases) > MOST_PHASES:
+            raise InputError(f"phase: {len(phases)} phases, but {MOST_PHASES} at most")
+        return cls(phases)
 
     @classmethod
     def of_values(cls, values: np.ndarray, name: str) -> Phases:
@@ -105,12 +105,12 @@ class Phases:
 
     def number(self, image: np.ndarray) -> np.ndarray:
         """Return the number of every point's phase, 1 for the first, 0 for none: uint8."""
-        found = np.zeros(image.shape, np.uint8)
+        numbers = np.zeros(image.shape, np.uint8)
         for number, values in enumerate(self.values, 1):
             for value in values:
                 # Integers are compared with integers, exactly and without a copy as floats.
-                found[image == (int(value) if value.is_integer() else value)] = number
-        return found
+                numbers[image == (int(value) if value.is_integer() else value)] = number
+        return numbers
 
 
 def _split(word: Any) -> Iterable[Any]:
@@ -121,15 +121,15 @@ def _split(word: Any) -> Iterable[Any]:
 
 def _take_value(given: Any) -> float:
     try:
-        found = float(given)
+        value = float(given)
     except (TypeError, ValueError):
-        found = float("nan")
-    if not np.isfinite(found):
+        value = float("nan")
+    if not np.isfinite(value):
         raise InputError(
             f"phase: {given!r} is no value; it is a number of the image, several as in 1,2 (two "
             "phases) or 1+2 (one phase), or all"
         )
-    return found
+    return value
 
 
 @dataclass
@@ -249,12 +249,12 @@ class SiteRule:
 def _take_threshold(threshold: Any) -> float:
     """Return a threshold as a number; InputError unless it is a finite one."""
     try:
-        found = float(threshold)
+        number = float(threshold)
     except (TypeError, ValueError) as error:
         raise InputError(f'threshold = {threshold!r}, but it must be a number or "otsu"') from error
-    if not np.isfinite(found):
+    if not np.isfinite(number):
         raise InputError(f'threshold = {threshold!r}, but it must be a finite number or "otsu"')
-    return found
+    return number
 
 
 @dataclass(frozen=True)
@@ -348,9 +348,9 @@ def measure_phases(
 
 def sum_by(keys: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
     """Return the sum of integers by their keys 0 ... count - 1, int64 (count,), exactly."""
-    found = np.zeros(count, np.int64)
-    np.add.at(found, keys, values)
-    return found
+    sums = np.zeros(count, np.int64)
+    np.add.at(sums, keys, values)
+    return sums
 
 
 def count_faces(numbers: np.ndarray, open_axes: Sequence[int], count: int) -> np.ndarray:
@@ -364,20 +364,20 @@ def count_faces(numbers: np.ndarray, open_axes: Sequence[int], count: int) -> np
     ... ).tolist()
     ([1, 1], [2, 2])
     """
-    found = np.zeros(count, np.int64)
+    faces = np.zeros(count, np.int64)
     for axis in range(numbers.ndim):
         layers = np.moveaxis(numbers, axis, 0)
-        count_faces_between(layers[:-1], layers[1:], found)
+        count_faces_between(layers[:-1], layers[1:], faces)
         if numbers.ndim - 1 - axis not in open_axes:
-            count_faces_between(layers[-1:], layers[:1], found)
-    return found
+            count_faces_between(layers[-1:], layers[:1], faces)
+    return faces
 
 
-def count_faces_between(one: np.ndarray, other: np.ndarray, found: np.ndarray) -> None:
-    """Add to ``found``, by phase, the faces between layers and their neighbours that differ."""
+def count_faces_between(one: np.ndarray, other: np.ndarray, faces: np.ndarray) -> None:
+    """Add to ``faces``, by phase, the faces between layers and their neighbours that differ."""
     differ = one != other
     for side in (one, other):
-        found += np.bincount(side[differ], minlength=found.size)
+        faces += np.bincount(side[differ], minlength=faces.size)
 
 
 def phase_table(phases: Sequence[Phase]) -> Table:

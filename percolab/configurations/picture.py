@@ -85,12 +85,12 @@ def draw_flow_picture(lattice: Lattice | BetheLattice, size: int, **keys: Any) -
     axes = open_axes(kinds)
     if not axes:
         raise InputError("the backbone is between two sides, but no axis is open (--boundary)")
-    found = flow(lattice, size, **keys)
+    sample_flow = flow(lattice, size, **keys)
     record = {"L": size, **keys, "boundary": kinds}
     title = _sample_title(lattice, record)
     topology = lattice.topology(lattice.shape(size), kinds)
     text = f"{title}\nbetween the sides along ${AXIS_NAMES[axes[-1]]}$"
-    return plot_flow(found, lattice, topology, title=text)
+    return plot_flow(sample_flow, lattice, topology, title=text)
 
 
 def draw_tree_picture(
@@ -110,19 +110,19 @@ def draw_tree_picture(
     if size is not None:
         check_tree_drawable(lattice, prod(lattice.shape(size)))
     if weights is None:
-        found = tree(lattice, size, boundary=boundary, **keys)
-        record = {"L": size, "boundary": found.boundary, **keys}
+        drawn = tree(lattice, size, boundary=boundary, **keys)
+        record = {"L": size, "boundary": drawn.boundary, **keys}
     else:
         if isinstance(weights, str):
             weights = read_weights(weights, lattice, size, boundary)
-        found = tree_from_array(lattice, weights, size, boundary)
-        record = {"boundary": found.boundary}
+        drawn = tree_from_array(lattice, weights, size, boundary)
+        record = {"boundary": drawn.boundary}
     title = _sample_title(lattice, record)
-    if not found.topology.open_axes:
-        return plot_spanning_tree(found, title=title)
-    axis = found.topology.open_axes[-1]
+    if not drawn.topology.open_axes:
+        return plot_spanning_tree(drawn, title=title)
+    axis = drawn.topology.open_axes[-1]
     name = f"trunk along ${AXIS_NAMES[axis]}$"
-    return plot_spanning_tree(found, trunk=found.trunk(axis), trunk_name=name, title=title)
+    return plot_spanning_tree(drawn, trunk=drawn.trunk(axis), trunk_name=name, title=title)
 
 
 def draw_labels_picture(
@@ -132,24 +132,24 @@ def draw_labels_picture(
 
     lattice, boundary: where the file does not say them.  InputError: it is no such file.
     """
-    return draw_found_labels(read_labels(name, lattice, boundary), name)
+    return draw_stored_labels(read_labels(name, lattice, boundary), name)
 
 
-def draw_found_labels(found: LabelFile, name: str) -> Drawn:
+def draw_stored_labels(stored: LabelFile, name: str) -> Drawn:
     """Return the picture of labels that were read from a file of this name, and its numbers."""
-    if found.lattice is None:
+    if stored.lattice is None:
         places = "name the lattice with percolab show --lattice"
-        if found.record.get("graph"):
+        if stored.record.get("graph"):
             places = "labels of a graph, whose sites have no places to be drawn at"
         raise InputError(f"{name}: {places}")
-    kind = found.record.get("kind")
-    name = found.lattice.title if kind == "sample" else found.record.get("input", Path(name).name)
+    kind = stored.record.get("kind")
+    name = stored.lattice.title if kind == "sample" else stored.record.get("input", Path(name).name)
     return draw_picture(
-        found.clusters,
-        found.lattice,
-        found.record,
+        stored.clusters,
+        stored.lattice,
+        stored.record,
         name,
-        opened=found.opened,
+        opened=stored.opened,
         first_row_on_top=kind in (None, "sites"),
     )
 

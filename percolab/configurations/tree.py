@@ -140,14 +140,14 @@ def take_weighted_graph(
     """
     own = weights is None
     if isinstance(graph, str | Path) and own:
-        found, data = load_weighted_graph(graph, source=source, target=target, **named)
-        return found, plain(data.weights), data.names
+        taken, data = load_weighted_graph(graph, source=source, target=target, **named)
+        return taken, plain(data.weights), data.names
     if isinstance(graph, str | Path):
-        found = load_graph(graph, source=source, target=target, **named)
-        return found, plain(weights), found.names
+        taken = load_graph(graph, source=source, target=target, **named)
+        return taken, plain(weights), taken.names
     data = graph_from_object(graph, num_sites=num_sites, weights=own, **named)
-    found = graph_from_data(data, graph_name(graph), source, target)
-    return found, plain(data.weights if own else weights), data.names
+    taken = graph_from_data(data, graph_name(graph), source, target)
+    return taken, plain(data.weights if own else weights), data.names
 
 
 def tree_from_array(
@@ -211,8 +211,8 @@ def read_numbers(name: str, wrong: Check) -> np.ndarray:
     """Return numbers of this machine's byte order, as :func:`read_array` reads them; no image."""
     if name.lower().endswith(".png"):
         raise InputError(f"{name}: weights are a .npy file or an HDF5 dataset")
-    found = read_array(name, wrong)
-    return found.astype(found.dtype.newbyteorder("="), copy=False)
+    numbers = read_array(name, wrong)
+    return numbers.astype(numbers.dtype.newbyteorder("="), copy=False)
 
 
 def _is_lattice(graph: str | Path, L: Any) -> bool:

@@ -281,7 +281,7 @@ def _occupy(site, sums, flags, scratch):
 
 @njit(nogil=True, cache=True)
 def open_one(opening, state, openings, layers, scratch):
-    """Open one bond or site; return the sums and the flags after it."""
+    """Open one bond or site, int64; return the sums and the flags, int64, after it: the state."""
     sums, flags = state
     parents, sizes, periods = scratch.parents, scratch.sizes, scratch.periods
     if openings.sites.size:

@@ -62,7 +62,7 @@ class Sample(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def sort_by_step(steps, count, num_steps, order, ends):
-    """Write the list's positions ordered by step, and where each step ends (counting sort)."""
+    """Write a list's positions by step, uint8, and where each ends, as in :class:`GridLists`."""
     ends[: num_steps + 1] = 0
     for n in range(count):
         ends[steps[n] + 1] += 1

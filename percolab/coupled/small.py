@@ -266,12 +266,8 @@ def _choose_entries(words: int) -> int:
     [16, 4, 7, 1]
     """
     teams = range(rows_cuda.LANES, rows_cuda.MOST_WORDS + 1, rows_cuda.LANES)
-    entries = (min(threads // words, rows_cuda.SHARED_WORDS) for threads in teams)
-    choices = [
-        (count * words / rows_cuda.team_threads(count * words), -count)
-        for count in entries
-        if count
-    ]
+    most = (min(threads // words, rows_cuda.SHARED_WORDS) for threads in teams)
+    choices = [(n * words / rows_cuda.team_threads(n * words), -n) for n in most if n]
     # A larger team waits for its warps at more places.
     best = max(choices, key=lambda each: (round(10 * each[0]), each[1]))
     return -best[1]

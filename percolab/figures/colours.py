@@ -77,10 +77,10 @@ def choose_colours(clusters: Clusters, *, grey_singles: bool = True) -> ClusterC
     """
     colours = np.full(clusters.sizes.size, PALETTE.index(SINGLE), np.uint8)
     prominent = _prominent(clusters)
-    taken = {item.number for item in prominent}
+    taken = {cluster.number for cluster in prominent}
     _choose_muted(clusters, colours, taken, least=2 if grey_singles else 1)
-    for item in prominent:
-        colours[item.number] = PALETTE.index(item.colour)
+    for cluster in prominent:
+        colours[cluster.number] = PALETTE.index(cluster.colour)
     of_sites = np.append(colours, np.uint8(0))[clusters.numbers]
     return ClusterColours(colours, of_sites, prominent)
 
@@ -220,13 +220,13 @@ def add_legend(
         return Line2D([], [], color=colour, **look | other)
 
     entries: list[tuple[Any, str]] = [
-        (sample(item.colour), _described(item, clusters))
-        for item in colours.prominent[:_MOST_NAMED]
+        (sample(cluster.colour), _described(cluster, clusters))
+        for cluster in colours.prominent[:_MOST_NAMED]
     ]
     hidden = len(colours.prominent) - _MOST_NAMED
     if hidden > 0:
         entries[-1] = (entries[-1][0], f"{entries[-1][1]}, and {hidden} more that span")
-    named = [item.number for item in colours.prominent]
+    named = [cluster.number for cluster in colours.prominent]
     rest = np.delete(clusters.sizes, named)
     singles = int(np.count_nonzero(rest == 1))
     others = rest.size - (singles if grey_singles else 0)
@@ -246,15 +246,15 @@ def add_legend(
         )  # fmt: skip
 
 
-def _described(item: Prominent, clusters: Clusters) -> str:
-    size = int(clusters.sizes[item.number])
-    name = "largest cluster" if item.is_largest else "cluster"
+def _described(cluster: Prominent, clusters: Clusters) -> str:
+    size = int(clusters.sizes[cluster.number])
+    name = "largest cluster" if cluster.is_largest else "cluster"
     text = f"{name}, {size} of {int(clusters.sizes.sum())} sites"
-    if item.spanning == ("source-target",):
+    if cluster.spanning == ("source-target",):
         return f"{text}, from the centre to the outermost shell"
-    if item.spanning:
-        text += f", spans along {_listed(item.spanning)}"
-    return f"{text}, wraps around {_listed(item.wrapping)}" if item.wrapping else text
+    if cluster.spanning:
+        text += f", spans along {_listed(cluster.spanning)}"
+    return f"{text}, wraps around {_listed(cluster.wrapping)}" if cluster.wrapping else text
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -155,10 +155,10 @@ def summarize_result(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
 def _summarize_graph(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
     """Return the threshold of the largest size: its median if it has one, then other measures."""
     largest = read_estimates(figures.results, bootstrap=bootstrap)[-1]
-    known = [item for item in largest.estimates if np.isfinite(item.p)]
+    known = [estimate for estimate in largest.estimates if np.isfinite(estimate.p)]
     # The median of T belongs to the source and target that were requested.
-    known.sort(key=lambda item: item.name != "median")
-    values = [f"{format_with_error(item.p, item.error)}, {item.meaning}" for item in known]
+    known.sort(key=lambda estimate: estimate.name != "median")
+    values = [f"{format_with_error(each.p, each.error)}, {each.meaning}" for each in known]
     which = f" at L = {largest.L}" if largest.num_sites != largest.L else ""
     others = [paragraph(f"By other measures{which}: {'; '.join(values[1:])}.")]
     return [*(answer(f"p = {value}") for value in values[:1]), *(others if values[1:] else [])]
@@ -352,16 +352,16 @@ def _figures(
 
     pictures: list[PageFigure] = []
     numbers, absent = {}, []
-    for kind, item in KINDS.items():
+    for kind, declared in KINDS.items():
         problem = figures.problem(kind)
         if problem is not None:
             absent.append((kind, problem))
             continue
         figure, numbers[kind] = figures.draw(kind)
         name = kind.capitalize().replace("_", " ")
-        seen = f"{name}: {item.alt_text(numbers[kind])}"
+        seen = f"{name}: {declared.alt_text(numbers[kind])}"
         drawn = Markup(svg_text(figure, kind))
-        pictures.append(PageFigure(kind, name, item.meaning, item.errors, seen, drawn))
+        pictures.append(PageFigure(kind, name, declared.meaning, declared.errors, seen, drawn))
     missing = [table(("not drawn", "because"), absent)] if absent else []
     return pictures, missing, numbers
 
@@ -382,9 +382,9 @@ def _methods(results: StoredResults) -> list[PageBlock]:
     of_kind, codec = find_in_figures(results), study.kind.codec
     own = columns if columns and codec.holds_columns else study.observables
     observables = [
-        (item.name, _symbol(item.symbol), item.meaning, item.unit)
-        for item in own
-        if not codec.holds_thresholds or item.name.startswith("spanning")
+        (column.name, _symbol(column.symbol), column.meaning, column.unit)
+        for column in own
+        if not codec.holds_thresholds or column.name.startswith("spanning")
     ]
     header = ("observable", "symbol", "meaning for a single sample", "unit")
     parts = [paragraph(of_kind.describe_sample(study)), table(header, observables)]

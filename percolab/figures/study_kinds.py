@@ -119,13 +119,13 @@ class KindInFigures:
         return text
 
 
-def find_in_figures(item: StoredResults | Task) -> KindInFigures:
+def find_in_figures(source: StoredResults | Task) -> KindInFigures:
     """Return what figures and reports need to know of results, or a task, of this kind."""
-    if isinstance(item, StoredResults):
-        if asks_for_roots(item):
+    if isinstance(source, StoredResults):
+        if asks_for_roots(source):
             return _ROOTS
-        return _CROSSINGS if asks_for_wrapping(item) else OF_KIND[item.study.kind.name]
-    return OF_KIND[item.kind.name]
+        return _CROSSINGS if asks_for_wrapping(source) else OF_KIND[source.study.kind.name]
+    return OF_KIND[source.kind.name]
 
 
 _ROOTS = KindInFigures(

@@ -74,7 +74,7 @@ class StudyView:
     @cached_property
     def symbol(self) -> str:
         """Its symbol in mathematics: R_y of spanning_y, W_y of wrapping_y, R of spanning."""
-        symbols = {item.name: item.symbol for item in self.study.observables}
+        symbols = {column.name: column.symbol for column in self.study.observables}
         return symbol_text(symbols[self.name])
 
     @property
@@ -106,7 +106,7 @@ class StudyView:
         notes = list(list_notes(self.results))
         differ = [] if self.study.kind.independent else start_differences(self.measured())
         if differ:
-            worst = max(differ, key=lambda item: abs(item.z))
+            worst = max(differ, key=lambda difference: abs(difference.z))
             notes.append(
                 f"chains still know how they started, {worst.series} at L = {worst.L}, p = "
                 f"{worst.p:.6g} by {abs(worst.z):.3g} standard errors: the burn-in is too short, "
@@ -172,7 +172,7 @@ class StudyView:
             sizes = read_estimates(self.results, bootstrap=self.bootstrap)
         except (AnalysisError, InputError):
             return None
-        medians = [item for item in sizes[0].estimates if item.name == "median"]
+        medians = [estimate for estimate in sizes[0].estimates if estimate.name == "median"]
         return medians[0] if medians and np.isfinite(medians[0].p) else None
 
     @cached_property

@@ -87,10 +87,10 @@ def size_look(number: int) -> dict[str, Any]:
 
 
 def choose_looks(items: Sequence[Any]) -> list[tuple[Any, dict[str, Any], bool]]:
-    """Return every item with the look of its L, and whether it is the first of this L."""
-    sizes = sorted({item.L for item in items})
+    """Return every curve with the look of its L, and whether it is the first of this L."""
+    sizes = sorted({curve.L for curve in items})
     looks, seen = [], set()
-    for item in items:
-        looks.append((item, size_look(sizes.index(item.L)), item.L not in seen))
-        seen.add(item.L)
+    for curve in items:
+        looks.append((curve, size_look(sizes.index(curve.L)), curve.L not in seen))
+        seen.add(curve.L)
     return looks

@@ -94,21 +94,21 @@ def _draw_crossings(fit: TableFit, into: Target) -> Drawn:
 
 
 def _draw_collapse(fit: TableFit, into: Target) -> Drawn:
-    item, symbol = fit.collapse(), name_text(fit.axis)
-    sizes = sorted(set(item.L.tolist()))
+    collapse, symbol = fit.collapse(), name_text(fit.axis)
+    sizes = sorted(set(collapse.L.tolist()))
     with into.sheet(PAGE_WIDTH, 3.4) as sheet:
         before, after = sheet.subplots(1, 2)
-        draw_points(before, item.L, item.p, item.value, item.value_error, sizes)
-        draw_points(after, item.L, item.x, item.y, item.dy, sizes)
-        threshold = format_with_error(item.threshold, item.threshold_error)
-        y_t = format_with_error(item.y_t, item.y_t_error)
+        draw_points(before, collapse.L, collapse.p, collapse.value, collapse.value_error, sizes)
+        draw_points(after, collapse.L, collapse.x, collapse.y, collapse.dy, sizes)
+        threshold = format_with_error(collapse.threshold, collapse.threshold_error)
+        y_t = format_with_error(collapse.y_t, collapse.y_t_error)
         values = [f"${symbol}_c = {threshold}$", rf"$1/\nu = {y_t}$"]
         scaled = _label(fit)
         if fit.kappa is not None:
-            kappa = format_with_error(item.exponent, item.exponent_error)
+            kappa = format_with_error(collapse.exponent, collapse.exponent_error)
             values.append(rf"$\kappa = {kappa}$")
             scaled = rf"${name_text(fit.quantity)}\; L^{{-\kappa}}$"
-        after.set_title(", ".join([*values, f"$S = {item.quality:.3g}$"]), fontsize=9)
+        after.set_title(", ".join([*values, f"$S = {collapse.quality:.3g}$"]), fontsize=9)
         before.set(xlabel=f"${symbol}$", ylabel=_label(fit))
         after.set(xlabel=rf"$({symbol} - {symbol}_c)\, L^{{1/\nu}}$", ylabel=scaled)
         for axes in (before, after):
@@ -116,7 +116,7 @@ def _draw_collapse(fit: TableFit, into: Target) -> Drawn:
         elements.letter_panels((before, after))
         sheet.set_title(_title(fit))
         sheet.add_legend(elements.legend_entries(after), ncols=6, title=_ERRORS)
-    return sheet.figure, {"collapse": item.to_dict()}
+    return sheet.figure, {"collapse": collapse.to_dict()}
 
 
 #: The figures of a table by the name that --kind takes.

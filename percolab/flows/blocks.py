@@ -38,10 +38,6 @@ class Block(NamedTuple):
     inside: Any
 
 
-#: Memory of a block, in bytes a node.
-BLOCK_BYTES = 29
-
-
 def make_block(net: Net) -> Block:
     """Return memory for the block of one sample at a time."""
     nodes = net.starts.size - 1

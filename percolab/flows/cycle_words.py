@@ -53,10 +53,6 @@ def make_forest(net: Net) -> Forest:
     )
 
 
-#: Memory of a forest, in bytes a node.
-FOREST_BYTES = 17
-
-
 def word_key(seed: int, sample: int) -> NDArray[np.uint64]:
     """Return what keys the words of the bonds of a sample, uint64 (2,): start and step."""
     return np.array(word_streams(np.uint64(seed), np.uint64(sample)), np.uint64)
@@ -70,19 +66,19 @@ def word_streams(seed, sample):
 
 @njit
 def bond_word(key, place):
-    """Return the word of the bond with this place."""
+    """Return the word, uint64, of the bond with this place; key: two uint64."""
     return mix64(uint64(key[0] + uint64(uint64(place) * key[1]) + uint64(GOLDEN)))
 
 
 @njit(cache=True)
 def virtual_word(key):
-    """Return the word of the virtual bond between the terminals."""
+    """Return the word, uint64, of the virtual bond between the terminals; key: two uint64."""
     return bond_word(key, _VIRTUAL)
 
 
 @njit(nogil=True, cache=True)
 def count_bridges(net, is_open, key, forest):
-    """Return the number of bridges; the forest is of all nodes."""
+    """Return the number of bridges; is_open: uint8 (m,), key: uint64 (2,); forest: of all nodes."""
     forest.via[:] = _UNSEEN
     forest.words[:] = 0
     count, bridges = 0, 0
@@ -97,7 +93,7 @@ def count_bridges(net, is_open, key, forest):
 
 @njit(nogil=True, cache=True)
 def find_trails(net, is_open, key, forest):
-    """Return (whether the terminals are connected, nodes reached, red bonds).
+    """Return (whether the terminals are connected, nodes reached, red bonds); is_open: uint8 (m,).
 
     The forest is the tree of all that is connected with the first terminal; ``inside`` says which
     of its nodes are on trails between the terminals.

@@ -349,7 +349,7 @@ def _substitute(lists, ends, values, order, voltages):
 
 @njit(nogil=True, cache=True)
 def sum_powers(shares, power):
-    """Return the sum of the absolute values of shares to an integer power, in their order."""
+    """Return the sum of |share|^power over shares, float64, in their order; power: an integer."""
     total = 0.0
     for share in shares:
         product = 1.0

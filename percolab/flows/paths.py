@@ -25,10 +25,6 @@ class Distances(NamedTuple):
     away: Any
 
 
-#: Memory of it, in bytes a node.
-DISTANCE_BYTES = 8
-
-
 def make_distances(net: Net) -> Distances:
     """Return memory for the distances of one sample at a time."""
     return Distances(*np.empty((2, net.starts.size - 1), np.uint32))

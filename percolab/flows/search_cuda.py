@@ -8,6 +8,9 @@ equal by chance, with probability 2^-64.
 Blocks take the next sample when they are done with one; all of their memory has one row a block.
 Sites are rows of lists of bonds; a *node* is a site, or one of the two terminals, whose sites are
 short-circuited.
+
+opened: uint32, bond words of the samples, one's from ``base`` on; bonds: uint64, as in
+:class:`DeviceNet`; sites, nodes, queue: uint32; queued: uint32 (1,), the length of the queue.
 """
 
 from typing import Any, NamedTuple

@@ -57,11 +57,11 @@ class ChainsOfSpins(Kind):
     algorithms = Labelers()
     sampler = "kinds.chains:new_sampler"
 
-    def check(self, item: Task | Study) -> None:
-        if "correlation" in item.measure and "periodic" not in item.boundary:
+    def check(self, sampling: Task | Study) -> None:
+        if "correlation" in sampling.measure and "periodic" not in sampling.boundary:
             raise InputError("measure correlation: a wave vector needs a periodic axis")
-        if item.burn_in < AUTO:
-            raise InputError(f"burn_in = {item.burn_in}, but it must be at least 0")
+        if sampling.burn_in < AUTO:
+            raise InputError(f"burn_in = {sampling.burn_in}, but it must be at least 0")
 
     def samples_identity(self, task: Task) -> dict[str, Any]:
         return {"update": task.update}
@@ -119,14 +119,14 @@ class ChainsOfSpins(Kind):
     def hints(
         self, study: Study, stored: Mapping[str, Any], pilot: PilotConditions
     ) -> dict[str, dict[str, Any]]:
-        return {key: {"end": item.end} for key, item in stored.items() if item.task.is_serial}
+        return {key: {"end": result.end} for key, result in stored.items() if result.task.is_serial}
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
         needs = Needs("sizes" in task.measure, len(task.p))
         return spin_chains.compute_memory(name, device, extent, task.draw.states, needs, items)
 
-    def is_serial(self, item: Task | Study) -> bool:
-        return bool(item.chains)
+    def is_serial(self, sampling: Task | Study) -> bool:
+        return bool(sampling.chains)
 
 
 @dataclass(frozen=True, eq=False)

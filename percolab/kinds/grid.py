@@ -53,9 +53,9 @@ class Grid(Kind):
     algorithms = Labelers()
     sampler = "kinds.grid:GridSampler"
 
-    def check(self, item: Task | Study) -> None:
-        for measurement in list_measurements(item.measure):
-            measurement.reader_class.check(item.structure, item.boundary)
+    def check(self, sampling: Task | Study) -> None:
+        for measurement in list_measurements(sampling.measure):
+            measurement.reader_class.check(sampling.structure, sampling.boundary)
 
     def place_p(self, study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
         return dict(load("kinds.pilots.percolation:place_p")(study, pilot))
@@ -184,7 +184,7 @@ class UserFunctions:
 
     def __init__(self, place: Workplace, thresholds: np.ndarray) -> None:
         self._place, self._task, self._thresholds = place, place.task, thresholds
-        self._reads = {name for item in self._task.functions for name in item.reads}
+        self._reads = {name for function in self._task.functions for name in function.reads}
         self._local = threading.local()
 
     def sums(
@@ -192,21 +192,21 @@ class UserFunctions:
     ) -> dict[str, np.ndarray]:
         """Return the sums of the functions by name, float64 (blocks, m, 1)."""
         task = self._task
-        sums = {item.name: np.zeros((blocks, len(task.p), 1)) for item in task.functions}
+        sums = {function.name: np.zeros((blocks, len(task.p), 1)) for function in task.functions}
         labeler = self._own_labeler()
         for part in steps(len(samples), 1, stopped):
             (sample,), block = samples[part], part.start // task.block_size
             for k, threshold in enumerate(self._thresholds):
                 read = self._read(labeler, sample, threshold)
-                for item in task.functions:
-                    own = {name: read[name].copy() for name in item.reads}
-                    total = float(sums[item.name][block, k, 0]) + item.call_function(own)
+                for function in task.functions:
+                    own = {name: read[name].copy() for name in function.reads}
+                    total = float(sums[function.name][block, k, 0]) + function.call_function(own)
                     if not math.isfinite(total):
                         raise InputError(
-                            f"observable {item}: its sum over a block is {total}, but sums "
+                            f"observable {function}: its sum over a block is {total}, but sums "
                             "are finite"
                         )
-                    sums[item.name][block, k, 0] = total
+                    sums[function.name][block, k, 0] = total
         return sums
 
     def _own_labeler(self) -> Any:

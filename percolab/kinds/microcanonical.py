@@ -71,26 +71,27 @@ class Microcanonical(Kind):
     algorithms = OneByOne()
     sampler = "kinds.microcanonical:OpeningsSampler"
 
-    def check(self, item: Task | Study) -> None:
-        if Model.parse(item.model).has_spins:
+    def check(self, sampling: Task | Study) -> None:
+        if Model.parse(sampling.model).has_spins:
             raise InputError(
                 "method microcanonical opens bonds or sites one by one, but samples of "
-                f"{item.model} are different at every p: leave it out"
+                f"{sampling.model} are different at every p: leave it out"
             )
-        if item.model not in _MODELS:
+        if sampling.model not in _MODELS:
             raise InputError(
                 f"method microcanonical opens bonds or sites: the model is bond or site, not "
-                f"{item.model}"
+                f"{sampling.model}"
             )
-        if item.p:
+        if sampling.p:
             raise InputError("method microcanonical gives observables at any p: leave out p")
-        if item.order != RANDOM and not isinstance(item.structure, Graph | Ensemble):
-            raise InputError(f"order = {item.order}, but it is that of a graph: give --graph")
+        if sampling.order != RANDOM and not isinstance(sampling.structure, Graph | Ensemble):
+            raise InputError(f"order = {sampling.order}, but it is that of a graph: give --graph")
         most = bins.MOST_OPENINGS
-        if isinstance(item, Task) and max(item.num_openings, item.num_points) > most:
+        if isinstance(sampling, Task) and max(sampling.num_openings, sampling.num_points) > most:
             raise InputError(
-                f"L = {item.size}: {item.num_openings} {item.model}s on {item.num_points} grid "
-                f"points, but method microcanonical takes at most {most} of each"
+                f"L = {sampling.size}: {sampling.num_openings} {sampling.model}s on "
+                f"{sampling.num_points} grid points, but method microcanonical takes at "
+                f"most {most} of each"
             )
 
     def samples_identity(self, task: Task) -> dict[str, Any]:

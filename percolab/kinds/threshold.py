@@ -39,19 +39,19 @@ class Threshold(Kind):
     algorithms = Labelers()
     sampler = "kinds.threshold:ThresholdSampler"
 
-    def check(self, item: Task | Study) -> None:
-        if Model.parse(item.model).has_spins:
+    def check(self, sampling: Task | Study) -> None:
+        if Model.parse(sampling.model).has_spins:
             raise InputError(
                 "method threshold finds where samples begin to span, but those of "
-                f"{item.model} are different at every p: leave it out"
+                f"{sampling.model} are different at every p: leave it out"
             )
-        if item.p:
+        if sampling.p:
             raise InputError("method threshold finds the p at which each sample spans: leave out p")
-        if not item.boundary:
+        if not sampling.boundary:
             raise InputError(
                 "method threshold needs a source and a target: without them nothing spans"
             )
-        if not open_axes(item.boundary):
+        if not open_axes(sampling.boundary):
             raise InputError("method threshold needs an open axis: without one nothing spans")
 
     def hints(
@@ -59,9 +59,9 @@ class Threshold(Kind):
     ) -> dict[str, dict[str, Any]]:
         """Return the ``window`` of every task, from what is stored or from a pilot."""
         place_windows = load("kinds.pilots.percolation:place_windows")
-        sizes = sorted({item.task.size for item in stored.values()})
+        sizes = sorted({result.task.size for result in stored.values()})
         windows = place_windows(study, sizes, stored.values(), pilot)
-        return {key: {"window": windows[item.task.size]} for key, item in stored.items()}
+        return {key: {"window": windows[result.task.size]} for key, result in stored.items()}
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
         return compute_memory(name, device, extent, task.draw, Needs(thresholds=True), items)

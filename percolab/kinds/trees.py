@@ -43,12 +43,12 @@ class SpanningTrees(Kind):
     algorithms = TreeMethods()
     sampler = "kinds.trees:TreeSampler"
 
-    def check(self, item: Task | Study) -> None:
-        if item.p not in (None, ALL_BONDS):
+    def check(self, sampling: Task | Study) -> None:
+        if sampling.p not in (None, ALL_BONDS):
             raise InputError("method tree chooses from all bonds: leave out p")
-        if item.model != "bond":
+        if sampling.model != "bond":
             raise InputError(
-                f"method tree: bonds have the weights, so the model is bond, not {item.model}"
+                f"method tree: bonds have the weights, so the model is bond, not {sampling.model}"
             )
 
     def columns(

@@ -71,9 +71,8 @@ class LabeledBatch(ReadsRadii):
         rows = RowsBatch.memory(extent.num_points, entries, needs)
         if not needs.radii_axes:
             return sites.plus(rows)
-        return sites.plus(rows).plus(
-            RadiiBatch.memory(extent.num_points, needs.radii_axes, entries)
-        )
+        radii = RadiiBatch.memory(extent.num_points, needs.radii_axes, entries)
+        return sites.plus(rows).plus(radii)
 
     @staticmethod
     def most_points(axes: int) -> int:

@@ -77,9 +77,9 @@ class DualTopology(NamedTuple):
         bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
         # The last bit stands for bonds that are missing.
         closed = np.pad(bits, ((0, 0), (0, 1)))[:, self.sources] == 0
-        found: NDArray[np.uint32] = np.packbits(closed, axis=1, bitorder="little").view(np.uint32)
-        found &= self.topology.exists.ravel()
-        return found
+        opened: NDArray[np.uint32] = np.packbits(closed, axis=1, bitorder="little").view(np.uint32)
+        opened &= self.topology.exists.ravel()
+        return opened
 
 
 #: Cells of the dual around a lattice with open sides.
@@ -97,8 +97,8 @@ def make_dual_topology(lattice: Lattice, topology: Topology) -> DualTopology:
     around = np.array([_AROUND * (kind == "open") for kind in kinds])
     cells = -(-np.array(topology.shape) // lattice.cell)
     size = cells + 2 * around
-    found = dual.topology(tuple((size * dual.cell).tolist()), tuple(kinds))
-    sources = np.full(32 * found.num_bond_words, -1, np.int64)
+    made = dual.topology(tuple((size * dual.cell).tolist()), tuple(kinds))
+    sources = np.full(32 * made.num_bond_words, -1, np.int64)
     classes = {bond.offset: k for k, bond in enumerate(dual.bonds)}
     cell, faces = _Cell.of_lattice(lattice), dual.cell[0]
     crossing = iter(cell.find_dual_bonds()[1])
@@ -115,10 +115,10 @@ def make_dual_topology(lattice: Lattice, topology: Topology) -> DualTopology:
             place = (x + start[0] + around[0]) % size[0], (y + start[1] + around[1]) % size[1]
             owner = place[0] * faces + one + size[0] * faces * place[1]
             site = x * lattice.cell[0] + at[0] + topology.shape[0] * (y * lattice.cell[1] + at[1])
-            sources[32 * found.num_words * classes[offset] + owner] = (
+            sources[32 * made.num_words * classes[offset] + owner] = (
                 32 * topology.num_words * k + site
             )
-    return DualTopology(found, sources)
+    return DualTopology(made, sources)
 
 
 def find_faces(lattice: Lattice, topology: Topology) -> NDArray[np.int32]:
@@ -211,8 +211,8 @@ class _Cell:
             return face, (int(x + begin[0] + cells[face][0]), int(y + begin[1] + cells[face][1]))
 
         # The bond back begins in the cell that the bond leads to.
-        found = [(place(bond, (0, 0)), place(_reverse(bond), bond[1][1])) for bond in self.bonds]
-        return parts - cells, found
+        bonds = [(place(bond, (0, 0)), place(_reverse(bond), bond[1][1])) for bond in self.bonds]
+        return parts - cells, bonds
 
     def walk_face(self, first: _Directed) -> Iterator[tuple[_Directed, tuple[int, int]]]:
         """Yield the bonds around the face on the left of one, and the cell that each begins in."""

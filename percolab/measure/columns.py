@@ -159,7 +159,7 @@ class Column:
 
     @property
     def of_row(self) -> tuple[int, int, int, int]:
-        """Return (place, mask, rule, without), as :func:`sum_blocks` takes an observable."""
+        """Return (place, mask, rule, without), as `percolab.measure.block_sums` takes it."""
         if isinstance(self.gathered, RowInteger):
             return self.gathered.place, 0, ALL, 0
         if isinstance(self.gathered, FlagRule):

@@ -1,7 +1,7 @@
 """How far clusters reach: s^2 R_s^2 of every cluster that ends, with R_s its radius of gyration.
 
 s^2 R_s^2 = s sum |r|^2 - |sum r|^2, the sums over the cluster's sites, whose places r are unrolled
-from the torus: place on the grid plus the periods that the forest holds (:mod:`winding`), seen from
+from the torus: place on the grid plus the periods of the forest (`percolab.measure.wrapping`), from
 the root.  Places are integers (:class:`percolab.lattices.geometry.Geometry`), sums take 128 bits,
 so the result is exact and the same in any order.  A cluster that wraps has no such places, and one
 that spans would go on: both are left out, as the infinite cluster is from the correlation length.

@@ -28,7 +28,7 @@ _empty, _with_cluster, _put = SUMS.empty, SUMS.with_cluster, SUMS.put
 
 @njit(nogil=True, cache=True)
 def row_from_sizes(sizes, count, row):
-    """Write the sums of a row from the first ``count`` sizes, 0 where there is no root."""
+    """Write the sums of a row from the first ``count`` sizes, integers, 0 where no root is."""
     sums = _empty()
     for i in range(count):
         sums = _with_cluster(sums, int64(sizes[i]))
@@ -80,7 +80,7 @@ def without_vacant(rows: np.ndarray, vacant: np.ndarray) -> None:
 
 @njit
 def spanning_bits(reach):
-    """Return bit a set for every axis a both of whose end layers are in ``reach``."""
+    """Return bit a set for every axis a both of whose end layers are in ``reach``, uint32."""
     bits = int64(0)
     if uint32(reach & uint32(reach >> uint32(1)) & uint32(0x55555555)) == uint32(0):
         return bits

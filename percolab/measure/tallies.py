@@ -53,7 +53,7 @@ def bin_edges(largest: int) -> np.ndarray:
 
 @njit
 def size_bin(size):
-    """Return the bin of a cluster's size, at least 1 and below 2^32, from 0 on."""
+    """Return the bin, int64 from 0 on, of a cluster's size, at least 1 and below 2^32."""
     size = uint32(size)
     if size < uint32(EXACT):
         return int64(size) - int64(1)
@@ -64,7 +64,7 @@ def size_bin(size):
 
 @njit
 def find_wide_bin(size):
-    """Return the bin of a cluster's size, at least 1, of 64 bits."""
+    """Return the bin, int64, of a cluster's size, at least 1, uint64."""
     size, octaves = uint64(size), int64(0)
     while uint64(size >> uint64(32)) != uint64(0):
         # Above 2^22 sixteen bits less are the same quarter, sixteen powers of two below.
@@ -87,7 +87,7 @@ def product(x, y):
 
 @njit
 def add_wide(row, at, low, high):
-    """Add 128 bits, modulo 2^128, to the pair of columns at ``at``."""
+    """Add 128 bits, two uint64, modulo 2^128, to the pair of columns at ``at``."""
     total = uint64(uint64(row[at]) + low)
     carry = uint64(1) if total < low else uint64(0)
     row[at] = int64(total)

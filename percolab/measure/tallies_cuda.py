@@ -1,8 +1,8 @@
 """CUDA: the tally of every entry, as :mod:`percolab.measure.tallies` keeps it in a row.
 
 A tally is uint64: what stands in a row behind its first columns.  A block counts its clusters by
-size in shared memory and adds what it has counted to the entry's tally; clusters that are not small
-add their powers there at once, as two halves of 128 bits, the lower telling the upper of a carry.
+size in shared memory, ``bins``, uint32, and adds them to the entry's tally; clusters that are not
+small add their powers there at once, two halves of 128 bits, with a carry from the lower one.
 """
 
 from numba import types, uint32, uint64

@@ -92,7 +92,7 @@ def fill_slab(keys, first, exists, sites, adjacency, opened, occupied):
 
 @njit
 def find_cut_bond(adjacency, place, bit):
-    """Return which bond of a cut's list of periodic bonds is bit ``bit`` of word ``place``."""
+    """Return which bond of a cut's list of periodic bonds is a bit of word ``place``, int64."""
     return find_periodic_number(int64(32) * int64(place) + int64(bit), adjacency.periodic_bonds)
 
 
@@ -127,7 +127,7 @@ def fill_cut(keys, draws_sites, above, below, cut, opened):
 
 @njit
 def close_cut_word(adjacency, n, word, upper, lower, opened):
-    """Return what is open of a word of the n-th class of a cut, no site above or below vacant."""
+    """Return what is open of a word of the n-th class of a cut, uint32, between occupied sites."""
     place = uint32(uint32(uint32(n) * uint32(adjacency.num_words)) + uint32(word))
     down, aside = int64(adjacency.ends[n]), periodic_word(adjacency.periodic_words, place)
     left = uint32(opened[place] & upper[word])
@@ -249,7 +249,7 @@ def join_entries(upper, upper_codes, lower, lower_codes, shift, parents, periods
 
 @njit(nogil=True, cache=True)
 def gather_clusters(parents, periods, sizes, flags):
-    """Point every cluster at its root, and add sizes and flags up there."""
+    """Point every cluster at its root, and add sizes, uint64, and flags, uint32, up there."""
     for n in range(parents.size):
         parent = parents[n]
         if parent == n:

@@ -30,7 +30,7 @@ from percolab.run.measured import Callers, WorkerPool
 from percolab.run.parts_sampler import PartsSampler
 from percolab.run.processes import Hooks, Processes
 from percolab.run.rank_group import RankGroup, make_rank_group
-from percolab.run.request import SweepOptions, Watcher
+from percolab.run.request import Observer, SweepOptions
 from percolab.store.provenance import processor_name, run_record
 from percolab.tasks.kind import BlockSampler, make_sampler
 from percolab.tasks.settings import EXECUTORS
@@ -152,7 +152,7 @@ class Engine:
         return record | ({"slabs": slabs} if slabs else {})
 
 
-def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engine:
+def choose_engine(study: Study, options: SweepOptions, observer: Observer) -> Engine:
     """Return what a study is sampled with; InputError if a size does not fit in memory."""
     # Of an ensemble, each graph has too little work for a GPU.
     device = Device("cpu") if isinstance(study.structure, Ensemble) else options["device"]
@@ -163,27 +163,27 @@ def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engi
         check_slabs_executor(options.get("slabs"), options.get("executor"))
     make = _engine_of_ranks if is_split else _engine_on
     try:
-        return make(devices, study, options, watcher)
+        return make(devices, study, options, observer)
     except InputError as error:
         # Parts that cannot be measured on a GPU that nobody requested may be on the CPU.
         is_whole = not is_split and options.get("slabs") is None
         if is_whole or options["device"].kind != "auto" or not devices[0].is_shared:
             raise
         note = f"on the CPU, since on {devices[0]} it cannot be: {error}"
-    engine = make((Device("cpu"),), study, options, watcher)
-    watcher.noted(note)
+    engine = make((Device("cpu"),), study, options, observer)
+    observer.noted(note)
     return engine
 
 
 def _engine_of_ranks(
-    devices: tuple[Device, ...], study: Study, options: SweepOptions, watcher: Watcher
+    devices: tuple[Device, ...], study: Study, options: SweepOptions, observer: Observer
 ) -> Engine:
     tasks = [study.task(size) for size in sorted(study.sizes)]
     names = "executor", "workers", "slabs", "labeler", "blocks", "merge"
     given: dict[str, Any] = {name: options.get(name) for name in names}
     ranks = make_rank_group(tasks, devices, **given)
     labeler = parts_sampler.LABELERS[ranks.device.kind]
-    return Engine(ranks.devices, labeler, 1, report=watcher.labeled, ranks=ranks)
+    return Engine(ranks.devices, labeler, 1, report=observer.labeled, ranks=ranks)
 
 
 def check_slabs_executor(slabs: int | str | None, executor: str | Executor | None) -> None:
@@ -196,7 +196,7 @@ def check_slabs_executor(slabs: int | str | None, executor: str | Executor | Non
 
 
 def _engine_on(
-    usable: tuple[Device, ...], study: Study, options: SweepOptions, watcher: Watcher
+    usable: tuple[Device, ...], study: Study, options: SweepOptions, observer: Observer
 ) -> Engine:
     """Return what whole samples of a study, or its slabs, are measured with on devices."""
     device, *others = usable
@@ -212,7 +212,7 @@ def _engine_on(
         options.get("labeler"), device.kind, study.structure
     )
     if note:
-        watcher.noted(note)
+        observer.noted(note)
     executor = options.get("executor") or ("processes" if others else "threads")
     executors.check_processes(executor)
     devices = (device,) if executor == "threads" else (device, *others)
@@ -251,7 +251,7 @@ def _engine_on(
     if len(layers) == len(study.sizes) and device.is_shared and options.get("workers") is None:
         # A GPU has one sample in slabs at a time; what waits for it is better left to others.
         engine = replace(engine, workers=1)
-    return replace(engine, slabs=layers, report=watcher.labeled)
+    return replace(engine, slabs=layers, report=observer.labeled)
 
 
 def memory_share(tasks: int) -> float:
@@ -264,11 +264,11 @@ def device_label(device: Device) -> str:
     return processor_name() if device.kind == "cpu" else gpu_name(device.number)
 
 
-def warm_up(study: Study, engine: Engine, watcher: Watcher, *, with_pilot: bool) -> None:
+def warm_up(study: Study, engine: Engine, observer: Observer, *, with_pilot: bool) -> None:
     """Call once, for one sample, what sampling a study calls, and its pilot if there is one."""
     is_cpu = engine.device.kind == "cpu"
     tasks = [_small_task(study)] if is_cpu else [_task(study, size) for size in study.sizes]
-    with report_compiling(watcher.compiling, engine.device):
+    with report_compiling(observer.compiling, engine.device):
         if engine.ranks is not None:
             parts_sampler.warm_up_parts(_small_task(study), engine.ranks.division)
             return

@@ -79,17 +79,17 @@ def missing_jobs(
     """Return the jobs that bring each task to its number of ``blocks``; part: made here."""
 
     def iterate_jobs(key: str, count: int) -> _JobsOfTask:
-        item, sampler = results.tasks[key], samplers[key]
-        missing = (number for number in part.below(count) if not item.has_block(number))
+        result, sampler = results.tasks[key], samplers[key]
+        missing = (number for number in part.below(count) if not result.has_block(number))
         while numbers := tuple(islice(missing, sampler.blocks_per_call)):
             yield numbers[-1] / count, key, BlockJob(key, numbers, sampler.is_serial)
 
     return Jobs(iterate_jobs(key, count) for key, count in blocks.items())
 
 
-def count_site_labelings(item: TaskResult, blocks: int) -> int:
+def count_site_labelings(result: TaskResult, blocks: int) -> int:
     """Return the site labelings that so many blocks of a task take."""
-    task = item.task
+    task = result.task
     return blocks * task.block_size * max(len(task.p), 1) * task.num_points
 
 
@@ -99,12 +99,12 @@ def sites_to_label(
     """Return the site labelings that the first ``blocks`` of tasks take, and those left to do."""
     total = left = 0
     for key, count in blocks.items():
-        item = results.tasks[key]
-        present = item.count_below(count)
+        result = results.tasks[key]
+        present = result.count_below(count)
         if part != WHOLE:
-            present = sum(map(part.has, item.numbers_below(count)))
-        total += count_site_labelings(item, part.count(count))
-        left += count_site_labelings(item, part.count(count) - present)
+            present = sum(map(part.has, result.numbers_below(count)))
+        total += count_site_labelings(result, part.count(count))
+        left += count_site_labelings(result, part.count(count) - present)
     return total, left
 
 
@@ -152,7 +152,7 @@ class Callers(WorkerPool):
         super().__init__(samplers, executor, workers)
         self._gives_up: tuple[type[Exception], ...] = getattr(executor, "gives_up", ())
         run = uuid4().hex
-        self._calls = {key: Call(run, item.spec(), devices) for key, item in samplers.items()}
+        self._calls = {key: Call(run, sampler.spec(), devices) for key, sampler in samplers.items()}
         self._ends: dict[str, ChainEnd | None] = {
             key: call.spec.arguments.get("end") for key, call in self._calls.items()
         }

@@ -43,7 +43,7 @@ from percolab.parts.slab_partition import (
 )
 from percolab.parts.transport import Local
 from percolab.run.processes import report_progress
-from percolab.run.request import Watcher
+from percolab.run.request import Observer
 from percolab.run.saving import Saving, with_checkpoints
 from percolab.store.checkpoints import Checkpoint, Checkpoints, read_checkpoint
 from percolab.store.results import StoredResults
@@ -381,14 +381,14 @@ def check_p(missing: Collection[tuple[float, ...] | None], option: str = "slabs"
 
 
 def begin_checkpoints(
-    samplers: Mapping[str, BlockSampler], path: Path, results: StoredResults, watcher: Watcher
+    samplers: Mapping[str, BlockSampler], path: Path, results: StoredResults, observer: Observer
 ) -> Callable[[StoredResults], None]:
     """Let samplers save checkpoints next to a results file, and continue from those there are.
 
     Notes say which are used and which are not.  InputError: one is damaged.  Returns what removes
     those of blocks that are stored; call it after every save.
     """
-    own = {key: item for key, item in samplers.items() if isinstance(item, PartsSampler)}
+    own = {key: each for key, each in samplers.items() if isinstance(each, PartsSampler)}
     if not own:
         return lambda results: None
     checkpoints = Checkpoints(path)
@@ -407,16 +407,16 @@ def begin_checkpoints(
     for file, key in checkpoints.list_files():
         checkpoint, block, (task_id, number) = read_checkpoint(file), key[:2], key[:2]
         if checkpoint is None:
-            watcher.noted(f"{file}: is of another version of percolab, and is measured anew")
+            observer.noted(f"{file}: is of another version of percolab, and is measured anew")
             continue
         if task_id not in own or checkpoint.key != key:
-            watcher.noted(f"{file}: is a checkpoint of another task, and is left as it is")
+            observer.noted(f"{file}: is a checkpoint of another task, and is left as it is")
             continue
         sampler = own[task_id]
         sampler.check_fits(checkpoint)
         if checkpoint.rank_row is None:
             rows[block] = len(checkpoint.rows)
-            watcher.noted(
+            observer.noted(
                 f"L = {sampler.task.size}: block {number} goes on after {rows[block]} rows "
                 f"(from {file.name})"
             )
@@ -429,12 +429,12 @@ def begin_checkpoints(
             others[block].append(file)
     for (task_id, number), counts in layers.items():
         task, whole = own[task_id].task, own[task_id].whole
-        watcher.noted(
+        observer.noted(
             f"L = {task.size}: block {number} goes on with {sum(counts)} of {whole.num_layers} "
             f"layers (from checkpoints of ranks: {len(counts)})"
         )
     for first, *more in others.values():
         names = f"{first} and {len(more)} more: are" if more else f"{first}: is"
         whose = "their" if more else "its"
-        watcher.noted(f"{names} of other ranks, slabs or rows; {whose} layers are measured anew")
+        observer.noted(f"{names} of other ranks, slabs or rows; {whose} layers are measured anew")
     return forget

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from percolab.run.engine import Engine, memory_share
-from percolab.run.request import Opened, Watcher
+from percolab.run.request import Observer, Opened
 from percolab.store.results import StoredResults
 from percolab.tasks.kind import BlockSampler, PilotConditions
 from percolab.tasks.stop_rule import StopRule
@@ -21,22 +21,22 @@ class Placed:
     tasks: tuple[Task, ...]
 
 
-def place(opened: Opened, engine: Engine, watcher: Watcher) -> Placed:
+def place(opened: Opened, engine: Engine, observer: Observer) -> Placed:
     """Return the tasks that are requested, old and new; InputError: the lattice does not span."""
     results, rule = opened.results, opened.rule
-    grids = _missing_grids(opened, engine, watcher)
-    place_task, pilot = results.study.kind.place_task, pilot_conditions(engine, watcher)
+    grids = _missing_grids(opened, engine, observer)
+    place_task, pilot = results.study.kind.place_task, pilot_conditions(engine, observer)
     new = []
     for size, p in opened.missing.items():
         if p and results.of_size(size):
-            watcher.noted(f"L = {size}: {len(p)} more p, of the same samples as those of the file")
+            observer.noted(f"L = {size}: {len(p)} more p, of the same samples as those of the file")
         values = grids[size] if p is None else p
         task = new_task(results.study, opened.own, rule, size, values)
         new.append(place_task(results.study, task, _samples(rule, size), pilot))
     results = with_tasks(results, new)
     requested_tasks = [task for task in [*opened.own, *new] if task.size in opened.requested.sizes]
     for line in rounded_up(requested_tasks, results, rule):
-        watcher.noted(line)
+        observer.noted(line)
     return Placed(results, tuple(requested_tasks))
 
 
@@ -56,7 +56,7 @@ def new_task(
     Where there are none, the blocks are such that they make up the samples that are requested.
     """
     task = study.task(size, p)
-    existing = [item for item in own if item.size == size]
+    existing = [each for each in own if each.size == size]
     if existing:
         return replace(task, block_size=existing[0].block_size, burn_in=existing[0].burn_in)
     chosen: Task = study.kind.choose_blocks(study, task, _samples(rule, size))
@@ -67,8 +67,8 @@ def _samples(rule: StopRule, size: int) -> int | None:
     return None if rule.samples is None else rule.samples[size]
 
 
-def pilot_conditions(engine: Engine, watcher: Watcher) -> PilotConditions:
-    return PilotConditions(engine.labeler, engine.device, watcher.placed, watcher.noted)
+def pilot_conditions(engine: Engine, observer: Observer) -> PilotConditions:
+    return PilotConditions(engine.labeler, engine.device, observer.placed, observer.noted)
 
 
 def rounded_up(tasks: Sequence[Task], results: StoredResults, rule: StopRule) -> list[str]:
@@ -87,7 +87,7 @@ def rounded_up(tasks: Sequence[Task], results: StoredResults, rule: StopRule) ->
 
 
 def _missing_grids(
-    opened: Opened, engine: Engine, watcher: Watcher
+    opened: Opened, engine: Engine, observer: Observer
 ) -> dict[int, tuple[float, ...]]:
     """Return the p of the sizes that ask for a pilot."""
     unplaced = [size for size, p in opened.missing.items() if p is None]
@@ -100,17 +100,17 @@ def _missing_grids(
 
     def on_p(size: int, p: tuple[float, ...]) -> None:
         if size in unplaced:
-            watcher.placed(size, p)
+            observer.placed(size, p)
 
-    pilot = replace(pilot_conditions(engine, watcher), on_p=on_p)
+    pilot = replace(pilot_conditions(engine, observer), on_p=on_p)
     return dict(study.kind.place_p(study, pilot))
 
 
-def make_samplers(placed: Placed, engine: Engine, watcher: Watcher) -> dict[str, BlockSampler]:
+def make_samplers(placed: Placed, engine: Engine, observer: Observer) -> dict[str, BlockSampler]:
     study, share = placed.results.study, memory_share(len(placed.tasks))
     sizes = {task.size for task in placed.tasks}
-    stored = {key: item for key, item in placed.results.tasks.items() if item.task.size in sizes}
-    hints = study.kind.hints(study, stored, pilot_conditions(engine, watcher))
+    stored = {key: each for key, each in placed.results.tasks.items() if each.task.size in sizes}
+    hints = study.kind.hints(study, stored, pilot_conditions(engine, observer))
     return {
         task.id: engine.sampler(task, share=share, **hints.get(task.id, {}))
         for task in placed.tasks

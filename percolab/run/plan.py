@@ -38,7 +38,7 @@ from percolab.run.measured import Work, WorkerPool, WorkersLost, missing_jobs
 from percolab.run.parts_sampler import alone, check_p, make_split_lattice, most_open
 from percolab.run.placement import new_task, pilot_conditions, place, rounded_up, with_tasks
 from percolab.run.rank_group import check_split_executor
-from percolab.run.request import Opened, SweepOptions, Watcher, open_study
+from percolab.run.request import Observer, Opened, SweepOptions, open_study
 from percolab.run.stored import saving_seconds
 from percolab.run.targets import first_targets, foresee_targets
 from percolab.store.joined import joined, joined_tasks
@@ -115,11 +115,11 @@ class Plan:
 class _Pilot:
     """What was measured for a task.
 
-    item: samples of this task, or of a smaller one.  rate: samples of the task a second by all
+    result: samples of this task, or of a smaller one.  rate: samples of the task a second by all
     workers.  setup: seconds until the first is begun.
     """
 
-    item: TaskResult
+    result: TaskResult
     rate: float
     setup: float
     device_bytes: int = 0
@@ -130,7 +130,7 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
 
     InputError: as the sweep's own; or a target error is requested and the pilot finds no p_c.
     """
-    watcher, executor = options.get("watcher") or Watcher(), options.get("executor")
+    observer, executor = options.get("observer") or Observer(), options.get("executor")
     counted = executor if isinstance(executor, CountedWorkers) else None
     if options.get("split") is not None:
         check_split_executor(executor)
@@ -141,7 +141,7 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     elif executor not in (None, *EXECUTORS):
         raise InputError("--plan measures on this machine: leave out --executor")
     opened = open_study(study, rule, options)
-    engine = choose_engine(opened.requested, options, watcher)
+    engine = choose_engine(opened.requested, options, observer)
     if counted is not None and engine.device.is_shared:
         raise InputError(
             "--plan: GPUs of --executor mpi are not planned; leave out --executor on one of the "
@@ -152,7 +152,7 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     base = psutil.Process().memory_info().rss
     try:
         with engine.opened(opened.requested.structure) as workers:
-            return _Planning(opened, engine, workers, watcher, counted).plan(base)
+            return _Planning(opened, engine, workers, observer, counted).plan(base)
     except WorkersLost as error:
         raise InputError(f"--plan: {error}") from error
 
@@ -165,7 +165,7 @@ class _Planning:
         opened: Opened,
         engine: Engine,
         executor: Executor,
-        watcher: Watcher,
+        observer: Observer,
         counted: CountedWorkers | None,
     ) -> None:
         self._opened, self._engine, self._executor = opened, engine, executor
@@ -176,7 +176,7 @@ class _Planning:
             self._workers, where = counted.total, f"{counted.here} of {counted.total} workers"
             if counted.here < counted.total:
                 self._notes.append(f"memory at most: of this host, which has {where}")
-        self._watcher, self._kind = watcher, engine.device.kind
+        self._observer, self._kind = observer, engine.device.kind
         self._results, self._tasks = opened.results, list[Task]()
         # What samplers get by size, as the window in which T is looked for first.
         self._hints: dict[int, dict[str, Any]] = {}
@@ -196,20 +196,20 @@ class _Planning:
         whole, targets, rounds = joined_tasks(tasks), first_targets(results.study, rule), 1
         self._measure_all(targets)
         requested = {(task.stream_seed, task.method) for task in whole}
-        there = [item for item in joined(results).tasks.values() if item.blocks]
+        there = [result for result in joined(results).tasks.values() if result.blocks]
         others = [x for x in there if (x.task.stream_seed, x.task.method) not in requested]
-        stored = {item.task.id: item.num_samples for item in others}
+        stored = {result.task.id: result.num_samples for result in others}
         begin = time.perf_counter()
-        information, reason = self._information([*(item.task for item in others), *whole])
+        information, reason = self._information([*(result.task for result in others), *whole])
         fitting = time.perf_counter() - begin
         if rule.target_error is not None:
             if information is None:
                 raise InputError(f"--plan: the pilot finds no p_c: {reason}")
             targets, rounds = foresee_targets(results, rule, whole, information, stored)
         for task in tasks:
-            item, count = results.tasks[task.id], ceil(targets[task.size] / task.block_size)
-            self._missing[task.id] = count - item.count_below(count)
-            self._blocks[task.id] = item.num_blocks + self._missing[task.id]
+            result, count = results.tasks[task.id], ceil(targets[task.size] / task.block_size)
+            self._missing[task.id] = count - result.count_below(count)
+            self._blocks[task.id] = result.num_blocks + self._missing[task.id]
             self._bytes[task.id] = self._bytes_of_group(task)
         rows = [self._row(size) for size in sorted({task.size for task in tasks})]
         error = np.inf
@@ -253,7 +253,7 @@ class _Planning:
         compiled: list[bool] = []
         begin, pilot = time.perf_counter(), self._opened.needs_pilot
         with engines.report_compiling(lambda: compiled.append(True), self._engine.device):
-            engines.warm_up(self._opened.requested, self._engine, self._watcher, with_pilot=pilot)
+            engines.warm_up(self._opened.requested, self._engine, self._observer, with_pilot=pilot)
         seconds = time.perf_counter() - begin
         if not compiled or seconds < _COMPILING:
             return seconds
@@ -278,7 +278,7 @@ class _Planning:
             study = replace(study, sizes=tuple(quick))
             opened = Opened(StoredResults(study), study, StopRule(dict.fromkeys(quick, 100)))
         begin = time.perf_counter()
-        placed = place(opened, engine, self._watcher)
+        placed = place(opened, engine, self._observer)
         self._look_for_hints(opened.requested, placed.tasks, placed.results)
         seconds = time.perf_counter() - begin
         if late and quick:
@@ -319,7 +319,7 @@ class _Planning:
     def _look_for_hints(self, study: Study, tasks: Sequence[Task], results: StoredResults) -> None:
         """Have the pilots of a sweep look for what makes samplers faster."""
         stored = {task.id: results.tasks[task.id] for task in tasks}
-        pilot = pilot_conditions(self._engine, self._watcher)
+        pilot = pilot_conditions(self._engine, self._observer)
         hints = study.kind.hints(study, stored, pilot)
         self._hints |= {task.size: dict(hints.get(task.id, {})) for task in tasks}
 
@@ -351,18 +351,19 @@ class _Planning:
         free = device.free_memory() if device.is_shared else 0
         hints, share = self._hints.get(task.size, {}), memory_share(len(self._tasks))
         sampler = self._engine.sampler(small, share=share, **hints)
-        pool, item = self._engine.make_pool({small.id: sampler}, self._executor), TaskResult(small)
+        pool = self._engine.make_pool({small.id: sampler}, self._executor)
+        result = TaskResult(small)
         step = sampler.blocks_per_call * (1 if sampler.is_serial else self._at_once)
-        first, again = (self._time_blocks(item, pool, step) for _ in range(2))
+        first, again = (self._time_blocks(result, pool, step) for _ in range(2))
         calls = min(seconds / again, enough / (step * size))
         if calls > 1:
             # On a GPU, the blocks of one call are summed up while the next is measured.
             calls = max(int(calls), 3 if device.is_shared else 1)
-            again = self._time_blocks(item, pool, step * calls) / calls
+            again = self._time_blocks(result, pool, step * calls) / calls
         rate = self._hosts * step * size / again * small.num_points / task.num_points
         burnt = task.burn_in / task.every / rate if task.is_serial else 0.0
         taken = max(free - device.free_memory(), 0) if free else 0
-        return _Pilot(item, rate, max(first - again, 0.0) + burnt, taken)
+        return _Pilot(result, rate, max(first - again, 0.0) + burnt, taken)
 
     def _measure_layers(self, task: Task) -> _Pilot:
         """Measure a task in slabs or over ranks: as it is, or two lattices of fewer layers.
@@ -383,7 +384,7 @@ class _Planning:
         if counts[1] >= whole.num_layers:
             lots, counts = [layers], [whole.num_layers]
         ps = np.quantile(task.p, np.linspace(0, 1, _LAYERS_POINTS), method="nearest")
-        own = {item.name: getattr(task, item.name) for item in fields(task)}
+        own = {field.name: getattr(task, field.name) for field in fields(task)}
         own |= {"purpose": "plan", "block_size": 1, "p": tuple(np.unique(ps).tolist())}
         for lot, count in zip(lots, counts):
             thin, engine = _Layers(**own, layers=count), self._engine
@@ -393,10 +394,10 @@ class _Planning:
                 ranks = copy(engine.ranks)
                 ranks.division = replace(engine.ranks.division, layers={task.size: lot})
                 engine = replace(engine, ranks=ranks)
-            record, item = engine.record(), TaskResult(thin)
+            record, result = engine.record(), TaskResult(thin)
             pool = engine.make_pool({thin.id: engine.sampler(thin)}, self._executor)
-            first = self._time_blocks(item, pool, self._at_once)
-            times.append(self._time_blocks(item, pool, 2 * self._at_once) / 2)
+            first = self._time_blocks(result, pool, self._at_once)
+            times.append(self._time_blocks(result, pool, 2 * self._at_once) / 2)
             if "split" in record:
                 of_row = record["split"]["bytes"] / record["split"]["rows"]
                 sent = f", for which ranks send {of_row / 1e3:.3g} kB"
@@ -407,7 +408,7 @@ class _Planning:
         self._notes.append(
             f"L = {task.size}: {slabs} slabs of {most} layers; a row takes {row:.2g} s{sent}"
         )
-        return _Pilot(item, self._at_once / row / len(task.p), max(first - high, 0.0))
+        return _Pilot(result, self._at_once / row / len(task.p), max(first - high, 0.0))
 
     def _job(self, task: Task) -> AnyJob:
         """Return what is measured of a task in slabs or over ranks."""
@@ -416,13 +417,14 @@ class _Planning:
         given: dict[str, Any] = {"tally": "sizes" in task.measure, "p": most_open(task)}
         return ranks.division.job(size, make_split_lattice(task), **given)
 
-    def _time_blocks(self, item: TaskResult, pool: WorkerPool, blocks: int) -> float:
+    def _time_blocks(self, result: TaskResult, pool: WorkerPool, blocks: int) -> float:
         """Have further blocks of a task made, as a sweep makes them; return the seconds."""
-        begin, key = time.perf_counter(), item.task.id
-        results, count = StoredResults(self._results.study, {key: item}), item.num_blocks + blocks
+        begin, key = time.perf_counter(), result.task.id
+        results = StoredResults(self._results.study, {key: result})
+        count = result.num_blocks + blocks
         work = Work(missing_jobs(results, {key: count}, pool.samplers), pool)
         try:
-            item.add([block for _, blocks in work.finished() for block in blocks])
+            result.add([block for _, blocks in work.finished() for block in blocks])
         except BaseException:
             # Blocks that are being made are of no use, and ranks may take long to leave theirs.
             pool.stop()
@@ -468,30 +470,30 @@ class _Planning:
     def _bytes_of_group(self, task: Task) -> float:
         """Return the bytes of a group in the file, as the writer has groups like those measured."""
         pilot, study, rng = self._pilots.get(task.id), self._results.study, np.random.default_rng(0)
-        item = self._results.tasks[task.id] if pilot is None else pilot.item
-        made, ratio = list(item.blocks.values()), task.block_size / item.task.block_size
+        result = self._results.tasks[task.id] if pilot is None else pilot.result
+        made, ratio = list(result.blocks.values()), task.block_size / result.task.block_size
         ratio *= self._group(task)
         if not task.kind.codec.holds_columns:
-            layout = task.kind.codec.layout(task, item.columns).values()
+            layout = task.kind.codec.layout(task, result.columns).values()
             return float(sum(np.dtype(each.dtype).itemsize * prod(each.shape) for each in layout))
         count = min(self._groups(task), _MOST_BLOCKS)
         likely = [_likely(n, made[n % len(made)], ratio, rng) for n in range(count)]
 
         def encoded(blocks: list[Block]) -> int:
             numbered: dict[int, AnyBlock] = {block.number: block for block in blocks}
-            one = TaskResult(item.task, numbered, item.columns)
-            return len(encode(StoredResults(study, {item.task.id: one})))
+            one = TaskResult(result.task, numbered, result.columns)
+            return len(encode(StoredResults(study, {result.task.id: one})))
 
         # A series has a number for every sample.
         more = ratio if "series" in task.measure else 1.0
-        return (encoded(likely) - encoded([])) / count * more * len(task.p) / len(item.task.p)
+        return (encoded(likely) - encoded([])) / count * more * len(task.p) / len(result.task.p)
 
     def _information(self, tasks: Sequence[Task]) -> tuple[Information | None, str]:
         """Return the information of one sample of these tasks, or why there is none."""
         results, curves = self._results, list[SpanningCurve]()
         if not results.study.structure.is_scalable:
             return None, "thresholds are of each size alone here, and their errors not predicted"
-        items = {key: pilot.item for key, pilot in self._pilots.items()}
+        items = {key: pilot.result for key, pilot in self._pilots.items()}
         sizes = {task.size: items[task.id].task.size for task in self._tasks if task.id in items}
         items = {x.task.id: x for x in items.values() if not isinstance(x.task, _Layers)}
         try:

@@ -280,7 +280,7 @@ def _processes(group: RankGroup) -> Iterator[Opened]:
 
     def problem() -> Exception | None:
         wait(futures, _PATIENCE, return_when="FIRST_EXCEPTION")
-        for error in (item.exception() for item in futures if item.done()):
+        for error in (each.exception() for each in futures if each.done()):
             if isinstance(error, Exception) and not isinstance(error, RankLost):
                 return error
         return None

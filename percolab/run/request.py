@@ -37,7 +37,7 @@ _MERGED = ("seed", "rng")
 _FIXED = ("lattice", "boundary", "method", *ADDED, "functions", "model", *_MERGED)
 
 
-class Watcher:
+class Observer:
     """Observes a sweep's progress; this one keeps silent, that of the command line draws."""
 
     def described(self, text: str) -> None:
@@ -55,7 +55,7 @@ class Watcher:
     def started(self, sites: int, done: int) -> None:
         """Take how many site labelings a round takes in all, and how many are done already."""
 
-    def advanced(self, results: StoredResults, item: TaskResult, blocks: list[AnyBlock]) -> None:
+    def advanced(self, results: StoredResults, result: TaskResult, blocks: list[AnyBlock]) -> None:
         """Take finished blocks."""
 
     def labeled(self, sites: int) -> None:
@@ -69,7 +69,7 @@ class SweepOptions(TypedDict, total=False):
     """What running or planning a study takes in addition to the study and its stop rule.
 
     writer: of the results file, which is continued; a plan need not lock it and does not write it.
-    watcher: observes the progress.  The rest is as in a :class:`SweepRequest`.
+    observer: observes the progress.  The rest is as in a :class:`SweepRequest`.
     """
 
     writer: ResultsWriter | None
@@ -80,13 +80,13 @@ class SweepOptions(TypedDict, total=False):
     split: str | None
     blocks: str | None
     merge: str | None
-    watcher: Watcher | None
+    observer: Observer | None
     left_open: Collection[str]
     executor: str | Executor | None
     part: JobPart
 
 
-def make_options(request: SweepRequest, *, watcher: Watcher) -> SweepOptions:
+def make_options(request: SweepRequest, *, observer: Observer) -> SweepOptions:
     device = Device.parse_all(request.device)
     if request.executor == "threads" and device.others:
         if request.device != "cuda":
@@ -97,7 +97,7 @@ def make_options(request: SweepRequest, *, watcher: Watcher) -> SweepOptions:
         device = Device("cuda")
     same = SweepOptions.__annotations__.keys() & vars(request).keys()
     given: Any = {name: getattr(request, name) for name in same}
-    options: SweepOptions = given | {"device": device, "watcher": watcher}
+    options: SweepOptions = given | {"device": device, "observer": observer}
     return options
 
 
@@ -229,7 +229,7 @@ def own_tasks(results: StoredResults) -> list[Task]:
     """Return the study's own tasks, without those of merged files."""
     study = results.study
     own = study.seed, study.rng, study.method, study.measure
-    tasks = [item.task for item in results.tasks.values() if item.task.size in study.sizes]
+    tasks = [result.task for result in results.tasks.values() if result.task.size in study.sizes]
     return [task for task in tasks if (task.seed, task.rng, task.method, task.measure) == own]
 
 
@@ -305,10 +305,10 @@ def _described(stored: StoredResults, study: Study) -> StoredResults:
     """
     calls = {function.name: function for function in study.functions}
     described = StoredResults(study, runs=stored.runs)
-    for key, item in stored.tasks.items():
-        functions = tuple(calls.get(own.name, own) for own in item.task.functions)
-        task = replace(item.task, structure=study.structure, functions=functions)
-        described.tasks[key] = TaskResult(task, item.blocks, item.columns, item.end)
+    for key, result in stored.tasks.items():
+        functions = tuple(calls.get(own.name, own) for own in result.task.functions)
+        task = replace(result.task, structure=study.structure, functions=functions)
+        described.tasks[key] = TaskResult(task, result.blocks, result.columns, result.end)
     return described
 
 

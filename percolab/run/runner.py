@@ -16,7 +16,7 @@ from percolab.run.measured import WorkerPool
 from percolab.run.parts_sampler import begin_checkpoints, check_p
 from percolab.run.placement import Placed, make_samplers, place
 from percolab.run.rank_group import check_split_executor
-from percolab.run.request import Opened, SweepOptions, Watcher, open_study, request_record
+from percolab.run.request import Observer, Opened, SweepOptions, open_study, request_record
 from percolab.run.stored import Saver, with_blocks
 from percolab.run.targets import current_targets, is_finished, next_targets, target_blocks
 from percolab.store.results import ResultsWriter, StoredResults
@@ -33,7 +33,7 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
     InputError: the file is of another study, or a size does not fit in memory.
     Interrupted: Ctrl-C, SIGTERM, or workers that were lost; what was finished is saved.
     """
-    writer, watcher = options.get("writer"), options.get("watcher") or Watcher()
+    writer, observer = options.get("writer"), options.get("observer") or Observer()
     part = options.get("part", WHOLE)
     opened = open_study(study, rule, options)
     rule = opened.rule
@@ -47,23 +47,23 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
         check_slabs_executor(options.get("slabs"), options.get("executor"))
     with ExitStack() as stack:
         options["executor"] = stack.enter_context(connected(options.get("executor")))
-        engine = choose_engine(opened.requested, options, watcher)
+        engine = choose_engine(opened.requested, options, observer)
         if engine.slabs or engine.ranks is not None:
             check_p(opened.missing.values(), "slabs" if engine.ranks is None else "--split lattice")
-        watcher.described(_describe_start(opened.requested, rule, engine, writer))
+        observer.described(_describe_start(opened.requested, rule, engine, writer))
         executor = stack.enter_context(engine.opened(opened.requested.structure))
-        placed = _placed(opened, engine, writer, watcher)
+        placed = _placed(opened, engine, writer, observer)
         if writer is not None and not writer.path.exists():
             writer.save(placed.results)
-        samplers = make_samplers(placed, engine, watcher)
+        samplers = make_samplers(placed, engine, observer)
         forget = None
         if writer is not None:
-            forget = begin_checkpoints(samplers, writer.path, placed.results, watcher)
+            forget = begin_checkpoints(samplers, writer.path, placed.results, observer)
         # A target error makes many rounds, not all of which are worth a save.
         saver = Saver(writer, every_run=rule.target_error is None, saved=forget)
         pool = engine.make_pool(samplers, executor)
         try:
-            return _sampled(placed, rule, part, pool, engine, saver, watcher)
+            return _sampled(placed, rule, part, pool, engine, saver, observer)
         finally:
             saver.end()
 
@@ -97,24 +97,24 @@ def prepare_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions])
 
     Copies of the file are what parts start from.  InputError: as for :func:`run_study`.
     """
-    writer, watcher = options.get("writer"), options.get("watcher") or Watcher()
+    writer, observer = options.get("writer"), options.get("observer") or Observer()
     opened = open_study(study, rule, options)
     if not opened.missing and opened.is_described:
         return opened.results
-    placed = _placed(opened, choose_engine(opened.requested, options, watcher), writer, watcher)
+    placed = _placed(opened, choose_engine(opened.requested, options, observer), writer, observer)
     if writer is not None:
         writer.save(placed.results)
     return placed.results
 
 
 def _placed(
-    opened: Opened, engine: Engine, writer: ResultsWriter | None, watcher: Watcher
+    opened: Opened, engine: Engine, writer: ResultsWriter | None, observer: Observer
 ) -> Placed:
     """Return the tasks of a study, after a first call of what samples them."""
-    warm_up(opened.requested, engine, watcher, with_pilot=opened.needs_pilot)
+    warm_up(opened.requested, engine, observer, with_pilot=opened.needs_pilot)
     if writer is not None and (names := ", ".join(opened.results.lacking())):
-        watcher.noted(f"{writer.path} lacks {names}, and so does what is added to it")
-    return place(opened, engine, watcher)
+        observer.noted(f"{writer.path} lacks {names}, and so does what is added to it")
+    return place(opened, engine, observer)
 
 
 def _sampled(
@@ -124,7 +124,7 @@ def _sampled(
     pool: WorkerPool,
     engine: Engine,
     saver: Saver,
-    watcher: Watcher,
+    observer: Observer,
 ) -> StoredResults:
     """Return results with all blocks of a part that a rule requires, round by round."""
     results, request = placed.results, request_record(placed.tasks, rule, part)
@@ -134,6 +134,6 @@ def _sampled(
             request = request | {"round": {str(size): count for size, count in targets.items()}}
         blocks = target_blocks(placed.tasks, targets)
         _LOGGER.debug("round of %d blocks in all: %s", sum(blocks.values()), dict(blocks))
-        results = with_blocks(results, blocks, request, pool, engine, saver, watcher, part)
+        results = with_blocks(results, blocks, request, pool, engine, saver, observer, part)
         targets = next_targets(results, rule, targets)
     return results

@@ -33,7 +33,7 @@ from percolab.bonds.words import p_to_threshold
 from percolab.errors import AnalysisError
 from percolab.lattices.lattice import Lattice
 from percolab.run.engine import Engine, memory_share
-from percolab.run.request import Watcher, own_tasks
+from percolab.run.request import Observer, own_tasks
 from percolab.run.search_steps import Goal, Round, Search, axis_length, rounded, whole_size
 from percolab.store.results import StoredResults
 from percolab.tasks.study import Study, Task
@@ -108,7 +108,7 @@ class ScalingSearch(Search):
         if estimate is not None:
             return estimate.threshold.value
         own = [results.tasks[task.id] for task in own_tasks(results)]
-        best = max(own, key=lambda item: item.num_samples, default=None)
+        best = max(own, key=lambda result: result.num_samples, default=None)
         return None if best is None or not best.blocks else best.task.p[0]
 
     def find_p(self, engine: Engine) -> float:
@@ -124,10 +124,10 @@ class ScalingSearch(Search):
         away = (halves[1] - halves[0]) / (factor - 1) if factor > 1 else 0.0
         return float(np.clip(halves[1] + away, 0.01 * halves[1], 1 - 1e-6))
 
-    def begin(self, results: StoredResults, engine: Engine, watcher: Watcher) -> None:
+    def begin(self, results: StoredResults, engine: Engine, observer: Observer) -> None:
         self._is_gpu = engine.device.is_shared
         self._rate = _RATES[self._is_gpu]
-        super().begin(results, engine, watcher)
+        super().begin(results, engine, observer)
 
     def forecast(self, results: StoredResults) -> float:
         if self._goal.error is None:
@@ -312,7 +312,7 @@ def _find_half(
     """Return the p at which P(any axis) is a half, its slope there, and p below and above."""
     task = replace(study.task(size, (0.5,)), purpose="pilot", block_size=1)
     sampler: Any = engine.sampler(task, share=memory_share(1))
-    column = next(item for item in task.observables if item.name == "wrapping_any")
+    column = next(each for each in task.observables if each.name == "wrapping_any")
     low, high = bracket
     p: Floats = np.empty(0)
     means: Floats = np.empty(0)

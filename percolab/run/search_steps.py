@@ -10,7 +10,7 @@ from typing import Any
 
 from percolab.errors import InputError
 from percolab.run.engine import Engine
-from percolab.run.request import Watcher
+from percolab.run.request import Observer
 from percolab.store.results import StoredResults
 from percolab.tasks.study import Study, Task
 from percolab.tasks.values import take_number, take_seconds
@@ -72,7 +72,7 @@ class Search:
         """Return a first p next to p_c, by samples that are used for nothing else."""
         raise NotImplementedError
 
-    def begin(self, results: StoredResults, engine: Engine, watcher: Watcher) -> None:
+    def begin(self, results: StoredResults, engine: Engine, observer: Observer) -> None:
         """Start the clock of a goal in seconds; pilots measure with an engine."""
         self._start, self._begun_with = time.monotonic(), self._done(results)
 

@@ -13,7 +13,7 @@ from typing import Any
 from percolab.run import measured
 from percolab.run.engine import Engine
 from percolab.run.measured import BlockJob, Work, WorkerPool, WorkersLost
-from percolab.run.request import Watcher
+from percolab.run.request import Observer
 from percolab.store.interrupts import choose_exit_code
 from percolab.store.results import ResultsWriter, StoredResults
 from percolab.store.task_result import TaskResult
@@ -108,21 +108,21 @@ def saving_seconds(sampling: float, one: float) -> float:
 class _Run:
     """Results that grow by what one run makes, with its record among those of all runs."""
 
-    def __init__(self, results: StoredResults, record: dict[str, Any], watcher: Watcher) -> None:
-        self._record, self._watcher = record, watcher
+    def __init__(self, results: StoredResults, record: dict[str, Any], observer: Observer) -> None:
+        self._record, self._observer = record, observer
         self._begin = time.perf_counter()
         tasks = {
-            key: TaskResult(item.task, dict(item.blocks), item.columns, item.end)
-            for key, item in results.tasks.items()
+            key: TaskResult(result.task, dict(result.blocks), result.columns, result.end)
+            for key, result in results.tasks.items()
         }
         self.results = StoredResults(results.study, tasks, [*results.runs, record])
 
     def keep(self, job: BlockJob, blocks: list[AnyBlock]) -> None:
-        item, made = self.results.tasks[job.task_id], self._record["blocks"]
-        item.add(blocks)
+        result, made = self.results.tasks[job.task_id], self._record["blocks"]
+        result.add(blocks)
         made[job.task_id] = made.get(job.task_id, 0) + len(blocks)
         self._record["seconds"] = round(time.perf_counter() - self._begin, 3)
-        self._watcher.advanced(self.results, item, blocks)
+        self._observer.advanced(self.results, result, blocks)
 
 
 def with_blocks(
@@ -132,7 +132,7 @@ def with_blocks(
     pool: WorkerPool,
     engine: Engine,
     saver: Saver,
-    watcher: Watcher,
+    observer: Observer,
     part: JobPart = WHOLE,
 ) -> StoredResults:
     """Return results with the first ``blocks`` of tasks, and the record of the run.
@@ -144,13 +144,13 @@ def with_blocks(
     total, left = measured.sites_to_label(results, blocks, part)
     if not left:
         return results
-    run = _Run(results, engine.record() | {"asked": request}, watcher)
-    watcher.started(total, total - left)
+    run = _Run(results, engine.record() | {"asked": request}, observer)
+    observer.started(total, total - left)
     try:
         jobs = measured.missing_jobs(results, blocks, pool.samplers, part)
         _keep_all(run, Work(jobs, pool), saver)
     finally:
-        watcher.finished()
+        observer.finished()
     return run.results
 
 

@@ -76,7 +76,7 @@ def current_targets(results: StoredResults, rule: StopRule) -> dict[int, int]:
     """
     targets = first_targets(results.study, rule)
     own = [results.tasks[task.id] for task in own_tasks(results)]
-    if rule.target_error is None or not any(item.num_blocks > len(item.blocks) for item in own):
+    if rule.target_error is None or all(each.num_blocks <= len(each.blocks) for each in own):
         return targets
     for run in results.runs:
         request = run.get("asked")
@@ -99,7 +99,7 @@ def next_targets(
         return None
     # At the end of a round all tasks of a size have the same blocks, so that they join to one.
     stored = joined(blocks_of_round(results, target_blocks(own_tasks(results), targets)))
-    samples = {key: item.num_samples for key, item in stored.tasks.items()}
+    samples = {key: result.num_samples for key, result in stored.tasks.items()}
     information: Information | None = None
     with suppress(AnalysisError):
         fit = fit_results(stored)
@@ -162,7 +162,7 @@ def foresee_targets(
 def why_unmet(results: StoredResults, target: float) -> str | None:
     """Return why samples of these sizes miss a target error, and which would reach it, or None."""
     stored = joined(results)
-    samples = {key: float(item.num_samples) for key, item in stored.tasks.items() if item.blocks}
+    samples = {key: float(each.num_samples) for key, each in stored.tasks.items() if each.blocks}
     curves, scaling = read_curves(stored), choose_scaling(stored)
     try:
         function = fit_results(stored).scaling
@@ -266,10 +266,10 @@ def blocks_of_round(results: StoredResults, counts: Mapping[str, int]) -> Stored
     an undisturbed one.  A group in which the round ends is taken whole.
     """
     chosen = StoredResults(results.study)
-    for key, item in results.tasks.items():
+    for key, result in results.tasks.items():
         end = counts.get(key, inf)
-        blocks = {n: block for n, block in item.blocks.items() if n < end}
-        chosen.tasks[key] = TaskResult(item.task, blocks, item.columns)
+        blocks = {n: block for n, block in result.blocks.items() if n < end}
+        chosen.tasks[key] = TaskResult(result.task, blocks, result.columns)
     return chosen
 
 

@@ -37,7 +37,7 @@ from percolab.measure.rows import OPENINGS
 from percolab.run.engine import Engine, choose_engine, memory_share, warm_up
 from percolab.run.executors import connected
 from percolab.run.placement import pilot_conditions, with_tasks
-from percolab.run.request import SweepOptions, Watcher, continue_results, own_tasks
+from percolab.run.request import Observer, SweepOptions, continue_results, own_tasks
 from percolab.run.scaling_search import ScalingSearch, first_sizes
 from percolab.run.search_steps import Goal, Round, Search, axis_length, rounded, whole_size
 from percolab.run.stored import Saver, with_blocks
@@ -158,7 +158,7 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
 
     Errors as for :func:`percolab.run.runner.run_study`, whose file is continued, too.
     """
-    writer, watcher = options.get("writer"), options.get("watcher") or Watcher()
+    writer, observer = options.get("writer"), options.get("observer") or Observer()
     stored, path = (None, None) if writer is None else (writer.load(), writer.path)
     opened = continue_results(study, StopRule(dict.fromkeys(study.sizes, 1)), stored, path)
     results = opened.results
@@ -167,16 +167,16 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
     if p is not None and goal.error is not None and search.next_round(results, p) is None:
         return results
     with connected(options.get("executor")) as options["executor"]:
-        engine = choose_engine(opened.requested, options, watcher)
+        engine = choose_engine(opened.requested, options, observer)
         with engine.opened(study.structure) as executor:
-            warm_up(opened.requested, engine, watcher, with_pilot=True)
-            search.begin(results, engine, watcher)
+            warm_up(opened.requested, engine, observer, with_pilot=True)
+            search.begin(results, engine, observer)
             if p is None:
                 p = search.find_p(engine)
             seconds = search.forecast(results)
             if seconds > _LONG:
                 hours = float(f"{seconds / 3600:.2g}")
-                watcher.noted(f"this takes about {hours:g} hours, by a rough forecast")
+                observer.noted(f"this takes about {hours:g} hours, by a rough forecast")
             saver = Saver(writer, every_run=False)
             try:
                 while (following := search.next_round(results, p)) is not None:
@@ -189,7 +189,7 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
                     samplers = {task.id: engine.sampler(task, share=share) for task in tasks}
                     workers = engine.make_pool(samplers, executor)
                     results = with_blocks(
-                        results, following.blocks, goal.record(), workers, engine, saver, watcher
+                        results, following.blocks, goal.record(), workers, engine, saver, observer
                     )
             finally:
                 saver.end()
@@ -279,10 +279,10 @@ class _Search(Search):
     def find_p(self, engine: Engine) -> float:
         return find_p(self._study, engine)
 
-    def begin(self, results: StoredResults, engine: Engine, watcher: Watcher) -> None:
-        study, pilot = results.study, pilot_conditions(engine, watcher)
+    def begin(self, results: StoredResults, engine: Engine, observer: Observer) -> None:
+        study, pilot = results.study, pilot_conditions(engine, observer)
         self._rate = _rate(study, engine.device.is_shared) / 2
-        super().begin(results, engine, watcher)
+        super().begin(results, engine, observer)
         self._place = lambda task: study.kind.place_task(study, task, None, pilot)
 
     def forecast(self, results: StoredResults) -> float:

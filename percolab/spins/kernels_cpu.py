@@ -1,7 +1,7 @@
 """Sweeps of one chain on the CPU, compiled: open bonds, new spins, what is measured.
 
 With the runs of the labeler ``raster`` many sweeps are one call, in which a run of sites gets its
-spin at once.
+spin at once.  chain: keys and a threshold; occupied, exists, opened: uint32 words; labels: int32.
 """
 
 from __future__ import annotations
@@ -147,6 +147,7 @@ def open_satisfied(generator, chain, sweep, num_planes, exists, adjacency, spins
 
 @njit(nogil=True, cache=True)
 def choose_sites(generator, chain, sweep, occupied, num_points, chosen):
+    """Write the chosen sites of a sweep, int64 (seeds,)."""
     seed = seed_at(chain.sites, sweep)
     for n in range(chosen.size):
         chosen[n] = int64(

@@ -163,12 +163,14 @@ def mark_labels_kernel(generator, chains, clock, rule, occupied, num_points, lab
 
 @cuda.jit(device=True)
 def mark_cluster(marks, entry, num_words, label):
+    """Set the bit of a cluster by its label, uint32, in the marks of its chain."""
     place = uint32(uint32(entry * num_words) + uint32(label >> uint32(5)))
     cuda.atomic.or_(marks, place, uint32(uint32(1) << uint32(label & uint32(31))))
 
 
 @cuda.jit(device=True)
 def is_marked(marks, entry, num_words, label):
+    """Return whether :func:`mark_cluster` has marked the cluster of a label, uint32."""
     word = marks[uint32(uint32(entry * num_words) + uint32(label >> uint32(5)))]
     return has_bit(word, uint32(label & uint32(31)))
 

@@ -83,7 +83,7 @@ class Checkpoints:
         """Return every file with a checkpoint's name, that of a block before those of ranks."""
         keys = {path: self._parse_key(path.name) for path in self._folder.iterdir()}
         files = [(path, key) for path, key in keys.items() if key is not None]
-        return sorted(files, key=lambda item: [-1 if part is None else part for part in item[1]])
+        return sorted(files, key=lambda file: [-1 if part is None else part for part in file[1]])
 
     def _parse_key(self, name: str) -> Key | None:
         match = self._pattern.fullmatch(name)

@@ -82,8 +82,8 @@ def decode_contents(
     study = json.loads(root.text("study"))
     runs = [json.loads(run) for run in root.texts("runs")]
     tasks = {key: _decode_task(group, lattice) for key, group in _tasks_in(root).items()}
-    for key, item in tasks.items():
-        if item.task.id != key:
+    for key, result in tasks.items():
+        if result.task.id != key:
             raise InputError(f"{path}: task {key} does not match its own description")
     return Study.from_description(study, lattice), tasks, runs
 
@@ -136,8 +136,8 @@ def _read_structure(root: Node, path: object) -> Structure:
     return lattice_from_text(root.text("lattice"), where=f"{path}: lattice")
 
 
-def _encode_task(item: TaskResult) -> Node:
-    task = item.task
+def _encode_task(result: TaskResult) -> Node:
+    task = result.task
     node = Node(
         {
             "L": np.array(task.size),
@@ -158,23 +158,23 @@ def _encode_task(item: TaskResult) -> Node:
         node.attributes[name] = value if isinstance(value, str) else np.array(value)
     if task.functions:
         node.attributes["functions"] = [str(each) for each in task.functions]
-    if item.end is not None:
-        node.attributes["sweeps"] = np.array(item.end.sweeps)
+    if result.end is not None:
+        node.attributes["sweeps"] = np.array(result.end.sweeps)
         meaning = "spins after the last block, 32 sites a word [p, digit, word]"
-        node.datasets["spins"] = _data(item.end.planes, meaning, "1")
-    node.datasets["block"] = _data(item.numbers, "number of the first block", "1")
-    node.datasets["block_count"] = _data(item.counts, "blocks that are added up", "1")
+        node.datasets["spins"] = _data(result.end.planes, meaning, "1")
+    node.datasets["block"] = _data(result.numbers, "number of the first block", "1")
+    node.datasets["block_count"] = _data(result.counts, "blocks that are added up", "1")
     if task.kind.codec.holds_columns:
         for key in _TEXTS:
-            texts = [getattr(each, key) for each in item.observables]
+            texts = [getattr(each, key) for each in result.observables]
             node.attributes[f"observable_{key}s"] = texts
-        node.attributes["squared_names"] = squared_names(item.observables)
+        node.attributes["squared_names"] = squared_names(result.observables)
         node.datasets["p"] = _data(np.array(task.p, np.float64), task.draw.varying, "1")
         if task.measure:
             node.attributes["measure"] = list(task.measure)
     node.attributes |= task.kind.codec.attributes(task)
-    for name, stored in item.layout().items():
-        node.datasets[name] = _data(item.stacked(name), stored.meaning, stored.unit)
+    for name, stored in result.layout().items():
+        node.datasets[name] = _data(result.stacked(name), stored.meaning, stored.unit)
     if any(isinstance(each.gathered, SumColumn) and each.gathered.per_bin for each in task.columns):
         edges = bin_edges(task.num_points)
         node.datasets["size_edges"] = _data(edges, "smallest size of each bin", "site")

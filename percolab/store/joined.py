@@ -56,18 +56,18 @@ def joined_tasks(tasks: Sequence[Task]) -> list[Task]:
 def joined(results: StoredResults) -> StoredResults:
     """Return results in which no two tasks hold the same samples at different p."""
     groups: dict[_Kind, list[TaskResult]] = {}
-    for item in results.tasks.values():
-        members = groups.setdefault(_kind(item.task), [])
-        if not item.blocks or not item.holds_columns:
+    for result in results.tasks.values():
+        members = groups.setdefault(_kind(result.task), [])
+        if not result.blocks or not result.holds_columns:
             continue
-        if all(can_join(item.task, other.task) for other in members):
-            members.append(item)
+        if all(can_join(result.task, other.task) for other in members):
+            members.append(result)
     if all(len(members) < 2 for members in groups.values()):
         return results
     parts = [part for members in groups.values() for part in _parts(members)]
-    taken = {item.task.id for members in groups.values() for item in members}
-    left = [item for item in results.tasks.values() if item.task.id not in taken]
-    tasks = {item.task.id: item for item in [*left, *parts]}
+    taken = {result.task.id for members in groups.values() for result in members}
+    left = [result for result in results.tasks.values() if result.task.id not in taken]
+    tasks = {result.task.id: result for result in [*left, *parts]}
     return StoredResults(results.study, tasks, results.runs)
 
 
@@ -78,12 +78,12 @@ def joined_if_whole(results: StoredResults) -> StoredResults:
     them, all stay as they are.
     """
     groups: dict[_Kind, list[TaskResult]] = {}
-    for item in results.tasks.values():
-        groups.setdefault(_kind(item.task), []).append(item)
+    for result in results.tasks.values():
+        groups.setdefault(_kind(result.task), []).append(result)
     tasks: dict[str, TaskResult] = {}
     for members in groups.values():
-        own = StoredResults(results.study, {item.task.id: item for item in members})
-        blocks = {tuple(zip(item.numbers, item.counts, strict=True)) for item in members}
+        own = StoredResults(results.study, {result.task.id: result for result in members})
+        blocks = {tuple(zip(result.numbers, result.counts, strict=True)) for result in members}
         tasks |= (joined(own) if len(blocks) == 1 else own).tasks
     return StoredResults(results.study, tasks, results.runs)
 
@@ -99,8 +99,8 @@ def _parts(members: Sequence[TaskResult]) -> list[TaskResult]:
         return list(members)
     members = _in_common_groups(members)
     holders: dict[tuple[int, ...], list[int]] = {}
-    for number in sorted(set().union(*(item.blocks for item in members))):
-        own = tuple(n for n, item in enumerate(members) if number in item.blocks)
+    for number in sorted(set().union(*(result.blocks for result in members))):
+        own = tuple(n for n, result in enumerate(members) if number in result.blocks)
         holders.setdefault(own, []).append(number)
     return [_joined([members[n] for n in own], numbers) for own, numbers in holders.items()]
 
@@ -109,15 +109,15 @@ def _joined(members: Sequence[TaskResult], numbers: Sequence[int]) -> TaskResult
     """Return blocks that all members hold, with the columns of all, at the p of all of them."""
     without = not_in_all(members)
     columns = tuple(each for each in members[0].columns if each.name not in without)
-    members = [item.of_columns(columns) for item in members]
-    order = np.argsort([p for item in members for p in item.task.p])
+    members = [result.of_columns(columns) for result in members]
+    order = np.argsort([p for result in members for p in result.task.p])
 
     def along_p(arrays: list[NDArray[Any]]) -> NDArray[Any]:
         return np.concatenate(arrays)[order]
 
-    merged = TaskResult(joined_task([item.task for item in members]), columns=columns)
+    merged = TaskResult(joined_task([result.task for result in members]), columns=columns)
     for number in numbers:
-        arrays = [item.blocks[number].arrays for item in members]
+        arrays = [result.blocks[number].arrays for result in members]
         joined_arrays = {name: along_p([each[name] for each in arrays]) for name in arrays[0]}
         count = members[0].blocks[number].count
         merged.blocks[number] = merged.task.kind.codec.block(number, joined_arrays, count)
@@ -126,7 +126,7 @@ def _joined(members: Sequence[TaskResult], numbers: Sequence[int]) -> TaskResult
 
 def _in_common_groups(members: Sequence[TaskResult]) -> list[TaskResult]:
     """Return members without two groups of which one has a part of the samples of the other."""
-    blocks = [[item.blocks[number] for number in sorted(item.blocks)] for item in members]
+    blocks = [[result.blocks[number] for number in sorted(result.blocks)] for result in members]
     if all(block.count == 1 for own in blocks for block in own):
         return list(members)
 
@@ -139,8 +139,8 @@ def _in_common_groups(members: Sequence[TaskResult]) -> list[TaskResult]:
 
     choices = [_align(blocks, without_large=large) for large in (True, False)]
     return [
-        TaskResult(item.task, {block.number: block for block in own}, item.columns, item.end)
-        for item, own in zip(members, min(choices, key=lost), strict=True)
+        TaskResult(result.task, {block.number: block for block in own}, result.columns, result.end)
+        for result, own in zip(members, min(choices, key=lost), strict=True)
     ]
 
 

@@ -34,21 +34,21 @@ def merge(
             merged = StoredResults(part.study)
         else:
             _check_alike(name, part.study, merged.study)
-        for item in part.tasks.values():
-            earlier = owners.setdefault(item.task.stream_seed, [])
+        for result in part.tasks.values():
+            earlier = owners.setdefault(result.task.stream_seed, [])
             for other_name, other in earlier:
-                if item.task.is_serial and item.task.id == other.task.id:
-                    _check_same_chain(name, item, other_name, other)
-                elif not can_join(item.task, other.task):
+                if result.task.is_serial and result.task.id == other.task.id:
+                    _check_same_chain(name, result, other_name, other)
+                elif not can_join(result.task, other.task):
                     # Where they can be joined the analysis does so: the same samples at other p.
-                    _refuse_overlap(name, item, other_name, other)
-            if item.task.is_serial:
-                _check_whole(name, item)
-                own = (other for _, other in earlier if other.task.id == item.task.id)
-                if len(item.blocks) > max((len(other.blocks) for other in own), default=-1):
-                    longest[item.task.id] = len(runs)
-            earlier.append((name, item))
-            items.append(item)
+                    _refuse_overlap(name, result, other_name, other)
+            if result.task.is_serial:
+                _check_whole(name, result)
+                own = (other for _, other in earlier if other.task.id == result.task.id)
+                if len(result.blocks) > max((len(other.blocks) for other in own), default=-1):
+                    longest[result.task.id] = len(runs)
+            earlier.append((name, result))
+            items.append(result)
         runs.append(part.runs)
     if merged is None:
         raise InputError("merge: give at least one file")
@@ -73,36 +73,36 @@ def _merge_runs(parts: list[list[dict[str, Any]]], longest: dict[str, int]) -> l
 
 def _unite(merged: StoredResults, items: Iterable[TaskResult], without: Collection[str]) -> None:
     """Add tasks and their blocks to results, without the columns of these names."""
-    for item in items:
-        own = tuple(column for column in item.columns if column.name not in without)
-        empty = TaskResult(item.task, columns=own)
-        united = merged.tasks.setdefault(item.task.id, empty)
-        more = item.of_columns(united.columns)
-        if not item.task.is_serial:
+    for result in items:
+        own = tuple(column for column in result.columns if column.name not in without)
+        empty = TaskResult(result.task, columns=own)
+        united = merged.tasks.setdefault(result.task.id, empty)
+        more = result.of_columns(united.columns)
+        if not result.task.is_serial:
             united.unite(more.blocks)
         elif len(more.blocks) > len(united.blocks):
             united.blocks, united.end = dict(more.blocks), more.end
 
 
-def _check_whole(name: str, item: TaskResult) -> None:
+def _check_whole(name: str, result: TaskResult) -> None:
     """Raise InputError unless a long chain is there from its first block on."""
-    missing = np.setdiff1d(np.arange(len(item.blocks)), item.numbers)
+    missing = np.setdiff1d(np.arange(len(result.blocks)), result.numbers)
     if missing.size:
         raise InputError(
-            f"{name}: block {missing[0]} of the chain of L = {item.task.size} is missing, and what "
-            "comes after it cannot be joined"
+            f"{name}: block {missing[0]} of the chain of L = {result.task.size} is missing, and "
+            "what comes after it cannot be joined"
         )
 
 
-def _check_same_chain(name: str, item: TaskResult, other_name: str, other: TaskResult) -> None:
+def _check_same_chain(name: str, result: TaskResult, other_name: str, other: TaskResult) -> None:
     """Raise InputError unless two parts of a long chain are equal where they overlap."""
-    columns = [column for column in item.columns if other.has(column.name)]
-    own, others = (each.of_columns(columns).blocks for each in (item, other))
+    columns = [column for column in result.columns if other.has(column.name)]
+    own, others = (each.of_columns(columns).blocks for each in (result, other))
     for number in sorted(own.keys() & others.keys()):
         if not same_block(own[number], others[number]):
             raise InputError(
                 f"{name} and {other_name} differ in block {number} of the same chain of L = "
-                f"{item.task.size}, seed {item.task.seed}: one of them is wrong"
+                f"{result.task.size}, seed {result.task.seed}: one of them is wrong"
             )
 
 
@@ -140,9 +140,9 @@ def _shown(study: Study, name: str) -> str:
     return "auto" if value == AUTO else str(value)
 
 
-def _refuse_overlap(name: str, item: TaskResult, other_name: str, other: TaskResult) -> None:
+def _refuse_overlap(name: str, one: TaskResult, other_name: str, other: TaskResult) -> None:
     # A chain of spins begins with its number alone, however long it is.
-    what = item.task.kind.number_is
+    what = one.task.kind.number_is
 
     def first_and_end(result: TaskResult) -> np.ndarray:
         length = result.task.block_size if what == "samples" else 1
@@ -151,12 +151,12 @@ def _refuse_overlap(name: str, item: TaskResult, other_name: str, other: TaskRes
         starts = result.numbers[own] * length
         return np.stack([starts, starts + result.counts[own] * length], axis=1)
 
-    for start, end in first_and_end(item).tolist():
+    for start, end in first_and_end(one).tolist():
         theirs = first_and_end(other)
         clash = theirs[(theirs[:, 0] < end) & (theirs[:, 1] > start)]
         if clash.size:
             raise InputError(
                 f"{name} and {other_name} both hold {what} {max(start, clash[0, 0])} to "
-                f"{min(end, clash[0, 1]) - 1} of L = {item.task.size}, seed {item.task.seed}; "
+                f"{min(end, clash[0, 1]) - 1} of L = {one.task.size}, seed {one.task.seed}; "
                 f"independent runs need different seeds"
             )

@@ -154,7 +154,7 @@ def check_output(
     check_place(path)
     if not path.exists():
         return
-    if any(Path(item).exists() and path.samefile(item) for item in inputs):
+    if any(Path(name).exists() and path.samefile(name) for name in inputs):
         raise InputError(f"{path}: is the input itself; give another name")
     kind = kind or KINDS.get(path.suffix.lower())
     if kind is None or kind.is_own is None:

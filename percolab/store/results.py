@@ -51,7 +51,7 @@ class StoredResults:
     def __repr__(self) -> str:
         """The study in a few words, and how many samples there are in all."""
         sizes, contents = ", ".join(map(str, self.study.sizes)), "no samples"
-        if samples := sum(item.num_samples for item in self.tasks.values()):
+        if samples := sum(result.num_samples for result in self.tasks.values()):
             contents = f"{samples} samples in {counted(len(self.tasks), 'task')}"
         return f"<Results of {self.study.structure.name}, L = {sizes}: {contents}>"
 
@@ -69,10 +69,10 @@ class StoredResults:
 
     def lacking(self) -> list[str]:
         """Return the names of columns that this version measures and a task here lacks."""
-        return list(dict.fromkeys(n for item in self.tasks.values() for n in item.lacking()))
+        return list(dict.fromkeys(n for result in self.tasks.values() for n in result.lacking()))
 
     def of_size(self, size: int) -> list[TaskResult]:
-        return [item for item in self.tasks.values() if item.task.size == size]
+        return [result for result in self.tasks.values() if result.task.size == size]
 
 
 class ResultsWriter:
@@ -241,7 +241,8 @@ def _check_own_tasks(results: StoredResults) -> None:
     """Raise ValueError if a size of the study has no task, where there are any."""
     study = results.study
     for size in study.sizes if results.tasks else ():
-        known = {(item.task.seed, item.task.rng, item.task.model) for item in results.of_size(size)}
+        tasks = (result.task for result in results.of_size(size))
+        known = {(task.seed, task.rng, task.model) for task in tasks}
         if (study.seed, study.rng, study.model) not in known:
             raise ValueError(
                 f"its study has L = {size}, seed {study.seed}, {study.rng}, {study.model}, of "

@@ -159,7 +159,7 @@ class TaskResult(Shown):
 
     def column(self, name: str) -> NDArray[np.int64]:
         """Return one observable's block sums, int64 (n_blocks, m); InputError if not measured."""
-        names = [item.name for item in self.observables]
+        names = [column.name for column in self.observables]
         if name not in names:
             raise InputError(f"observable {name!r} is not in this file; there: {', '.join(names)}")
         return self.sums()[:, :, names.index(name)]
@@ -201,7 +201,7 @@ class TaskResult(Shown):
 
     def single_sum(self, column: Column) -> NDArray[np.float64]:
         """Return the block sums of a column that is one sum for each p, float64 (n_blocks, m)."""
-        same = [item for item in self.columns if item.dataset == column.dataset]
+        same = [each for each in self.columns if each.dataset == column.dataset]
         sums = self.extra(column.dataset.name if column.dataset else column.name)
         return np.asarray(sums[:, :, same.index(column)], np.float64)
 
@@ -251,8 +251,8 @@ class TaskResult(Shown):
 def columns_in(items: Iterable[TaskResult]) -> tuple[Column, ...]:
     """Return the columns of tasks whose blocks are sums, in the order of their declarations."""
     grids = _grids(items)
-    named = {column.name: column for item in grids for column in item.columns}
-    known = [column.name for item in grids[:1] for column in _declared(item, MEASURES)]
+    named = {column.name: column for result in grids for column in result.columns}
+    known = [column.name for result in grids[:1] for column in _declared(result, MEASURES)]
     order = [name for name in known if name in named]
     return tuple(named[name] for name in [*order, *(name for name in named if name not in known)])
 
@@ -263,23 +263,23 @@ def not_in_all(items: Iterable[TaskResult]) -> list[str]:
     return [
         column.name
         for column in columns_in(grids)
-        if not all(item.has(column.name) for item in grids if _requests(item, column))
+        if not all(result.has(column.name) for result in grids if _requests(result, column))
     ]
 
 
 def _grids(items: Iterable[TaskResult]) -> list[TaskResult]:
-    return [item for item in items if item.holds_columns]
+    return [result for result in items if result.holds_columns]
 
 
-def _declared(item: TaskResult, measure: Sequence[str]) -> tuple[Column, ...]:
-    task = item.task
+def _declared(result: TaskResult, measure: Sequence[str]) -> tuple[Column, ...]:
+    task = result.task
     return tuple(task.kind.columns(task.boundary, measure, wide=task.is_wide))
 
 
-def _requests(item: TaskResult, column: Column) -> bool:
+def _requests(result: TaskResult, column: Column) -> bool:
     if column.name in _BY_WIDTH:
-        return column in _declared(item, ())
-    return not column.measure or column.measure in item.task.measure
+        return column in _declared(result, ())
+    return not column.measure or column.measure in result.task.measure
 
 
 #: Of these every task has some, by the number of its sites.

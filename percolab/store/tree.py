@@ -93,7 +93,7 @@ class Node:
         texts = self.datasets[name].values
         if texts.dtype.kind != "S" or texts.ndim != 1:
             raise ValueError(f"{name} holds {texts.dtype} {texts.shape}, not a list of texts")
-        return tuple(_text(item) for item in texts.tolist())
+        return tuple(_text(text) for text in texts.tolist())
 
     def _error(self, name: str, expected: str) -> ValueError:
         if name not in self.attributes:
@@ -197,13 +197,13 @@ def _write_packed(group: h5py.Group, name: str, values: np.ndarray) -> h5py.Data
     return written
 
 
-def _write_attribute(item: Any, name: str, value: Value) -> None:
+def _write_attribute(owner: Any, name: str, value: Value) -> None:
     if isinstance(value, np.ndarray):
-        item.attrs.create(name, value)
+        owner.attrs.create(name, value)
         return
     data = encode_texts([value] if isinstance(value, str) else value)
     kind = h5py.string_dtype("utf-8", data.dtype.itemsize)
-    item.attrs.create(name, data[0] if isinstance(value, str) else data, dtype=kind)
+    owner.attrs.create(name, data[0] if isinstance(value, str) else data, dtype=kind)
 
 
 def read_tree(file: h5py.File, check: Check | None = None) -> Node:
@@ -244,11 +244,11 @@ def _read_group(
     node = Node(dict(_attributes(group, allowance)))
     for name in group:
         _check_text(name)
-        item = group[name]
-        if isinstance(item, h5py.Group):
-            node.groups[name] = _read_group(item, allowance, levels - 1, later)
-        elif isinstance(item, h5py.Dataset):
-            node.datasets[name] = _read_dataset(item, allowance, later)
+        member = group[name]
+        if isinstance(member, h5py.Group):
+            node.groups[name] = _read_group(member, allowance, levels - 1, later)
+        elif isinstance(member, h5py.Dataset):
+            node.datasets[name] = _read_dataset(member, allowance, later)
         else:
             raise ValueError(f"{group.name}/{name} is neither data nor a group")
     return node
@@ -275,12 +275,12 @@ def _read_dataset(
     return Data(np.asarray(dataset[...]), dict(_attributes(dataset, allowance)))
 
 
-def _attributes(item: Any, allowance: Allowance) -> Iterator[tuple[str, Value]]:
-    for name in item.attrs:
+def _attributes(owner: Any, allowance: Allowance) -> Iterator[tuple[str, Value]]:
+    for name in owner.attrs:
         _check_text(name)
-        opened = item.attrs.get_id(name)
+        opened = owner.attrs.get_id(name)
         kind = opened.get_type()
-        where = f"{item.name}: attribute {name}"
+        where = f"{owner.name}: attribute {name}"
         if opened.get_space().get_simple_extent_type() == h5py.h5s.NULL:
             raise ValueError(f"{where} is empty")
         if kind.get_class() not in (h5py.h5t.STRING, h5py.h5t.INTEGER, h5py.h5t.FLOAT):
@@ -288,7 +288,7 @@ def _attributes(item: Any, allowance: Allowance) -> Iterator[tuple[str, Value]]:
         if kind.get_class() == h5py.h5t.STRING and kind.is_variable_str():
             raise ValueError(f"{where} is a text of variable length, which no such file has")
         allowance.take(where, kind.get_size() * prod(opened.shape))
-        yield name, _value(item.attrs[name], where)
+        yield name, _value(owner.attrs[name], where)
 
 
 def _value(value: Any, where: str) -> Value:
@@ -297,12 +297,12 @@ def _value(value: Any, where: str) -> Value:
         return array
     if array.ndim > 1:
         raise ValueError(f"{where} is a table of texts")
-    texts = [_text(item) for item in array.ravel().tolist()]
+    texts = [_text(text) for text in array.ravel().tolist()]
     return texts if array.ndim else texts[0]
 
 
-def _text(item: Any) -> str:
-    text = item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else item
+def _text(raw: Any) -> str:
+    text = raw.decode("utf-8", "surrogateescape") if isinstance(raw, bytes) else raw
     _check_text(text)
     return text
 

@@ -48,23 +48,23 @@ def task_means(
     p: of tasks that are known at every p, over the transition unless given.  Those of method
     "threshold" give R alone.  InputError: ``p`` is given, and a task is known at its own alone.
     """
-    for item in _ordered(results):
-        if p is not None and item.holds_columns:
+    for result in _ordered(results):
+        if p is not None and result.holds_columns:
             raise InputError(
                 "-p: only studies of method threshold and microcanonical are known at every p"
             )
-        grid, means = find_analysis(item.task).means(item, p)
-        yield item, grid, means | read_thermal_means(item) | _mean_single_sums(item)
+        grid, means = find_analysis(result.task).means(result, p)
+        yield result, grid, means | read_thermal_means(result) | _mean_single_sums(result)
 
 
-def _mean_single_sums(item: TaskResult) -> Means:
+def _mean_single_sums(result: TaskResult) -> Means:
     """Return what is one sum for each p, as powers of sizes are; errors by scatter of blocks."""
     means = {}
-    for column in item.columns:
+    for column in result.columns:
         if column.is_single_sum:
-            sums, samples = item.single_sum(column), item.samples
+            sums, samples = result.single_sum(column), result.samples
             error = standard_error(sums / samples[:, None], samples)
-            means[column.name] = sums.sum(axis=0) / item.num_samples, error
+            means[column.name] = sums.sum(axis=0) / result.num_samples, error
     return means
 
 
@@ -88,19 +88,19 @@ def mean_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
     header = ["lattice", "L", "sites", "seed", "p", "samples"]
     header += [column for name in names for column in (name, f"{name}_error")]
     rows = []
-    for item, grid, means in task_means(results, p):
-        lead = _list_leading(item)
+    for result, grid, means in task_means(results, p):
+        lead = _list_leading(result)
         columns = [array for name in names for array in means.get(name, (None, None))]
-        columns += name_couplings(item.task.draw, grid).values()
+        columns += name_couplings(result.task.draw, grid).values()
         for n, x in enumerate(grid.tolist()):
             numbers = [None if array is None else finite(array[n]) for array in columns]
-            rows.append([lead[0], *lead[3:], x, item.num_samples, *numbers])
+            rows.append([lead[0], *lead[3:], x, result.num_samples, *numbers])
     return [*header, *_coupling_names(results)], rows
 
 
-def _list_leading(item: TaskResult) -> list[Any]:
+def _list_leading(result: TaskResult) -> list[Any]:
     """Return the first columns of a task's rows, up to the seed."""
-    task = item.task
+    task = result.task
     boundary = ",".join(task.boundary)
     return [task.structure.name, task.model, boundary, task.size, task.num_sites, task.seed]
 
@@ -135,15 +135,15 @@ def long_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
     """
     rows: list[list[Any]] = []
     observables = tabulated(results)
-    for item, grid, means in task_means(results, p):
-        lead, couplings = _list_leading(item), name_couplings(item.task.draw, grid).values()
-        columns = [*observables, *(column for column in item.columns if column.is_single_sum)]
+    for result, grid, means in task_means(results, p):
+        lead, couplings = _list_leading(result), name_couplings(result.task.draw, grid).values()
+        columns = [*observables, *(column for column in result.columns if column.is_single_sum)]
         columns = [column for column in columns if column.name in means]
         for n, x in enumerate(grid.tolist()):
             end = [finite(array[n]) for array in couplings]
             for column in columns:
                 pair = [finite(array[n]) for array in means[column.name]]
-                rows.append([*lead, x, item.num_samples, column.name, column.unit, *pair, *end])
+                rows.append([*lead, x, result.num_samples, column.name, column.unit, *pair, *end])
     return [*LONG_HEADER, *_coupling_names(results)], rows
 
 
@@ -153,7 +153,7 @@ def threshold_table(results: StoredResults) -> Table:
     InputError: nothing was sampled by method "threshold".
     """
     letters = axis_names(results.study.boundary)
-    items = [item for item in _ordered(results) if item.holds_thresholds]
+    items = [result for result in _ordered(results) if result.holds_thresholds]
     if not items:
         raise InputError("no thresholds of single samples here: sweep with --method threshold")
     rows = []
@@ -168,8 +168,8 @@ def threshold_table(results: StoredResults) -> Table:
 def _ordered(results: StoredResults) -> list[TaskResult]:
     """Return the tasks that have blocks, small sizes first, then small p."""
     return sorted(
-        (item for item in joined_if_whole(results).tasks.values() if item.blocks),
-        key=lambda item: (item.task.size, item.task.seed, item.task.p[:1], item.task.id),
+        (result for result in joined_if_whole(results).tasks.values() if result.blocks),
+        key=lambda result: (result.task.size, result.task.seed, result.task.p[:1], result.task.id),
     )
 
 
@@ -182,14 +182,14 @@ def size_table(results: StoredResults) -> Table:
     """
     rows: list[list[Any]] = []
     sized = filter(has_sizes, joined_if_whole(results).tasks.values())
-    for item in sorted(sized, key=lambda item: item.task.size):
-        counts, lead = load_counts(item), _list_leading(item)
+    for result in sorted(sized, key=lambda result: result.task.size):
+        counts, lead = load_counts(result), _list_leading(result)
         bins = counts.edges[:-1].tolist(), (counts.edges[1:] - 1).tolist()
         arrays = counts.counts.sum(axis=0), counts.numbers(), counts.errors()
-        for n, p in enumerate(item.task.p):
+        for n, p in enumerate(result.task.p):
             count, numbers, errors = (array[n].tolist() for array in arrays)
             columns = zip(*bins, count, numbers, map(finite, errors), strict=True)
-            rows += [[*lead, p, item.num_samples, *row] for row in columns]
+            rows += [[*lead, p, result.num_samples, *row] for row in columns]
     if not rows:
         raise InputError("no cluster sizes were counted here: sweep with --measure sizes")
     return list(SIZE_HEADER), rows
@@ -201,7 +201,7 @@ def size_arrays(tasks: Sequence[TaskResult], points: int) -> dict[str, NDArray[A
     Bins of small lattices are the first of those of large ones; what a task lacks is NaN.  {} where
     no task has them.
     """
-    counted = {n: load_counts(item) for n, item in enumerate(tasks) if has_sizes(item)}
+    counted = {n: load_counts(result) for n, result in enumerate(tasks) if has_sizes(result)}
     if not counted:
         return {}
     edges = max((own.edges for own in counted.values()), key=len)

@@ -65,7 +65,7 @@ def to_xarray(results: StoredResults) -> xarray.Dataset:
     check_results(results)
     module = imported("xarray")
     measured, study = list(task_means(results)), results.study
-    tasks = [item for item, _, _ in measured]
+    tasks = [result for result, _, _ in measured]
     shape = (len(tasks), max((grid.size for _, grid, _ in measured), default=0))
     arrays = size_arrays(tasks, shape[1])
     bins = {name: ("bin", arrays.pop(name)) for name in ("s_low", "s_high") if arrays}
@@ -75,8 +75,8 @@ def to_xarray(results: StoredResults) -> xarray.Dataset:
     places: dict[str, Any] = {"p": np.full(shape, np.nan)}
     for name in [column.name for column in columns if column.name not in arrays]:
         arrays |= {name: np.full(shape, np.nan), f"{name}_error": np.full(shape, np.nan)}
-    for n, (item, grid, means) in enumerate(measured):
-        for name, values in {"p": grid, **name_couplings(item.task.draw, grid)}.items():
+    for n, (result, grid, means) in enumerate(measured):
+        for name, values in {"p": grid, **name_couplings(result.task.draw, grid)}.items():
             places.setdefault(name, np.full(shape, np.nan))[n, : grid.size] = values
         for name in means.keys() & arrays.keys():
             arrays[name][n, : grid.size], arrays[f"{name}_error"][n, : grid.size] = means[name]
@@ -90,10 +90,10 @@ def to_xarray(results: StoredResults) -> xarray.Dataset:
     data: xarray.Dataset = module.Dataset(
         variables,
         coords={
-            "L": ("task", [item.task.size for item in tasks]),
-            "sites": ("task", [item.task.num_sites for item in tasks]),
-            "seed": ("task", [item.task.seed for item in tasks]),
-            "samples": ("task", [item.num_samples for item in tasks]),
+            "L": ("task", [result.task.size for result in tasks]),
+            "sites": ("task", [result.task.num_sites for result in tasks]),
+            "seed": ("task", [result.task.seed for result in tasks]),
+            "samples": ("task", [result.num_samples for result in tasks]),
             "p": (("task", "point"), places.pop("p"), varying),
             **{name: (("task", "point"), array) for name, array in places.items()},
             **bins,

@@ -194,12 +194,12 @@ def _sum_rows(
 
 def pick_observables(observables: Sequence[Column]) -> NDArray[np.int64]:
     """Return how observables are read off a row, int64 (4, C): places, masks, rules, without."""
-    return np.ascontiguousarray(np.array([item.of_row for item in observables], np.int64).T)
+    return np.ascontiguousarray(np.array([column.of_row for column in observables], np.int64).T)
 
 
 def pick_squared(observables: Sequence[Column]) -> NDArray[np.bool_]:
     """Return of which observables the squares are summed, bool (C,)."""
-    return np.array([not item.is_probability for item in observables], bool)
+    return np.array([not column.is_probability for column in observables], bool)
 
 
 def make_summed_blocks(
@@ -217,15 +217,15 @@ def make_summed_blocks(
 
 def squared_names(observables: Iterable[Column]) -> list[str]:
     """Return the names of the observables whose squares are summed: not of probabilities."""
-    return [item.name for item in observables if not item.is_probability]
+    return [column.name for column in observables if not column.is_probability]
 
 
 def with_columns(
     block: Block, before: Sequence[Column], after: Sequence[Column], extras: Collection[str]
 ) -> Block:
     """Return a block with some of its columns, in another order, and with these extras alone."""
-    names = [item.name for item in before]
-    places = [names.index(item.name) for item in after]
+    names = [column.name for column in before]
+    places = [names.index(column.name) for column in after]
     own = squared_names(before)
     squared = [own.index(name) for name in squared_names(after)]
     return replace(

@@ -141,7 +141,7 @@ class Kind(Protocol):
     algorithms: ClassVar[Algorithms]
     sampler: ClassVar[str]
 
-    def check(self, item: Task | Study) -> None:
+    def check(self, sampling: Task | Study) -> None:
         """Raise InputError for what this kind refuses: a model, a boundary, p."""
 
     def samples_identity(self, task: Task) -> dict[str, Any]:
@@ -207,7 +207,7 @@ class Kind(Protocol):
         """Return how often the sites of a sample are labeled, about."""
         return len(task.p)
 
-    def is_serial(self, item: Task | Study) -> bool:
+    def is_serial(self, sampling: Task | Study) -> bool:
         """Return whether each block of a task begins where the one before has ended."""
         return False
 

@@ -3,7 +3,7 @@
 A declaration is a key of :class:`Settings`: its name, its type, and a :class:`Setting` with the
 default, the help and the checks.  From it come
 
-* the option of the command line (:func:`percolab.cli.options.setting_option`),
+* the option of the command line (:func:`percolab.cli.setting_options.setting_option`),
 * the key of a study file (:mod:`percolab.tasks.study_file`),
 * the argument of :func:`percolab.sweep`, with default and documentation (:func:`takes_settings`),
 * where it is part of a study, how a results file has it (:meth:`Study.description`).

@@ -167,7 +167,7 @@ class Sampling(Shown):
         object.__setattr__(self, name, SETTINGS[name].check(name, getattr(self, name)))
 
 
-_SAMPLING = tuple(item.name for item in fields(Sampling))
+_SAMPLING = tuple(field.name for field in fields(Sampling))
 #: What every description of a study has, as the first files had it.
 _DESCRIBED = ("method", "seed", "rng", "model", "block_size")
 #: Settings that came later: a description has them where they are not at their default.
@@ -259,7 +259,7 @@ class Task(Sampling):
     @property
     def columns(self) -> tuple[Column, ...]:
         """All that is measured, in the order it is stored."""
-        return (*self._own_columns, *(item.column for item in self.functions))
+        return (*self._own_columns, *(function.column for function in self.functions))
 
     @property
     def _own_columns(self) -> tuple[Column, ...]:
@@ -358,15 +358,15 @@ class Task(Sampling):
         return int.from_bytes(_digest(self._samples_content)[:8], "little")
 
 
-def _shared_facts(item: Task | Study) -> dict[str, Any]:
+def _shared_facts(sampling: Task | Study) -> dict[str, Any]:
     return {
-        "model": item.model,
-        "boundary": ", ".join(item.boundary) or "none",
-        "method": item.method,
-        **({} if item.order == RANDOM else {"order": item.order}),
-        **({"measure": ", ".join(item.measure)} if item.measure else {}),
-        "seed": item.seed,
-        "block size": item.block_size or "of each size",
+        "model": sampling.model,
+        "boundary": ", ".join(sampling.boundary) or "none",
+        "method": sampling.method,
+        **({} if sampling.order == RANDOM else {"order": sampling.order}),
+        **({"measure": ", ".join(sampling.measure)} if sampling.measure else {}),
+        "seed": sampling.seed,
+        "block size": sampling.block_size or "of each size",
     }
 
 

@@ -53,9 +53,9 @@ _TAKEN = ("device", "labeler", "workers", "executor")
 _CHECKED = ("slabs", "split", "blocks", "merge")
 #: Settings that a study takes as they are, whatever its lattice is.
 _OF_STUDY = tuple(
-    item.name
-    for item in fields(Study)
-    if item.name in SETTINGS and item.name not in ("lattice", "boundary")
+    field.name
+    for field in fields(Study)
+    if field.name in SETTINGS and field.name not in ("lattice", "boundary")
 )
 
 
@@ -245,7 +245,7 @@ def read_request(path: Path, overrides: Mapping[str, Any]) -> SweepRequest:
     if not table.data:
         keys = ", ".join(sorted(FILE_KEYS))
         raise InputError(f"{path}: is empty, so it asks for nothing; its keys are {keys}")
-    readers = {name: item.read for name, item in SETTINGS.items() if name in table.data}
+    readers = {name: setting.read for name, setting in SETTINGS.items() if name in table.data}
     settings = {name: read(table, name) for name, read in readers.items() if read is not None}
     try:
         request = make_request(**{**settings, **overrides})

@@ -204,14 +204,14 @@ def take_sizes(key: str, value: Any) -> tuple[Size, ...]:
     if not isinstance(value, list | tuple) or not any(map(_is_shape, value)):
         return take_integers(key, value)
     sizes: list[Size] = []
-    for item in value:
-        if isinstance(item, str):
-            sizes += parse_sizes(item)
+    for size in value:
+        if isinstance(size, str):
+            sizes += parse_sizes(size)
         else:
-            sides = take_integers(key, item)
+            sides = take_integers(key, size)
             if not sides or min(sides) < 1:
-                raise InputError(f"{key} = {shown(item)}, but sides are integers of at least 1")
-            sizes.append(sides if _is_shape(item) else sides[0])
+                raise InputError(f"{key} = {shown(size)}, but sides are integers of at least 1")
+            sizes.append(sides if _is_shape(size) else sides[0])
     return tuple(sizes)
 
 
@@ -219,8 +219,8 @@ def take_sizes(key: str, value: Any) -> tuple[Size, ...]:
 _MARKS = {":", "x"}
 
 
-def _is_shape(item: Any) -> bool:
-    return isinstance(item, str | list | tuple)
+def _is_shape(size: Any) -> bool:
+    return isinstance(size, str | list | tuple)
 
 
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -291,9 +291,9 @@ def read_terminals(table: Table, key: str) -> list[int] | list[str] | str | Path
         path = study_folder(table) / value
         return path if names_file(value) and (path.is_file() or "." in value) else value
     items = value if isinstance(value, list) else [value]
-    if items and all(isinstance(item, str) for item in items):
+    if items and all(isinstance(site, str) for site in items):
         return items
-    if not items or not all(type(item) is int and 0 <= item < MAX_POINTS for item in items):
+    if not items or not all(type(site) is int and 0 <= site < MAX_POINTS for site in items):
         allowed = "a site, a list of sites or of their names, or the name of a file with one a line"
         raise table.error(key, allowed)
     return items
@@ -302,7 +302,7 @@ def read_terminals(table: Table, key: str) -> list[int] | list[str] | str | Path
 def read_counts(table: Table, key: str) -> int | list[int]:
     value: int | list[int] = table.data[key]
     items = value if isinstance(value, list) else [value]
-    if not items or not all(type(item) is int and item >= 1 for item in items):
+    if not items or not all(type(count) is int and count >= 1 for count in items):
         raise table.error(key, "an integer of at least 1, or a list of such")
     return value
 
@@ -322,7 +322,7 @@ def read_probabilities(table: Table, key: str) -> tuple[float, ...]:
     if isinstance(value, str):
         return _of_file(table, parse_probabilities, value)
     items = value if isinstance(value, list) else [value]
-    if not items or not all(type(item) in (int, float) for item in items):
+    if not items or not all(type(p) in (int, float) for p in items):
         raise table.error(key, 'a list of numbers from 0 to 1, or "from:to:count"')
     return tuple(map(float, items))
 
@@ -333,7 +333,7 @@ def read_words(allowed: str) -> Callable[[Table, str], str | list[str]]:
     def read(table: Table, key: str) -> str | list[str]:
         value: str | list[str] = table.data[key]
         items = value if isinstance(value, list) else [value]
-        if not items or not all(isinstance(item, str) for item in items):
+        if not items or not all(isinstance(word, str) for word in items):
             raise table.error(key, allowed)
         return value
 
@@ -380,7 +380,7 @@ def _take_floats(key: str, value: Any, allowed: str) -> tuple[float, ...]:
 def _refuse_booleans(key: str, value: Any, allowed: str) -> None:
     """Raise InputError for true and false, which Python takes for numbers."""
     items = value if np.iterable(value) and not isinstance(value, str) else [value]
-    if any(isinstance(item, bool | np.bool_) for item in items):
+    if any(isinstance(each, bool | np.bool_) for each in items):
         raise InputError(f"{key} = {shown(value)}, but {allowed}")
 
 
@@ -413,7 +413,7 @@ def take_integers(key: str, value: Any) -> tuple[int, ...]:
     """Return an integer or a sequence of them as a tuple of ints, NumPy's included."""
     _refuse_booleans(key, value, "only integers are allowed")
     try:
-        return tuple(operator.index(item) for item in (value if np.ndim(value) else [value]))
+        return tuple(operator.index(number) for number in (value if np.ndim(value) else [value]))
     except TypeError as error:
         raise InputError(f"{key} = {shown(value)}, but only integers are allowed") from error
 

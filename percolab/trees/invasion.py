@@ -149,8 +149,8 @@ class State:
     def arrays(self) -> tuple[Any, ...]:
         """Hash table and frontier, as the kernels take them."""
         return (
-            self.table, self.entries, self.digits, self.candidates,
-            self.near, self.heads, self.count,
+            self.table, self.entries, self.digits, self.candidates, self.near,
+            self.heads, self.count,
         )  # fmt: skip
 
     def make_room(self) -> None:
@@ -256,9 +256,7 @@ class Invasion(Shown):
         candidates = self._frontier.candidates[self._frontier.shown]
         if self._given is None:
             return np.asarray(np.ldexp(candidates["prefix"] + 0.5, -32))
-        return np.asarray(
-            self._given[candidates["to"] if self.model == "site" else candidates["bond"]]
-        )
+        return np.asarray(self._given[candidates["to" if self.model == "site" else "bond"]])
 
     @cached_property
     def accepted(self) -> NDArray[np.bool_]:
@@ -383,14 +381,12 @@ def invade(
     enters: bool = False,
     stop: Stop = "all",
     exits: Integers | None = None,
-    shape: tuple[int, ...] = (),
 ) -> Invasion:
-    """Invade from sources; what there is has been checked.
+    """Invade from sources as of a graph, without a shape; what there is has been checked.
 
     sources: int64, distinct sites.  enters: the invader comes in through them, so that in the site
     model they are the first frontier, each with its own weight, and not invaded from the start.
-    exits: int64, all sites of the target, where there is trapping; else None.  shape: grid points
-    along each axis, () of a graph.
+    exits: int64, all sites of the target, where there is trapping; else None.
     """
     by_site = weights.by_site
     is_free = not (by_site and enters)
@@ -414,9 +410,8 @@ def invade(
     candidates, sites = state.candidates[: count[kernels.CANDIDATES]], state.sites[:steps]
     taken, fronts = state.taken[:steps], state.fronts[:steps]
     if exits is None:
-        frontier = _Frontier(
-            candidates, candidates["following"] == kernels.TAKEN, taken, sites, slice(None)
-        )
+        accepted = candidates["following"] == kernels.TAKEN
+        frontier = _Frontier(candidates, accepted, taken, sites, slice(None))
     else:
         entrance = sources[:0] if is_free else sources
         kept, cut = _untrapped(ground, by_site, state, free, entrance, exits)
@@ -442,7 +437,7 @@ def invade(
         num_sites=num_sites,
         model=weights.model,
         touched=int(count[kernels.WORDS]),
-        shape=shape,
+        shape=(),
         has_target=bool(target.layers.any() or target.sites.size),
         _draw=draw,
         _given=weights.given,

@@ -83,7 +83,7 @@ class Target(NamedTuple):
 
 @njit(**_INLINED)
 def neighbours(axes, first, steps, site, ends, bonds):
-    """Write the other ends and the numbers of a site's bonds; return how many there are.
+    """Write the other ends and the numbers, int64, of a site's bonds; return how many there are.
 
     Bonds of a site to itself are left out.  The arguments are those of :class:`Ground`.
     """
@@ -184,7 +184,7 @@ def find_entry(table, entries, count, word):
 
 @njit(**_KERNEL)
 def fill_table(table, old):
-    """Put what an old hash table stores into an empty one."""
+    """Put what an old hash table, uint64, stores into an empty one."""
     for stored in old:
         if stored != uint64(NONE):
             slot = _find_slot(int64(stored >> uint64(32)), table.size)
@@ -353,7 +353,7 @@ def _mark(entries, entry, column, site):
 
 @njit(**_KERNEL)
 def mark_sources(sources, table, entries, count):
-    """Mark the sources as invaded; there must be room for their words."""
+    """Mark the sources, int64, as invaded; there must be room for their words."""
     for site in sources:
         entry = find_entry(table, entries, count, site >> 5)
         _mark(entries, entry, TOUCHED, site)

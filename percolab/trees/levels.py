@@ -179,7 +179,7 @@ class LevelSearch:
         )
         self.wound = np.empty(axes, np.int64)
         #: By what is reached: the level, the number of the bond that opens last, and its ends.
-        self.found: dict[int, tuple[Any, int, tuple[int, int]]] = {}
+        self.reached: dict[int, tuple[Any, int, tuple[int, int]]] = {}
 
     def find(self) -> Levels:
         tried = self._candidates()
@@ -279,21 +279,21 @@ class LevelSearch:
         kernels.open_in_order(*called, before, after, opens)
         for bit in np.flatnonzero(opens >= 0).tolist():
             n = opens[bit]
-            self.found[bit] = levels[n], int(bonds[n]), (int(ends[0, n]), int(ends[1, n]))
+            self.reached[bit] = levels[n], int(bonds[n]), (int(ends[0, n]), int(ends[1, n]))
 
     def _bond_values(self, bonds: Integers) -> Values:
         return np.asarray(self.values[np.divmod(bonds, 32 * self.topology.num_words)])
 
     def _saddle(self, bit: int) -> tuple[int, ...]:
-        level, _, ends = self.found[bit]
+        level, _, ends = self.reached[bit]
         if not self.by_site:
             return ends
         return (ends[0] if self.values[ends[0]] == level else ends[1],)
 
     def _level(self, bit: int, path: LevelPath | None = None) -> Level | None:
-        if bit not in self.found:
+        if bit not in self.reached:
             return None
-        level = self.found[bit][0]
+        level = self.reached[bit][0]
         value, bottom = self._turned(level).item(), self._turned(self.used.min()).item()
         share = self._count_open(level) / self.used.size
         saddle = tuple(self._outer(self._saddle(bit)).tolist())
@@ -308,9 +308,9 @@ class LevelSearch:
         return topology_ground(self.topology)
 
     def _path(self, axis: int) -> LevelPath | None:
-        if axis not in self.found:
+        if axis not in self.reached:
             return None
-        level, number, ends = self.found[axis]
+        level, number, ends = self.reached[axis]
         growth, opened = self.growth, self._open_bonds(level)
         # Labels are not needed any more.
         before, lifts = growth.runs.parents, growth.periods

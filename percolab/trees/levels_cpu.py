@@ -38,7 +38,7 @@ class Growth(NamedTuple):
 
 @njit(**_KERNEL)
 def write_open_bonds(exists, occupied, adjacency, opened):
-    """Write the bonds whose two sites are occupied, as words of all classes."""
+    """Write the bonds whose two sites are occupied, as uint32 words of all classes."""
     opened[:] = exists
     close_bonds(opened, occupied, adjacency)
 

@@ -153,7 +153,7 @@ def sort_pairs(pairs, count):
 
 @njit(nogil=True, cache=True)
 def order_by_all_digits(weights, bonds, count, order):
-    """Write the positions of bonds in ascending order, by their keys, then by their numbers.
+    """Write the positions, int64, of bonds, uint32, in ascending order by keys, then by numbers.
 
     For a few bonds: those that agree in the digits that were sorted by.
     """
@@ -218,6 +218,7 @@ def sort_bonds(weights, prefixes, bonds, pairs, count):
 
 @njit(nogil=True, cache=True)
 def add_to_tree(tree, bond):
+    """Set the bit of a bond by its number in a tree, uint32 words."""
     word = uint32(uint32(bond) >> uint32(5))
     tree[word] = uint32(tree[word] | uint32(uint32(1) << uint32(uint32(bond) & uint32(31))))
 
@@ -246,7 +247,7 @@ def join_in_order(pairs, bonds, ends, parents, tree):
 
 @njit(nogil=True, cache=True)
 def list_bonds_between(weights, prefixes, low, high, exists, adjacency, parents, listed):
-    """List the bonds from ``low`` to ``high`` whose ends are not joined yet; return how many.
+    """List bonds from ``low`` to ``high``, uint64, whose ends are not joined; return how many.
 
     The limits, both included, are prefixes, or keys if these are given.
     """

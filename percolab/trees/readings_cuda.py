@@ -208,8 +208,7 @@ class ReadingsBatch:
         trees = self._trees
         trees.launches.call(("read", trees.generator, entries), lambda: self._enqueue(entries))
         trees.launches.wait()
-        numbers = (array.reshape(trees.capacity, -1)[:entries] for array in self._pinned)
-        sums, bins, degrees = numbers
+        sums, bins, degrees = (each.reshape(trees.capacity, -1)[:entries] for each in self._pinned)
         read = sums[:, BONDS], sums[:, WEIGHT], degrees, bins
         return TreeSums(*(each.astype(np.int64) for each in read))
 

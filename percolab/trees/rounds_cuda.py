@@ -13,6 +13,7 @@ Bonds with a large prefix, the *heavy* ones, wait while rounds go over the *ligh
 them turn out to be within one cluster, and never go through a round.  The tree is the same, for a
 cluster that has a light bond has a light one as its least, and one that has none does not choose.
 
+exists: uint32, words; prefixes: uint32; given: uint64; lists of bonds: :class:`CandidateList`.
 ``counts``, uint32 (COUNTS,), has the lengths of both lists, that of the first at the beginning, and
 how many bonds wait, at the end of the second list's memory.
 """
@@ -172,6 +173,7 @@ def prefixes_kernel(keys, words, words_per_entry, prefixes):
 
 @cuda.jit(device=True)
 def listed_bond(prefixes, number):
+    """Return a bond as it is listed, uint64, by its number, uint32."""
     return uint64(uint64(uint64(prefixes[number]) << uint64(32)) | uint64(number))
 
 

@@ -116,7 +116,7 @@ def _identity_on(lattice: Lattice, conditions: Conditions) -> Iterator[Outcome]:
         topology = lattice.topology(shape, ("periodic", "periodic"))
         dual = Dual.of_topology(lattice, topology)
         for labeler_name in names:
-            coupling = coupling_for(device, topology, entries=count, name=labeler_name)
+            coupling = coupling_for(device, topology, most=count, name=labeler_name)
             for part in _PARTS:
                 seed = conditions.stream_seed("duals", name, shape, part)
                 own = count_violations(coupling.labeler, dual, seed, samples, part * middle)

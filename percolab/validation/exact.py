@@ -74,7 +74,7 @@ def _all_configurations(name: str, conditions: Conditions) -> Iterator[Outcome]:
         words[:, k] |= is_open[:, bond].astype(np.uint32) << np.uint32(owner)
     num_open = is_open.sum(axis=1)
     for labeler in list_labelers(device.kind, topology):
-        coupling = coupling_for(device, topology, name=labeler, entries=len(words))
+        coupling = coupling_for(device, topology, name=labeler, most=len(words))
         rows = _compute_rows(coupling.labeler, words)
         wrong = _wrong_sums(rows, num_open, exact)
         note = f"sums over {len(rows)} configurations"
@@ -121,7 +121,7 @@ def _thresholds(conditions: Conditions) -> Iterator[Outcome]:
     name = "square 3 x 3"
     topology = _topology(name)
     numbers = np.arange(conditions.count(quick=20_000, full=1_000_000), dtype=np.uint64)
-    coupling = coupling_for(conditions.device, topology, entries=numbers.size)
+    coupling = coupling_for(conditions.device, topology, most=numbers.size)
     seed = conditions.stream_seed("exact threshold")
     compared, thresholds = [], find_thresholds(coupling, XORWOW, seed, numbers, (0, TOP)) / TOP
     for axis, counts in _exact_sums(topology).spanning.items():

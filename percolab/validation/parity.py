@@ -108,7 +108,7 @@ def _cases(lattice: Lattice) -> Iterator[tuple[str, Topology, Model]]:
 
 
 def _found_by(name: str, device: Device, topology: Topology, model: Model, key: Any) -> _Found:
-    coupling = coupling_for(device, topology, model, name=name, entries=len(key[2]))
+    coupling = coupling_for(device, topology, model, name=name, most=len(key[2]))
     return _Found(*_configurations(coupling.labeler, *key), coupling.rows(*key))
 
 
@@ -141,7 +141,7 @@ def _large(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
         # The reference labeler would take minutes, and raster is compared with.
         if name == "reference" or (device.kind, name) == ("cpu", "raster"):
             continue
-        coupling = coupling_for(device, topology, name=name, entries=samples.size)
+        coupling = coupling_for(device, topology, name=name, most=samples.size)
         rows = coupling.grid_rows(XORWOW, seed, samples, grid)
         wrong = int(np.any(rows != expected, axis=-1).sum())
         text = f"{name} on {lattice_name}, {' x '.join(map(str, topology.shape))}: unlike raster"
@@ -159,7 +159,7 @@ def _spanning_thresholds(conditions: Conditions) -> Iterator[Outcome]:
     for name in list_labelers(device.kind, lattice):
         if (device.kind, name) == ("cpu", "reference"):
             continue
-        coupling = coupling_for(device, topology, name=name, entries=samples.size)
+        coupling = coupling_for(device, topology, name=name, most=samples.size)
         thresholds = find_thresholds(coupling, XORWOW, seed, samples, window)
         wrong = int(np.sum(thresholds != expected))
         yield differing(f"{name}: spanning thresholds unlike reference's", wrong)

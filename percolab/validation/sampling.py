@@ -26,14 +26,9 @@ _SITES_PER_BATCH, _FRACTION, _SAMPLES_PER_CALL = 2**28, 0.5, 2048
 
 
 def coupling_for(
-    device: Device,
-    topology: Topology,
-    model: Model = BOND,
-    *,
-    entries: int,
-    name: str | None = None,
+    device: Device, topology: Topology, model: Model = BOND, *, most: int, name: str | None = None
 ) -> Coupling:
-    """Return a labeler, by default the fastest, with its coupling for `entries` batch entries."""
+    """Return a coupling, by default of the fastest labeler, for at most so many batch entries."""
     device.open()
     serving = serving_labeler(name, device.kind, topology)
     extent = Extent.of_topology(topology)
@@ -42,8 +37,8 @@ def coupling_for(
         return compute_memory(serving, device.kind, extent, model, Needs(labels=True), count)
 
     fitting = entries_that_fit(memory, int(_FRACTION * device.free_memory()))
-    most = min(fitting, _SITES_PER_BATCH // topology.num_points)
-    return new_coupling(serving, device.kind, topology, model, capacity=max(min(entries, most), 1))
+    fitting = min(fitting, _SITES_PER_BATCH // topology.num_points)
+    return new_coupling(serving, device.kind, topology, model, capacity=max(min(most, fitting), 1))
 
 
 def list_labelers(kind: str, topology: Topology) -> list[str]:
@@ -72,12 +67,11 @@ def sampled_rows(
         return coupling.rows(GENERATORS[rng], seed, part, limits)
 
     if conditions.device.is_shared:
-        return sample_rows(
-            coupling_for(conditions.device, topology, model, entries=samples), numbers
-        )
+        coupling = coupling_for(conditions.device, topology, model, most=samples)
+        return sample_rows(coupling, numbers)
 
     def sample_share(share: NDArray[np.uint64]) -> NDArray[np.int64]:
-        coupling = coupling_for(conditions.device, topology, model, entries=share.size)
+        coupling = coupling_for(conditions.device, topology, model, most=share.size)
         pieces = np.array_split(share, -(-share.size // _SAMPLES_PER_CALL))
         return np.concatenate([sample_rows(coupling, piece) for piece in pieces])
 

@@ -15,7 +15,7 @@ from percolab.analysis.stored_fits import fit_results
 from percolab.analysis.theory.planar import THRESHOLDS
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.columns import list_observables
-from percolab.run.request import Watcher
+from percolab.run.request import Observer
 from percolab.run.runner import run_study
 from percolab.run.stored import Interrupted
 from percolab.store.results import ResultsWriter, read_results
@@ -27,7 +27,7 @@ from percolab.validation.sampling import sampled_rows
 _SIZES, _SAMPLES, _BLOCK = (8, 16), 400, 10
 
 
-class _Interrupter(Watcher):
+class _Interrupter(Observer):
     """Raises KeyboardInterrupt once, when the first blocks are finished."""
 
     pressed = False
@@ -42,14 +42,14 @@ def _continuation(conditions: Conditions) -> Iterator[Outcome]:
     with tempfile.TemporaryDirectory() as folder:
         once, twice = Path(folder, "once.h5"), Path(folder, "twice.h5")
         _run(once, conditions, _SAMPLES)
-        watcher = _Interrupter()
+        observer = _Interrupter()
         try:
             # A GPU makes all blocks in one call: half of them are left for the second run.
-            _run(twice, conditions, _SAMPLES // 2, watcher)
+            _run(twice, conditions, _SAMPLES // 2, observer)
         except Interrupted:
-            if not watcher.pressed:
+            if not observer.pressed:
                 raise
-        blocks = sum(len(item.blocks) for item in read_results(twice).tasks.values())
+        blocks = sum(len(result.blocks) for result in read_results(twice).tasks.values())
         _run(twice, conditions, _SAMPLES)
         first, second = _datasets(once), _datasets(twice)
     names, all_blocks = first.keys() | second.keys(), len(_SIZES) * _SAMPLES // _BLOCK
@@ -58,7 +58,7 @@ def _continuation(conditions: Conditions) -> Iterator[Outcome]:
     yield differing("datasets unlike those of a run in one go", wrong, note)
 
 
-def _run(path: Path, conditions: Conditions, samples: int, watcher: Watcher | None = None) -> None:
+def _run(path: Path, conditions: Conditions, samples: int, observer: Any = None) -> None:
     study = Study(
         structure=load_lattice("square"),
         sizes=_SIZES,
@@ -69,15 +69,15 @@ def _run(path: Path, conditions: Conditions, samples: int, watcher: Watcher | No
     )
     rule = StopRule(samples=dict.fromkeys(_SIZES, samples))
     with ResultsWriter(path) as writer:
-        run_study(study, rule, writer=writer, device=conditions.device, watcher=watcher)
+        run_study(study, rule, writer=writer, device=conditions.device, observer=observer)
 
 
 def _datasets(path: Path) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
     contents: dict[str, tuple[str, tuple[int, ...], bytes]] = {}
 
-    def visit(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset):
-            contents[name] = (str(item.dtype), item.shape, item[...].tobytes())
+    def visit(name: str, node: Any) -> None:
+        if isinstance(node, h5py.Dataset):
+            contents[name] = (str(node.dtype), node.shape, node[...].tobytes())
 
     with h5py.File(path, "r") as file:
         file.visititems(visit)

@@ -26,7 +26,7 @@ class Job(NamedTuple):
 def find(job: Job) -> dict[str, Any]:
     """Return the answer of one search as plain values: nothing that is published enters."""
     from percolab.analysis.roots import fit_roots
-    from percolab.run.request import Watcher, make_options
+    from percolab.run.request import Observer, make_options
     from percolab.run.search_steps import Goal
     from percolab.run.threshold import find_threshold, request_threshold
 
@@ -34,7 +34,7 @@ def find(job: Job) -> dict[str, Any]:
     name, goal = str(file) if file.exists() else job.lattice, Goal(job.error)
     request = request_threshold(name, goal, model=job.model, seed=job.seed, device=job.device)
     start = time.perf_counter()
-    results = find_threshold(request.study, goal, **make_options(request, watcher=Watcher()))
+    results = find_threshold(request.study, goal, **make_options(request, observer=Observer()))
     seconds = time.perf_counter() - start
     known = request.study.structure.threshold(job.model)
     return {

@@ -24,7 +24,7 @@ import numpy as np
 def search(lattice: str, model: str, goal_text: str, seed: int, device: str) -> dict:
     """Return the answer of one search as plain values."""
     from percolab.analysis.wrapping_fit import fit_wrapping
-    from percolab.run.request import Watcher, make_options
+    from percolab.run.request import Observer, make_options
     from percolab.run.search_steps import Goal
     from percolab.run.threshold import find_threshold, request_threshold
 
@@ -32,7 +32,7 @@ def search(lattice: str, model: str, goal_text: str, seed: int, device: str) -> 
     goal = Goal.of(None, goal_text) if is_time else Goal.of(goal_text, None)
     request = request_threshold(lattice, goal, model=model, seed=seed, device=device)
     start = time.perf_counter()
-    results = find_threshold(request.study, goal, **make_options(request, watcher=Watcher()))
+    results = find_threshold(request.study, goal, **make_options(request, observer=Observer()))
     seconds = time.perf_counter() - start
     fit = fit_wrapping(results)
     known = request.study.structure.threshold(model)

@@ -8,7 +8,7 @@ import sys
 import pytest
 from cli_support import refusal
 
-from percolab.cli.progress import ProgressWatcher
+from percolab.cli.progress import ProgressBar
 from percolab.cli.terminal import colour, has_colour
 
 RED, GREEN, BOLD, END = "\x1b[31m", "\x1b[32m", "\x1b[1m", "\x1b[0m"
@@ -65,11 +65,11 @@ def test_the_table_of_a_fit_has_its_p_c_coloured():
 
 def test_progress_is_coloured_on_a_terminal(monkeypatch):
     bars = []
-    monkeypatch.setattr(ProgressWatcher, "_new_bar", lambda self, **options: bars.append(options))
+    monkeypatch.setattr(ProgressBar, "_new_bar", lambda self, **options: bars.append(options))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     for is_terminal in (True, False):
         monkeypatch.setattr(sys.stderr, "isatty", lambda is_terminal=is_terminal: is_terminal)
         assert has_colour(sys.stderr) == is_terminal
-        ProgressWatcher().started(10, 0)
+        ProgressBar().started(10, 0)
     assert [bar["colour"] for bar in bars] == ["green", None]

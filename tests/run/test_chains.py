@@ -171,7 +171,7 @@ def test_workers_and_labelers_give_the_same_file(tmp_path, undisturbed):
 def test_a_run_that_is_interrupted_or_topped_up_ends_with_the_same_file(tmp_path, undisturbed):
     path = tmp_path / "twice.h5"
     with pytest.raises(Interrupted):
-        run_to(path, measure=EVERY, watcher=Interrupting())
+        run_to(path, measure=EVERY, observer=Interrupting())
     existing = sum(len(item.blocks) for item in read_results(path).tasks.values())
     assert 0 < existing < 2 * 8
     run_to(path, measure=EVERY, samples=15 * 3)

@@ -157,7 +157,7 @@ def test_the_process_of_a_study_may_be_one_of_them(monkeypatch):
     monkeypatch.setattr("percolab.run.engine.ThisWorker", This)
     settings = GRID | {"L": [8], "samples": 4000, "executor": "processes", "workers": 2}
     with pytest.raises(Interrupted):
-        sweep("square", out="r.h5", watcher=Interrupting(), **settings)
+        sweep("square", out="r.h5", observer=Interrupting(), **settings)
     assert own
     own.clear()
     monkeypatch.setattr(Processes, "start", start_and_wait)

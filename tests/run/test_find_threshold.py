@@ -13,7 +13,7 @@ import percolab
 from percolab.analysis.roots import fit_roots
 from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
-from percolab.run.request import Watcher
+from percolab.run.request import Observer
 from percolab.run.search_steps import Goal
 from percolab.run.threshold import request_threshold
 from percolab.store.results import read_results
@@ -81,11 +81,11 @@ def test_a_search_that_takes_long_says_so_once(monkeypatch):
     monkeypatch.setattr("percolab.run.threshold._RATES", {False: 5.0, True: 5.0})
     notes = []
 
-    class Notes(Watcher):
+    class Notes(Observer):
         def noted(self, line):
             notes.append(line)
 
-    found = percolab.threshold("square", L=[8], error=4e-3, device="cpu", watcher=Notes())
+    found = percolab.threshold("square", L=[8], error=4e-3, device="cpu", observer=Notes())
     (line,) = notes
     hours = float(line.removeprefix("this takes about ").split(" hours")[0])
     # It knows the scatter of roots roughly, and the least number of samples not at all.

@@ -15,7 +15,7 @@ from percolab.kernels.device import Device, cuda_problem, gpu_count
 from percolab.lattices.graph import Graph
 from percolab.run import calls
 from percolab.run.processes import Hooks, Processes
-from percolab.run.request import Watcher
+from percolab.run.request import Observer
 
 START = Processes.start
 CHAINS = {
@@ -86,7 +86,7 @@ def test_samples_in_slabs_are_measured_at_the_same_time_and_continue_after_a_kil
     requested = {"L": [1000], "p": [0.5], "samples": 8, "block_size": 2, "measure": ["sizes"]}
     killer = WorkerKiller(150)
     found = sweep(
-        "square", device="cuda:0,1", slabs=50, out=tmp_path / "r.h5", watcher=killer, **requested
+        "square", device="cuda:0,1", slabs=50, out=tmp_path / "r.h5", observer=killer, **requested
     )
     assert killer.killed
     assert killer.seen <= 8 * 50 + 3
@@ -98,12 +98,12 @@ def test_samples_in_slabs_are_measured_at_the_same_time_and_continue_after_a_kil
 def test_the_first_is_driven_by_the_process_of_the_study():
     counts = set()
 
-    class Count(Watcher):
+    class Count(Observer):
         def advanced(self, results, item, blocks):
             counts.add(len(worker_processes()))
 
     requested = {"L": [256], "p": [0.45, 0.5], "samples": 200_000}
-    several = sweep("square", device="cuda:0,1", watcher=Count(), **requested)
+    several = sweep("square", device="cuda:0,1", observer=Count(), **requested)
     assert counts == {1}
     assert without_runs(several) == without_runs(sweep("square", device="cuda:0", **requested))
 

@@ -131,7 +131,7 @@ def test_a_process_that_is_killed_is_replaced_and_its_sample_continues(tmp_path,
     settings = ASKED | {"L": [60], "workers": 2}
     killer, path = WorkerKiller(100), tmp_path / "results.h5"
     sweep("square", **ASKED | {"L": [60]}, out=tmp_path / "whole.h5")
-    found = sweep("square", **settings, slabs=20, out=path, watcher=killer, executor="processes")
+    found = sweep("square", **settings, slabs=20, out=path, observer=killer, executor="processes")
     assert not list(tmp_path.glob("*.checkpoint"))
     assert_equal_datasets(path, tmp_path / "whole.h5")
     (run,) = found.runs

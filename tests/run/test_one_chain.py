@@ -106,7 +106,7 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_file(tmp_path):
     path, existing = tmp_path / "killed.h5", [0]
     while existing[-1] < 2 * BLOCKS:
         try:
-            sweep("square", out=path, **SWEEP, watcher=Interrupting())
+            sweep("square", out=path, **SWEEP, observer=Interrupting())
         except Interrupted:
             existing.append(sum(len(item.blocks) for item in read_results(path).tasks.values()))
             assert existing[-1] > existing[-2]

@@ -97,7 +97,7 @@ def run_killed(moment=10**9, way="ranks", **kinds):
     """Run the study to its end or until rank 0 has done so many slabs; return what was noted."""
     killer = Killer(moment)
     with suppress(Killed):
-        sweep("square", **ASKED | WAYS[way] | kinds, out=PATH, watcher=killer)
+        sweep("square", **ASKED | WAYS[way] | kinds, out=PATH, observer=killer)
     return killer
 
 

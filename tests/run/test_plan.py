@@ -19,7 +19,7 @@ from percolab.kinds.threshold import Threshold
 from percolab.lattices.lattice import load_lattice
 from percolab.run import plan as planning
 from percolab.run.plan import continue_p, plan_study
-from percolab.run.request import Watcher, make_options
+from percolab.run.request import Observer, make_options
 from percolab.run.targets import expected_curve
 from percolab.store.results import ResultsWriter, read_results
 from percolab.tasks.kind import Kind
@@ -50,7 +50,7 @@ def planned(path, **settings):
     request = make_request(out=path, device="cpu", **{"workers": 1} | settings)
     if settings.get("blocks"):
         request = replace(request, workers=None)
-    options = make_options(request, watcher=Watcher()) | {"writer": ResultsWriter(path)}
+    options = make_options(request, observer=Observer()) | {"writer": ResultsWriter(path)}
     return plan_study(request.study, request.rule, **options)
 
 

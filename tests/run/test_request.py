@@ -167,7 +167,7 @@ def test_without_samples_a_file_keeps_what_it_was_made_with():
 
 def test_an_interrupted_file_continues_to_its_request():
     with pytest.raises(Interrupted):
-        sweep("square", **SQUARE, out="r.h5", watcher=Interrupting())
+        sweep("square", **SQUARE, out="r.h5", observer=Interrupting())
     assert min(samples_of().values()) < 200
     sweep("square", **SQUARE | {"samples": None}, out="r.h5")
     assert set(samples_of().values()) == {200}

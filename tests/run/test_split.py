@@ -29,7 +29,7 @@ from percolab.parts.raster import SampleKey, SlabRaster
 from percolab.parts.transport import Local
 from percolab.run import rank_group
 from percolab.run.rank_group import RankExecutor, make_rank_group
-from percolab.run.request import Watcher
+from percolab.run.request import Observer
 from percolab.store.results import read_results
 from percolab.tasks.study import Task
 
@@ -41,10 +41,10 @@ GIVEN = ("sweep", "--lattice", "square", "-L", "8,13", "-p", "0.4,0.5", "--sampl
 
 
 def test_the_record_of_a_run_says_how_it_was_split():
-    watched = Watcher()
+    watched = Observer()
     sites = []
     watched.labeled = sites.append
-    given = {"split": "lattice", "workers": 5, "slabs": 8, "watcher": watched}
+    given = {"split": "lattice", "workers": 5, "slabs": 8, "observer": watched}
     record = sweep("square", **ASKED, **given).runs[0]
     assert (record["executor"], record["workers"], record["labeler"]) == ("threads", 5, "raster")
     assert record["slabs"] == {"8": 8, "13": 10}

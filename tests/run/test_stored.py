@@ -10,7 +10,7 @@ import pytest
 from cli_support import small_results
 
 from percolab.run.measured import WorkerPool, missing_jobs
-from percolab.run.request import Watcher
+from percolab.run.request import Observer
 from percolab.run.stored import Interrupted, Saver, with_blocks
 from percolab.store.interrupts import Terminated, handle_signals
 from percolab.store.results import StoredResults
@@ -75,7 +75,7 @@ class Writer:
         self.saved.append(set(item.blocks))
 
 
-class Told(Watcher):
+class Told(Observer):
     """Notes the blocks that are reported."""
 
     def __init__(self):
@@ -131,7 +131,8 @@ def test_results_that_have_all_blocks_are_returned_as_they_are():
     results.tasks[key].blocks = empty_blocks(range(WANTED))
     expected = {key: WANTED}
     assert (
-        with_blocks(results, expected, {}, pool_of({}), Engine(), Saver(None), Watcher()) is results
+        with_blocks(results, expected, {}, pool_of({}), Engine(), Saver(None), Observer())
+        is results
     )
 
 

@@ -4,12 +4,12 @@ import numba
 import pytest
 
 from percolab.api import sweep
-from percolab.cli.progress import ProgressWatcher
+from percolab.cli.progress import ProgressBar
 from percolab.kernels.device import Device
 from percolab.kinds.grid import GridSampler
 from percolab.kinds.threshold import ThresholdSampler
 from percolab.run.engine import report_compiling
-from percolab.run.request import Watcher
+from percolab.run.request import Observer
 
 CPU = Device("cpu")
 
@@ -42,7 +42,7 @@ def test_compiling_for_a_gpu_is_reported_too():
     assert message == [1]
 
 
-class Order(Watcher):
+class Order(Observer):
     """Notes the order of reports."""
 
     def __init__(self):
@@ -68,7 +68,7 @@ def test_what_is_compiled_is_compiled_before_the_bar_starts(monkeypatch, method)
 
     monkeypatch.setattr(sampler, "sample", blocks)
     p = [0.4, 0.5] if method == "grid" else None
-    settings = {"L": [12], "p": p, "method": method, "samples": 20, "workers": 1, "watcher": order}
+    settings = {"L": [12], "p": p, "method": method, "samples": 20, "workers": 1, "observer": order}
     sweep("square", device="cpu", **settings)
     assert order.message == ["compiling", (4, 1), "started", *[(12, 2)] * 10]
 
@@ -89,7 +89,7 @@ def test_any_study_has_a_first_call(settings):
 
 
 def test_the_message_is_one_line_of_stderr(capsys):
-    ProgressWatcher().compiling()
+    ProgressBar().compiling()
     assert capsys.readouterr().err == "compiling kernels (first run only) ...\n"
-    ProgressWatcher(silent=True).compiling()
+    ProgressBar(silent=True).compiling()
     assert capsys.readouterr().err == ""

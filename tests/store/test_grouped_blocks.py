@@ -16,7 +16,7 @@ from percolab.analysis.statistics import standard_error
 from percolab.analysis.stored_fits import fit_results
 from percolab.figures.study_view import StudyView
 from percolab.kernels.device import Device
-from percolab.run.request import Watcher
+from percolab.run.request import Observer
 from percolab.run.runner import run_study
 from percolab.run.stored import Interrupted
 from percolab.store.joined import joined
@@ -88,7 +88,7 @@ def test_kills_change_nothing(tmp_path):
     study = Study.from_description(sample(3).study.description(), sample(3).study.structure)
     rule = StopRule(dict.fromkeys(study.sizes, 300))
 
-    class Killer(Watcher):
+    class Killer(Observer):
         def __init__(self):
             self.left = 25
 
@@ -102,7 +102,7 @@ def test_kills_change_nothing(tmp_path):
         with ResultsWriter(path) as writer:
             try:
                 results = run_study(
-                    study, rule, writer=writer, device=Device("cpu"), workers=2, watcher=Killer()
+                    study, rule, writer=writer, device=Device("cpu"), workers=2, observer=Killer()
                 )
                 break
             except Interrupted:

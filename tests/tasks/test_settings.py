@@ -32,7 +32,7 @@ OF_SPINS = {"update": "wolff", "burn_in": 30, "every": 4, "chains": 1}
 
 def test_the_arguments_of_a_sweep_are_the_settings():
     shown = inspect.signature(percolab.sweep).parameters
-    assert list(shown) == [*SETTINGS, "watcher", "progress"]
+    assert list(shown) == [*SETTINGS, "observer", "progress"]
     for name, setting in SETTINGS.items():
         assert (shown[name].default, shown[name].annotation) == (
             setting.default,

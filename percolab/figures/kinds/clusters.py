@@ -124,7 +124,7 @@ def plot_clusters(
         sheet.add_legend(elements.legend_entries(panels.flat[0]), ncols=3, title=about)
     return sheet.figure, {
         "meanings": {name: meaning for name, (*_, meaning) in PANELS.items()},
-        "curves": [_list_numbers(item, item.samples, item.means, item.errors) for item in curves],
+        "curves": [_list_numbers(one, one.samples, one.means, one.errors) for one in curves],
     }
 
 
@@ -184,7 +184,7 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
     clusters = read_cluster_curves(results)
     spanning: Sequence[SpanningCurve] = read_curves(results) if results.study.boundary else ()
     sizes: Sequence[SizeEstimates] = read_estimates(results, bootstrap=figures.bootstrap)
-    estimates = {item.name: item for item in sizes[0].estimates} if len(sizes) == 1 else {}
+    estimates = {each.name: each for each in sizes[0].estimates} if len(sizes) == 1 else {}
     names = [*(["median"] if spanning else []), *_MAXIMA]
     with into.sheet(5.2, 1.7 + 1.5 * len(names)) as sheet:
         panels: Any = sheet.subplots(len(names), 1, sharex=True)

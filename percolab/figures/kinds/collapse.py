@@ -43,27 +43,28 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     fit, exact = figures.fit, figures.exact
     collapses: Any = figures.collapses
     axis_label = f"${figures.symbol}(p)$"
-    sizes = sorted({int(size) for item, _ in collapses for size in item.L})
+    sizes = sorted({int(size) for collapse, _ in collapses for size in collapse.L})
     line = None
     with into.sheet(PAGE_WIDTH, 2.2 + 2.6 * len(collapses)) as sheet:
-        rows, beneath = _panels(sheet, [item for item, _ in collapses])
-        for (before, after), (item, error) in zip(rows, collapses, strict=True):
+        rows, beneath = _panels(sheet, [collapse for collapse, _ in collapses])
+        for (before, after), (collapse, error) in zip(rows, collapses, strict=True):
             labels = (axis_label, axis_label, "", 0)
-            first, second, exponent, sign = _CLUSTERS.get(item.observable, labels)
-            draw_points(before, item.L, item.p, item.value, item.value_error, sizes)
-            draw_points(after, item.L, item.x, item.y, item.dy, sizes)
-            if item.observable not in _CLUSTERS:
-                line = _draw_line(after, fit, item)
-                _draw_misses(beneath, fit, item, sizes)
+            first, second, exponent, sign = _CLUSTERS.get(collapse.observable, labels)
+            draw_points(before, collapse.L, collapse.p, collapse.value, collapse.value_error, sizes)
+            draw_points(after, collapse.L, collapse.x, collapse.y, collapse.dy, sizes)
+            if collapse.observable not in _CLUSTERS:
+                line = _draw_line(after, fit, collapse)
+                _draw_misses(beneath, fit, collapse, sizes)
             elements.draw_exact(before, exact)
             before.set_ylabel(first)
             after.set_ylabel(second)
-            used = _fitted(fit, item)
+            used = _fitted(fit, collapse)
             if exponent:
-                value = format_with_error(sign * item.exponent, error)
-                used = f"${exponent} = {value}$, $S = {item.quality:.3g}$"
+                value = format_with_error(sign * collapse.exponent, error)
+                used = f"${exponent} = {value}$, $S = {collapse.quality:.3g}$"
             after.set_title(used, fontsize=9)
-            if item.observable == "chi" and 0 < _WIDE * item.value.min() < item.value.max():
+            least, most = collapse.value.min(), collapse.value.max()
+            if collapse.observable == "chi" and 0 < _WIDE * least < most:
                 before.set_yscale("log")
                 elements.plain_ticks(before)
         panels = [axes for row in rows for axes in row]
@@ -85,7 +86,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     return sheet.figure, {
         "fit": plain({name: getattr(fit, name) for name in names}),
         "collapses": [
-            item.to_dict() | {"exponent_error": plain(error)} for item, error in collapses
+            collapse.to_dict() | {"exponent_error": plain(error)} for collapse, error in collapses
         ],
         "line": line,
         "observable": figures.name,
@@ -116,13 +117,13 @@ def _panels(sheet: Sheet, collapses: Sequence[Collapse]) -> tuple[list[tuple[Axe
     return rows, beneath
 
 
-def _draw_misses(axes: Axes, fit: ThresholdFit, item: Collapse, sizes: Sequence[int]) -> None:
+def _draw_misses(axes: Axes, fit: ThresholdFit, collapse: Collapse, sizes: Sequence[int]) -> None:
     """Draw the points less the fit of all sizes with its corrections, in standard errors."""
     series = []
     for index, size in enumerate(sizes):
-        own = np.equal(item.L, size) & (item.value_error > 0)
-        away = (item.value[own] - fit.probability(item.p[own], size)) / item.value_error[own]
-        series.append((item.x[own], away, size_look(index)))
+        own = np.equal(collapse.L, size) & (collapse.value_error > 0)
+        away = collapse.value[own] - fit.probability(collapse.p[own], size)
+        series.append((collapse.x[own], away / collapse.value_error[own], size_look(index)))
     elements.draw_residuals(axes, series, of="fit")
 
 
@@ -137,10 +138,10 @@ def draw_points(
             elements.draw_bars(axes, x[own], y[own], dy[own], size_look(index), **style)
 
 
-def _draw_line(axes: Axes, fit: ThresholdFit, item: Collapse) -> dict[str, Any]:
+def _draw_line(axes: Axes, fit: ThresholdFit, collapse: Collapse) -> dict[str, Any]:
     """Draw the fitted scaling function of infinite L; return its points."""
     limit = replace(fit.scaling, corrections=(0.0, 0.0, 0.0, 0.0), field=(0.0, 0.0))
-    x = np.linspace(item.x.min(), item.x.max(), 200)
+    x = np.linspace(collapse.x.min(), collapse.x.max(), 200)
     # L = 1 makes x of p - p_c.
     probability = limit.probability(fit.threshold + x, 1)
     label = r"fitted scaling function, $L \to \infty$"
@@ -148,11 +149,11 @@ def _draw_line(axes: Axes, fit: ThresholdFit, item: Collapse) -> dict[str, Any]:
     return {"x": x.tolist(), "probability": probability.tolist()}
 
 
-def _fitted(fit: ThresholdFit, item: Collapse) -> str:
+def _fitted(fit: ThresholdFit, collapse: Collapse) -> str:
     threshold = format_with_error(fit.threshold, fit.threshold_error)
     y_t = format_with_error(fit.y_t, fit.y_t_error)
     lines = [rf"$p_c = {threshold}$, $1/\nu = {y_t}$", elements.rejection_label(fit.chi_square)]
-    return "\n".join([*filter(None, lines), rf"$S = {item.quality:.3g}$"])
+    return "\n".join([*filter(None, lines), rf"$S = {collapse.quality:.3g}$"])
 
 
 def _no_collapse(figures: StudyView) -> str | None:
@@ -162,14 +163,14 @@ def _no_collapse(figures: StudyView) -> str | None:
 def _describe(numbers: Numbers) -> list[str]:
     names = {"largest": "the largest cluster", "chi": "the mean cluster size"}
     sentences = []
-    for item in numbers["collapses"]:
-        sizes = sorted(set(item["L"]))
-        name = names.get(item["observable"], "the probability")
-        agrees = item["quality"] < POOR_COLLAPSE
+    for collapse in numbers["collapses"]:
+        sizes = sorted(set(collapse["L"]))
+        name = names.get(collapse["observable"], "the probability")
+        agrees = collapse["quality"] < POOR_COLLAPSE
         after = "on one curve within errors" if agrees else "together, but not within errors,"
         sentences.append(
             f"Curves of {name} at {counted(len(sizes), 'size')} up to L = {sizes[-1]} lie apart "
-            f"before and {after} after, with quality S = {item['quality']:.3g}."
+            f"before and {after} after, with quality S = {collapse['quality']:.3g}."
         )
     return sentences
 

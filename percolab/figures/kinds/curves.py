@@ -403,7 +403,7 @@ def _draw_drift(figures: StudyView, into: Target) -> Drawn:
 
 
 def _no_crossing(figures: StudyView) -> str | None:
-    crosses = any(item.found for item in figures.fit.by_size.crossings)
+    crosses = any(crossing.found for crossing in figures.fit.by_size.crossings)
     return None if crosses else "the curves of neighbouring sizes do not cross"
 
 

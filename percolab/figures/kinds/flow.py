@@ -27,7 +27,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     """Draw the mean over samples that span of every column against L, with its power law."""
     fits = figures.exponents
     assert fits is not None
-    drawn = [item for item in fits.values if item.quantity in FLOW_QUANTITIES]
+    drawn = [column for column in fits.values if column.quantity in FLOW_QUANTITIES]
     threshold, source = figures.find_threshold()
     rows = 1 + (len(drawn) > 3)
     columns = -(-len(drawn) // rows)
@@ -37,9 +37,9 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
         for axes in panels[len(drawn) :]:
             axes.remove()
         panels = panels[: len(drawn)]
-        for axes, item in zip(panels, drawn, strict=True):
-            laws = [each for each in fits.exponents if each.source == item.meaning]
-            numbers.append(_draw_values(axes, item, laws[0] if laws else None))
+        for axes, column in zip(panels, drawn, strict=True):
+            laws = [each for each in fits.exponents if each.source == column.meaning]
+            numbers.append(_draw_values(axes, column, laws[0] if laws else None))
         elements.letter_panels(panels)
         sheet.set_title(f"{figures.title}, $p = {threshold:.6g}$")
     return sheet.figure, {
@@ -49,31 +49,31 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     }
 
 
-def _draw_values(axes: Axes, item: Values, exponent: Exponent | None) -> dict[str, Any]:
-    label, symbol = _LABELS[item.name]
-    for n, point in enumerate(zip(item.sizes, item.values, item.errors, strict=True)):
-        if item.values[n] > 0:
+def _draw_values(axes: Axes, column: Values, exponent: Exponent | None) -> dict[str, Any]:
+    label, symbol = _LABELS[column.name]
+    for n, point in enumerate(zip(column.sizes, column.values, column.errors, strict=True)):
+        if column.values[n] > 0:
             elements.draw_bars(axes, *point, size_look(n))
     axes.set(xscale="log", yscale="log", xlabel="$L$", ylabel=label)
-    record = item.to_dict() | {"exponent": None if exponent is None else exponent.to_dict()}
+    record = column.to_dict() | {"exponent": None if exponent is None else exponent.to_dict()}
     if exponent is not None and exponent.law is not None and not exponent.result.rejected:
-        sizes = np.geomspace(item.sizes[0], item.sizes[-1], 50)
+        sizes = np.geomspace(column.sizes[0], column.sizes[-1], 50)
         axes.plot(sizes, exponent.law(sizes), color="black", linewidth=0.8, zorder=0)
-        rising = item.quantity.sign > 0
+        rising = column.quantity.sign > 0
         at, side = ((0.05, 0.94), "left") if rising else ((0.95, 0.94), "right")
         text = f"${symbol}$ = {exponent.result}{elements.known_text(exponent.known)}"
         axes.annotate(text, at, None, "axes fraction", ha=side, va="top", fontsize=8)
-    elements.place_sizes(axes, list(item.sizes))
+    elements.place_sizes(axes, list(column.sizes))
     elements.plain_ticks(axes)
     return record
 
 
 def _problem(figures: StudyView) -> str | None:
-    words = {word for item in figures.measured() for word in item.task.measure}
+    words = {word for each in figures.measured() for word in each.task.measure}
     if not words & {"backbone", "path", "conductance", "bridge_free"}:
         return f"what flows was not measured: {figures.how_to_measure('backbone,path,conductance')}"
     if figures.exponents is None or not any(
-        item.quantity in FLOW_QUANTITIES for item in figures.exponents.values
+        each.quantity in FLOW_QUANTITIES for each in figures.exponents.values
     ):
         return "there is no p_c at which exponents can be read off"
     return None
@@ -81,10 +81,10 @@ def _problem(figures: StudyView) -> str | None:
 
 def _describe(numbers: Numbers) -> list[str]:
     sentences = []
-    for item in numbers["quantities"]:
-        words, exponent = _LABELS[item["quantity"]][0].replace("$", ""), item["exponent"]
+    for column in numbers["quantities"]:
+        words, exponent = _LABELS[column["quantity"]][0].replace("$", ""), column["exponent"]
         law = f", with {exponent['name']} = {exponent['value']:.4g}" if exponent else ""
-        sentences.append(f"The {words} of {counted(len(item['sizes']), 'size')}{law}.")
+        sentences.append(f"The {words} of {counted(len(column['sizes']), 'size')}{law}.")
     return sentences
 
 

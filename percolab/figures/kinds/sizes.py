@@ -258,7 +258,7 @@ def _draw_off(
     """Draw s^tau n_s against (p - p_c) s^sigma at every p of the grids; return the points."""
     sigma = y_t / fisher.fractal_dimension
     points: list[dict[str, Any]] = []
-    for task, look, _ in choose_looks([item.coarse() for item in tasks]):
+    for task, look, _ in choose_looks([task_counts.coarse() for task_counts in tasks]):
         numbers, errors, s = task.numbers(), task.errors(), task.sizes
         largest = task.largest.sum(axis=0) / task.samples.sum()
         # Below p_c <s_1> is a cluster of the correlation length: the lattice is not seen there.

@@ -99,8 +99,8 @@ def plot_thresholds(
     called, in matplotlib's mathematics.  The normal fit has the mean and the deviation of the T.
     Returns the figure and all numbers drawn.
     """
-    drawn = [item for item in samples if item.thresholds.size]
-    sites = {item.L: item.num_sites for item in drawn}
+    drawn = [one for one in samples if one.thresholds.size]
+    sites = {one.L: one.num_sites for one in drawn}
     numbers = []
     several = len(drawn) > 1
     with into.sheet(PAGE_WIDTH if several else 4.8, 4.1) as sheet:
@@ -108,9 +108,9 @@ def plot_thresholds(
         main, side = panels if several else (sheet.subplots(), None)
         for sample, look, _ in choose_looks(drawn):
             numbers.append(_draw_density(main, sample, look, sites))
-        moments = [item.moments() for item in drawn]
+        moments = [one.moments() for one in drawn]
         if side is not None:
-            _draw_moments(side, [item.L for item in drawn], moments)
+            _draw_moments(side, [one.L for one in drawn], moments)
             side.set(ylabel=f"${symbol}$", title="mean and median")
             elements.draw_exact(side, exact, across=True, labelled=False)
             elements.letter_panels(panels)
@@ -118,7 +118,7 @@ def plot_thresholds(
             _mark_moments(main, moments[0])
         main.set(xlabel=f"${symbol}$", ylabel=f"density of ${symbol}$")
         sheet.set_title(title)
-        widths = [item["deviation"] for item in moments if item["deviation"] > 0]
+        widths = [one["deviation"] for one in moments if one["deviation"] > 0]
         if widths and max(widths) > _WIDE * min(widths):
             # Narrow distributions next to wide ones: normal ones are parabolas on this scale.
             lowest = min(min(filter(None, number["density"]), default=1.0) for number in numbers)
@@ -137,13 +137,13 @@ def plot_thresholds(
 
 
 def _draw_density(
-    axes: Axes, item: ThresholdSample, look: dict[str, Any], sites: Mapping[int, int]
+    axes: Axes, sample: ThresholdSample, look: dict[str, Any], sites: Mapping[int, int]
 ) -> dict[str, Any]:
     """Draw one histogram with its normal fit, mean and median; return its numbers."""
-    columns, moments = item.histogram(), item.moments()
+    columns, moments = sample.histogram(), sample.moments()
     middle = (columns["edges"][1:] + columns["edges"][:-1]) / 2
     style: dict[str, Any] = {"markersize": 3.2, "elinewidth": 0.7, "zorder": 3}
-    style |= {"label": elements.size_label(item.L, sites)}
+    style |= {"label": elements.size_label(sample.L, sites)}
     elements.draw_bars(axes, middle, columns["density"], columns["density_error"], look, **style)
     deviation = moments["deviation"]
     line: dict[str, Any] = {"T": [], "density": []}
@@ -152,9 +152,10 @@ def _draw_density(
         top = 1 / (deviation * np.sqrt(2 * np.pi))
         line = {"T": moments["mean"] + deviation * reach, "density": top * np.exp(-(reach**2) / 2)}
         axes.plot(line["T"], line["density"], color=look["color"], linewidth=0.9, zorder=2)
-    head = {"L": item.L, "num_sites": item.num_sites, "samples": item.thresholds.size + item.never}
+    count = sample.thresholds.size + sample.never
+    head = {"L": sample.L, "num_sites": sample.num_sites, "samples": count}
     numbers: dict[str, Any] = plain(
-        head | {"never": item.never} | moments | columns | {"normal": line}
+        head | {"never": sample.never} | moments | columns | {"normal": line}
     )
     return numbers
 
@@ -209,9 +210,9 @@ def _no_thresholds(figures: StudyView) -> str | None:
 
 def _describe(numbers: Numbers) -> list[str]:
     return [
-        f"T of L = {item['L']}: one peak with median {item['median']:.5g}, "
-        f"{item['deviation'] or 0:.3g} wide."
-        for item in numbers["sizes"]
+        f"T of L = {sample['L']}: one peak with median {sample['median']:.5g}, "
+        f"{sample['deviation'] or 0:.3g} wide."
+        for sample in numbers["sizes"]
     ]
 
 

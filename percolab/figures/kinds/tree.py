@@ -43,10 +43,10 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
 def _draw_accepted(axes: Any, means: tuple[TreeMeans, ...], *, is_self_dual: bool) -> None:
     """Draw f(w), the share of bonds with weight w that are in the tree."""
     middles = (np.arange(WEIGHT_BINS) + 0.5) / WEIGHT_BINS
-    for n, item in enumerate(means):
+    for n, mean in enumerate(means):
         line = {"color": size_look(n)["color"], "linestyle": DASHES[n % len(DASHES)]}
-        line |= {"linewidth": 1.0, "elinewidth": 0.7, "label": elements.size_label(item.L, {})}
-        elements.draw_bars(axes, middles, item.accepted, item.accepted_errors, line)
+        line |= {"linewidth": 1.0, "elinewidth": 0.7, "label": elements.size_label(mean.L, {})}
+        elements.draw_bars(axes, middles, mean.accepted, mean.accepted_errors, line)
     if is_self_dual:
         last = means[-1].accepted
         ring: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": "black"}
@@ -58,11 +58,11 @@ def _draw_accepted(axes: Any, means: tuple[TreeMeans, ...], *, is_self_dual: boo
 
 def _draw_degrees(axes: Any, means: tuple[TreeMeans, ...]) -> None:
     largest = 1
-    for n, item in enumerate(means):
-        degrees = np.flatnonzero(item.degrees > _LEAST_SHARE)
+    for n, mean in enumerate(means):
+        degrees = np.flatnonzero(mean.degrees > _LEAST_SHARE)
         largest = max(largest, int(degrees[-1]))
-        label = elements.size_label(item.L, {})
-        axes.plot(degrees, item.degrees[degrees], **size_look(n), linewidth=0.8, label=label)
+        label = elements.size_label(mean.L, {})
+        axes.plot(degrees, mean.degrees[degrees], **size_look(n), linewidth=0.8, label=label)
     axes.set_yscale("log")
     elements.plain_ticks(axes)
     elements.few_ticks(axes, number=min(largest + 1, 9))
@@ -70,11 +70,11 @@ def _draw_degrees(axes: Any, means: tuple[TreeMeans, ...]) -> None:
 
 
 def _draw_weights(axes: Any, fit: TreeFit, *, periodic: bool) -> None:
-    def place(item: TreeMeans) -> float:
-        return 1 / item.sites if periodic else 1 / item.L
+    def place(mean: TreeMeans) -> float:
+        return 1 / mean.sites if periodic else 1 / mean.L
 
-    for n, item in enumerate(fit.means):
-        elements.draw_bars(axes, place(item), item.weight.value, item.weight.error, size_look(n))
+    for n, mean in enumerate(fit.means):
+        elements.draw_bars(axes, place(mean), mean.weight.value, mean.weight.error, size_look(n))
     if fit.limit is not None and not fit.limit.rejected:
         value, error = fit.limit.value, fit.limit.error
         elements.draw_bars(axes, 0, value, error, {"color": "black", "marker": "_"}, markersize=9)
@@ -83,15 +83,15 @@ def _draw_weights(axes: Any, fit: TreeFit, *, periodic: bool) -> None:
         # Where no point is: on a torus they lie below the limit, with an open side above it.
         corner, side = ((0.06, 0.06), "bottom") if periodic else ((0.06, 0.94), "top")
         axes.annotate(shown, corner, None, "axes fraction", va=side, fontsize=8)
-    axes.set_xlim(left=min(0, -0.04 * max(place(item) for item in fit.means)))
+    axes.set_xlim(left=min(0, -0.04 * max(place(mean) for mean in fit.means)))
     elements.few_ticks(axes, number=5)
     axes.set(xlabel="$1 / N$" if periodic else "$1 / L$", ylabel="weight of the tree a site")
 
 
 def _draw_paths(axes: Any, fit: TreeFit, letter: str) -> None:
-    for n, item in enumerate(fit.means):
-        path = item.paths[letter]
-        elements.draw_bars(axes, item.L, path.value, path.error, size_look(n))
+    for n, mean in enumerate(fit.means):
+        path = mean.paths[letter]
+        elements.draw_bars(axes, mean.L, path.value, path.error, size_look(n))
     axes.set(xscale="log", yscale="log")
     law = fit.exponents.get(letter)
     if law is not None:
@@ -99,19 +99,19 @@ def _draw_paths(axes: Any, fit: TreeFit, letter: str) -> None:
         axes.plot(sizes, law(sizes), color="black", linewidth=0.7, zorder=0)
         shown = f"$L^D$, $D$ = {law.exponent}"
         axes.annotate(shown, (0.04, 0.94), None, "axes fraction", va="top", fontsize=8)
-    elements.place_sizes(axes, [item.L for item in fit.means])
+    elements.place_sizes(axes, [mean.L for mean in fit.means])
     elements.plain_ticks(axes)
     axes.set(xlabel="$L$", ylabel=f"bonds on the way along {letter}")
 
 
 def _problem(figures: StudyView) -> str | None:
-    if not any(item.has("tree_weight") or item.has("tree_bonds") for item in figures.measured()):
+    if not any(each.has("tree_weight") or each.has("tree_bonds") for each in figures.measured()):
         return "there are no trees (percolab tree)"
     return None
 
 
 def _describe(numbers: Numbers) -> list[str]:
-    sizes = [item["L"] for item in numbers["sizes"]]
+    sizes = [mean["L"] for mean in numbers["sizes"]]
     limit = numbers.get("limit")
     end = f" Their weight a site tends to {limit['value']:.4g}." if limit else ""
     return [f"Trees of {counted(len(sizes), 'size')} up to L = {sizes[-1]}.{end}"]

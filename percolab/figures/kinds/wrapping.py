@@ -274,7 +274,7 @@ def _describe(numbers: Numbers) -> list[str]:
     lines = [sizes_and_range(panels[0]["curves"]), goes_from("The first", panels[0]["curves"][-1])]
     compared = numbers["at_threshold"]
     if compared:
-        away = max(abs(item["value"] - item["theory"]) / item["error"] for item in compared)
+        away = max(abs(point["value"] - point["theory"]) / point["error"] for point in compared)
         lines.append(f"At p_c all are within {away:.1f} standard errors of theory.")
     return lines
 

@@ -107,7 +107,7 @@ def place_windows(
     """
     windows: dict[int, tuple[float, float]] = {}
     for size in sizes:
-        thresholds = _stored_thresholds(item for item in stored if item.task.size == size)
+        thresholds = _stored_thresholds(result for result in stored if result.task.size == size)
         if len(thresholds) > 1:
             windows[size] = find_threshold_range(thresholds)
             continue

@@ -271,10 +271,8 @@ class Tiled:
     def _list_crossing(self, entries: int, opened: Any) -> None:
         """List the open bonds between tiles, and mark what is at the border of a tile."""
         launch, ends, listed = self.batch.launches, self._ends, self.listed
-        launch.each(
-            borders.clear_border_kernel, ends.size, entries, self.border, ends, listed.counts
-        )
-        tiles = self.tiles
+        clear, tiles = borders.clear_border_kernel, self.tiles
+        launch.each(clear, ends.size, entries, self.border, ends, listed.counts)
         bonds = opened, tiles.words_per_entry, self.crossing, self.border, tiles.num_words
         launch.one(borders.list_crossing_kernel, self.tiling.num_entries, entries, *bonds, listed)
 

@@ -24,7 +24,7 @@ from typing import Any
 from percolab.analysis.stored_fits import fit_results
 from percolab.api import open_results
 from percolab.benchmark.records import StageTime, choose_places, time_stages
-from percolab.cli.progress import ProgressWatcher
+from percolab.cli.progress import ProgressBar
 from percolab.configurations import random_configuration
 from percolab.figures.kinds import StudyFigures
 from percolab.figures.kinds.curves import draw_spanning
@@ -61,7 +61,7 @@ def spanning(number: str, device: Device, folder: Path) -> Found:
     request = read_request(find_study(name), {"out": str(folder / f"{name}.h5")})
     with ResultsWriter(request.out) as writer:
         results = run_study(
-            request.study, request.rule, writer=writer, device=device, watcher=ProgressWatcher()
+            request.study, request.rule, writer=writer, device=device, observer=ProgressBar()
         )
     fit, figure, numbers = spanning_drawn(results, device.kind)
     save(figure, numbers, folder / name)

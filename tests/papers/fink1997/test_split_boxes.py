@@ -25,7 +25,7 @@ from percolab.parts.transport import Local
 from percolab.run import rank_group
 from percolab.run.parts_sampler import PartsSampler
 from percolab.run.rank_group import RankExecutor, make_rank_group
-from percolab.run.request import Watcher
+from percolab.run.request import Observer
 from percolab.store.results import read_results
 from percolab.tasks.study import Task
 
@@ -41,11 +41,11 @@ CPU = Device("cpu")
 
 
 def record_of(*, sites=None, **kinds):
-    watched = Watcher()
+    watched = Observer()
     if sites is not None:
         watched.labeled = sites.append
     given = ASKED | {"L": [8]} | kinds
-    return sweep("square", **given, device="cpu", split="lattice", watcher=watched).runs[0]
+    return sweep("square", **given, device="cpu", split="lattice", observer=watched).runs[0]
 
 
 def test_the_record_of_a_run_says_how_boxes_were_merged():
@@ -153,9 +153,9 @@ def test_boxes_are_not_on_a_gpu_and_fit_in_memory(monkeypatch):
 
 def test_auto_runs_boxes_on_the_cpu_with_a_note(monkeypatch):
     monkeypatch.setattr(Device, "resolve_all", lambda device: (Device("cuda", 0),))
-    watched, notes = Watcher(), []
+    watched, notes = Observer(), []
     watched.noted = notes.append
-    given = ASKED | {"L": [8], "split": "lattice", "blocks": "2x1", "watcher": watched}
+    given = ASKED | {"L": [8], "split": "lattice", "blocks": "2x1", "observer": watched}
     assert sweep("square", **given, device="auto").runs[0]["device"] == "cpu"
     (note,) = notes
     assert note.startswith("on the CPU, since on cuda:0 it cannot be: split lattice: blocks: ")
