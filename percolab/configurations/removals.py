@@ -95,9 +95,8 @@ def _read(
     whole = sizes[root]
     roots = np.flatnonzero(root == np.arange(count))
     first, second = [*np.sort(sizes[roots])[::-1].tolist(), 0][:2]
-    # The largest of the clusters that a site is not in.
-    is_alone = np.count_nonzero(sizes[roots] == first) == 1
-    others = np.where((whole == first) & is_alone, second, first)
+    # The largest of the clusters that a site is not in, which may be as large as its own.
+    others = np.where(whole == first, second, first)
     if model == "bond":
         bridges = np.flatnonzero(is_bridge)
         largest = np.full(graph.num_bonds, first)
