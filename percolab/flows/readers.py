@@ -156,12 +156,13 @@ class Bridges(FlowReader):
 
     def _make_on_device(self, labeler: Any) -> Any:
         """Return what counts bridges there: by labels of the dual where the lattice is planar."""
-        lattice, topology = self._structure, labeler.batch.topology
+        lattice, topology, dual = self._structure, labeler.batch.topology, None
         if isinstance(lattice, Lattice) and topology.open_axes and is_drawn_planar(lattice):
             # There are planar lattices whose dual is no lattice.
             with suppress(InputError):
                 dual = make_dual_topology(lattice, topology)
-                return load("flows.dual_bridges_cuda:DualBridges")(labeler.batch, dual)
+        if dual is not None:
+            return load("flows.dual_bridges_cuda:DualBridges")(labeler.batch, dual)
         return super()._make_on_device(labeler)
 
 
