@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
-from percolab.analysis import SizeEstimates, ThresholdFit, estimate_table, fit_table
+from percolab.analysis.maxima import SizeEstimates
 from percolab.analysis.quantity_fits import QuantityAnalysis
 from percolab.analysis.root_text import asks_for_roots, coupling_rows, known_threshold, root_table
 from percolab.analysis.roots import RootFit, SizeRoot, fit_roots, why_no_roots
@@ -20,7 +20,8 @@ from percolab.analysis.spin_fit import SpinFit, fit_spins
 from percolab.analysis.statistics import Floats
 from percolab.analysis.stored_fits import fit_results, read_estimates
 from percolab.analysis.table_fit import TableFit, fit_series
-from percolab.analysis.text import quantity_table, spin_table
+from percolab.analysis.text import estimate_table, fit_table, quantity_table, spin_table
+from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.value import NO_VALUE, Value
 from percolab.analysis.wrapping_fit import asks_for_wrapping, fit_wrapping
 from percolab.cli.export import FORMATS, choose_table, find_format, write_table
@@ -562,8 +563,8 @@ def open_table(table: Any, columns: str | Mapping[str, str] | None = None) -> Da
     >>> open_table(rows | {"k": [20, 80, 5, 95], "n": [100, 100, 100, 100]})
     <DataTable of the table; L 8, 16; p 0.4, 0.6>
     """
-    found = read_table(table, columns)
-    return DataTable(found.source, found.series, found.notes)
+    data = read_table(table, columns)
+    return DataTable(data.source, data.series, data.notes)
 
 
 def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = None) -> Results:
@@ -627,8 +628,8 @@ def fit(
     if observable is None and not options and asks_for_wrapping(results):
         return fit_wrapping(results)
     make, _ = _find_fit(results.study)
-    found: ThresholdFit | SpinFit = make(results, observable, options)
-    return found
+    result: ThresholdFit | SpinFit = make(results, observable, options)
+    return result
 
 
 def _fit_threshold(

@@ -3,8 +3,8 @@
 import numpy as np
 from synthetic_support import synthetic_study
 
-from percolab.analysis import ClusterCurve, ScalingFunction
-from percolab.analysis.scaling import CORRECTION_WIDTHS
+from percolab.analysis.curves import ClusterCurve
+from percolab.analysis.scaling import CORRECTION_WIDTHS, ScalingFunction
 from percolab.analysis.tau import SizeCounts
 
 TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06), corrections=(0.8, 0.0, 0.0, 0.0))

@@ -90,15 +90,28 @@ def test_imports_form_no_circle():
         pytest.fail(f"imports in a circle: {' <- '.join(error.args[1])}")
 
 
+def loaded_by(tree):
+    """Return what a file imports when it is loaded itself."""
+    imports = (node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom))
+    return {dotted for node in imports for dotted in named_modules(node)}
+
+
 def test_only_the_cuda_modules_import_cuda_when_loaded():
     for name, tree in MODULES.items():
-        loaded = {
-            dotted
-            for node in tree.body
-            if isinstance(node, ast.Import | ast.ImportFrom)
-            for dotted in named_modules(node)
-        }
-        assert "numba.cuda" not in loaded, f"{name}: CUDA comes from percolab.kernels.device"
+        assert "numba.cuda" not in loaded_by(tree), f"{name}: see percolab.kernels.device"
+
+
+#: What takes tenths of a second to import, so that functions do that.
+SLOW_PARTS = {f"scipy.{part}" for part in ("fft", "linalg", "optimize", "sparse", "stats")}
+
+
+def test_slow_parts_of_scipy_and_fits_of_commands_are_imported_by_functions():
+    for name, tree in MODULES.items():
+        loaded = loaded_by(tree)
+        assert not loaded & SLOW_PARTS, f"{name}: import {loaded & SLOW_PARTS} in a function"
+        if room_of(name) == "cli":
+            fits = {dotted for dotted in loaded if dotted.startswith("percolab.analysis")}
+            assert not fits, f"{name}: import {fits} in a function"
 
 
 def test_a_plain_sweep_imports_nothing_of_papers(tmp_path):

@@ -22,8 +22,6 @@ from math import nan
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag
-from scipy.optimize import minimize
 
 from percolab.analysis.curves import ClusterCurve, SpanningCurve
 from percolab.analysis.json_values import Record
@@ -215,6 +213,7 @@ def _minimised(
     tolerance: float = 1e-3,
 ) -> Floats:
     """Return (p_c, 1/nu, kappa) of the smallest S by the simplex method; tolerance: in steps."""
+    from scipy.optimize import minimize
 
     def move(by: Floats) -> Floats:
         theta = start.copy()
@@ -250,6 +249,8 @@ class _Master:
 
     @classmethod
     def of(cls, measured: Sequence[Measured]) -> _Master:
+        from scipy.linalg import block_diag
+
         counts = [item.p.size for item in measured]
         ends = np.cumsum(counts)
         tasks = tuple(slice(int(end) - n, int(end)) for end, n in zip(ends, counts))

@@ -26,7 +26,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag
 
 from percolab.analysis.json_values import Part, Record
 from percolab.analysis.power_law import PRIORS, average, fit_member
@@ -126,6 +125,8 @@ def fit_radius(
     of d_f.  Tasks with fewer than MIN_BLOCKS blocks are left out.  Raises AnalysisError with fewer
     than LEAST_BINS bins.
     """
+    from scipy.linalg import block_diag
+
     omega = find_size_correction(dimension).value
     designs, parts, covariances, sizes = [], [], [], []
     for task in tasks:

@@ -33,7 +33,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from percolab.analysis.json_values import plain
 from percolab.analysis.value import ChiSquare, Value
@@ -212,10 +211,10 @@ def combine_roots(roots: Sequence[SizeRoot], drift: Drift, notes: Sequence[str] 
     threshold = float(weights @ values)
     rest = values - threshold
     chi_square = ChiSquare.of(float(rest @ np.linalg.solve(covariance, rest)), len(roots) - 1)
-    found = Value(
+    combined = Value(
         threshold, sqrt(variance), sqrt(float(weights @ statistical @ weights)), chi_square, 1
     )
-    return RootFit(found, tuple(roots), drift, tuple(map(float, weights)), tuple(notes))
+    return RootFit(combined, tuple(roots), drift, tuple(map(float, weights)), tuple(notes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,6 +233,8 @@ class _Curve:
 
 def find_root(items: Iterable[TaskResult]) -> SizeRoot:
     """Return the root of one size; items: its tasks, no two of which share samples."""
+    from scipy.optimize import least_squares
+
     measured = [item for item in items if item.blocks]
     task = measured[0].task
     curves: list[_Curve] = []

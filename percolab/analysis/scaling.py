@@ -21,7 +21,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize
 from scipy.special import ndtr
 
 from percolab.analysis.curves import SpanningCurve, linear_sizes, probit_points, select_curves
@@ -258,6 +257,8 @@ def fit_least_squares(
 
     AnalysisError: the fit does not converge, or y is not positive.
     """
+    from scipy import optimize
+
     options = {"method": "lm", "x_scale": "jac", "xtol": 1e-12, "ftol": 1e-12, "max_nfev": 500}
     with np.errstate(over="ignore", invalid="ignore"):
         try:

@@ -23,7 +23,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize
 from scipy.special import log_ndtr, ndtr, ndtri, xlogy
 
 from percolab.analysis.averaging import (
@@ -480,6 +479,8 @@ def _analyse_sizes(near: Series, scaling: ScalingFunction, width: float) -> Size
 
 def _fit_size(rows: Series) -> SizeFit:
     """Fit a cubic to the rows of one size; AnalysisError: they do not determine it."""
+    from scipy import optimize
+
     low, high = float(rows.x.min()), float(rows.x.max())
     middle, scale = 0.5 * (low + high), 0.5 * (high - low)
     degree = min(3, np.unique(rows.x).size - 1)

@@ -66,7 +66,7 @@ def _find_hooks(kind: Any) -> Hooks:
     return _HOOKS[getattr(kind, "instance_class", tuple)]
 
 
-@njit
+@njit(cache=True)
 def _draw(generator, record, seed, samples, threshold, exists, opened):
     fill_samples(generator, seed, samples, threshold, uint64(0), exists, opened)
 
@@ -102,7 +102,7 @@ def choose_limit(limits, k, threshold):
     return uint64(threshold) if limit == uint64(VARIES) else limit
 
 
-@njit
+@njit(cache=True)
 def _draw_classes(generator, record, seed, samples, threshold, exists, opened):
     size = int(record.num_words)
     for k in range(record.limits.size):

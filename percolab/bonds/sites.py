@@ -168,7 +168,7 @@ def close_bonds(opened, occupied, adjacency):
         opened[bonds[n] >> 5] &= uint32(~uint32(vacant << uint32(bonds[n] & 31)))
 
 
-@njit
+@njit(cache=True)
 def _draw_with_sites(generator, sites, seed, samples, threshold, exists, opened):
     site_limit, bond_limit = limits_at(sites.rule, threshold)
     first, words = uint64(sites.first_word), sites.exists.size
@@ -182,10 +182,10 @@ def _draw_with_sites(generator, sites, seed, samples, threshold, exists, opened)
 @njit
 def _count_ones(words, among):
     """Return how many bits are ones in both of two arrays of words, int64."""
-    found = int64(0)
+    ones = int64(0)
     for word in range(words.size):
-        found += int64(popcount(uint32(words[word] & among[word])))
-    return found
+        ones += int64(popcount(uint32(words[word] & among[word])))
+    return ones
 
 
 def _draws_sites(kind):

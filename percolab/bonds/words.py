@@ -125,7 +125,7 @@ def open_word(generator, seed, sample, word, threshold, exists):
     return open_word_philox(seed, sample, word, threshold, exists)
 
 
-@njit
+@njit(cache=True)
 def uniform_number(generator, seed, sample, word, bit):
     """Return the uniform number of one bond as uint64, its 63 binary digits.
 

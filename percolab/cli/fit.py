@@ -31,8 +31,8 @@ from percolab.cli.options import (
 from percolab.kernels.registry import load
 
 if TYPE_CHECKING:
-    from percolab.analysis import ThresholdFit
     from percolab.analysis.exponents import GivenThreshold
+    from percolab.analysis.threshold import ThresholdFit
     from percolab.store.results import StoredResults
 
 #: What a fit answers as JSON, and as text.
@@ -119,8 +119,8 @@ def command(results: str, as_json: bool, quantities: str | None, **options: Any)
 
 def _fit_table(source: str, options: dict[str, Any]) -> Answer:
     """Return the fit of every series of a table, or why it has none."""
-    from percolab.analysis import AnalysisError, collapse_table
-    from percolab.analysis.text import series_table
+    from percolab.analysis.text import collapse_table, series_table
+    from percolab.errors import AnalysisError
 
     table, fits = fit_table_file(source, options)
     records: list[dict[str, Any]] = []
@@ -173,8 +173,8 @@ def _estimate(stored: StoredResults, options: dict[str, Any]) -> Answer:
 
 def fit_probability(stored: StoredResults, options: dict[str, Any]) -> Answer:
     """Return the fit of a probability, and what else is requested."""
-    from percolab.analysis import fit_table, sample_table
     from percolab.analysis.stored_fits import only_threshold, read_sample_thresholds
+    from percolab.analysis.text import fit_table, sample_table
 
     if options["quantities"] is not None:
         return _fit_quantities(stored, options)
@@ -203,8 +203,8 @@ def fit_probability(stored: StoredResults, options: dict[str, Any]) -> Answer:
 
 def _find_exponents(stored: StoredResults, fit: ThresholdFit, bootstrap: int) -> Part:
     """Return the exponents at p_c, and the crossings of moment ratios where there are any."""
-    from percolab.analysis import exponent_table, ratio_table
     from percolab.analysis.stored_fits import compute_exponents, cross_ratios
+    from percolab.analysis.text import exponent_table, ratio_table
 
     if fit.problem is not None:
         return {"exponents": None}, ["no exponents: they are read off at p_c"]
@@ -223,8 +223,8 @@ def _collapse(stored: StoredResults, name: str, p_c: float, options: dict[str, A
     These two are collapsed at the p_c of the fit: a free one takes in their corrections to scaling,
     which are larger than those of R, without a trace in S.
     """
-    from percolab.analysis import collapse_table
     from percolab.analysis.stored_fits import compute_collapse
+    from percolab.analysis.text import collapse_table
 
     thresholds: dict[str, float | None] = {name: None}
     if not stored.study.kind.codec.holds_thresholds:
@@ -244,8 +244,8 @@ def _find_exponents_at(
     stored: StoredResults, given: GivenThreshold, options: dict[str, Any]
 ) -> Answer:
     """Return the exponents of a study at one p, which has no fit of p_c; refuse its options."""
-    from percolab.analysis import exponent_table
     from percolab.analysis.stored_fits import compute_exponents
+    from percolab.analysis.text import exponent_table
 
     refuse(_without_defaults(options, "bootstrap", "nu", "priors"), "there is one p, so no fit")
     exponents = compute_exponents(stored, given, bootstrap=options["bootstrap"])

@@ -22,10 +22,10 @@ from percolab.lattices.shown import counted as counted
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from percolab.analysis import ThresholdFit
     from percolab.analysis.quantity_fits import QuantityAnalysis
     from percolab.analysis.roots import RootFit
     from percolab.analysis.table_fit import TableFit
+    from percolab.analysis.threshold import ThresholdFit
     from percolab.errors import AnalysisError
     from percolab.store.output_files import Kind
     from percolab.store.results import StoredResults
@@ -42,8 +42,8 @@ def complete_study(ctx: click.Context, param: click.Parameter, incomplete: str) 
     from percolab.tasks.study_library import study_names, study_summary
 
     names = [name for name in study_names() if name.startswith(incomplete)]
-    found = [CompletionItem(name, help=study_summary(name)) for name in names]
-    return found or [CompletionItem(incomplete, type="file")]
+    completions = [CompletionItem(name, help=study_summary(name)) for name in names]
+    return completions or [CompletionItem(incomplete, type="file")]
 
 
 class WholeNumber(click.IntRange):
@@ -218,7 +218,7 @@ def threshold_record(study: Study, fit: RootFit | QuantityAnalysis) -> dict[str,
 @contextmanager
 def one_line_errors() -> Iterator[None]:
     """Turn a ValueError about an option of a fit into an InputError."""
-    from percolab.analysis import AnalysisError
+    from percolab.errors import AnalysisError
 
     try:
         yield
@@ -256,13 +256,16 @@ def described(study: Study) -> str:
 
 def estimates_answer(results: StoredResults, *, bootstrap: int = 200) -> tuple[Any, str]:
     """Return the thresholds of every size alone for JSON, and as text with the published one."""
-    from percolab.analysis import estimate_table
     from percolab.analysis.stored_fits import read_estimates
+    from percolab.analysis.text import estimate_table
+    from percolab.lattices.ensemble import Ensemble
 
     sizes = read_estimates(results, bootstrap=bootstrap)
     texts = [estimate_table(sizes)]
     for line in published_lines(results.study):
-        texts.append(f"{line}, of the infinite lattice: finite ones do not scale to it")
+        of = "of the infinite lattice: finite ones do not scale to it"
+        is_ensemble = isinstance(results.study.structure, Ensemble)
+        texts.append(f"{line}, {'of infinitely many sites' if is_ensemble else of}")
     return [size.to_dict() for size in sizes], "\n\n".join(texts)
 
 
@@ -315,13 +318,13 @@ def input_files() -> list[Path]:
     from percolab.configurations.array_files import split_name
 
     context = click.get_current_context(silent=True)
-    found = []
+    files = []
     for name, value in context.params.items() if context else ():
         if name in _WRITTEN:
             continue
         texts = value if isinstance(value, tuple) else (value,)
-        found += [split_name(text)[0] for text in texts if isinstance(text, str) and text]
-    return found
+        files += [split_name(text)[0] for text in texts if isinstance(text, str) and text]
+    return files
 
 
 #: Parameters that name what is written.

@@ -11,10 +11,8 @@ from typing import Any
 
 from tqdm import tqdm
 
-from percolab.analysis import AnalysisError, format_with_error
-from percolab.analysis.stored_fits import fit_results
 from percolab.cli.terminal import echo
-from percolab.errors import InputError
+from percolab.errors import AnalysisError, InputError
 from percolab.run.measured import count_site_labelings
 from percolab.run.request import Watcher
 from percolab.store.results import StoredResults
@@ -136,6 +134,9 @@ class LoggedProgress(ProgressWatcher):
 
 
 def _current_threshold(results: StoredResults) -> str:
+    from percolab.analysis.stored_fits import fit_results
+    from percolab.analysis.value import format_with_error
+
     samples = sum(item.num_samples for item in results.tasks.values())
     try:
         fit = fit_results(results)

@@ -141,9 +141,9 @@ def _sweep(
 
 def write_transition(results: StoredResults, target_error: float | None) -> None:
     """Write where spins order, in one line, and its notes."""
-    from percolab.analysis import AnalysisError
     from percolab.analysis.spin_fit import fit_spins
     from percolab.analysis.text import transition_lines
+    from percolab.errors import AnalysisError
 
     try:
         lines = transition_lines(fit_spins(results))
@@ -175,9 +175,10 @@ def write_trees(results: StoredResults, target_error: float | None) -> None:
 
 def write_threshold(results: StoredResults, target_error: float | None) -> None:
     """Write p_c with its error, and whether more samples can bring it to a target."""
-    from percolab.analysis import AnalysisError, format_with_error
     from percolab.analysis.stored_data import default_observable
     from percolab.analysis.stored_fits import fit_results
+    from percolab.analysis.text import format_with_error
+    from percolab.errors import AnalysisError
     from percolab.run.targets import why_unmet
 
     try:

@@ -14,17 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis import AnalysisError, Known, ThresholdFit, estimate_table, fit_table
 from percolab.analysis.root_text import coupling_rows, known_threshold, root_table
 from percolab.analysis.roots import fit_roots
 from percolab.analysis.stored_data import probability_names
 from percolab.analysis.stored_fits import read_estimates
-from percolab.analysis.text import quantity_table, spin_table, tree_table
+from percolab.analysis.text import estimate_table, fit_table, quantity_table, spin_table, tree_table
+from percolab.analysis.theory.known_exponents import Known
+from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.trees import fit_trees
 from percolab.analysis.value import Value, format_with_error
 from percolab.analysis.wrapping_fit import fit_wrapping
 from percolab.bonds.model import Model
-from percolab.errors import InputError
+from percolab.errors import AnalysisError, InputError
 from percolab.figures import svg_text
 from percolab.figures.kinds import KINDS, StudyFigures
 from percolab.figures.kinds.clusters import PANELS
@@ -107,13 +108,13 @@ def _fit_all_probabilities(
     """Return the fit of every probability, or one line on why there is none; {} without any."""
     if find_in_figures(results).no_curve:
         return {}
-    found: dict[str, ThresholdFit | str] = {}
+    fits: dict[str, ThresholdFit | str] = {}
     for name in probability_names(results):
         try:
-            found[name] = fitted(name)
+            fits[name] = fitted(name)
         except AnalysisError as error:
-            found[name] = str(error)
-    return found
+            fits[name] = str(error)
+    return fits
 
 
 def summarize_result(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
@@ -153,12 +154,12 @@ def summarize_result(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
 
 def _summarize_graph(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
     """Return the threshold of the largest size: its median if it has one, then other measures."""
-    found = read_estimates(figures.results, bootstrap=bootstrap)[-1]
-    known = [item for item in found.estimates if np.isfinite(item.p)]
+    largest = read_estimates(figures.results, bootstrap=bootstrap)[-1]
+    known = [item for item in largest.estimates if np.isfinite(item.p)]
     # The median of T belongs to the source and target that were requested.
     known.sort(key=lambda item: item.name != "median")
     values = [f"{format_with_error(item.p, item.error)}, {item.meaning}" for item in known]
-    which = f" at L = {found.L}" if found.num_sites != found.L else ""
+    which = f" at L = {largest.L}" if largest.num_sites != largest.L else ""
     others = [paragraph(f"By other measures{which}: {'; '.join(values[1:])}.")]
     return [*(answer(f"p = {value}") for value in values[:1]), *(others if values[1:] else [])]
 

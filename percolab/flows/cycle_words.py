@@ -62,7 +62,7 @@ def word_key(seed: int, sample: int) -> NDArray[np.uint64]:
     return np.array(word_streams(np.uint64(seed), np.uint64(sample)), np.uint64)
 
 
-@njit
+@njit(cache=True)
 def word_streams(seed, sample):
     """Return what keys the words of the bonds of a sample, uint64: start and step."""
     return stream_keys(mix64(uint64(seed) ^ uint64(_PURPOSE)), uint64(sample))
@@ -74,7 +74,7 @@ def bond_word(key, place):
     return mix64(uint64(key[0] + uint64(uint64(place) * key[1]) + uint64(GOLDEN)))
 
 
-@njit
+@njit(cache=True)
 def virtual_word(key):
     """Return the word of the virtual bond between the terminals."""
     return bond_word(key, _VIRTUAL)

@@ -18,7 +18,7 @@ from percolab.bonds.batch_cuda import CudaBatch
 from percolab.bonds.model import BOND
 from percolab.kernels.device import free_memory, load_cuda
 from percolab.kernels.launches import PER_THREAD, element, zero_kernel
-from percolab.kernels.memory import Memory, Needs, items_that_fit
+from percolab.kernels.memory import Memory, Needs, entries_that_fit
 from percolab.kernels.neighbours import has_bit, inner_word, other_end, periodic_bond
 from percolab.labelers import labeler_class, serving_labeler
 from percolab.labelers.forest import Reading
@@ -35,15 +35,15 @@ _SHARE = 4
 
 
 @cuda.jit(cache=True)
-def dual_words_kernel(opened, words, first, sources, exists, found):
-    """Write the open bonds of the dual of every item, a thread for PER_THREAD words.
+def dual_words_kernel(opened, words, first, sources, exists, crossing):
+    """Write the open bonds of the dual of every entry, a thread for PER_THREAD words.
 
-    opened: uint32, ``words`` of every item; that of number ``first`` is the first.  sources: uint32
-    (32 * dual words,), bit by bit the places of the bonds crossed.  exists, found: uint32, the
-    bonds of the dual that there are, and those of all items.
+    opened: uint32, ``words`` of every entry, from number ``first`` on.  sources: uint32 (32 * dual
+    words,), bit by bit the places of the bonds crossed.  exists, crossing: uint32, the bonds of the
+    dual that there are, and those of all entries.
     """
-    size, item = uint32(exists.size), uint32(cuda.blockIdx.y)
-    base = uint32(uint32(item + first) * words)
+    size, entry = uint32(exists.size), uint32(cuda.blockIdx.y)
+    base = uint32(uint32(entry + first) * words)
     for step in range(PER_THREAD):
         word = element(step)
         if word < size:
@@ -56,18 +56,18 @@ def dual_words_kernel(opened, words, first, sources, exists, found):
                     closed = not has_bit(own, place & uint32(31))
                 if closed:
                     is_open = uint32(is_open | uint32(uint32(1) << uint32(bit)))
-            found[uint32(uint32(item * size) + word)] = uint32(is_open & exists[word])
+            crossing[uint32(uint32(entry * size) + word)] = uint32(is_open & exists[word])
 
 
 @cuda.jit(cache=True)
-def count_joined_kernel(exists, opened, labels, adjacency, first, found):
-    """Count the closed bonds of every item whose ends have one label, but periodic ones.
+def count_joined_kernel(exists, opened, labels, adjacency, first, counts):
+    """Count the closed bonds of every entry whose ends have one label, but periodic ones.
 
-    found: uint64 (items,), item ``first`` being that of the first.
+    counts: uint64 (entries,), entry ``first`` being that of the first.
     """
     shared = cuda.shared.array(1, types.uint32)
-    item, points = uint32(cuda.blockIdx.y), adjacency.num_points
-    start, base = uint32(item * points), uint32(item * uint32(exists.size))
+    entry, points = uint32(cuda.blockIdx.y), adjacency.num_points
+    start, base = uint32(entry * points), uint32(entry * uint32(exists.size))
     if cuda.threadIdx.x == 0:
         shared[0] = uint32(0)
     cuda.syncthreads()
@@ -88,18 +88,18 @@ def count_joined_kernel(exists, opened, labels, adjacency, first, found):
         cuda.atomic.add(shared, 0, count)
     cuda.syncthreads()
     if cuda.threadIdx.x == 0 and shared[0] != uint32(0):
-        cuda.atomic.add(found, uint32(item + first), uint64(shared[0]))
+        cuda.atomic.add(counts, uint32(entry + first), uint64(shared[0]))
 
 
 @cuda.jit(cache=True)
-def count_joined_periodic_kernel(opened, words, labels, adjacency, first, found):
+def count_joined_periodic_kernel(opened, words, labels, adjacency, first, counts):
     """Add the closed bonds across periodic boundaries whose ends have one label; a thread each."""
-    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < adjacency.periodic_bonds.size:
-        start = uint32(item * adjacency.num_points)
-        is_open, i, j = periodic_bond(n, opened, uint32(item * words), adjacency)
+        start = uint32(entry * adjacency.num_points)
+        is_open, i, j = periodic_bond(n, opened, uint32(entry * words), adjacency)
         if not is_open and labels[uint32(start + i)] == labels[uint32(start + j)]:
-            cuda.atomic.add(found, uint32(item + first), uint64(1))
+            cuda.atomic.add(counts, uint32(entry + first), uint64(1))
 
 
 def copy_sources(dual: DualTopology) -> Any:
@@ -118,41 +118,41 @@ class DualBridges:
         name = serving_labeler(None, "cuda", dual.topology)
         chosen, extent = labeler_class(name, "cuda"), Extent.of_topology(dual.topology)
 
-        def memory(items: int) -> Memory:
-            labels: Memory = chosen.memory(extent, Needs(labels=True), items)
-            return CudaBatch.memory(extent, BOND, items).plus(labels)
+        def memory(entries: int) -> Memory:
+            labels: Memory = chosen.memory(extent, Needs(labels=True), entries)
+            return CudaBatch.memory(extent, BOND, entries).plus(labels)
 
-        fitting = items_that_fit(memory, free_memory(cuda) // _SHARE)
-        items = max(min(batch.capacity, fitting), 1)
-        own = CudaBatch(dual.topology, BOND, items, launches=batch.launches)
+        fitting = entries_that_fit(memory, free_memory(cuda) // _SHARE)
+        entries = max(min(batch.capacity, fitting), 1)
+        own = CudaBatch(dual.topology, BOND, entries, launches=batch.launches)
         self._batch, self._labeler = batch, chosen(own)
         self._sources = copy_sources(dual)
-        self._found = cuda.device_array(batch.capacity, np.uint64)
+        self._counts = cuda.device_array(batch.capacity, np.uint64)
 
-    def rows(self, items: int) -> NDArray[np.int64]:
-        """Return the bridges of the first items of the batch, (items, 1)."""
-        launches, found = self._batch.launches, self._found
+    def rows(self, entries: int) -> NDArray[np.int64]:
+        """Return the bridges of the first entries of the batch, (entries, 1)."""
+        launches, counts = self._batch.launches, self._counts
 
         def work() -> None:
-            launches.each(zero_kernel, items, 1, found, np.uint32(items))
+            launches.each(zero_kernel, entries, 1, counts, np.uint32(entries))
             step = self._labeler.batch.capacity
-            for first in range(0, items, step):
-                self._count(first, min(step, items - first))
+            for first in range(0, entries, step):
+                self._count(first, min(step, entries - first))
 
-        launches.call(("dual bridges", items), work)
+        launches.call(("dual bridges", entries), work)
         launches.wait()
-        rows: NDArray[np.int64] = found[:items].copy_to_host().view(np.int64)[:, None]
+        rows: NDArray[np.int64] = counts[:entries].copy_to_host().view(np.int64)[:, None]
         return rows
 
-    def _count(self, first: int, items: int) -> None:
-        """Add up the bridges of items from a number on."""
+    def _count(self, first: int, entries: int) -> None:
+        """Add up the bridges of entries from a number on."""
         labeler, own, launches = self._labeler, self._labeler.batch, self._batch.launches
         start, words = np.uint32(first), np.uint32(self._batch.topology.num_bond_words)
         bonds = self._batch.opened, words, start, self._sources, own.exists, own.opened
-        launches.each(dual_words_kernel, own.exists.size, items, *bonds)
-        labeler.join(items, Reading.LABELS).make_labels()
-        found: tuple[Any, ...] = labeler.labels, own.adjacency, start, self._found
+        launches.each(dual_words_kernel, own.exists.size, entries, *bonds)
+        labeler.join(entries, Reading.LABELS).make_labels()
+        counts: tuple[Any, ...] = labeler.labels, own.adjacency, start, self._counts
         points, words = own.topology.num_points, np.uint32(own.exists.size)
-        launches.each(count_joined_kernel, points, items, own.exists, own.opened, *found)
+        launches.each(count_joined_kernel, points, entries, own.exists, own.opened, *counts)
         periodic = own.topology.num_periodic_bonds
-        launches.one(count_joined_periodic_kernel, periodic, items, own.opened, words, *found)
+        launches.one(count_joined_periodic_kernel, periodic, entries, own.opened, words, *counts)

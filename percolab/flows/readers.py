@@ -79,14 +79,14 @@ class FlowReader(Reader):
     ) -> NDArray[np.int64]:
         """Return the numbers of samples at all thresholds, int64 (n, m, numbers)."""
         batch = coupling.labeler.batch
-        found = np.empty((len(samples), len(thresholds), len(self.numbers)), np.int64)
+        numbers = np.empty((len(samples), len(thresholds), len(self.numbers)), np.int64)
         for first in range(0, len(samples), batch.capacity):
             part = samples[first : first + batch.capacity]
             for k, threshold in enumerate(thresholds):
-                items = batch.fill(generator, seed, part, np.full_like(part, threshold))
+                entries = batch.fill(generator, seed, part, np.full_like(part, threshold))
                 rows = self._read_batch(coupling.labeler, seed, part)
-                found[first : first + items, k] = rows
-        return found
+                numbers[first : first + entries, k] = rows
+        return numbers
 
     def _read_batch(self, labeler: Any, seed: int, samples: NDArray[np.uint64]) -> Any:
         """Return the numbers of the samples in a labeler's batch, (samples, numbers)."""
@@ -102,11 +102,11 @@ class FlowReader(Reader):
             rows.append(self.read(Flow(circuit, is_open, seed, int(sample))))
         return rows
 
-    def _read_on_device(self, labeler: Any, items: int) -> NDArray[np.int64]:
-        """Return the numbers of the first items of a batch on a CUDA device."""
+    def _read_on_device(self, labeler: Any, entries: int) -> NDArray[np.int64]:
+        """Return the numbers of the first entries of a batch on a CUDA device."""
         if self._on_device is None:
             self._on_device = self._make_on_device(labeler)
-        rows: NDArray[np.int64] = self._on_device.rows(items)
+        rows: NDArray[np.int64] = self._on_device.rows(entries)
         return rows
 
     def _make_on_device(self, labeler: Any) -> Any:
@@ -228,8 +228,8 @@ class Conductance(FlowReader):
         """Return the numbers of a sample, in units of 2^-30; 0 where nothing flows."""
         if not flow.conductance:
             return [0, 0, 0]
-        found = flow.conductance, flow.resistance, flow.current_moment(4)
-        return [round(number * 2**_DIGITS) for number in found]
+        values = flow.conductance, flow.resistance, flow.current_moment(4)
+        return [round(number * 2**_DIGITS) for number in values]
 
     def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """Return the sums over the samples of blocks, float64."""

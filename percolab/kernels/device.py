@@ -9,6 +9,8 @@ from __future__ import annotations
 import atexit
 import ctypes
 import importlib.util
+import os
+import sys
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
@@ -23,6 +25,8 @@ from percolab.errors import InputError
 # GPUs are driven by one thread at a time, whatever tasks the threads are at, while others sum up
 # what was measured: numba-cuda loads a kernel into the device without a lock of its own.
 _DRIVING = threading.Lock()
+#: The library of NVIDIA's driver on Linux.
+_DRIVER = "libcuda.so.1"
 
 
 @dataclass(frozen=True)
@@ -83,11 +87,11 @@ class Device:
 
     def resolve_all(self) -> tuple[Device, ...]:
         """Return all devices that it stands for here; "auto" stands for all GPUs, if any works."""
-        found = self.resolve()
+        first = self.resolve()
         others = self.others
-        if self.kind == "auto" and found.kind == "cuda":
+        if self.kind == "auto" and first.kind == "cuda":
             others = tuple(range(1, gpu_count("auto")))
-        return Device(found.kind, found.number), *(Device("cuda", number) for number in others)
+        return Device(first.kind, first.number), *(Device("cuda", number) for number in others)
 
     @property
     def is_shared(self) -> bool:
@@ -126,11 +130,26 @@ def cuda_problem() -> str | None:
     """Return why CUDA cannot be used on this machine, or None if it can."""
     if importlib.util.find_spec("numba_cuda") is None:
         return "numba-cuda is not installed (pip install 'percolab[cuda13]' or 'percolab[cuda12]')"
+    if _driver_is_missing():
+        return f"no usable CUDA device (the driver's library {_DRIVER} is not found)"
     from numba import cuda
 
     if cuda.is_available():
         return None
     return f"no usable CUDA device ({_first_line(_cuda_error())})"
+
+
+def _driver_is_missing() -> bool:
+    """Return whether this Linux has no CUDA driver: numba.cuda needs 0.2 s to find that out."""
+    from numba import config
+
+    if config.ENABLE_CUDASIM or sys.platform != "linux" or "NUMBA_CUDA_DRIVER" in os.environ:
+        return False
+    try:
+        ctypes.CDLL(_DRIVER)
+    except OSError:
+        return True
+    return False
 
 
 def _cuda_error() -> str:
@@ -172,7 +191,7 @@ def begin_context(names: Sequence[str], number: int) -> None:
     """
     device, context = ctypes.c_int(), ctypes.c_void_p()
     with suppress(OSError):
-        driver = ctypes.CDLL("libcuda.so.1")
+        driver = ctypes.CDLL(_DRIVER)
         gpu = int(names[number].removeprefix("cuda:"))
         # Each returns 0 if it could do it.
         if driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(device), gpu) == 0:
@@ -214,7 +233,7 @@ def _leave_kernels_loaded() -> None:
 
     for gpu in driver.devices.values():
         modules = gpu.primary_context.modules.values() if gpu.primary_context else ()
-        for reference in (found for module in modules for found in weakref.getweakrefs(module)):
+        for reference in (weak for module in modules for weak in weakref.getweakrefs(module)):
             # What is asked of a proxy, its module answers.
             callback = reference.__callback__ if isinstance(reference, weakref.ref) else None
             if isinstance(callback, weakref.finalize):

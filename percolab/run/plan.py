@@ -20,10 +20,11 @@ from typing import Any, Unpack
 import numpy as np
 import psutil
 
-from percolab.analysis import AnalysisError, Information, SpanningCurve, compute_information
+from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.stored_data import read_curves
 from percolab.analysis.stored_fits import choose_scaling
-from percolab.errors import InputError
+from percolab.analysis.threshold import Information, compute_information
+from percolab.errors import AnalysisError, InputError
 from percolab.kernels.device import device_names
 from percolab.kernels.memory import Memory
 from percolab.kinds.memory import estimate_memory

@@ -21,16 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.analysis import (
-    AnalysisError,
-    Information,
-    ScalingFunction,
-    SpanningCurve,
-    compute_information,
-)
+from percolab.analysis.curves import SpanningCurve
+from percolab.analysis.scaling import ScalingFunction
 from percolab.analysis.stored_data import read_curves
 from percolab.analysis.stored_fits import choose_scaling, fit_results
-from percolab.errors import InputError
+from percolab.analysis.threshold import Information, compute_information
+from percolab.errors import AnalysisError, InputError
 from percolab.run.request import own_tasks
 from percolab.store.joined import joined
 from percolab.store.results import StoredResults
@@ -229,8 +225,8 @@ def grown(
         for size, n in targets.items()
     ]
     spent = sum(choice.cost * choice.samples for choice in choices)
-    found = allocate(choices, information.total(others), _GROWTH * spent)
-    return dict(zip(targets, found, strict=True))
+    allocated = allocate(choices, information.total(others), _GROWTH * spent)
+    return dict(zip(targets, allocated, strict=True))
 
 
 def target_blocks(tasks: Iterable[Task], targets: Mapping[int, int]) -> dict[str, int]:

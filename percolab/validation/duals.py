@@ -83,16 +83,16 @@ def count_violations(
     opened, rows = [], []
     for first in range(0, samples.size, batch.capacity):
         part = samples[first : first + batch.capacity]
-        items = batch.fill(XORWOW, seed, part, np.full(part.size, p_to_threshold(p), np.uint64))
-        opened.append(batch.copy_open_words(items).reshape(part.size, -1))
-        rows.append(labeler.join(items).rows().copy())
-    words, found = np.concatenate(opened), np.concatenate(rows)
-    flags = found[:, SPANNING]
+        entries = batch.fill(XORWOW, seed, part, np.full(part.size, p_to_threshold(p), np.uint64))
+        opened.append(batch.copy_open_words(entries).reshape(part.size, -1))
+        rows.append(labeler.join(entries).rows().copy())
+    words, measured = np.concatenate(opened), np.concatenate(rows)
+    flags = measured[:, SPANNING]
     in_two, in_any = flags >> TWO_DIRECTIONS & 1, flags >> FIRST_WRAPPING & 3
     winds = np.where(in_two, 1, np.where(in_any, 0, -1))
     bonds = np.bitwise_count(words).sum(axis=1, dtype=np.int64)
     sites = batch.topology.num_sites
-    return int((found[:, CLUSTERS] - dual.count_clusters(words) - sites + bonds != winds).sum())
+    return int((measured[:, CLUSTERS] - dual.count_clusters(words) - sites + bonds != winds).sum())
 
 
 def _identity(conditions: Conditions) -> Iterator[Outcome]:
@@ -116,7 +116,7 @@ def _identity_on(lattice: Lattice, conditions: Conditions) -> Iterator[Outcome]:
         topology = lattice.topology(shape, ("periodic", "periodic"))
         dual = Dual.of_topology(lattice, topology)
         for labeler_name in names:
-            coupling = coupling_for(device, topology, items=count, name=labeler_name)
+            coupling = coupling_for(device, topology, entries=count, name=labeler_name)
             for part in _PARTS:
                 seed = conditions.stream_seed("duals", name, shape, part)
                 own = count_violations(coupling.labeler, dual, seed, samples, part * middle)

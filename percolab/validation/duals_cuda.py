@@ -37,13 +37,13 @@ def _directions(flags):
 
 
 @cuda.jit(cache=True)
-def count_violations_kernel(rows, dual_rows, items, sites, wrong):
+def count_violations_kernel(rows, dual_rows, entries, sites, wrong):
     """Count the samples without the identity, or whose dual does not wind in the other directions.
 
-    rows: int64, ROW_WIDTH + 1 of every item, the last being its open bonds; dual_rows: ROW_WIDTH.
+    rows: int64, ROW_WIDTH + 1 of every entry, the last being its open bonds; dual_rows: ROW_WIDTH.
     """
     n = int64(cuda.grid(1))
-    if n < items:
+    if n < entries:
         row, dual = n * (ROW_WIDTH + 1), n * ROW_WIDTH
         difference = rows[row + CLUSTERS] - dual_rows[dual + CLUSTERS] - sites
         winding = _directions(rows[row + SPANNING])
@@ -74,12 +74,12 @@ class SmallDuals:
         """Return in how many of so many samples from a number on the identity does not hold."""
         opened, rows = self._own.measure_block(XORWOW, seed, start, samples, p_to_threshold(p))
         self._own.labeler.batch.launches.wait()
-        found, exists = self._other.make_words(samples), self._other.labeler.batch.exists
+        opened_duals, exists = self._other.make_words(samples), self._other.labeler.batch.exists
         words, size = self._topology.num_bond_words, self._dual_words
         for first in range(0, samples, _DUALS):
             count = min(_DUALS, samples - first)
             own = opened[first * words :], np.uint32(words), np.uint32(0), self._sources
-            to = exists, found[first * size :]
+            to = exists, opened_duals[first * size :]
             self._launches.each(dual_words_kernel, size, count, *own, *to)
         self._launches.wait()
         dual_rows = self._other.measure_words(samples)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from percolab.analysis import format_with_error
+from percolab.analysis.text import format_with_error
 from percolab.lattices.lattice import lattice_names, load_lattice
 
 

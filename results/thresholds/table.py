@@ -52,7 +52,7 @@ ENTRIES = (
 
 def show(path: Path) -> None:
     """Print a row for every answer, and the pulls of those whose p_c is known to 1e-8 or better."""
-    from percolab.analysis import format_with_error
+    from percolab.analysis.text import format_with_error
 
     print(
         f"{'lattice':16s} {'model':5s} {'p_c':>16s} {'of samples':>10s} {'drift':>8s} {'L':>8s}"

@@ -12,9 +12,10 @@ import pytest
 from analysis_support import drawn_study
 from helpers import DATA
 
-from percolab.analysis import SpanningCurve, fit_threshold, scaling
+from percolab.analysis import scaling
+from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.theory.known_exponents import Known
-from percolab.analysis.threshold import MemberFits, select
+from percolab.analysis.threshold import MemberFits, fit_threshold, select
 
 PLANAR = Known(0.75, 0.0, "3/4", "")
 

@@ -7,14 +7,10 @@ import pytest
 from analysis_support import BETA, TRUTH, clusters_of
 from synthetic_support import synthetic_study
 
-from percolab.analysis import (
-    AnalysisError,
-    Measured,
-    ScalingFunction,
-    collapse_curves,
-    collapse_table,
-)
-from percolab.analysis.collapse import _Master
+from percolab.analysis.collapse import Measured, _Master, collapse_curves
+from percolab.analysis.scaling import ScalingFunction
+from percolab.analysis.text import collapse_table
+from percolab.errors import AnalysisError
 
 SIZES = (16, 32, 64, 128)
 #: Nothing but scaling: collapses hold no corrections.

@@ -8,21 +8,19 @@ import pytest
 from analysis_support import TRUTH
 from scipy.special import ndtr
 
-from percolab.analysis import (
-    AnalysisError,
-    ChiSquare,
-    ClusterCurve,
-    CurveCrossing,
-    SizeFit,
-    ratio_crossings,
-    ratio_table,
-)
 from percolab.analysis.crossings import (
+    CurveCrossing,
     cross_sizes,
     extrapolate,
     find_crossing,
+    ratio_crossings,
     transition_width,
 )
+from percolab.analysis.curves import ClusterCurve
+from percolab.analysis.likelihood import SizeFit
+from percolab.analysis.text import ratio_table
+from percolab.analysis.value import ChiSquare
+from percolab.errors import AnalysisError
 
 UNKNOWN = ChiSquare(0.0, 0, float("nan"))
 

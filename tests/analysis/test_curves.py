@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from percolab.analysis import SpanningCurve
+from percolab.analysis.curves import SpanningCurve
 
 
 def curve(p=(0.4, 0.5, 0.6), samples=(10, 20), spanning=((1, 4, 9), (2, 8, 20)), L=8):

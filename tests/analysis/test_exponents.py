@@ -9,23 +9,20 @@ import pytest
 from analysis_support import BETA, GAMMA, TRUTH, clusters_of
 from synthetic_support import synthetic_study
 
-from percolab.analysis import (
-    AnalysisError,
-    ClusterCurve,
-    exponent_table,
-    fit_exponents,
-    fit_threshold,
-    known_exponents,
-)
-from percolab.analysis.curves import SpanningCurve
+from percolab.analysis.curves import ClusterCurve, SpanningCurve
 from percolab.analysis.exponents import (
     MIN_REPLICAS,
     QUANTITIES,
     CriticalReplicas,
     Values,
     _interpolated,
+    fit_exponents,
     with_logarithm,
 )
+from percolab.analysis.text import exponent_table
+from percolab.analysis.theory.known_exponents import known_exponents
+from percolab.analysis.threshold import fit_threshold
+from percolab.errors import AnalysisError
 
 SIZES = (16, 32, 64, 128)
 

@@ -6,17 +6,18 @@ from analysis_support import TRUTH, study
 from scipy import optimize
 from synthetic_support import synthetic_curve
 
-from percolab.analysis import AnalysisError, fit_size
 from percolab.analysis.likelihood import (
     Prior,
     ThresholdCells,
     _Point,
     chi_square,
+    fit_size,
     maximise,
     resample_curve,
 )
 from percolab.analysis.scaling import Lines, ScalingModel
 from percolab.analysis.theory.known_exponents import Known
+from percolab.errors import AnalysisError
 
 SIZES = (32, 64, 128)
 

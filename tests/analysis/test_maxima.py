@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from helpers import assert_z
 
-from percolab.analysis import ClusterCurve, SpanningCurve, estimate_size, estimate_table
-from percolab.analysis.maxima import locate_maximum, locate_median
+from percolab.analysis.curves import ClusterCurve, SpanningCurve
+from percolab.analysis.maxima import estimate_size, locate_maximum, locate_median
+from percolab.analysis.text import estimate_table
 
 GRID = np.linspace(0.1, 0.9, 25)
 ONES = np.ones(25)

@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from percolab.analysis import AnalysisError, power_law
+from percolab.analysis import power_law
 from percolab.analysis.power_law import average, fit_member, fit_power_law, local_slopes
 from percolab.analysis.value import REJECTED
+from percolab.errors import AnalysisError
 
 SIZES = np.array([8.0, 12, 16, 24, 32, 48, 64])
 NOISE = 0.003

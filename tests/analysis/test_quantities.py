@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from percolab.analysis import AnalysisError
 from percolab.analysis.quantities import (
     MAX_COMBINATIONS,
     RATIOS,
@@ -19,7 +18,7 @@ from percolab.analysis.quantities import (
 from percolab.analysis.stored_data import available_quantities, pool_moments
 from percolab.api import sweep
 from percolab.configurations.label import label
-from percolab.errors import InputError
+from percolab.errors import AnalysisError, InputError
 from percolab.store.merging import merge
 
 TORUS = ("periodic", "periodic")

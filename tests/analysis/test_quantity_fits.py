@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from quantity_support import P_C, SIZES, TRUTH, Y_T, analysed, one_p, task, three_p
 
-from percolab.analysis import AnalysisError
 from percolab.analysis.quantities import BlockMoments
 from percolab.analysis.text import quantity_table
+from percolab.errors import AnalysisError
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ import pytest
 from helpers import slow
 from quantity_support import OMEGA, P_C, QUANTITIES, SIZES, TRUTH, Y_T, task, three_p
 
-from percolab.analysis import AnalysisError
 from percolab.analysis.quantities import observe
 from percolab.analysis.quantity_model import JointModel, fit_joint, near_threshold
 from percolab.analysis.theory.known_exponents import Known
+from percolab.errors import AnalysisError
 
 KNOWN = Known(Y_T, 0.0, "", "")
 

@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from percolab.analysis import (
-    AnalysisError,
-    SpanningCurve,
-    analyse_samples,
-    compute_sample_moments,
-    sample_table,
-)
+from percolab.analysis.curves import SpanningCurve
+from percolab.analysis.sample_thresholds import analyse_samples, compute_sample_moments
+from percolab.analysis.text import sample_table
+from percolab.errors import AnalysisError
 
 P_C, Y_T, SIZES = 0.6, 0.75, (16, 32, 64, 128)
 

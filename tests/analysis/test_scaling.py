@@ -5,10 +5,12 @@ import pytest
 from analysis_support import TRUTH, study
 from scipy.special import ndtr
 
-from percolab.analysis import AnalysisError, ScalingFunction, SpanningCurve, scaling
+from percolab.analysis import scaling
+from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.likelihood import ThresholdCells
-from percolab.analysis.scaling import OUTER, Lines, ScalingModel
+from percolab.analysis.scaling import OUTER, Lines, ScalingFunction, ScalingModel
 from percolab.analysis.theory.known_exponents import Known
+from percolab.errors import AnalysisError
 
 THETA = np.array([0.3, 0.7, -0.05, 0.03, 0.2, 1.1, 0.05, -0.04, 0.3, -0.2, 0.4, 0.1])
 

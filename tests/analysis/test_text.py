@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from synthetic_support import synthetic_study
 
-from percolab.analysis import ScalingFunction, fit_table, fit_threshold, format_with_error
+from percolab.analysis.scaling import ScalingFunction
+from percolab.analysis.text import fit_table, format_with_error
+from percolab.analysis.threshold import fit_threshold
 
 TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3), corrections=(0.8, 0.0, 0.0, 0.0))
 NAN = float("nan")

@@ -10,9 +10,11 @@ from analysis_support import SIZES, TRUTH, drawn_study, study
 from helpers import slow
 
 import percolab
-from percolab.analysis import AnalysisError, SpanningCurve, fit_table, fit_threshold
+from percolab.analysis.curves import SpanningCurve
+from percolab.analysis.text import fit_table
 from percolab.analysis.theory.known_exponents import Known
-from percolab.analysis.threshold import MemberFits, select
+from percolab.analysis.threshold import MemberFits, fit_threshold, select
+from percolab.errors import AnalysisError
 
 PLANAR = Known(0.75, 0.0, "3/4", "Nienhuis 1984")
 

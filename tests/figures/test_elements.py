@@ -7,7 +7,7 @@ import pytest
 from helpers import slow
 from matplotlib.text import Text
 
-from percolab.analysis import SpanningCurve
+from percolab.analysis.curves import SpanningCurve
 from percolab.figures.elements import (
     add_column_legend,
     add_legend,

@@ -10,7 +10,9 @@ import pytest
 from helpers import slow
 from synthetic_support import synthetic_study
 
-from percolab.analysis import ScalingFunction, fit_threshold, format_with_error
+from percolab.analysis.scaling import ScalingFunction
+from percolab.analysis.text import format_with_error
+from percolab.analysis.threshold import fit_threshold
 from percolab.analysis.value import ChiSquare
 from percolab.figures import save_figure
 from percolab.figures.kinds.curves import plot_drift, plot_spanning
@@ -100,7 +102,7 @@ def test_data_that_do_not_cross_are_drawn_without_close_up(tmp_path):
 
 
 def test_saturated_curves_are_drawn_as_points_alone():
-    from percolab.analysis import SpanningCurve
+    from percolab.analysis.curves import SpanningCurve
 
     figure, numbers = plot_spanning([SpanningCurve(64, [0.1, 0.9], [50], [[0, 50]])], **TEXT)
     assert numbers["lines"] == []

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from cli_support import answer, nine_of, refusal, small_results, stored
 
-from percolab.analysis import format_with_error
 from percolab.analysis.stored_fits import fit_results, read_estimates
+from percolab.analysis.text import format_with_error
 from percolab.api import sweep
 from percolab.figures.kinds import StudyFigures
 from percolab.figures.page import formula, mathematics

@@ -11,8 +11,8 @@ from cli_support import answer, refusal, stored
 from counted_sizes import counted, sorted_tasks
 from helpers import assert_z
 
-from percolab.analysis import format_with_error
 from percolab.analysis.stored_data import read_size_counts
+from percolab.analysis.text import format_with_error
 from percolab.api import fit, sweep
 from percolab.figures.kinds import study_figure
 from percolab.measure.columns import CHAIN_COLUMNS, EXTRA_COLUMNS, MEASURES, list_observables

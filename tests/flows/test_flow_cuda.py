@@ -61,7 +61,12 @@ def test_graphs_have_the_same_flow():
 def test_a_study_has_the_same_blocks():
     asked = {"L": [16], "p": [0.45, 0.55], "samples": 200, "block_size": 20}
     own, host = (
-        percolab.sweep("square", measure="bridges,bridge_free,backbone,path,path_lengths", device=device, **asked)
+        percolab.sweep(
+            "square",
+            measure="bridges,bridge_free,backbone,path,path_lengths",
+            device=device,
+            **asked,
+        )
         for device in ("cuda", "cpu")
     )
     assert_same_blocks(own, host)

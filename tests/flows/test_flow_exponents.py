@@ -7,7 +7,7 @@ import pytest
 from cli_support import answer, refusal
 
 import percolab
-from percolab.analysis import ClusterCurve
+from percolab.analysis.curves import ClusterCurve
 from percolab.analysis.exponents import FLOW_QUANTITIES, GivenThreshold, fit_exponents
 from percolab.analysis.quantities import BlockMoments
 from percolab.analysis.stored_data import read_flow_moments
@@ -121,7 +121,7 @@ def test_the_figure_draws_every_mean_with_its_law(at_one_p):
     results = read_results(at_one_p)
 
     def no_fit():
-        raise percolab.analysis.AnalysisError("one p")
+        raise percolab.AnalysisError("one p")
 
     figures = StudyFigures(results, no_fit)
     assert "flow" in figures.kinds()

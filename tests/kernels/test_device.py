@@ -106,6 +106,29 @@ def test_without_a_driver_no_context_is_begun(monkeypatch):
     begin_context(("cuda:0",), 0)
 
 
+NO_DRIVER = """
+import ctypes, sys, numba
+
+def missing(name):
+    raise OSError(name)
+
+ctypes.CDLL = missing
+from percolab.kernels.device import cuda_problem
+print(cuda_problem(), "numba.cuda" in sys.modules)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where Linux has its driver")
+def test_without_a_driver_numba_cuda_is_not_loaded():
+    pytest.importorskip("numba_cuda")
+    variables = ("NUMBA_ENABLE_CUDASIM", "NUMBA_CUDA_DRIVER")
+    environment = {k: v for k, v in os.environ.items() if k not in variables}
+    command = [sys.executable, "-c", NO_DRIVER]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    problem = "no usable CUDA device (the driver's library libcuda.so.1 is not found)"
+    assert ended.stdout == f"{problem} False\n"
+
+
 BEGUN = """
 from percolab.kernels.device import begin_context
 begin_context(("cuda:0",), 0)

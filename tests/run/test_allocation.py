@@ -7,10 +7,9 @@ import pytest
 from cli_support import answer
 from synthetic_support import synthetic_study
 
-from percolab.analysis import compute_information, fit_threshold
 from percolab.analysis.scaling import ScalingFunction
 from percolab.analysis.stored_fits import fit_results
-from percolab.analysis.threshold import Information
+from percolab.analysis.threshold import Information, compute_information, fit_threshold
 from percolab.api import sweep
 from percolab.run.targets import EQUAL_SHARE, Choice, allocate, why_unmet
 from percolab.store.results import read_results

@@ -9,9 +9,9 @@ import pytest
 from cli_support import answer, assert_equal_datasets, blocks_in, refusal, run
 from helpers import slow_but
 
-from percolab.analysis import fit_threshold
 from percolab.analysis.scaling import ScalingFunction
 from percolab.analysis.stored_fits import fit_results
+from percolab.analysis.threshold import fit_threshold
 from percolab.api import sweep
 from percolab.kinds.grid import GridSampler
 from percolab.kinds.memory import estimate_memory

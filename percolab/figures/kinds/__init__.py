@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from percolab.analysis import AnalysisError, ThresholdFit
-from percolab.errors import InputError, nearest
+from percolab.analysis.threshold import ThresholdFit
+from percolab.errors import AnalysisError, InputError, nearest
 from percolab.figures import elements
 from percolab.figures.kinds import (
     chains,

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis import ClusterCurve, Estimate, SizeEstimates, SpanningCurve
+from percolab.analysis.curves import ClusterCurve, SpanningCurve
 from percolab.analysis.json_values import plain
+from percolab.analysis.maxima import Estimate, SizeEstimates
 from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error
 from percolab.analysis.stored_data import read_cluster_curves, read_curves
 from percolab.analysis.stored_fits import read_estimates
@@ -251,11 +252,11 @@ def _no_maxima(figures: StudyView) -> str | None:
 
 
 def _describe_maxima(numbers: Numbers) -> list[str]:
-    found = [sizes_and_range(numbers["curves"])]
+    sentences = [sizes_and_range(numbers["curves"])]
     if len(numbers["sizes"]) == 1:
         located = [each for each in numbers["sizes"][0]["estimates"] if each["p"] is not None]
-        found += [f"{each['meaning'].capitalize()}: p = {each['p']:.4g}." for each in located]
-    return found
+        sentences += [f"{each['meaning'].capitalize()}: p = {each['p']:.4g}." for each in located]
+    return sentences
 
 
 CLUSTERS = FigureKind(

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis import AnalysisError, Estimate, SpanningCurve, ThresholdFit, fit_size
+from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.json_values import plain
+from percolab.analysis.likelihood import fit_size
+from percolab.analysis.maxima import Estimate
 from percolab.analysis.stored_data import read_curves
-from percolab.analysis.threshold import cut
+from percolab.analysis.threshold import ThresholdFit, cut
 from percolab.analysis.value import format_with_error
+from percolab.errors import AnalysisError
 from percolab.figures import elements, style
 from percolab.figures.sheet import NEW_FIGURE, Sheet, Target
 from percolab.figures.study_view import (

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis import AnalysisError
 from percolab.analysis.json_values import plain
 from percolab.analysis.power_law import local_slopes
 from percolab.analysis.radii import GyrationSums, RadiusFit, fit_radius
 from percolab.analysis.statistics import jackknife_error
 from percolab.analysis.stored_data import read_gyration_sums
 from percolab.analysis.stored_fits import has_open_axis
+from percolab.errors import AnalysisError
 from percolab.figures import elements
 from percolab.figures.sheet import Target
 from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
@@ -154,15 +154,15 @@ def _problem(figures: StudyView) -> str | None:
 def _describe(numbers: Numbers) -> list[str]:
     last = numbers["curves"][-1]
     lengths = [value for value in last["correlation_length"] if value is not None]
-    found = [
+    sentences = [
         f"Radii of clusters of {counted(len(numbers['curves']), 'size')} lie on a nearly straight "
         "line on logarithmic axes."
     ]
     if numbers["fit"]:
-        found.append(f"Its slope is 1/d_f with d_f = {numbers['fit']['d_f']:.3f}.")
+        sentences.append(f"Its slope is 1/d_f with d_f = {numbers['fit']['d_f']:.3f}.")
     if lengths:
-        found.append(f"The correlation length of L = {last['L']} reaches {max(lengths):.3g}.")
-    return found
+        sentences.append(f"The correlation length of L = {last['L']} reaches {max(lengths):.3g}.")
+    return sentences
 
 
 GYRATION = FigureKind(

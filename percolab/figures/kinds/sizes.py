@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.analysis import AnalysisError, ThresholdFit
 from percolab.analysis.json_values import plain
 from percolab.analysis.power_law import LocalSlopes, local_slopes
 from percolab.analysis.statistics import Floats, standard_error
 from percolab.analysis.stored_data import has_sizes, read_size_counts
 from percolab.analysis.stored_fits import tau_at
 from percolab.analysis.tau import SizeCounts, TauFit
+from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.value import format_with_error
-from percolab.errors import InputError
+from percolab.errors import AnalysisError, InputError
 from percolab.figures import elements
 from percolab.figures.sheet import Sheet, Target
 from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
@@ -305,14 +305,14 @@ def _describe(numbers: Numbers) -> list[str]:
     sizes = sorted({curve["L"] for curve in numbers["curves"]})
     last = numbers["curves"][-1]
     positive = [value for value in last["n_s"] if value > 0]
-    found = [
+    sentences = [
         f"Cluster numbers of {counted(len(sizes), 'size')} up to L = {sizes[-1]} fall from "
         f"{positive[0]:.2g} to {min(positive):.1g} per site, on a nearly straight line on "
         "logarithmic axes up to where the lattice ends them."
     ]
     if numbers["fit"]:
-        found.append(f"Its slope is tau = {numbers['fit']['tau']:.3f}.")
-    return found
+        sentences.append(f"Its slope is tau = {numbers['fit']['tau']:.3f}.")
+    return sentences
 
 
 SIZES = FigureKind(
