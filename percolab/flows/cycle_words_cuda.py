@@ -14,8 +14,7 @@ def bridges_kernel(entries, net, opened, words, samples, labels, memory, closing
     """Count the bridges of every sample, from its labels, uint32 (entries * points,).
 
     closing: whether they are closed as well, uint32.  net: without terminals.  words: of an entry.
-    samples: the seed, then the entries' samples.
-    numbers: uint64 (entries, 1).
+    samples: the seed, then the entries' samples.  numbers: uint64 (entries, 1).
     """
     queued = cuda.shared.array(1, types.uint32)
     bridges = cuda.shared.array(1, types.uint64)
