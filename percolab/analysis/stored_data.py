@@ -167,7 +167,8 @@ def read_flow_moments(results: StoredResults) -> list[BlockMoments]:
     names = axis_observables(results.study.boundary)
     flows = []
     for result in list_tasks(results, *names[-1:]):
-        columns = [column for column in result.columns if column.measure in FLOW_WORDS]
+        flowing = (column for column in result.columns if column.measure in FLOW_WORDS)
+        columns = [column for column in flowing if column.is_single_sum]
         moments = {column.name: result.single_sum(column) for column in columns}
         if moments:
             if names:

@@ -27,6 +27,7 @@ KINDS: dict[str, tuple[Any, ...]] = {
     "bridge_free": _TREE,
     "backbone": (*_TREE, *[np.uint32] * len(Branches._fields)),
     "path": (np.uint32, np.uint32),
+    "path_lengths": (np.uint32, np.uint32),
 }
 #: Threads of a block, at least and at most; and blocks, and threads of all, in a launch.
 _LEAST_THREADS, _BLOCK_THREADS, _MOST_BLOCKS, _MOST_THREADS = 32, 512, 2**12, 2**18
@@ -37,7 +38,7 @@ _SHARE = 4
 class FlowBatch:
     """Reads what flows through every sample of a labeler's batch.
 
-    word: "bridges", "bridge_free", "backbone" or "path".  numbers: how many are read of a sample.
+    word: of one of :data:`KINDS`.  numbers: how many are read of a sample.
     """
 
     def __init__(self, labeler: Any, net: DeviceNet, word: str, numbers: int) -> None:

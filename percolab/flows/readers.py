@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +30,7 @@ from percolab.lattices.structure import Structure
 from percolab.lattices.topology import Topology, UInt64s
 from percolab.measure.columns import open_axes
 from percolab.measure.measurements import Reader
+from percolab.measure.tallies import quarter_edges
 
 #: Binary digits of a conductance behind the point.
 _DIGITS = 30
@@ -154,12 +156,13 @@ class Bridges(FlowReader):
 
     def _make_on_device(self, labeler: Any) -> Any:
         """Return what counts bridges there: by labels of the dual where the lattice is planar."""
-        lattice, topology = self._structure, labeler.batch.topology
+        lattice, topology, dual = self._structure, labeler.batch.topology, None
         if isinstance(lattice, Lattice) and topology.open_axes and is_drawn_planar(lattice):
             # There are planar lattices whose dual is no lattice.
             with suppress(InputError):
                 dual = make_dual_topology(lattice, topology)
-                return load("flows.dual_bridges_cuda:DualBridges")(labeler.batch, dual)
+        if dual is not None:
+            return load("flows.dual_bridges_cuda:DualBridges")(labeler.batch, dual)
         return super()._make_on_device(labeler)
 
 
@@ -190,6 +193,23 @@ class Path(FlowReader):
     numbers = ("length", "num_elastic", "num_elastic_sites")
     site_bytes = 9
     device_bytes = 8
+
+
+class PathLengths(Path):
+    """How many samples have a shortest path of every length, in quarters of the bins of sizes."""
+
+    word = "path_lengths"
+
+    def __init__(self, structure: Structure, shape: tuple[int, ...]) -> None:
+        super().__init__(structure, shape)
+        self._edges = quarter_edges(prod(shape))
+
+    def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """Return the numbers of samples of blocks, those without a path left out."""
+        # Lengths of 0 come before the first bin.
+        bins = np.searchsorted(self._edges, rows[..., 0], side="right")
+        counts = [(bins == n).sum(axis=1) for n in range(1, self._edges.size)]
+        return {self.word: np.stack(counts, axis=-1)}
 
 
 class Conductance(FlowReader):

@@ -364,6 +364,21 @@ _FLOWS = (
         ("bridge_free_largest", "s_bf", "sites of the largest cluster without bridges", _FREE),
         unit="site",
     ),
+    Column(
+        "path_lengths",
+        "n_l",
+        "samples by the length of their shortest path, in quarters of the bins of sizes",
+        "1",
+        SumColumn(
+            FLOW,
+            np.int64,
+            4,
+            per_bin=True,
+            dataset=Dataset("path_lengths", f"number of shortest paths {_BETWEEN} by length", "1"),
+        ),
+        "path_lengths",
+        source=_ELASTIC,
+    ),
 )
 _OUTBREAK = "sites of the clusters that have a site of the source: of an outbreak that begins there"
 _SOURCES = _summed_columns(

@@ -96,6 +96,7 @@ MEASUREMENTS = {
         Measurement("backbone", frozenset({"bonds"}), "flows.readers:Backbone"),
         Measurement("path", frozenset({"bonds"}), "flows.readers:Path"),
         Measurement("bridge_free", frozenset({"bonds"}), "flows.readers:BridgeFree"),
+        Measurement("path_lengths", frozenset({"bonds"}), "flows.readers:PathLengths"),
         Measurement("source", frozenset({"labels"}), "labelers.source:SourceClusters"),
         Measurement("conductance", frozenset({"bonds"}), "flows.readers:Conductance"),
     )

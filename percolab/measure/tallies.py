@@ -51,6 +51,19 @@ def bin_edges(largest: int) -> np.ndarray:
     return np.array([*range(1, EXACT), *wide], np.int64)[: num_bins(largest) + 1]
 
 
+def quarter_edges(largest: int) -> np.ndarray:
+    """Return the edges of the quarters of the bins of :func:`bin_edges`, int64 (4 bins + 1,).
+
+    Of a bin of one number the last quarter has it, and the others are empty.
+
+    >>> quarter_edges(64)[-9:].tolist()
+    [63, 63, 63, 63, 64, 68, 72, 76, 80]
+    """
+    edges = bin_edges(largest)
+    quarters = edges[:-1, None] + np.diff(edges)[:, None] * np.arange(4) // 4
+    return np.append(quarters.ravel(), edges[-1])
+
+
 @njit
 def size_bin(size):
     """Return the bin, int64 from 0 on, of a cluster's size, at least 1 and below 2^32."""

@@ -74,12 +74,12 @@ class SmallDuals:
         """Return in how many of so many samples from a number on the identity does not hold."""
         opened, rows = self._own.measure_block(XORWOW, seed, start, samples, p_to_threshold(p))
         self._own.labeler.batch.launches.wait()
-        dual_words, exists = self._other.make_words(samples), self._other.labeler.batch.exists
+        opened_duals, exists = self._other.make_words(samples), self._other.labeler.batch.exists
         words, size = self._topology.num_bond_words, self._dual_words
         for first in range(0, samples, _DUALS):
             count = min(_DUALS, samples - first)
             own = opened[first * words :], np.uint32(words), np.uint32(0), self._sources
-            to = exists, dual_words[first * size :]
+            to = exists, opened_duals[first * size :]
             self._launches.each(dual_words_kernel, size, count, *own, *to)
         self._launches.wait()
         dual_rows = self._other.measure_words(samples)

@@ -38,7 +38,7 @@ TORUS = ("periodic", "periodic")
 ON_GPU = ("square", "triangular", "kagome")
 SHARES = {8: 280_000_000, 16: 40_000_000, 32: 14_000_000}
 #: The size of the large sample, and its slabs.
-LARGE, SLABS = 8192, 8
+LARGE, SLABS = 4096, 8
 START = time.perf_counter()
 
 

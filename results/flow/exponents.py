@@ -74,14 +74,13 @@ def choose_samples(name: str, seconds: float, device: str) -> dict[int, int]:
     """Return the samples of every size that take so many seconds each."""
     found = {}
     for size in CASES[name].sizes:
+        # The first run compiles, and what the second takes is mostly not that of samples.
+        start = [sample(name, size, BLOCKS, seed, device)[1] for seed in (998, 999)][1]
         samples, took = BLOCKS, 0.0
-        # The first run compiles.
-        sample(name, size, samples, 999, device)
-        while took < min(0.4, seconds):
-            samples *= 1 if not took else min(max(math.ceil(0.6 / took), 2), 64)
-            took = sample(name, size, samples, 1000, device)[1]
-        each = max(int(samples / took * seconds) // BLOCKS, 2) * BLOCKS
-        found[size] = each
+        while took < min(0.5, seconds):
+            samples *= min(max(math.ceil(0.7 / max(took, 0.01)), 2), 64)
+            took = max(sample(name, size, samples, 1000, device)[1] - start, 1e-3)
+        each = max(int(samples / took * max(seconds - start, 0.1)) // BLOCKS, 2) * BLOCKS
         print(
             f"{name} L = {size}: {1e9 * took / samples / size ** (2 + (name == 'cubic')):.3f} ns a "
             f"site, {each} samples a seed [{time.perf_counter() - START:.0f} s]",

@@ -6,7 +6,7 @@ from flow_support import CUDA_CASES, assert_same_flow, flow_graph
 from helpers import LATTICES, assert_same_blocks, assert_simulated, lattice
 
 import percolab
-from percolab.flows.readers import Backbone, Bridges, Path
+from percolab.flows.readers import Backbone, BridgeFree, Bridges, Path, PathLengths
 
 SLOW = [
     pytest.param(name, marks=pytest.mark.slow)
@@ -20,7 +20,7 @@ def test_samples_that_a_gpu_draws_have_the_same_flow(case):
     assert_simulated("simulated_flows.py", case)
 
 
-@pytest.mark.parametrize("reader", [Bridges, Backbone, Path])
+@pytest.mark.parametrize("reader", [Bridges, BridgeFree, Backbone, Path, PathLengths])
 def test_memory_on_a_device_is_that_of_the_arrays(reader):
     kinds = pytest.importorskip("percolab.flows.flow_batch").KINDS[reader.word]
     assert sum(np.dtype(kind).itemsize for kind in kinds) == reader.device_bytes
@@ -61,7 +61,12 @@ def test_graphs_have_the_same_flow():
 def test_a_study_has_the_same_blocks():
     asked = {"L": [16], "p": [0.45, 0.55], "samples": 200, "block_size": 20}
     own, host = (
-        percolab.sweep("square", measure="bridges,backbone,path", device=device, **asked)
+        percolab.sweep(
+            "square",
+            measure="bridges,bridge_free,backbone,path,path_lengths",
+            device=device,
+            **asked,
+        )
         for device in ("cuda", "cpu")
     )
     assert_same_blocks(own, host)
