@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from percolab.configurations.tree import tree
     from percolab.errors import AnalysisError, InputError
     from percolab.flows.flow import Flow
+    from percolab.lattices.ensemble import Ensemble
     from percolab.lattices.graph import Graph, graph_topology, load_graph
     from percolab.lattices.lattice import Lattice, load_lattice
     from percolab.tables.frames import to_pandas, to_xarray
@@ -48,6 +49,7 @@ __all__ = [
     "AnalysisError",
     "DataTable",
     "DirectedComponents",
+    "Ensemble",
     "Flow",
     "Graph",
     "InputError",
@@ -130,6 +132,7 @@ _HOMES = {
     "invade": "configurations.invade",
     "label": "configurations.label",
     "label_in_slabs": "configurations.label_slabs",
+    "Ensemble": "lattices.ensemble",
     "Graph": "lattices.graph",
     "InputError": "errors",
     "Lattice": "lattices.lattice",

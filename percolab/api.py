@@ -563,8 +563,8 @@ def open_table(table: Any, columns: str | Mapping[str, str] | None = None) -> Da
     >>> open_table(rows | {"k": [20, 80, 5, 95], "n": [100, 100, 100, 100]})
     <DataTable of the table; L 8, 16; p 0.4, 0.6>
     """
-    found = read_table(table, columns)
-    return DataTable(found.source, found.series, found.notes)
+    data = read_table(table, columns)
+    return DataTable(data.source, data.series, data.notes)
 
 
 def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = None) -> Results:
@@ -628,8 +628,8 @@ def fit(
     if observable is None and not options and asks_for_wrapping(results):
         return fit_wrapping(results)
     make, _ = _find_fit(results.study)
-    found: ThresholdFit | SpinFit = make(results, observable, options)
-    return found
+    result: ThresholdFit | SpinFit = make(results, observable, options)
+    return result
 
 
 def _fit_threshold(

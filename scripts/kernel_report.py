@@ -35,6 +35,7 @@ from percolab import (
     parts,
     spins,
     trees,
+    validation,
 )
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS
@@ -50,7 +51,19 @@ from percolab.spins.update import Update
 from percolab.spins.words import Chain
 
 #: The rooms that have kernels.
-ROOMS = (bonds, measure, labelers, flows, coupled, parts, spins, trees, papers, configurations)
+ROOMS = (
+    bonds,
+    measure,
+    labelers,
+    flows,
+    coupled,
+    parts,
+    spins,
+    trees,
+    papers,
+    configurations,
+    validation,
+)
 COMPUTE_CAPABILITY = (9, 0)
 ARCHITECTURE = "sm_90a"
 
@@ -201,8 +214,9 @@ def on_host(
         ):
             stack.enter_context(mock.patch.object(cuda, name, substitute))
         stack.enter_context(mock.patch("percolab.kernels.launches.urgent_stream", stream))
-        free = mock.patch("percolab.flows.flow_batch.free_memory", return_value=0)
-        stack.enter_context(free)
+        for module in ("flow_batch", "dual_bridges_cuda"):
+            free = mock.patch(f"percolab.flows.{module}.free_memory", return_value=0)
+            stack.enter_context(free)
         # Nothing is captured as a graph.
         direct = mock.patch.object(Launches, "call", lambda self, key, work: work())
         stack.enter_context(direct)
@@ -290,6 +304,21 @@ def flow_launches(kind: str, topology: Topology) -> list[Launch]:
         coupling = new_coupling(None, "cuda", topology)
         for reader in (Bridges, Backbone, Path):
             reader(None, ()).rows(coupling, *keys)
+        if topology.shape:
+            Bridges(load_lattice("square"), topology.shape).rows(coupling, *keys)
+    return launches
+
+
+def dual_launches() -> list[Launch]:
+    """Return the launches that compare the clusters of a torus with those of its dual."""
+    from percolab.validation.duals_cuda import SmallDuals
+
+    launches: list[Launch] = []
+    square = load_lattice("square")
+    with on_host(launches, "torus"):
+        SmallDuals(square, square.topology((8, 8), ("periodic",) * 2)).count_violations(
+            0, 0, 9, 0.5
+        )
     return launches
 
 
@@ -364,7 +393,13 @@ def slab_launches() -> list[Launch]:
 def all_launches() -> list[Launch]:
     """Return one launch of every kernel for every signature that any labeler launches it with."""
     found: dict[tuple[str, tuple[types.Type, ...]], Launch] = {}
-    for launch in (*prim_launches(), *interface_launches(), *slab_launches(), *image_launches()):
+    for launch in (
+        *prim_launches(),
+        *dual_launches(),
+        *interface_launches(),
+        *slab_launches(),
+        *image_launches(),
+    ):
         found.setdefault((launch.name, launch.signature), launch)
     for entry in LABELERS.values():
         kinds = topologies() if "cuda" in entry.classes else {}

@@ -292,6 +292,27 @@ RECORDS = (
         small=None,
     ),
     Record(
+        "radii.txt",
+        "radii of gyration: read off tiles, and site by site",
+        ("python results/h200/radii.py",),
+        50,
+        small=None,
+    ),
+    Record(
+        "small-lattices.txt",
+        "lattices of up to 4096 points: whole calls and kernels",
+        ("python results/h200/small_lattices.py",),
+        60,
+        small=None,
+    ),
+    Record(
+        "device-arrays.txt",
+        "labels of images that are on the GPU, beside those of CuPy",
+        ("python results/h200/device_arrays.py",),
+        15,
+        small=None,
+    ),
+    Record(
         "sanitizer.txt",
         "memory errors and races in shared memory, every labeler",
         (

@@ -232,7 +232,7 @@ def cuda_coupling(
 
 
 def items_of(ps: tuple[float, ...], samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Return the items (sample, threshold) of some samples at every p, uint64 each."""
+    """Return the batch entries (sample, threshold) of some samples at every p, uint64 each."""
     thresholds = np.array([p_to_threshold(p) for p in ps], np.uint64)
     numbers = np.arange(samples, dtype=np.uint64)
     return np.repeat(numbers, thresholds.size), np.tile(thresholds, samples)
@@ -325,7 +325,7 @@ def assert_vacant_counts_equal(topology, model, generator, *, steps):
         at_all[n, step] = host.copy_vacant(1)[0]
     batch.closed.make_room(samples.size, steps)
     for step in (0, steps // 2, steps - 1):
-        # Two items first, so that what is counted was not zero before.
+        # Two entries first, so that what is counted was not zero before.
         batch.fill(generator, seed, samples[:2], grid[[0, 0]])
         assert batch.copy_vacant(2).tolist() == at_all[:2, 0].tolist()
         items = batch.fill(generator, seed, samples, np.full(samples.size, grid[step]))

@@ -75,6 +75,13 @@ def compare_bonds(name):
     compare_tiles(name)
     if name == "square":
         compare_opening_periodic_bonds(name)
+        compare_bonds_along_rows()
+
+
+def compare_bonds_along_rows():
+    """Compare a lattice whose sites are joined to the second along the row, too."""
+    topology = load_lattice("square:1-3").topology((9, 6), ("open", "periodic"))
+    assert_cuda_equals_cpu("tiled", topology, items_of((0.2, 0.7)), capacity=2)
 
 
 #: What is drawn in addition to bonds, in turn.

@@ -5,6 +5,7 @@ from helpers import cuda_coupling
 
 from percolab.bonds.model import BOND
 from percolab.lattices.lattice import load_lattice
+from percolab.validation import duals_cuda
 from percolab.validation.duals import Dual, count_violations
 
 
@@ -20,3 +21,20 @@ def main():
                 count_violations(labeler, Dual.of_topology(lattice, topology), 3, samples, p) == 0
             )
         print(name)
+    compare_small()
+
+
+def compare_small():
+    """Check the identity on tori whose rows and duals stay on the device, and that it can fail."""
+    duals_cuda._DUALS = 3
+    for name, shape in (("square", (5, 4)), ("triangular", (3, 4)), ("kagome", (4, 6))):
+        lattice = load_lattice(name)
+        found = duals_cuda.SmallDuals(lattice, lattice.topology(shape, ("periodic", "periodic")))
+        for p in (0.3, 0.5, 0.7):
+            assert found.count_violations(3, 5, 8, p) == 0
+        # Bonds of the dual that cross others.
+        size = found._sources.size // 32
+        sources = found._sources.copy_to_host().reshape(32, size)
+        found._sources.copy_to_device(np.roll(sources, 1, axis=0).ravel())
+        assert found.count_violations(3, 5, 8, 0.5) > 0
+        print(name, "small")

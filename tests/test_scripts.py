@@ -183,7 +183,7 @@ def test_every_record_of_the_h200_has_its_command_and_says_how_old_it_is(recorde
         pytest.skip("results are not in this copy")
     files = {record.file for record in recorder.RECORDS}
     there = {path.name for path in folder.iterdir() if path.suffix != ".py"} - {"__pycache__"}
-    by_hand = {"before-after.txt", "device-arrays.txt", "small-lattices.txt"}
+    by_hand = {"before-after.txt"}
     assert there <= files | by_hand | {"bench.png", "README.md", "large"}
     table = (folder / "README.md").read_text()
     for record in recorder.RECORDS:

@@ -243,17 +243,17 @@ def ratio_crossings(
         with_data_first(draw_blocks(curve.samples.size, rng, bootstrap)) for curve in clusters
     ]
     own = {L: [(c, w) for c, w in zip(clusters, weights, strict=True) if c.L == L] for L in sizes}
-    found, rows = [], []
+    located, rows = [], []
     for L1, L2 in pairwise(sizes):
         (here, value), *again = _cross_ratios(own[L1], own[L2], near)
-        found.append(RatioCrossing(L1, L2, here, value))
+        located.append(RatioCrossing(L1, L2, here, value))
         rows.append(again)
     if not bootstrap:
-        return RatioCrossings(tuple(found), None)
+        return RatioCrossings(tuple(located), None)
     replicas = np.array(rows)
     crossings = tuple(
         replace(each, p_error=half_width(drawn[:, 0]), probability_error=half_width(drawn[:, 1]))
-        for each, drawn in zip(found, replicas, strict=True)
+        for each, drawn in zip(located, replicas, strict=True)
     )
     covariance = _robust_covariance(replicas[:, :, 0].T)
     drift = extrapolate(crossings, covariance, omega=omega, y_t=y_t, width=width)

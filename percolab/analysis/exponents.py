@@ -251,10 +251,10 @@ def _read_off(
     return Exponent(name, result, quantity.meaning, known.get(name), law), notes
 
 
-def _derived(found: Sequence[Exponent], dimension: int, known: dict[str, Known]) -> list[Exponent]:
+def _derived(fitted: Sequence[Exponent], dimension: int, known: dict[str, Known]) -> list[Exponent]:
     """Return d_f and tau, which follow from beta/nu."""
     derived = []
-    for strength in (each.result for each in found if each.name == "beta/nu"):
+    for strength in (each.result for each in fitted if each.name == "beta/nu"):
         d_f = dimension - strength.value
         tau = strength.scaled(1 + dimension / d_f, dimension / d_f**2)
         d_f_value = strength.scaled(d_f, -1.0)
@@ -340,8 +340,8 @@ def cluster_values(
     for curve, weights in zip(clusters, replicas.weights):
         column, samples = sizes.index(curve.L), float(curve.samples.sum())
         first, _, squares, own = curve.moments(with_data_first(weights))
-        found = np.stack([first, squares - own, own]) / curve.num_sites
-        at_p_c[:, :, column] += samples * _interpolated(curve.p, found, every, p_c)
+        measured = np.stack([first, squares - own, own]) / curve.num_sites
+        at_p_c[:, :, column] += samples * _interpolated(curve.p, measured, every, p_c)
         totals[column] += samples
     pairs = zip(QUANTITIES[1:], at_p_c / totals, strict=True)
     return [Values(quantity, sizes, own[0], own[1:]) for quantity, own in pairs if sizes]

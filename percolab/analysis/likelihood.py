@@ -234,15 +234,15 @@ def _best_along(at: Callable[[Floats], _Point | None], here: _Point, step: Float
     return there if gain >= -1e-14 * abs(here.value) else None
 
 
-def chi_square(cells: ThresholdCells, found: LikelihoodMaximum) -> ChiSquare:
+def chi_square(cells: ThresholdCells, maximum: LikelihoodMaximum) -> ChiSquare:
     """Return Pearson's chi^2 over the cells, neighbours merged until each expects 5 samples.
 
     It contains the priors' penalty; its freedom is the number of merged cells less the effective
     parameters.
     """
-    expected = found.probability * cells.totals
+    expected = maximum.probability * cells.totals
     # The parameters that the data determine: the trace of covariance times information.
-    value, freedom = found.penalty, -float(np.sum(found.covariance * found.information))
+    value, freedom = maximum.penalty, -float(np.sum(maximum.covariance * maximum.information))
     for index in range(len(cells.curves)):
         own = cells.curve == index
         groups = _merged(expected[own])

@@ -333,5 +333,5 @@ def _estimate(
 ) -> Estimate:
     """Locate p in the first row, the data, and in the others, the replicas, for its error."""
     (here, height, at_edge), *others = (locate(p, row, weights) for row in rows)
-    error = nan if at_edge else half_width(np.array([found[0] for found in others]))
+    error = nan if at_edge else half_width(np.array([maximum[0] for maximum in others]))
     return Estimate(name, meaning, here, error, height, at_edge)

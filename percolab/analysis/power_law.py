@@ -235,8 +235,8 @@ def local_slopes(x: Floats, y: Floats, without: Floats, *, ratio: float = 2.0) -
     steps = logarithms[last] - logarithms[first]
 
     def slopes(values: Floats) -> Floats:
-        found = np.log(values[..., kept])
-        return np.asarray((found[..., last] - found[..., first]) / steps)
+        log_values = np.log(values[..., kept])
+        return np.asarray((log_values[..., last] - log_values[..., first]) / steps)
 
     errors = jackknife_error(slopes(without))
     return LocalSlopes(np.sqrt(x[last] * x[first]), slopes(y), errors)

@@ -203,14 +203,14 @@ def make_fitter(
 
 def _quantity_value(
     fitter: Fitter,
-    found: ThresholdAverage[JointMaximum],
+    average: ThresholdAverage[JointMaximum],
     index: int,
     quantity: Quantity,
     y_t: Known | None,
 ) -> QuantityValue:
     """Return the numbers of one quantity, and its p_c alone."""
-    function = found.best.functions[index]
-    alone = found.threshold if len(fitter.omegas) == 1 else None
+    function = average.best.functions[index]
+    alone = average.threshold if len(fitter.omegas) == 1 else None
     if alone is None:
         with suppress(AnalysisError):
             alone = fitter.only(index).average(y_t).threshold
@@ -219,7 +219,7 @@ def _quantity_value(
         symbol=quantity.symbol,
         meaning=quantity.meaning,
         source=quantity.source,
-        at_p_c=found.value([OUTER + index * (fit.degree + 5) for fit in found.fits]),
+        at_p_c=average.value([OUTER + index * (fit.degree + 5) for fit in average.fits]),
         slope=function.coefficients[1],
         correction=function.corrections[0],
         mixed=function.corrections[1],

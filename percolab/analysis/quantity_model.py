@@ -235,9 +235,9 @@ def search_start(
         if known is None:
             step = (y_ts[-1] - y_ts[0]) / (len(y_ts) - 1)
             y_ts = np.linspace(max(best[1] - step, 0.1), best[1] + step, 5)
-    found = [_misfit(table, *best, power) for table in tables]
-    slopes = tuple(abs(slope) for _, slope, _ in found)
-    return Start(float(best[0]), float(best[1]), slopes, found[0][2])
+    misfits = [_misfit(table, *best, power) for table in tables]
+    slopes = tuple(abs(slope) for _, slope, _ in misfits)
+    return Start(float(best[0]), float(best[1]), slopes, misfits[0][2])
 
 
 def _table(moments: Sequence[BlockMoments], quantity: Quantity) -> tuple[Floats, ...]:

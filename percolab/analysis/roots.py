@@ -211,10 +211,10 @@ def combine_roots(roots: Sequence[SizeRoot], drift: Drift, notes: Sequence[str] 
     threshold = float(weights @ values)
     rest = values - threshold
     chi_square = ChiSquare.of(float(rest @ np.linalg.solve(covariance, rest)), len(roots) - 1)
-    found = Value(
+    combined = Value(
         threshold, sqrt(variance), sqrt(float(weights @ statistical @ weights)), chi_square, 1
     )
-    return RootFit(found, tuple(roots), drift, tuple(map(float, weights)), tuple(notes))
+    return RootFit(combined, tuple(roots), drift, tuple(map(float, weights)), tuple(notes))
 
 
 @dataclass(frozen=True, eq=False)

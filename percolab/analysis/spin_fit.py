@@ -174,7 +174,7 @@ def fit_spins(results: StoredResults, names: Sequence[str] = ("all",), **options
 
 def start_differences(items: Sequence[TaskResult]) -> list[StartDifference]:
     """Return where chains that started ordered differ from those that started at random."""
-    found = []
+    differences = []
     for item in items:
         odd = item.numbers % 2 == 1
         # One long chain has one start.
@@ -185,8 +185,8 @@ def start_differences(items: Sequence[TaskResult]) -> list[StartDifference]:
             for n, p in enumerate(item.task.p):
                 compared = compare_starts(means[~odd, n], means[odd, n])
                 if compared.differ:
-                    found.append(StartDifference(item.task.size, p, SERIES[name], compared.z))
-    return found
+                    differences.append(StartDifference(item.task.size, p, SERIES[name], compared.z))
+    return differences
 
 
 def short_blocks(items: Sequence[TaskResult]) -> str | None:

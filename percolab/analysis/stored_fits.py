@@ -41,6 +41,7 @@ from percolab.analysis.theory.known_exponents import Known, correction_exponent
 from percolab.analysis.theory.potts import potts_exponents
 from percolab.analysis.threshold import ThresholdFit, fit_threshold
 from percolab.errors import AnalysisError
+from percolab.lattices.ensemble import Ensemble
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.removal import RANDOM
@@ -291,12 +292,13 @@ def _known_of_network(results: StoredResults, items: Sequence[TaskResult]) -> di
     """Return the robustness and the bounds of a graph, as far as they are known."""
     study, graph, codec = results.study, results.study.structure, results.study.kind.codec
     known: dict[str, Any] = {}
-    if not isinstance(graph, Graph):
+    if not isinstance(graph, Graph | Ensemble):
         return known
     if len(items) == 1 and not codec.holds_columns and not codec.holds_thresholds:
         known["robustness"] = measure_robustness(items[0])
-    is_plain = study.model in ("bond", "site")
-    if graph.content is not None and is_plain and graph.num_bonds <= MOST_BONDS:
+    if not isinstance(graph, Graph) or graph.content is None:
+        return known
+    if study.model in ("bond", "site") and graph.num_bonds <= MOST_BONDS:
         known["bounds"] = network_bounds(graph)
     return known
 

@@ -240,17 +240,17 @@ def list_thermal(results: StoredResults) -> list[ThermalName]:
     """
     items = list_spin_tasks(results)
     there = {name for item in items for name in moment_names(item)}
-    found: list[ThermalName] = [
+    names: list[ThermalName] = [
         each for each in THERMAL.values() if set(each.needs) <= there and each.name != "open_excess"
     ]
     if any(map(_has_lengths, items)):
-        found += [
+        names += [
             ThermalName(
                 f"correlation_length_{axis}", f"correlation length along {axis}", "grid points"
             )
             for axis in _periodic_axes(items[0])
         ]
-    return found
+    return names
 
 
 def _has_lengths(item: TaskResult) -> bool:
@@ -362,9 +362,9 @@ def read_series(item: TaskResult) -> dict[str, NDArray[np.int64]]:
 
     InputError: they were not measured (--measure series).
     """
-    found = item.extra("series")
-    chains, points, _ = found.shape
-    parts = found.reshape(chains, points, len(SERIES), item.task.block_size)
+    series = item.extra("series")
+    chains, points, _ = series.shape
+    parts = series.reshape(chains, points, len(SERIES), item.task.block_size)
     if not chains:
         raise InputError(f"L = {item.task.size}: no chains yet")
     return {name: np.moveaxis(parts[:, :, n], 0, 1) for n, name in enumerate(SERIES)}

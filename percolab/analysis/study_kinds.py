@@ -52,7 +52,7 @@ class KindAnalysis:
         """
         names, count = [column.name for column in item.observables], item.num_samples
         means = item.sums().sum(axis=0, dtype=np.float64) / count
-        if not item.task.kind.independent:
+        if not item.task.has_independent_samples:
             errors = standard_error(item.sums() / item.samples[:, None, None], item.samples)
         else:
             squares = np.stack([item.squares(name).sum(axis=0) for name in names], axis=-1)
@@ -86,8 +86,8 @@ class KindAnalysis:
         """Return the names of the moments of a task: observables, squares, and higher moments."""
         names = [observable.name for observable in item.observables]
         squares = {f"{name}*{name}" for name in names}
-        found = {*names, *squares, *(("s^4",) if item.has("sum_fourths") else ())}
-        return found | ({"m^2", "m^4"} if "state_squares" in names else set())
+        moments = {*names, *squares, *(("s^4",) if item.has("sum_fourths") else ())}
+        return moments | ({"m^2", "m^4"} if "state_squares" in names else set())
 
     def grid(self, item: TaskResult, name: str) -> Floats:
         """Return the p at which a moment of this name is known, float64 (m,)."""
@@ -165,8 +165,8 @@ class MicrocanonicalAnalysis(KindAnalysis):
         parts = (np.arange(samples.size) * _GOLDEN + 0.5) % 1.0
         # A sum that is whole but for its last digits is not rounded to another.
         sums = np.floor(self.moment_sums(item, name, p) + parts[:, None] * (1 - 1e-6) + 1e-7)
-        found = np.maximum.accumulate(sums, axis=1).astype(np.int64)
-        return SpanningCurve(item.task.size, p, samples, found, item.task.id)
+        counts = np.maximum.accumulate(sums, axis=1).astype(np.int64)
+        return SpanningCurve(item.task.size, p, samples, counts, item.task.id)
 
     def moment_names(self, item: TaskResult) -> set[str]:
         """Return the names of the observables, and of <s_1^2>."""
@@ -187,8 +187,8 @@ class MicrocanonicalAnalysis(KindAnalysis):
         if name not in rising and not item.task.structure.is_scalable:
             rising = []
         chosen = name if name in rising else next(iter(rising), "second_largest")
-        found = item.stacked(chosen)
-        means = found.sum(axis=0) / bin_counts(openings)
+        sums = item.stacked(chosen)
+        means = sums.sum(axis=0) / bin_counts(openings)
         inside = means > _NEAR * means.max() if not rising else (means > _TAIL * means[-1]) & (
             means < (1 - _TAIL) * means[-1]
         )  # fmt: skip
@@ -265,8 +265,8 @@ def transition_grid(thresholds: NDArray[np.uint64], points: int = POINTS) -> Flo
 
     They are rounded to a tenth of their spacing, so that they do not depend on single samples.
     """
-    found = thresholds[thresholds != np.uint64(NEVER)] / TOP
-    low, high = np.quantile(found, (_TAIL, 1 - _TAIL)) if found.size else (1.0, 1.0)
+    finite = thresholds[thresholds != np.uint64(NEVER)] / TOP
+    low, high = np.quantile(finite, (_TAIL, 1 - _TAIL)) if finite.size else (1.0, 1.0)
     return round_grid(low, high, points)
 
 
@@ -299,16 +299,16 @@ def binomial(count: int, p: float) -> tuple[int, Floats]:
     up, down = np.arange(mode, last), np.arange(mode, first, -1)
     above = np.cumprod((count - up) / (up + 1) * (p / (1 - p)))
     below = np.cumprod(down / (count - down + 1) * ((1 - p) / p))
-    found = np.concatenate([below[::-1], [1.0], above])
-    return first, found / found.sum()
+    terms = np.concatenate([below[::-1], [1.0], above])
+    return first, terms / terms.sum()
 
 
 def bin_weights(openings: int, p: float) -> Floats:
     """Return the weight of every bin's sum in the mean at p, float64 (bins,)."""
     counts, (first, weights) = bin_counts(openings), binomial(openings, p)
     places = np.arange(first, first + weights.size) // bin_width(openings)
-    found = np.bincount(places, weights, minlength=counts.size)
-    return np.asarray(found / counts, np.float64)
+    in_bins = np.bincount(places, weights, minlength=counts.size)
+    return np.asarray(in_bins / counts, np.float64)
 
 
 def convolve(sums: NDArray[np.int64], openings: int, p: Sequence[float] | Floats) -> Floats:

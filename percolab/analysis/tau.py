@@ -77,9 +77,9 @@ class SizeCounts:
         weights: how often each block counts, float64 (r, n_blocks), for a result (r, m, bins).
         """
         times = np.ones((1, self.samples.size)) if weights is None else weights
-        found = np.tensordot(times, self.counts, axes=1)
+        numbers = np.tensordot(times, self.counts, axes=1)
         per_site = (times @ self.samples)[:, None, None] * self.num_sites * np.diff(self.edges)
-        return (found / per_site)[0] if weights is None else found / per_site
+        return (numbers / per_site)[0] if weights is None else numbers / per_site
 
     def errors(self) -> Floats:
         """Return the jackknife error over blocks of n_s, float64 (m, bins); NaN of one block."""
@@ -128,8 +128,8 @@ def coarse_edges(edges: NDArray[np.int64]) -> NDArray[np.int64]:
     """
     octaves = [4 << n for n in range(4)]
     starts = [1, 2, 3, *(start + part * start // 4 for start in octaves for part in range(4))]
-    found = np.array([*starts, *edges[edges >= EXACT]], np.int64)
-    return np.append(found[found < edges[-1]], edges[-1])
+    coarse = np.array([*starts, *edges[edges >= EXACT]], np.int64)
+    return np.append(coarse[coarse < edges[-1]], edges[-1])
 
 
 def mean_power(edges: NDArray[np.int64], exponent: float) -> Floats:

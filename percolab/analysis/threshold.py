@@ -198,10 +198,10 @@ class MemberFit(ThresholdMember):
 
         Counts move the p_c of this fit, and by its chi^2 the weight of its distance from the mean.
         """
-        found, seen = self.maximum, self.cells.counts > 0
-        own = self.width * (found.slope @ found.covariance[0])
-        away = self.model.threshold(found.theta) - mean
-        ratio = self.cells.counts[seen] / (self.cells.totals * found.probability)[seen]
+        maximum, seen = self.maximum, self.cells.counts > 0
+        own = self.width * (maximum.slope @ maximum.covariance[0])
+        away = self.model.threshold(maximum.theta) - mean
+        ratio = self.cells.counts[seen] / (self.cells.totals * maximum.probability)[seen]
         own[seen] -= away * np.log(ratio)
         return np.asarray(own, np.float64)
 
@@ -228,21 +228,21 @@ class MemberFits(ThresholdAverage[MemberFit]):
         def fit(smallest: int, degree: int) -> MemberFit:
             cells = ThresholdCells.from_curves([c for c in used if smallest <= c.L])
             model = ScalingModel.of(cells, degree=degree, omega=omega, like=lines)
-            found = maximise(model, cells, model.start, model.prior(y_t, wider=wider))
-            data = found.deviance + found.penalty + 2 * (points - cells.p.size)
+            maximum = maximise(model, cells, model.start, model.prior(y_t, wider=wider))
+            data = maximum.deviance + maximum.penalty + 2 * (points - cells.p.size)
             return MemberFit(
                 min_size=smallest,
                 degree=degree,
                 p_0=lines.units.p_0,
                 width=lines.units.width,
-                theta=found.theta,
-                covariance=found.covariance,
-                statistical=found.covariance @ found.information @ found.covariance,
-                chi_square=chi_square(cells, found),
-                criterion=data + 2 * found.theta.size,
+                theta=maximum.theta,
+                covariance=maximum.covariance,
+                statistical=maximum.covariance @ maximum.information @ maximum.covariance,
+                chi_square=chi_square(cells, maximum),
+                criterion=data + 2 * maximum.theta.size,
                 cells=cells,
                 model=model,
-                maximum=found,
+                maximum=maximum,
             )
 
         average = ThresholdAverage.over(linear_sizes(used), degrees, fit)
@@ -273,13 +273,13 @@ class MemberFits(ThresholdAverage[MemberFit]):
     @property
     def influence(self) -> tuple[Floats, ...]:
         """dp_c / dcounts of every curve's cells, float64 (m + 1,) each."""
-        found = [np.zeros(curve.p.size + 1) for curve in self.used]
+        influences = [np.zeros(curve.p.size + 1) for curve in self.used]
         mean = super().threshold.value
         for weight, item in zip(self.weights, self.fits, strict=True):
             first, influence = len(self.used) - len(item.cells.curves), item.influence(mean)
-            for index, own in enumerate(found[first:]):
+            for index, own in enumerate(influences[first:]):
                 own += weight * influence[item.cells.curve == index]
-        return tuple(found)
+        return tuple(influences)
 
 
 def select(

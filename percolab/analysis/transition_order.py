@@ -49,18 +49,18 @@ class Point:
     L: int
     p: float
     num_sites: int
-    found: FirstOrder
+    order: FirstOrder
 
     def agrees(self, other: Point) -> bool:
         """Whether both have the same two phases, and beta_c if both know it."""
         for one, two in ((self, other), (other, self)):
-            low, high = (peak / one.num_sites for peak in one.found.peaks)
-            if not low < two.found.cut / two.num_sites < high:
+            low, high = (peak / one.num_sites for peak in one.order.peaks)
+            if not low < two.order.cut / two.num_sites < high:
                 return False
-        if not (self.found.mixed and other.found.mixed):
+        if not (self.order.mixed and other.order.mixed):
             return True
-        apart = abs(self.found.beta - other.found.beta)
-        return apart <= 4 * math.hypot(self.found.beta_error, other.found.beta_error)
+        apart = abs(self.order.beta - other.order.beta)
+        return apart <= 4 * math.hypot(self.order.beta_error, other.order.beta_error)
 
 
 @dataclass(frozen=True)
@@ -81,14 +81,15 @@ def classify_order(
     Both None where nothing is seen and the transition is known to be continuous.
     """
     points = [point for item in items for point in two_peaks(item, model)]
-    deep = [point for point in points if point.found.depth >= DEEP]
+    deep = [point for point in points if point.order.depth >= DEEP]
     sure = [one for one in deep if any(one.agrees(other) for other in points if other is not one)]
     if sure:
         # Of the largest size: where both phases are known best, and then the nearest p.
         best = min(
-            sure, key=lambda x: (-x.L, not x.found.mixed, abs(x.found.beta + math.log1p(-x.p)))
+            sure,
+            key=lambda x: (-x.L, not x.order.mixed, abs(x.order.beta + math.log1p(-x.p))),
         )
-        return (best.L, best.p, best.found), None
+        return (best.L, best.p, best.order), None
     apart = [gap for item in items for gap in phases_apart(item)]
     if len(apart) >= _LEAST_POINTS:
         return None, _describe_apart(apart)
@@ -134,9 +135,9 @@ def phases_apart(item: TaskResult) -> list[PhasesApart]:
     return apart
 
 
-def _both_stay(energies: Floats, found: FirstOrder) -> bool:
+def _both_stay(energies: Floats, transition: FirstOrder) -> bool:
     """Return whether some chains of either phase never reach the peak of the other."""
-    low, high = found.peaks
+    low, high = transition.peaks
     least, most = energies.min(axis=1), energies.max(axis=1)
     phases = (least > low) & (most >= high), (most < high) & (least <= low)
     return all(int(own.sum()) >= _LEAST_CHAINS for own in phases)
@@ -168,9 +169,9 @@ def _describe_undecided(points: Sequence[Point], items: Sequence[TaskResult]) ->
     if not any("series" in item.task.measure for item in items):
         seen += " in the means of chains (--measure series keeps single energies)"
     elif points:
-        best = max(points, key=lambda each: each.found.depth)
+        best = max(points, key=lambda each: each.order.depth)
         seen = (
-            f"the deepest valley between two peaks of the energy is exp(-{best.found.depth:.2g}), "
+            f"the deepest valley between two peaks of the energy is exp(-{best.order.depth:.2g}), "
             f"at L = {best.L}, p = {best.p:.6g}"
         )
     return (

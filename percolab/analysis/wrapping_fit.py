@@ -88,7 +88,7 @@ class WrappingEstimate:
     """
 
     fitter: Fitter
-    found: ThresholdAverage[JointMaximum]
+    average: ThresholdAverage[JointMaximum]
     known: Known | None
 
     @classmethod
@@ -104,11 +104,11 @@ class WrappingEstimate:
     @property
     def threshold(self) -> Value:
         """p_c."""
-        return self.found.threshold
+        return self.average.threshold
 
     def slope(self, size: float) -> float:
         """Return dP(any axis)/dp at p_c."""
-        function = self.found.fits[0].functions[0]
+        function = self.average.fits[0].functions[0]
         return float(abs(function.coefficients[1]) * size**function.y_t)
 
     def information(self, sizes: Sequence[int]) -> Information:
@@ -117,7 +117,7 @@ class WrappingEstimate:
         A sample is at the centre, and SIDE_SHARE of them at both sides, too.  AnalysisError: no
         task has all three probabilities.
         """
-        first = self.found.fits[0]
+        first = self.average.fits[0]
         covariance = self._covariance()
         by_size = {str(size): self._information(first, size, covariance) for size in sizes}
         model = self._model(first, ())
@@ -176,7 +176,7 @@ def find_crossings(results: StoredResults) -> list[WrappingCrossing]:
     AnalysisError: too few samples.
     """
     estimate = WrappingEstimate.of(results)
-    functions = estimate.found.best.functions
+    functions = estimate.average.best.functions
     known = {quantity.name: quantity for quantity in list_quantities(results.study.boundary)}
     quantities = [known[name] for name in QUANTITIES]
     needs = sorted({name for quantity in quantities for name in quantity.needs})

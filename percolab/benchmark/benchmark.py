@@ -165,8 +165,8 @@ def _to_call(record: StageTime | PeerTime | SweepTime, records: Sequence[Record]
     row["seconds_per_sample"] = record.seconds_per_sample
     if isinstance(record, PeerTime):
         return CallTime(**row, program=record.peer, stage=record.part)
-    found = compared(record, list_stages(records), 1.0)
-    scipy, one_p = found["scipy_over_this"], found["over_one_p"]
+    ratios = compared(record, list_stages(records), 1.0)
+    scipy, one_p = ratios["scipy_over_this"], ratios["over_one_p"]
     ratio, name = (one_p, "one p") if one_p else (1 / scipy, "scipy") if scipy else (None, "")
     return CallTime(
         **row,

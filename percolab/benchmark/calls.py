@@ -228,8 +228,8 @@ def kernel_events(cuda: Any) -> Iterator[Events]:
     replaced: list[tuple[Any, str, Any]] = [(Launches, "call", Launches.call)]
     for name, module in list(sys.modules.items()):
         if name.startswith("percolab."):
-            found = [(key, item) for key, item in vars(module).items() if is_kernel(item)]
-            replaced += [(module, key, item) for key, item in found]
+            kernels = [(key, item) for key, item in vars(module).items() if is_kernel(item)]
+            replaced += [(module, key, item) for key, item in kernels]
     try:
         for place, key, item in replaced[1:]:
             add = events[key.removesuffix("_kernel")].append
@@ -243,20 +243,20 @@ def kernel_events(cuda: Any) -> Iterator[Events]:
 
 def sum_events(events: Events) -> dict[str, float]:
     """Return the seconds of every kernel that was launched, and forget the events."""
-    found = {
+    seconds_by_name = {
         name: sum(begin.elapsed_time(end) for begin, end in pairs) / 1e3
         for name, pairs in events.items()
         if pairs
     }
     for pairs in events.values():
         pairs.clear()
-    return found
+    return seconds_by_name
 
 
 def time_kernels(cuda: Any, work: Work, runs: int) -> dict[str, list[float]]:
     """Return the seconds of every kernel that ``work`` launches, and of :data:`WHOLE`, by run."""
     work()
-    found: dict[str, list[float]] = defaultdict(list)
+    times: dict[str, list[float]] = defaultdict(list)
     with kernel_events(cuda) as events:
         begin = time.perf_counter()
         work()
@@ -268,10 +268,10 @@ def time_kernels(cuda: Any, work: Work, runs: int) -> dict[str, list[float]]:
             begin = time.perf_counter()
             work()
             cuda.synchronize()
-            found[WHOLE].append(time.perf_counter() - begin)
+            times[WHOLE].append(time.perf_counter() - begin)
             for name, seconds in sum_events(events).items():
-                found[name].append(seconds)
-    return dict(found)
+                times[name].append(seconds)
+    return dict(times)
 
 
 def time_call_kernels(
@@ -285,8 +285,8 @@ def time_call_kernels(
         return
     cuda = open_device(str(setting.device))
     for part, work in works.items():
-        found = time_kernels(cuda, work, setting.runs)
-        whole = base.timed(found.pop(WHOLE), part=f"{part}:{WHOLE}")
+        times = time_kernels(cuda, work, setting.runs)
+        whole = base.timed(times.pop(WHOLE), part=f"{part}:{WHOLE}")
         yield whole
-        for name, seconds in found.items():
+        for name, seconds in times.items():
             yield base.timed(seconds, part=f"{part}:{name}").compared(whole, "its call")

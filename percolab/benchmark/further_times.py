@@ -148,7 +148,7 @@ def time_graphs(setting: Setting) -> Iterator[CallTime]:
             first: dict[tuple[float, str], CallTime] = {}
             for form, topology in (("lattice", computed), ("list", computed.explicit())):
                 for one in time_topology(setting.make_timer(), topology, places, **options):
-                    found = CallTime(
+                    timed = CallTime(
                         stage="graph",
                         part=f"{parts[one.stage]}:{form}",
                         lattice=lattice.name,
@@ -158,8 +158,8 @@ def time_graphs(setting: Setting) -> Iterator[CallTime]:
                         samples=one.samples_per_run,
                         **{name: getattr(one, name) for name in same},
                     )
-                    other = first.setdefault((one.p, one.stage), found)
-                    yield found if other is found else found.compared(other, "lattice")
+                    other = first.setdefault((one.p, one.stage), timed)
+                    yield timed if other is timed else timed.compared(other, "lattice")
 
 
 # Slabs

@@ -19,7 +19,7 @@ from percolab.benchmark.timer import CpuTimer, CudaTimer, Work
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import Coupling, compute_memory, new_coupling
-from percolab.kernels.memory import Memory, Needs, items_that_fit
+from percolab.kernels.memory import Memory, Needs, entries_that_fit
 from percolab.labelers import labeler_class, serving_labeler
 from percolab.labelers.forest import Labeler, Reading
 from percolab.lattices.extent import Extent
@@ -110,14 +110,14 @@ def fitting_coupling(
     memory = partial(_memory, name, kind, topology, model)
     fitting = 1
     if timer.device.is_shared:
-        fitting = items_that_fit(memory, int(_SHARE * timer.free_memory()))
+        fitting = entries_that_fit(memory, int(_SHARE * timer.free_memory()))
     capacity = max(min(samples, fitting), 1)
     return new_coupling(name, kind, topology, model, capacity=capacity)
 
 
-def _memory(name: str, kind: str, topology: Topology, model: Model, items: int) -> Memory:
+def _memory(name: str, kind: str, topology: Topology, model: Model, entries: int) -> Memory:
     needs = Needs(steps=GRID_POINTS, labels=True)
-    return compute_memory(name, kind, Extent.of_topology(topology), model, needs, items)
+    return compute_memory(name, kind, Extent.of_topology(topology), model, needs, entries)
 
 
 def prepare(timer: CpuTimer | CudaTimer, topology: Topology, labeler: str | None) -> Stages:
@@ -158,8 +158,8 @@ def make_works(coupling: Coupling, count: int) -> Callable[[float], dict[str, Wo
 
         def labels() -> None:
             for part in batches:
-                items = batch.fill(XORWOW, SEED, part, thresholds[: part.size])
-                labeler.join(items, Reading.LABELS).make_labels()
+                entries = batch.fill(XORWOW, SEED, part, thresholds[: part.size])
+                labeler.join(entries, Reading.LABELS).make_labels()
 
         def measure() -> None:
             coupling.rows(XORWOW, SEED, samples, thresholds)

@@ -168,7 +168,7 @@ def time_splits(setting: Setting) -> Iterator[CallTime]:
                         workers=workers,
                         **device,
                     )
-                    found = CallTime(
+                    timed = CallTime(
                         stage="split",
                         part=part,
                         lattice=lattice.name,
@@ -178,8 +178,8 @@ def time_splits(setting: Setting) -> Iterator[CallTime]:
                         program=f"{workers} {boundary}",
                         device=device["device"],
                     ).timed(seconds, note=note)
-                    first = first or found
-                    yield found if found is first else _with_efficiency(found, first, workers)
+                    first = first or timed
+                    yield timed if timed is first else _with_efficiency(timed, first, workers)
 
 
 def _row_seconds(lattice: Lattice, **settings: Any) -> tuple[np.ndarray, str]:
@@ -199,8 +199,8 @@ def _row_seconds(lattice: Lattice, **settings: Any) -> tuple[np.ndarray, str]:
     return np.diff(watcher.times), note
 
 
-def _with_efficiency(found: CallTime, one: CallTime, workers: int) -> CallTime:
+def _with_efficiency(many: CallTime, one: CallTime, workers: int) -> CallTime:
     """Return a record compared with one processor; the efficiency is that of the least times."""
-    rates = [record.num_sites / record.seconds_per_sample_min for record in (one, found)]
-    note = f"{found.note}, efficiency {rates[1] / rates[0] / workers:.3f}"
-    return replace(found.compared(one, "one"), note=note)
+    rates = [record.num_sites / record.seconds_per_sample_min for record in (one, many)]
+    note = f"{many.note}, efficiency {rates[1] / rates[0] / workers:.3f}"
+    return replace(many.compared(one, "one"), note=note)

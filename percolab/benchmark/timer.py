@@ -136,10 +136,10 @@ class CudaTimer:
 def driver_version(path: Path = Path("/proc/driver/nvidia/version")) -> str | None:
     """Return the version of NVIDIA's kernel driver, or None where the system does not report it."""
     try:
-        found = re.search(r"\b\d{3,}\.\d+(\.\d+)?\b", path.read_text(encoding="utf-8"))
+        match = re.search(r"\b\d{3,}\.\d+(\.\d+)?\b", path.read_text(encoding="utf-8"))
     except OSError:
         return None
-    return found and found.group()
+    return match and match.group()
 
 
 def make_timer(device: Device) -> CpuTimer | CudaTimer:

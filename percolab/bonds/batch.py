@@ -17,30 +17,30 @@ from percolab.lattices.topology import Topology, UInt64s
 
 
 class Batch(Protocol):
-    """The open bonds and occupied sites of up to ``capacity`` items, each one sample at one p."""
+    """The open bonds and occupied sites of up to ``capacity`` entries, each one sample at one p."""
 
     topology: Topology
     model: Model
     capacity: int
 
     def fill(self, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s) -> int:
-        """Draw the open bonds of items (sample, threshold), uint64 each; return their number."""
+        """Draw the open bonds of entries (sample, threshold), uint64 each; return their number."""
         ...
 
     def load(self, opened: NDArray[np.uint32]) -> int:
-        """Take given open bonds, (items, num_classes * num_words); return the number of items."""
+        """Take given open bonds, (entries, num_classes * num_words); return how many entries."""
         ...
 
-    def copy_open_words(self, items: int) -> NDArray[np.uint32]:
-        """Return the bond words of the first items, (items, num_classes * num_words)."""
+    def copy_open_words(self, entries: int) -> NDArray[np.uint32]:
+        """Return the bond words of the first entries, (entries, num_classes * num_words)."""
         ...
 
-    def copy_occupied(self, items: int) -> NDArray[np.uint32]:
-        """Return the occupied sites of the first items, (items, num_words), one bit a site."""
+    def copy_occupied(self, entries: int) -> NDArray[np.uint32]:
+        """Return the occupied sites of the first entries, (entries, num_words), one bit a site."""
         ...
 
-    def copy_vacant(self, items: int) -> NDArray[np.int64]:
-        """Return how many sites of the first items are vacant as drawn last, int64 (items,)."""
+    def copy_vacant(self, entries: int) -> NDArray[np.int64]:
+        """Return how many sites of the first entries are vacant as drawn last, int64 (entries,)."""
         ...
 
 
@@ -56,7 +56,7 @@ def batch_class(kind: str) -> Any:
 def new_batch(kind: str, topology: Topology, model: Model = BOND, *, capacity: int = 1) -> Batch:
     """Return an empty batch on a kind of device, "cpu" or "cuda".
 
-    capacity: the requested items; the batch's own ``capacity`` may be smaller, on the CPU it is 1.
+    capacity: the requested entries; the batch's own ``capacity`` may be smaller, 1 on the CPU.
     """
     batch: Batch = batch_class(kind)(topology, model, capacity)
     return batch

@@ -37,7 +37,7 @@ def make_adjacency(topology: Topology) -> Adjacency:
 
 
 class CpuBatch:
-    """The bonds of one item; the protocol is :class:`percolab.bonds.batch.Batch`.
+    """The bonds of one entry; the protocol is :class:`percolab.bonds.batch.Batch`.
 
     opened:    uint32 (num_classes * num_words,), class by class
     drawn:     uint32 (n, num_classes * num_words), of as many small samples as are drawn at once;
@@ -69,7 +69,7 @@ class CpuBatch:
             self.record = Sites(model.rule, first, self.adjacency, there, drawn)
 
     @staticmethod
-    def memory(extent: Extent, model: Model, items: int = 1) -> Memory:
+    def memory(extent: Extent, model: Model, entries: int = 1) -> Memory:
         site_words = 4 * count_words(extent.num_points) * model.draws_sites
         weights = 256 * extent.num_words * model.needs_weights
         return Memory(host=4 * extent.num_words + extent.periodic_bytes + site_words + weights)
@@ -84,12 +84,12 @@ class CpuBatch:
         (self.opened[:],) = opened
         return 1
 
-    def copy_open_words(self, items: int) -> NDArray[np.uint32]:
+    def copy_open_words(self, entries: int) -> NDArray[np.uint32]:
         return self.opened[None].copy()
 
-    def copy_occupied(self, items: int) -> NDArray[np.uint32]:
+    def copy_occupied(self, entries: int) -> NDArray[np.uint32]:
         return self.occupied[None].copy()
 
-    def copy_vacant(self, items: int) -> NDArray[np.int64]:
+    def copy_vacant(self, entries: int) -> NDArray[np.int64]:
         occupied = np.bitwise_count(self.occupied).sum(dtype=np.int64)
         return np.array([self.topology.num_sites - occupied])

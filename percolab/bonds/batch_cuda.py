@@ -1,4 +1,4 @@
-"""The open bonds and the occupied sites of many items in the memory of a CUDA device."""
+"""The open bonds and the occupied sites of many entries in the memory of a CUDA device."""
 
 from __future__ import annotations
 
@@ -48,34 +48,34 @@ def period_width(topology: Topology) -> int:
 
 def narrow_codes(topology: Topology, codes: NDArray[np.int64]) -> NDArray[np.int32]:
     """Return codes of periods as CUDA has them, ``period_width`` bits an axis."""
-    found = np.empty(codes.size, np.int32)
-    put_periods(codes, topology.num_axes, PERIOD_BITS, period_width(topology), found)
-    return found
+    narrow = np.empty(codes.size, np.int32)
+    put_periods(codes, topology.num_axes, PERIOD_BITS, period_width(topology), narrow)
+    return narrow
 
 
 def copied_by_class(topology: Topology, parts_of: Callable[[int], Iterable[PartWords]]) -> Any:
     """Return bond words on the device, which are made on the host one class after the other."""
-    length, found = topology.num_words, cuda.device_array(topology.num_bond_words, np.uint32)
+    length, on_device = topology.num_words, cuda.device_array(topology.num_bond_words, np.uint32)
     words = np.empty(length, np.uint32)
     for k in range(topology.num_classes):
         words.fill(0)
         write_parts(parts_of(k), words)
-        found[k * length : (k + 1) * length].copy_to_device(words)
-    return found
+        on_device[k * length : (k + 1) * length].copy_to_device(words)
+    return on_device
 
 
 def _periodic_lists_on_device(topology: Topology) -> tuple[Any, Any, Any]:
     """Return the lists of all periodic bonds on the device: numbers, other ends, narrow codes."""
     kinds = np.int64, np.int32, np.int32
-    found = tuple(cuda.device_array(topology.num_periodic_bonds, kind) for kind in kinds)
+    lists = tuple(cuda.device_array(topology.num_periodic_bonds, kind) for kind in kinds)
     stride, start = 32 * topology.num_words, 0
     for k in range(topology.num_classes):
         for owners, ends, codes in topology.periodic_list_pieces(k):
             part = slice(start, start := start + owners.size)
-            found[0][part].copy_to_device(np.add(owners, k * stride, dtype=np.int64))
-            found[1][part].copy_to_device(ends)
-            found[2][part].copy_to_device(narrow_codes(topology, codes))
-    return found[0], found[1], found[2]
+            lists[0][part].copy_to_device(np.add(owners, k * stride, dtype=np.int64))
+            lists[1][part].copy_to_device(ends)
+            lists[2][part].copy_to_device(narrow_codes(topology, codes))
+    return lists[0], lists[1], lists[2]
 
 
 def end_flags_on_device(topology: Topology) -> tuple[Any, Any]:
@@ -96,7 +96,7 @@ def end_flags_on_device(topology: Topology) -> tuple[Any, Any]:
 
 
 class KeysOfBatch:
-    """What the items of a batch are drawn from: written on the host, copied to the device."""
+    """What the entries of a batch are drawn from: written on the host, copied to the device."""
 
     def __init__(self, model: Model, capacity: int, launches: Launches) -> None:
         self._model, self._launches = model, launches
@@ -111,23 +111,23 @@ class KeysOfBatch:
         return Memory(host=keys, device=keys)
 
     def write(self, seed: int, samples: NDArray[np.uint64], thresholds: NDArray[np.uint64]) -> None:
-        """Write the keys of items on the host, where :meth:`upload` takes them from."""
+        """Write the keys of entries on the host, where :meth:`upload` takes them from."""
         # What was written before may still be on its way.
         self._launches.wait()
-        items, rule, pinned = len(samples), self._model.rule, self._pinned
+        entries, rule, pinned = len(samples), self._model.rule, self._pinned
         pinned.samples[0] = seed
-        pinned.samples[1 : items + 1] = samples
-        pinned.bonds[:items] = thresholds if rule.bond_varies else rule.bond_limit
+        pinned.samples[1 : entries + 1] = samples
+        pinned.bonds[:entries] = thresholds if rule.bond_varies else rule.bond_limit
         if self._model.draws_sites:
-            pinned.sites[:items] = thresholds if rule.site_varies else rule.site_limit
+            pinned.sites[:entries] = thresholds if rule.site_varies else rule.site_limit
 
-    def upload(self, items: int) -> None:
-        """Copy the keys of the first items to the device."""
+    def upload(self, entries: int) -> None:
+        """Copy the keys of the first entries to the device."""
         device, pinned = self.on_device, self._pinned
-        self._launches.upload(device.samples[: items + 1], pinned.samples[: items + 1])
-        self._launches.upload(device.bonds[:items], pinned.bonds[:items])
+        self._launches.upload(device.samples[: entries + 1], pinned.samples[: entries + 1])
+        self._launches.upload(device.bonds[:entries], pinned.bonds[:entries])
         if self._model.draws_sites:
-            self._launches.upload(device.sites[:items], pinned.sites[:items])
+            self._launches.upload(device.sites[:entries], pinned.sites[:entries])
 
 
 def _sizes(capacity: int) -> tuple[int, int, int]:
@@ -135,12 +135,12 @@ def _sizes(capacity: int) -> tuple[int, int, int]:
 
 
 class ClosedCounts:
-    """How many sites are vacant, or bonds closed, in every item, at one p or along a grid of p.
+    """How many sites are vacant, or bonds closed, in every entry, at one p or along a grid of p.
 
     To count neither allocates nor waits, so that it can be captured; where p does not change what
     is drawn, that is counted at any step.
 
-    drawn: the words, which exist.  opened: uint32 (items * words,), those of all items as they were
+    drawn: the words, which exist.  opened: uint32 (entries * words,), those of all entries as
     drawn last.  varies: whether p is their probability.
     """
 
@@ -152,62 +152,62 @@ class ClosedCounts:
         self._counts = cuda.device_array(capacity, np.uint32)
 
     @staticmethod
-    def memory(items: int, steps: int = 1) -> Memory:
-        return Memory(host=12 * items * steps, device=4 * items * steps)
+    def memory(entries: int, steps: int = 1) -> Memory:
+        return Memory(host=12 * entries * steps, device=4 * entries * steps)
 
-    def make_room(self, items: int, steps: int) -> bool:
+    def make_room(self, entries: int, steps: int) -> bool:
         """Allocate memory for the steps of a grid, if needed; return whether it is new."""
-        if items * steps <= self._counts.size:
+        if entries * steps <= self._counts.size:
             return False
-        self._counts = cuda.device_array(items * steps, np.uint32)
+        self._counts = cuda.device_array(entries * steps, np.uint32)
         return True
 
-    def count(self, items: int) -> None:
-        """Count what is closed of the first items as they were drawn last."""
+    def count(self, entries: int) -> None:
+        """Count what is closed of the first entries as they were drawn last."""
         exists = self._drawn.exists
-        self._clear(items)
+        self._clear(entries)
         launch = self._launches.each
-        launch(count_closed_kernel, exists.size, items, exists, self._opened, self._counts)
+        launch(count_closed_kernel, exists.size, entries, exists, self._opened, self._counts)
 
-    def count_along(self, generator: int, samples: Any, items: int, grid: Any) -> None:
-        """Count what is closed of the first items at all steps of a grid.
+    def count_along(self, generator: int, samples: Any, entries: int, grid: Any) -> None:
+        """Count what is closed of the first entries at all steps of a grid.
 
-        samples: the seed and the items' samples; grid: thresholds, uint64; both on the device
+        samples: the seed and the entries' samples; grid: thresholds, uint64; both on the device
         """
         if not self._varies:
-            self.count(items)
+            self.count(entries)
             return
         steps, words = grid.size, self._drawn.exists.size
-        self._clear(items * steps)
+        self._clear(entries * steps)
         for first in range(0, steps, MOST_LIMITS):
             keys = generator, samples, grid[first : first + MOST_LIMITS], self._drawn
             places = np.uint32(first), np.uint32(steps), self._counts
-            self._launches.each(count_closed_along_kernel, words, items, *keys, *places)
+            self._launches.each(count_closed_along_kernel, words, entries, *keys, *places)
 
-    def fetch(self, items: int, steps: int = 1) -> NDArray[np.int64]:
-        """Return what was counted, once the device is done: (items,), or (items, steps)."""
+    def fetch(self, entries: int, steps: int = 1) -> NDArray[np.int64]:
+        """Return what was counted, once the device is done: (entries,), or (entries, steps)."""
         counted = steps if self._varies else 1
-        counts = self._counts[: items * counted].copy_to_host()
-        found: NDArray[np.int64] = counts.astype(np.int64)
+        counts = self._counts[: entries * counted].copy_to_host()
+        closed: NDArray[np.int64] = counts.astype(np.int64)
         if steps == 1:
-            return found
-        return np.broadcast_to(found.reshape(items, counted), (items, steps))
+            return closed
+        return np.broadcast_to(closed.reshape(entries, counted), (entries, steps))
 
     def _clear(self, counts: int) -> None:
         self._launches.each(zero_kernel, counts, 1, self._counts, np.uint32(counts))
 
 
 class CudaBatch:
-    """The bonds of up to ``capacity`` items; the protocol is :class:`percolab.bonds.batch.Batch`.
+    """The bonds of up to ``capacity`` entries; the protocol is :class:`percolab.bonds.batch.Batch`.
 
     exists:    uint32 (num_classes * num_words,), the bonds that there are
-    opened:    uint32, the bond words of all items, one item after the other
+    opened:    uint32, the bond words of all entries, one entry after the other
     adjacency: where the bonds lead
     limits:    :class:`percolab.bonds.hooks.ClassLimits` of the bonds, or ()
     sites:     what :mod:`percolab.bonds.sites` has to know where sites are drawn, or ()
     closed:    how many sites are vacant, where sites are drawn; else how many bonds are closed,
                where that is counted (:meth:`count_bonds`), or None
-    keys:      what the items are drawn from
+    keys:      what the entries are drawn from
     launches:  the stream that everything of this batch is done on
     arrays:    where its largest arrays lie, and those of its labeler
     """
@@ -234,7 +234,7 @@ class CudaBatch:
         self.adjacency = self._adjacency()
         self.exists = copied_by_class(topology, topology.exists_parts)
         self.existing_sites = cuda.to_device(topology.occupied)
-        #: The occupied sites, and how many words of them each item has, 0 where all share them.
+        #: The occupied sites, and how many words of them each entry has, 0 where all share them.
         self.occupied, self.occupied_words = self.existing_sites, np.uint32(0)
         self.limits: Any = ()
         limits = model.class_limits(topology.class_names)
@@ -279,9 +279,9 @@ class CudaBatch:
             self.closed = ClosedCounts(*drawn, self.capacity, self.launches, varies=True)
 
     @staticmethod
-    def memory(extent: Extent, model: Model, items: int) -> Memory:
+    def memory(extent: Extent, model: Model, entries: int) -> Memory:
         site_words = 4 * count_words(extent.num_points)
-        keys = KeysOfBatch.memory(items).device
+        keys = KeysOfBatch.memory(entries).device
         # What exists, what crosses periodic boundaries, and the lists of its bonds, on the
         # device.
         masks = 2 if extent.periodic_bonds else 1
@@ -289,41 +289,41 @@ class CudaBatch:
         if extent.is_stored:
             shared += 4 * extent.num_classes * extent.num_points
         words = 4 * extent.num_words + site_words * model.draws_sites
-        counts = ClosedCounts.memory(items if model.draws_sites else 0)
+        counts = ClosedCounts.memory(entries if model.draws_sites else 0)
         # Bonds are made class by class, the lists of periodic bonds in pieces.
         host = keys + site_words + extent.class_bytes
-        return Memory(host=host, device=shared + keys + items * words).plus(counts)
+        return Memory(host=host, device=shared + keys + entries * words).plus(counts)
 
     def fill(self, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s) -> int:
-        items = len(samples)
+        entries = len(samples)
         self.keys.write(seed, samples, thresholds)
         self.launches.call(
-            ("fill", generator, items),
-            lambda: self.draw(generator, self.keys, items, self.opened),
+            ("fill", generator, entries),
+            lambda: self.draw(generator, self.keys, entries, self.opened),
         )
-        return items
+        return entries
 
-    def draw(self, generator: int, keys: KeysOfBatch, items: int, opened: Any) -> None:
-        """Copy keys to the device, and write the open bonds of the first items there.
+    def draw(self, generator: int, keys: KeysOfBatch, entries: int, opened: Any) -> None:
+        """Copy keys to the device, and write the open bonds of the first entries there.
 
         Neither allocates nor waits, so that it can be captured.  opened: as ``self.opened``.
         """
-        keys.upload(items)
+        keys.upload(entries)
         launch, key = self.launches, keys.on_device
         if self.sites:
             first, there = self.sites.first_word, self.sites.exists
             sites = generator, key.samples, key.sites, first, there, self.sites.occupied
-            launch.each(open_words_kernel, there.size, items, *sites, ())
+            launch.each(open_words_kernel, there.size, entries, *sites, ())
         bonds = generator, key.samples, key.bonds, np.uint32(0), self.exists, opened
-        launch.each(open_words_kernel, self.exists.size, items, *bonds, self.limits)
-        self.close_bonds(items, opened)
+        launch.each(open_words_kernel, self.exists.size, entries, *bonds, self.limits)
+        self.close_bonds(entries, opened)
 
-    def close_bonds(self, items: int, opened: Any) -> None:
-        """Close the bonds of the first items that have a vacant site, where sites are drawn."""
+    def close_bonds(self, entries: int, opened: Any) -> None:
+        """Close the bonds of the first entries that have a vacant site, where sites are drawn."""
         if self.sites:
             top, launch = self.topology, self.launches
-            launch.one(close_bonds_kernel, top.num_words, items, opened, self.sites)
-            launch.one(close_periodic_kernel, top.num_periodic_bonds, items, opened, self.sites)
+            launch.one(close_bonds_kernel, top.num_words, entries, opened, self.sites)
+            launch.one(close_periodic_kernel, top.num_periodic_bonds, entries, opened, self.sites)
 
     def load(self, opened: NDArray[np.uint32]) -> int:
         flat = np.ascontiguousarray(opened, np.uint32).ravel()
@@ -331,22 +331,22 @@ class CudaBatch:
         self.opened[: flat.size].copy_to_device(flat)
         return len(opened)
 
-    def copy_open_words(self, items: int) -> NDArray[np.uint32]:
+    def copy_open_words(self, entries: int) -> NDArray[np.uint32]:
         self.launches.wait()
         words = self.topology.num_bond_words
-        found: NDArray[np.uint32] = self.opened[: items * words].copy_to_host()
-        return found.reshape(items, words)
+        opened: NDArray[np.uint32] = self.opened[: entries * words].copy_to_host()
+        return opened.reshape(entries, words)
 
-    def copy_occupied(self, items: int) -> NDArray[np.uint32]:
+    def copy_occupied(self, entries: int) -> NDArray[np.uint32]:
         words = self.topology.num_words
         if not self.sites:
-            return np.broadcast_to(self.topology.occupied, (items, words))
+            return np.broadcast_to(self.topology.occupied, (entries, words))
         self.launches.wait()
-        found: NDArray[np.uint32] = self.occupied[: items * words].copy_to_host()
-        return found.reshape(items, words)
+        occupied: NDArray[np.uint32] = self.occupied[: entries * words].copy_to_host()
+        return occupied.reshape(entries, words)
 
-    def copy_vacant(self, items: int) -> NDArray[np.int64]:
+    def copy_vacant(self, entries: int) -> NDArray[np.int64]:
         assert self.closed is not None
-        self.closed.count(items)
+        self.closed.count(entries)
         self.launches.wait()
-        return self.closed.fetch(items)
+        return self.closed.fetch(entries)

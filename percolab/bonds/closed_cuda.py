@@ -35,27 +35,27 @@ class Drawn(NamedTuple):
 
 @cuda.jit(cache=True)
 def count_closed_kernel(exists, opened, counts):
-    """Add up the bonds, or the sites, of every item that there are and that are not open.
+    """Add up the bonds, or the sites, of every entry that there are and that are not open.
 
-    exists: uint32 (words,); opened: uint32 (items * words,); counts: uint32 (items,), begin as 0
+    exists: uint32 (words,); opened: uint32 (entries * words,); counts: uint32 (entries,), first 0
     """
     shared = cuda.shared.array(1, types.uint32)
-    item = uint32(cuda.blockIdx.y)
-    base = uint32(item * uint32(exists.size))
+    entry = uint32(cuda.blockIdx.y)
+    base = uint32(entry * uint32(exists.size))
     if cuda.threadIdx.x == 0:
         shared[0] = uint32(0)
     cuda.syncthreads()
-    found = uint32(0)
+    total = uint32(0)
     for step in range(PER_THREAD):
         word = element(step)
         if word < exists.size:
             closed = uint32(exists[word] & uint32(~opened[uint32(base + uint32(word))]))
-            found = uint32(found + uint32(popcount(closed)))
-    if found != uint32(0):
-        cuda.atomic.add(shared, 0, found)
+            total = uint32(total + uint32(popcount(closed)))
+    if total != uint32(0):
+        cuda.atomic.add(shared, 0, total)
     cuda.syncthreads()
     if cuda.threadIdx.x == 0:
-        cuda.atomic.add(counts, item, shared[0])
+        cuda.atomic.add(counts, entry, shared[0])
 
 
 @cuda.jit(device=True)
@@ -70,18 +70,18 @@ def _add_closed(counters, limits, word, drawn, planes, state):
 
 @cuda.jit(cache=True)
 def count_closed_along_kernel(generator, samples, limits, drawn, first, steps, counts):
-    """Add up how much of every item is closed at each threshold of a part of a grid.
+    """Add up how much of every entry is closed at each threshold of a part of a grid.
 
-    samples: uint64 (1 + items,), the seed and the items' samples
+    samples: uint64 (1 + entries,), the seed and the entries' samples
     limits:  uint64 (n,), thresholds from step ``first`` of the grid on, n <= MOST_LIMITS
     drawn:   :class:`Drawn`
-    counts:  uint32 (items * steps,), all of an item side by side, begin as zeros
+    counts:  uint32 (entries * steps,), all of an entry side by side, begin as zeros
     A word's random digits are made once for all thresholds.
     """
     counters = cuda.shared.array(_ALL_COUNTERS, uint32)
     planes = cuda.local.array(BLIND_PLANES, uint32)
-    item, thread = uint32(cuda.blockIdx.y), cuda.threadIdx.x
-    seed, sample, count = samples[0], samples[uint32(item + uint32(1))], limits.size
+    entry, thread = uint32(cuda.blockIdx.y), cuda.threadIdx.x
+    seed, sample, count = samples[0], samples[uint32(entry + uint32(1))], limits.size
     for n in range(thread, count * _COUNTERS, THREADS):
         counters[n] = uint32(0)
     cuda.syncthreads()
@@ -105,9 +105,9 @@ def count_closed_along_kernel(generator, samples, limits, drawn, first, steps, c
                     cuda.atomic.add(counters, place, uint32(popcount(closed)))
     cuda.syncthreads()
     for n in range(thread, count, THREADS):
-        found = uint32(0)
+        total = uint32(0)
         for k in range(_COUNTERS):
             # Each thread begins at another counter, so that they lie in different banks.
-            found = uint32(found + counters[n * _COUNTERS + (n + k) % _COUNTERS])
-        place = uint32(uint32(item * uint32(steps)) + uint32(uint32(first) + uint32(n)))
-        cuda.atomic.add(counts, place, found)
+            total = uint32(total + counters[n * _COUNTERS + (n + k) % _COUNTERS])
+        place = uint32(uint32(entry * uint32(steps)) + uint32(uint32(first) + uint32(n)))
+        cuda.atomic.add(counts, place, total)

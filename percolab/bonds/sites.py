@@ -182,10 +182,10 @@ def _draw_with_sites(generator, sites, seed, samples, threshold, exists, opened)
 @njit
 def _count_ones(words, among):
     """Return how many bits are ones in both of two arrays of words, int64."""
-    found = int64(0)
+    ones = int64(0)
     for word in range(words.size):
-        found += int64(popcount(uint32(words[word] & among[word])))
-    return found
+        ones += int64(popcount(uint32(words[word] & among[word])))
+    return ones
 
 
 def _draws_sites(kind):

@@ -19,9 +19,9 @@ def close_bonds_kernel(opened, sites):
     """
     adjacency = sites.adjacency
     num_words = adjacency.num_words
-    item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
+    entry, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     if word < num_words:
-        base, start = uint32(item * sites.first_word), uint32(item * num_words)
+        base, start = uint32(entry * sites.first_word), uint32(entry * num_words)
         for k in range(len(adjacency.ends)):
             close_word(opened, base, sites.occupied, start, adjacency, k, word)
 
@@ -30,12 +30,12 @@ def close_bonds_kernel(opened, sites):
 def close_periodic_kernel(opened, sites):
     """Close the bonds across a periodic boundary whose other end is vacant."""
     adjacency = sites.adjacency
-    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < adjacency.periodic_bonds.size:
-        start = uint32(item * adjacency.num_words)
+        start = uint32(entry * adjacency.num_words)
         if is_vacant(sites.occupied, start, adjacency.periodic_ends[n]):
             bond = adjacency.periodic_bonds[n]
-            place = uint32(uint32(item * sites.first_word) + uint32(bond >> 5))
+            place = uint32(uint32(entry * sites.first_word) + uint32(bond >> 5))
             bit = uint32(uint32(1) << uint32(bond & 31))
             cuda.atomic.and_(opened, place, uint32(~bit))
 
@@ -48,23 +48,23 @@ def open_between_kernel(exists, adjacency, values, opened):
     """
     word = uint32(cuda.grid(1))
     if word < exists.size:
-        left, found = uint32(exists[word]), uint32(0)
+        left, bits = uint32(exists[word]), uint32(0)
         while left != uint32(0):
             bit = uint32(trailing_zeros(left))
             left = uint32(left & uint32(left - uint32(1)))
             i, j = find_bond_end(uint64(uint64(word) << uint64(5)) + uint64(bit), adjacency)
             if values[i] != 0 and values[i] == values[j]:
-                found = uint32(found | uint32(uint32(1) << bit))
-        opened[word] = found
+                bits = uint32(bits | uint32(uint32(1) << bit))
+        opened[word] = bits
 
 
 @cuda.jit(cache=True)
-def mark_empty_kernel(exists, values, labels, found):
+def mark_empty_kernel(exists, values, labels, marked):
     """Write labels, and -1 where the value is 0 or the lattice has no site; a thread a site.
 
-    exists: uint32 (num_words,).  labels: uint32 (num_points,).  found: int32 (num_points,).
+    exists: uint32 (num_words,).  labels: uint32 (num_points,).  marked: int32 (num_points,).
     """
     site = uint32(cuda.grid(1))
-    if site < found.size:
+    if site < marked.size:
         is_site = values[site] != 0 and has_bit(exists[site >> uint32(5)], site & uint32(31))
-        found[site] = int32(labels[site]) if is_site else int32(-1)
+        marked[site] = int32(labels[site]) if is_site else int32(-1)

@@ -14,13 +14,13 @@ cuda = load_cuda()
 
 
 class SampleKeys(NamedTuple):
-    """What items are drawn from: the samples of blocks one after the other, at every p each.
+    """What entries are drawn from: the samples of blocks one after the other, at every p each.
 
     seed:       of the streams, uint64
     starts:     uint64 (blocks,), the first sample of every block
     block_size: samples of a block, uint32
     first:      the number among these samples of the first that is drawn, uint32
-    limits:     uint64, the thresholds of p: those of a grid, or one for every item
+    limits:     uint64, the thresholds of p: those of a grid, or one for every entry
     steps:      values of p at which each sample is drawn, uint32
     own_limits: how many of the limits each sample has for itself, uint32; 0 for a grid
     """
@@ -40,7 +40,7 @@ def open_small_kernel(generator, keys, rule, record, exists, bond_words, opened,
 
     rule: :class:`percolab.bonds.model.Rule`.  record: ClassLimits of the bonds, or ().  exists:
     uint32 (stride,), the bonds that there are and, from ``bond_words`` on, the sites.  opened:
-    uint32 (samples * steps * stride,), all items of a sample one after the other.
+    uint32 (samples * steps * stride,), all entries of a sample one after the other.
     """
     stride, steps = uint32(exists.size), keys.steps
     number = uint32(uint32(cuda.blockIdx.x * cuda.blockDim.x) + uint32(cuda.threadIdx.x))
@@ -64,10 +64,10 @@ def open_small_kernel(generator, keys, rule, record, exists, bond_words, opened,
         site_limit, bond_limit = limits_at(rule, threshold)
         limit = site_limit if is_site else uint64(word_limit(record, word, bond_limit))
         if generator == XORWOW:
-            found = open_by_planes(planes, (v0, v1, v2, v3, v4, d), limit, there)
+            bits = open_by_planes(planes, (v0, v1, v2, v3, v4, d), limit, there)
         else:
-            found = open_word(generator, keys.seed, sample, uint64(word), limit, there)
-        opened[to] = found
+            bits = open_word(generator, keys.seed, sample, uint64(word), limit, there)
+        opened[to] = bits
         to = uint32(to + stride)
 
 

@@ -65,7 +65,7 @@ def _draw(generator, record, seed, samples, threshold, exists, opened):
     planes = np.empty(_DIGITS, np.uint32)
     for n in range(samples.size):
         for word in range(exists.size):
-            left, found = exists[word], uint32(0)
+            left, bits = exists[word], uint32(0)
             if left != uint32(0):
                 fill_planes(generator, seed, samples[n], uint32(word), planes)
             while left != uint32(0):
@@ -74,8 +74,8 @@ def _draw(generator, record, seed, samples, threshold, exists, opened):
                 u = leading_digits(planes, _DIGITS, bit)
                 number = _number_of(u, record.weights[32 * word + int64(bit)], record.is_rate)
                 if number < uint64(threshold):
-                    found = uint32(found | uint32(uint32(1) << bit))
-            opened[n, word] = found
+                    bits = uint32(bits | uint32(uint32(1) << bit))
+            opened[n, word] = bits
 
 
 add_hooks(BondWeights, Hooks(_draw, _number, _digits))

@@ -27,12 +27,12 @@ def _open_by_planes(states, planes, exists, opened):
     s0, s1, s2, s3, s4, s5 = states
     for n in range(exists.size):
         v0, v1, v2, v3, v4, d = s0[n], s1[n], s2[n], s3[n], s4[n], s5[n]
-        left, found = exists[n], uint32(0)
+        left, bits = exists[n], uint32(0)
         for k in range(_PLANES):
             digits, v0, v1, v2, v3, v4, d = next_digits(k, v0, v1, v2, v3, v4, d)
-            found = uint32(found | uint32(left & uint32(uint32(~digits) & planes[k])))
+            bits = uint32(bits | uint32(left & uint32(uint32(~digits) & planes[k])))
             left = uint32(left & uint32(~uint32(digits ^ planes[k])))
-        opened[n] = found
+        opened[n] = bits
         exists[n] = left
 
 
@@ -65,7 +65,7 @@ def _fill_blocks(generator, seed, samples, threshold, first, exists, opened, sta
         for begin in range(0, samples.size, together):
             count = min(samples.size - begin, together)
             size = count * words
-            left, found = states[6, :size], opened[begin * exists.size + base :][:size]
+            left, block_words = states[6, :size], opened[begin * exists.size + base :][:size]
             for n in range(count if at_once else 0):
                 start, step = stream_keys(seed, samples[begin + n])
                 for w in range(words):
@@ -75,8 +75,8 @@ def _fill_blocks(generator, seed, samples, threshold, first, exists, opened, sta
                     states[3, at], states[4, at], states[5, at] = v3, v4, d
                     left[at] = exists[base + w]
             if at_once:
-                _open_by_planes(own, planes, left, found)
+                _open_by_planes(own, planes, left, block_words)
             for n in range(size):
                 if not at_once or left[n] != uint32(0):
                     key = seed, samples[begin + n // words], uint64(word + uint64(n % words))
-                    found[n] = open_word(generator, *key, threshold, exists[base + n % words])
+                    block_words[n] = open_word(generator, *key, threshold, exists[base + n % words])

@@ -1,4 +1,4 @@
-"""CUDA: the open bonds, or sites, of a batch of items."""
+"""CUDA: the open bonds, or sites, of a batch of entries."""
 
 from typing import Any, NamedTuple
 
@@ -13,11 +13,11 @@ cuda = load_cuda()
 
 
 class BatchKeys(NamedTuple):
-    """What the items of a batch are drawn from, uint64 each.
+    """What the entries of a batch are drawn from, uint64 each.
 
-    samples: (1 + items,), the seed and then the number of every item's sample
-    sites:   (items,), the thresholds of the sites
-    bonds:   (items,), those of the bonds
+    samples: (1 + entries,), the seed and then the number of every entry's sample
+    sites:   (entries,), the thresholds of the sites
+    bonds:   (entries,), those of the bonds
     """
 
     samples: Any
@@ -27,13 +27,13 @@ class BatchKeys(NamedTuple):
 
 @cuda.jit(cache=True)
 def open_words_kernel(generator, samples, thresholds, first, exists, opened, record):
-    """Write what is open, of the words from ``first`` on, of every item: bonds, or sites.
+    """Write what is open, of the words from ``first`` on, of every entry: bonds, or sites.
 
-    samples: the seed, then the items' samples.  record: ClassLimits of the bonds, or ().
+    samples: the seed, then the entries' samples.  record: ClassLimits of the bonds, or ().
     """
-    item = uint32(cuda.blockIdx.y)
-    base = uint32(item * uint32(exists.size))
-    seed, sample, threshold = samples[0], samples[uint32(item + uint32(1))], thresholds[item]
+    entry = uint32(cuda.blockIdx.y)
+    base = uint32(entry * uint32(exists.size))
+    seed, sample, threshold = samples[0], samples[uint32(entry + uint32(1))], thresholds[entry]
     for step in range(PER_THREAD):
         word = element(step)
         if word < exists.size:

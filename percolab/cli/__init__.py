@@ -56,10 +56,10 @@ class Commands(click.Group):
         """Import and return a command."""
         if cmd_name not in COMMANDS:
             return None
-        found: click.Command = importlib.import_module(f"percolab.cli.{cmd_name}").command
-        if VERBOSE not in found.params:
-            found.params.append(VERBOSE)
-        return found
+        command: click.Command = importlib.import_module(f"percolab.cli.{cmd_name}").command
+        if VERBOSE not in command.params:
+            command.params.append(VERBOSE)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -57,8 +57,7 @@ def command(
 
     Of labels (percolab label) write the clusters, a line each.
     """
-    from percolab.store.output_files import CLUSTERS_CSV
-    from percolab.store.reading import is_labels
+    from percolab.store.output_files import CLUSTERS_CSV, is_labels
     from percolab.store.results import read_results
     from percolab.tasks.values import parse_probabilities
 
@@ -142,8 +141,8 @@ def _cluster_table(labels: str) -> Table:
     from percolab.configurations import read_labels
     from percolab.configurations.label_array import cluster_table
 
-    found = read_labels(labels)
-    return cluster_table(found.clusters, found.cluster_labels, found.phases, found.phase_names)
+    given = read_labels(labels)
+    return cluster_table(given.clusters, given.cluster_labels, given.phases, given.phase_names)
 
 
 def find_format(results: str, form: str | None, out: str | None) -> tuple[str, str | None]:

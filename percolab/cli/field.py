@@ -36,7 +36,7 @@ def command(shape: str, exponent: float, seed: int | None, out: str) -> None:
         sizes = tuple(map(int, shape.split("x")))
     except ValueError as error:
         raise InputError(f"SHAPE {shape!r}, but it is integers as in 128x128") from error
-    found, buffer = gaussian_field(sizes, exponent, seed=1 if seed is None else seed), io.BytesIO()
-    np.save(buffer, found)
+    field, buffer = gaussian_field(sizes, exponent, seed=1 if seed is None else seed), io.BytesIO()
+    np.save(buffer, field)
     files.write_output(out, files.marked_array(buffer.getvalue(), kind), kind)
     echo(f"field in {out}")

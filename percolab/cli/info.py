@@ -45,8 +45,8 @@ def command(as_json: bool) -> None:
 def _devices() -> list[str]:
     from percolab.kernels.device import device_name, free_memory, open_device
 
-    found = []
+    lines = []
     for number in range(len(open_device("cuda").gpus)):
         cuda = open_device(f"cuda:{number}")
-        found.append(f"{number}: {device_name(cuda)}, {free_memory(cuda) / 1e9:.0f} GB free")
-    return found
+        lines.append(f"{number}: {device_name(cuda)}, {free_memory(cuda) / 1e9:.0f} GB free")
+    return lines

@@ -152,15 +152,15 @@ def _label_in_slabs(
     slabs = given["slabs"]
     count = int(slabs) if slabs.isascii() and slabs.isdigit() else slabs
     ways: dict[str, Any] = {"labeler": given["labeler"], "device": given["device"], "slabs": count}
-    found = label_in_slabs(**_image(files, given), **ways, out=target)
-    summary = found.summary()
+    labeled = label_in_slabs(**_image(files, given), **ways, out=target)
+    summary = labeled.summary()
     if as_json:
-        facts = {"labels": target, "shape": list(found.array.shape), **found.record, **summary}
-        echo_json(facts | {"phases": [phase.to_dict() for phase in found.phases]})
+        facts = {"labels": target, "shape": list(labeled.array.shape), **labeled.record, **summary}
+        echo_json(facts | {"phases": [phase.to_dict() for phase in labeled.phases]})
         return
     sites = counted(summary["sites"], "site")
     echo(f"{counted(summary['clusters'], 'cluster')} of {sites} in {target}")
-    echo_phases(found.phases)
+    echo_phases(labeled.phases)
 
 
 def _configuration(files: tuple[str, ...], given: dict[str, Any]) -> Configuration:

@@ -26,6 +26,7 @@ def command(name: str | None, plot: str | None, dual: bool, as_json: bool) -> No
     """List the lattices with dimension, coordination number z and published thresholds p_c.
 
     bethe:z, as in percolab sweep --lattice bethe:4, is the Bethe lattice of any z of at least 3.
+    er:k=4 stands for random graphs of mean degree 4; docs/networks.md has more of these.
 
     With a NAME (or a .toml file), describe its cell and name the sources in full.
     """
@@ -39,8 +40,8 @@ def command(name: str | None, plot: str | None, dual: bool, as_json: bool) -> No
         from percolab.lattices.dual import make_dual
 
         lattice = load_lattice(name)
-        found = make_dual(lattice, name=f"{lattice.name}-dual", title=f"dual of {lattice.title}")
-        echo(found.source)
+        made = make_dual(lattice, name=f"{lattice.name}-dual", title=f"dual of {lattice.title}")
+        echo(made.source)
         return
     chosen = [load_lattice(each) for each in ([name] if name else lattice_names())]
     if plot is not None:
@@ -67,9 +68,10 @@ def _list(lattices: list[Lattice]) -> None:
         echo(_ROW.format(lattice.name, lattice.dimension, z, *values, sources))
     exact = "1/(z - 1)"
     echo(_ROW.format("bethe:z", "-", "z", exact, exact, "Bethe lattice; z = 3 if left out"))
-    found = {item.cite: item.reference for lattice in lattices for item in lattice.thresholds}
+    echo(_ROW.format("er:k=K", "-", "K", "1/K", "1/K", "random graphs (Erdos and Renyi)"))
+    references = {item.cite: item.reference for lattice in lattices for item in lattice.thresholds}
     echo("\nsources")
-    for cite, reference in sorted(found.items()):
+    for cite, reference in sorted(references.items()):
         echo(f"  {cite}: {reference}")
 
 

@@ -42,8 +42,8 @@ def complete_study(ctx: click.Context, param: click.Parameter, incomplete: str) 
     from percolab.tasks.study_library import study_names, study_summary
 
     names = [name for name in study_names() if name.startswith(incomplete)]
-    found = [CompletionItem(name, help=study_summary(name)) for name in names]
-    return found or [CompletionItem(incomplete, type="file")]
+    completions = [CompletionItem(name, help=study_summary(name)) for name in names]
+    return completions or [CompletionItem(incomplete, type="file")]
 
 
 class WholeNumber(click.IntRange):
@@ -258,11 +258,14 @@ def estimates_answer(results: StoredResults, *, bootstrap: int = 200) -> tuple[A
     """Return the thresholds of every size alone for JSON, and as text with the published one."""
     from percolab.analysis.stored_fits import read_estimates
     from percolab.analysis.text import estimate_table
+    from percolab.lattices.ensemble import Ensemble
 
     sizes = read_estimates(results, bootstrap=bootstrap)
     texts = [estimate_table(sizes)]
     for line in published_lines(results.study):
-        texts.append(f"{line}, of the infinite lattice: finite ones do not scale to it")
+        of = "of the infinite lattice: finite ones do not scale to it"
+        is_ensemble = isinstance(results.study.structure, Ensemble)
+        texts.append(f"{line}, {'of infinitely many sites' if is_ensemble else of}")
     return [size.to_dict() for size in sizes], "\n\n".join(texts)
 
 
@@ -315,13 +318,13 @@ def input_files() -> list[Path]:
     from percolab.configurations.array_files import split_name
 
     context = click.get_current_context(silent=True)
-    found = []
+    files = []
     for name, value in context.params.items() if context else ():
         if name in _WRITTEN:
             continue
         texts = value if isinstance(value, tuple) else (value,)
-        found += [split_name(text)[0] for text in texts if isinstance(text, str) and text]
-    return found
+        files += [split_name(text)[0] for text in texts if isinstance(text, str) and text]
+    return files
 
 
 #: Parameters that name what is written.

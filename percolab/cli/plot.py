@@ -67,14 +67,17 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
 
     Of a table of anybody's data (docs/tables.md) the kinds are curves, crossings and collapse.
 
+    Of labels (percolab label) it is the figure of percolab show.
+
     docs/plots.md says what each needs, docs/spins.md those of spins.  With --json every number
     drawn goes to stdout.
     """
     from percolab.cli.invade import stored_figure
     from percolab.configurations.invasion_files import holds_invasion
+    from percolab.configurations.picture import draw_labels_picture
     from percolab.figures import FORMATS
     from percolab.figures.kinds import KINDS, study_figure
-    from percolab.store.output_files import check_suffix
+    from percolab.store.output_files import check_suffix, is_labels
 
     if kind is not None and kind not in ("invasion", *KINDS):
         raise InputError(f"unknown kind {kind!r}; {nearest(kind, [*KINDS, 'invasion'])}")
@@ -85,7 +88,15 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     named = path.parent / (f"{path.stem}-{kind}.png" if kind else f"{path.stem}.png")
     if is_table(results):
         figure, numbers = _table_figure(results, kind, options)
-        target, notes = output_file(out, named), []
+        target = output_file(out, named)
+        notes: list[str] = []
+    elif is_labels(results):
+        options = without_table_options(options) | {"kind": kind}
+        refuse(options, "labels have one figure", "kind", "observable")
+        refuse_scaling(options)
+        target = output_file(out, named)
+        figure, numbers = draw_labels_picture(results)
+        notes = []
     elif kind == "invasion" or (kind is None and holds_invasion(results)):
         options = without_table_options(options)
         refuse(options, "an invasion has none", "observable")

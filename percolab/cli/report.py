@@ -15,6 +15,8 @@ from percolab.cli.options import (
     fit_options,
     output_file,
     read_study,
+    refuse,
+    refuse_scaling,
     results_file,
 )
 from percolab.cli.terminal import echo
@@ -38,17 +40,27 @@ def command(results: str, out: str | None, as_json: bool, **options: Any) -> Non
     The page needs no other file and no network, and prints.  It holds every kind of figure that
     percolab plot makes of these results, and the fit of every spanning observable.
 
+    Of labels (percolab label) it is what percolab status says of them, and their figure.
+
     With --json the numbers of all fits and figures go to stdout.
     """
-    from percolab.store.output_files import check_suffix
+    from percolab.store.output_files import check_suffix, is_labels, write_output
 
     if out:
         check_suffix(out, PAGES, "a page")
         output_file(out, "")
-    stored = read_study(results, options)
-    target = output_file(out, Path(results).with_suffix(".html"))
-    content = Path(results).read_bytes()
-    numbers = write_report(stored, target, name=Path(results).name, content=content, **options)
+    default = Path(results).with_suffix(".html")
+    if is_labels(results):
+        refuse(options, "labels have none", "observable")
+        refuse_scaling(options)
+        page, numbers = label_page(results)
+        target = output_file(out, default)
+        write_output(target, page.encode())
+    else:
+        stored = read_study(results, options)
+        target = output_file(out, default)
+        content = Path(results).read_bytes()
+        numbers = write_report(stored, target, name=Path(results).name, content=content, **options)
     echo(f"report in {target}", err=as_json)
     if as_json:
         echo_json(numbers)
@@ -82,3 +94,38 @@ def write_report(
     )
     write_output(target, page.encode())
     return numbers
+
+
+def label_page(file: str) -> tuple[str, dict[str, Any]]:
+    """Return the page of a file of labels, and its numbers; InputError if it is none."""
+    from markupsafe import Markup
+
+    from percolab.cli.status import describe_labels, labels_record
+    from percolab.configurations import read_labels
+    from percolab.configurations.picture import draw_found_labels
+    from percolab.figures import svg_text
+    from percolab.figures.page import PageFigure, Section, page, preformatted, table
+
+    found, name = read_labels(file), Path(file).name
+    facts: tuple[Any, ...] = found.record, found.clusters, found.measure_phases(), found.names, {}
+    numbers = labels_record(name, found.shape, *facts)
+    numbers["sha256"] = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    text = "\n".join(describe_labels(name, *facts))
+    drawn = []
+    if found.lattice is not None:
+        figure, numbers["figure"] = draw_found_labels(found, name)
+        drawn.append(PageFigure(
+            "clusters", "Clusters", "The largest cluster and those that span or wrap stand out.",
+            "", f"Clusters of {name}", Markup(svg_text(figure, "clusters")),
+        ))  # fmt: skip
+    record = {**found.record, "shape": found.shape, "SHA-256": numbers["sha256"]}
+    rows = [(key, _as_text(value)) for key, value in record.items()]
+    sections = [
+        Section("clusters", "Clusters", [preformatted(text)], drawn),
+        Section("provenance", "Provenance", [table((), [("file", name), *rows])]),
+    ]
+    return page(f"Labels of {found.record.get('input', name)}", [], sections), numbers
+
+
+def _as_text(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

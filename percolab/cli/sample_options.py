@@ -102,10 +102,10 @@ def _point(given: dict[str, Any]) -> tuple[str, ...]:
 
 def sample_keys(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a sample other than lattice and size, those left out at defaults."""
-    found = with_defaults(given, *DEFAULTS)
-    if Model.parse(found["model"]).has_spins:
-        found["sweeps"] = SHOWN_SWEEPS
-    return found | {name: given[name] for name in ("p", *OF_SPINS) if given[name] is not None}
+    keys = with_defaults(given, *DEFAULTS)
+    if Model.parse(keys["model"]).has_spins:
+        keys["sweeps"] = SHOWN_SWEEPS
+    return keys | {name: given[name] for name in ("p", *OF_SPINS) if given[name] is not None}
 
 
 def with_defaults(given: dict[str, Any], *keys: str) -> dict[str, Any]:

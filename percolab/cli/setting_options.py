@@ -41,10 +41,10 @@ def setting_options(function: F) -> F:
 
 def given_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that options give, and none that they leave out."""
-    found = {}
+    settings = {}
     for name, setting in SETTINGS.items():
         value = given.get(name)
         # 0 is a value like any other, which equals False.
         if value is not None and value is not False and value != ():
-            found[name] = value if setting.parse is None else setting.parse(value)
-    return found
+            settings[name] = value if setting.parse is None else setting.parse(value)
+    return settings

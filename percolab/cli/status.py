@@ -38,16 +38,15 @@ def command(results: str, as_json: bool) -> None:
 
     Of labels (percolab label) show the clusters that span or wrap, and an image's phases.
     """
-    from percolab.store.reading import is_labels
+    from percolab.store.output_files import is_labels
     from percolab.store.results import read_results
 
     if is_labels(results):
         from percolab.configurations import read_labels
 
-        found = read_labels(results)
-        shape, phases = found.clusters.labels.shape, found.measure_phases()
-        shape = found.clusters.topology.shape[::-1] or shape
-        answer_labels(results, shape, found.record, found.clusters, phases, as_json=as_json)
+        labels = read_labels(results)
+        facts = labels.shape, labels.record, labels.clusters, labels.measure_phases()
+        answer_labels(results, *facts, names=labels.names, as_json=as_json)
         return
     stored = read_results(results)
     record = status_record(stored)
@@ -164,57 +163,91 @@ def answer_labels(
 
     phases: those of an image.  names: of a graph's sites.  tortuosities: of an image, by axis.
     """
+    facts = record, clusters, phases, names, tortuosities or {}
+    if as_json:
+        echo_json(labels_record(file, shape, *facts))
+    else:
+        echo("\n".join(describe_labels(file, *facts)))
+
+
+def labels_record(
+    file: str,
+    shape: Sequence[int],
+    record: dict[str, Any],
+    clusters: Clusters,
+    phases: Sequence[Phase],
+    names: Sequence[str] | None,
+    tortuosities: Mapping[str, float],
+) -> dict[str, Any]:
+    """Return what a file of labels holds, as plain JSON values."""
     from percolab.analysis.json_values import plain
 
-    summary, crossing = clusters.summary(), clusters.crossing()
+    found: dict[str, Any] = {"labels": file, "shape": list(shape), **record, **clusters.summary()}
+    found["crossing_clusters"] = _name_crossing(clusters, names)
     if names is not None:
-        crossing = [item | {"name": names[item["label"]]} for item in crossing]
-    if as_json:
-        answer: dict[str, Any] = {"labels": file, "shape": list(shape), **record, **summary}
-        answer["crossing_clusters"] = crossing
-        if names is not None:
-            answer["largest_names"] = _largest_names(clusters, names)
-        if phases:
-            answer["phases"] = [phase.to_dict() for phase in phases]
-        if tortuosities:
-            answer["tortuosity"] = plain(tortuosities)
-        echo_json(answer)
-        return
+        found["largest_names"] = _largest_names(clusters, names)
+    if phases:
+        found["phases"] = [phase.to_dict() for phase in phases]
+    return found | ({"tortuosity": plain(tortuosities)} if tortuosities else {})
+
+
+def describe_labels(
+    file: str,
+    record: dict[str, Any],
+    clusters: Clusters,
+    phases: Sequence[Phase],
+    names: Sequence[str] | None,
+    tortuosities: Mapping[str, float],
+) -> Iterator[str]:
+    """Yield the lines that say what a file of labels holds."""
+    summary, crossing = clusters.summary(), _name_crossing(clusters, names)
     sites = counted(summary["sites"], "site")
-    echo(f"{counted(summary['clusters'], 'cluster')} of {sites} in {file}")
+    yield f"{counted(summary['clusters'], 'cluster')} of {sites} in {file}"
     if not phases:
-        _describe_axes(summary)
+        yield from _describe_axes(summary)
     if names is not None and summary["largest"]:
         first = ", ".join(_largest_names(clusters, names))
         hidden = summary["largest"] - _MOST_NAMED
-        echo(f"largest cluster: {first}{f' and {hidden} more' if hidden > 0 else ''}")
+        yield f"largest cluster: {first}{f' and {hidden} more' if hidden > 0 else ''}"
     for item in crossing[:_MOST_NAMED]:
         sites = counted(item["sites"], "site")
         which = f"of {item['name']}, {sites}," if names else f"{item['label']} of {sites}"
-        echo(f"cluster {which} {describe_directions(item)}")
+        yield f"cluster {which} {describe_directions(item)}"
     hidden = len(crossing) - _MOST_NAMED
     if hidden > 0:
-        echo(f"and {counted(hidden, 'more cluster')} that span or wrap (--json names all)")
-    for axis, value in (tortuosities or {}).items():
+        yield f"and {counted(hidden, 'more cluster')} that span or wrap (--json names all)"
+    for axis, value in tortuosities.items():
         result = f"{value:.6g}" if math.isfinite(value) else "infinite, nothing spans along it"
-        echo(f"tortuosity along {axis}: {result}")
-    echo_phases(phases)
+        yield f"tortuosity along {axis}: {result}"
+    yield from _phase_lines(phases)
 
 
 def echo_phases(phases: Sequence[Phase]) -> None:
     """Write the table of an image's phases, if there are any."""
+    for line in _phase_lines(phases):
+        echo(line)
+
+
+def _phase_lines(phases: Sequence[Phase]) -> Iterator[str]:
     from percolab.configurations.phases import phase_table
 
     if phases:
-        echo(f"\n{phase_table(phases).to_text()}")
+        yield f"\n{phase_table(phases).to_text()}"
 
 
-def _describe_axes(summary: dict[str, Any]) -> None:
-    echo(f"largest {summary['largest']}, second largest {summary['second_largest']}")
+def _describe_axes(summary: dict[str, Any]) -> Iterator[str]:
+    yield f"largest {summary['largest']}, second largest {summary['second_largest']}"
     if summary["open_axes"]:
-        echo(f"spanning along {', '.join(summary['spanning']) or 'no axis'}")
+        yield f"spanning along {', '.join(summary['spanning']) or 'no axis'}"
     if summary.get("periodic_axes"):
-        echo(f"wrapping around {', '.join(summary['wrapping']) or 'no axis'}")
+        yield f"wrapping around {', '.join(summary['wrapping']) or 'no axis'}"
+
+
+def _name_crossing(clusters: Clusters, names: Sequence[str] | None) -> list[dict[str, Any]]:
+    crossing = clusters.crossing()
+    if names is None:
+        return crossing
+    return [item | {"name": names[item["label"]]} for item in crossing]
 
 
 def _largest_names(clusters: Clusters, names: Sequence[str]) -> list[str]:

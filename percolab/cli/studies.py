@@ -22,8 +22,8 @@ def command(name: str | None, as_json: bool) -> None:
     """
     if name is None:
         rows = [(each, study_summary(each)) for each in study_names()]
-        found = Table(("name", "summary"), rows)
-        write_answer(found.to_json(), found.to_text(), as_json=as_json)
+        table = Table(("name", "summary"), rows)
+        write_answer(table.to_json(), table.to_text(), as_json=as_json)
         return
     if as_json:
         raise InputError("--json is of the list of studies: leave out the name")

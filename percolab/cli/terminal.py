@@ -21,7 +21,7 @@ def visible(text: str) -> str:
     >>> print(visible("site \x1b[31m9"))
     site \x1b[31m9
     """
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+    return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def echo(text: Any = "", *, err: bool = False, nl: bool = True) -> None:

@@ -195,10 +195,10 @@ def _write_levels(
     if out is not None:
         check_suffix(out, (".csv",), "paths")
         check_output(out, PATH_CSV, input_files())
-    found = find_given_levels(weights, lattice, above=above, **given_settings(given))
-    record, text = found.to_dict(), _describe_levels(found)
+    levels = find_given_levels(weights, lattice, above=above, **given_settings(given))
+    record, text = levels.to_dict(), _describe_levels(levels)
     if out is not None:
-        write_output(Path(out), path_csv(found).encode(), PATH_CSV)
+        write_output(Path(out), path_csv(levels).encode(), PATH_CSV)
         record, text = {"paths": out} | record, f"{text}\npaths in {out}"
     write_answer(record, text, as_json=as_json)
 

@@ -99,9 +99,9 @@ def command(
     from percolab.analysis.text import tree_table
     from percolab.analysis.trees import fit_trees
 
-    found = fit_trees(results)
-    text = f"{described(results.study)}; results in {request.out}\n{tree_table(found)}"
-    write_answer(found.to_dict(), text, as_json=as_json)
+    trees = fit_trees(results)
+    text = f"{described(results.study)}; results in {request.out}\n{tree_table(trees)}"
+    write_answer(trees.to_dict(), text, as_json=as_json)
 
 
 # The tree of given weights
@@ -125,12 +125,12 @@ def _find_given_tree(
         check_tree_file(out, of_graph="graph" in settings, inputs=input_files())
     ways = {"method": method, "device": settings.get("device", "auto")}
     find = _span_graph if "graph" in settings else _span_lattice
-    found = find(weights, settings, ways)
+    given_tree = find(weights, settings, ways)
     if out is not None:
-        write_tree_file(out, found)
-    paths = _find_paths(found)
-    record = {"of": _name_structure(found)} | found.to_dict() | {"paths": paths}
-    text = _describe_tree(found, paths)
+        write_tree_file(out, given_tree)
+    paths = _find_paths(given_tree)
+    record = {"of": _name_structure(given_tree)} | given_tree.to_dict() | {"paths": paths}
+    text = _describe_tree(given_tree, paths)
     if out is not None:
         record, text = {"tree": str(out)} | record, f"{text}\ntree in {out}"
     return record, text

@@ -34,6 +34,7 @@ from percolab.tasks.values import (
     take_sample_key,
 )
 from percolab.trees.invasion import (
+    LISTED_BYTES,
     SITE_BYTES,
     TRAPPING_BYTES,
     Floats,
@@ -96,7 +97,8 @@ def invade(
 
     model: "bond" or "site".  Sources are invaded from the start; in the site model a side is where
     the invader comes in, and each of its sites is invaded in its turn.
-    weights: in place of the sample's uniform numbers, finite floats or integers: of bonds
+    weights: in place of the sample's uniform numbers, floats or integers; what has the weight inf
+    is solid: never invaded, and no way out for what is displaced.  Of bonds
     (num_classes, num_points) or (num_classes, *shape), of a graph (num_bonds,) in its order; of
     sites one a grid point.  Those of what does not exist are not used.
 
@@ -296,6 +298,7 @@ class Invader:
         if trapping and not self.has_target:
             raise InputError("trapping: a target is needed, the way out for what is displaced")
         self._check_memory()
+        self.ground = field.ground
         self.given = None if weights is None else self._given(weights)
 
     def run(self, sample: int = 0) -> Invasion:
@@ -304,7 +307,7 @@ class Invader:
         field = self.field
         values, keys = (None, None) if self.given is None else self.given
         found = invade_from(
-            field.ground,
+            self.ground,
             InvasionWeights(
                 self.model,
                 GENERATORS[self.task.rng],
@@ -320,6 +323,7 @@ class Invader:
             enters=self.enters,
             stop=self.stop,
             exits=self.exits if self.trapping else None,
+            shape=field.shape if field.is_lattice else (),
         )
         return found if field.inner is None else found.renumbered(self._outer_numbers)
 
@@ -486,4 +490,31 @@ class Invader:
         used = values.ravel()[there]
         keys, floats = np.zeros(total, np.uint64), np.zeros(total)
         keys[number], floats[number] = values_to_keys(used), used
+        if used.dtype.kind == "f" and used.max() == np.inf:
+            self._leave_out_solid(topology, floats)
         return floats, keys
+
+    def _leave_out_solid(self, topology: Topology, weights: Floats) -> None:
+        """Set where bonds lead without those that are solid, or lead to a solid site.
+
+        weights: float64, by numbers; those of what is solid are infinite.  InputError: a site that
+        is named as a source is solid.
+        """
+        check_free("lists of the bonds that are not solid need", LISTED_BYTES * topology.num_bonds)
+        bonds = topology.bonds()
+        klass, owner, other = bonds.T
+        if self.model == "site":
+            is_solid = np.maximum(weights[owner], weights[other]) == np.inf
+            solid = self.sources[weights[self.sources] == np.inf]
+            if solid.size and not self.enters:
+                site = solid[0] if self.field.inner is None else self._outer_numbers[solid[0]]
+                raise InputError(f"source: site {site} has the weight inf, so nothing enters it")
+            self.sources = np.setdiff1d(self.sources, solid)
+        else:
+            is_solid = weights[32 * topology.num_words * klass + owner] == np.inf
+        self.ground = topology_ground(topology, bonds[~is_solid])
+        # A list of bonds has no layers.
+        ends = [self.field.layer(*end) for end in self.ends]
+        self.target = Target(
+            np.zeros((0, 2), np.int64), np.unique(np.concatenate([self.exits, *ends]))
+        )

@@ -20,7 +20,7 @@ from percolab.configurations.configuration import DEFAULT_LATTICES, Configuratio
 from percolab.configurations.phases import Phase, SiteRule, has_faces, measure_phases
 from percolab.errors import InputError
 from percolab.lattices.bethe import BetheLattice, bethe_lattice
-from percolab.lattices.graph import Graph
+from percolab.lattices.graph import Graph, graph_topology
 from percolab.lattices.lattice import Lattice, lattice_from_text, load_lattice
 from percolab.lattices.topology import MAX_POINTS, bonds_between
 from percolab.measure.clusters import Clusters
@@ -31,6 +31,7 @@ from percolab.tasks.study import axis_boundaries
 
 FORMAT = FileFormat(LABELS, 2, "not one of labels")
 SUFFIXES = (".npy", *HDF5_SUFFIXES)
+Names = tuple[str, ...] | None
 _NPY = files.array("labels")
 _FILES = {".npy": _NPY} | dict.fromkeys(
     HDF5_SUFFIXES, files.Kind("labels", files.is_hdf5(FORMAT.name))
@@ -41,15 +42,22 @@ _FILES = {".npy": _NPY} | dict.fromkeys(
 class LabelFile:
     """Labels read from a file: the clusters, their lattice, and the file's record if it has one.
 
+    lattice: None of a graph, and of a .npy file in which no lattice is usual; sites have no places
+    names: of a graph's sites, where they have some
     phases: of an image the number of the phase of every cluster, uint8 (n,), 1 for the first
     cluster_labels: the label of every cluster as it is in the file, (n,)
     """
 
     clusters: Clusters
-    lattice: Lattice | BetheLattice
+    lattice: Lattice | BetheLattice | None
     record: dict[str, Any]
     cluster_labels: np.ndarray
     phases: np.ndarray | None = None
+    names: tuple[str, ...] | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.clusters.topology.shape[::-1] or self.clusters.labels.shape
 
     @property
     def opened(self) -> np.ndarray | None:
@@ -116,8 +124,8 @@ def read_labels(
 ) -> LabelFile:
     """Return the labels in a .npy or .h5 file that :func:`write_labels` wrote.
 
-    lattice: of a .npy file; None is the square lattice in two dimensions, the cubic one in three.
-    An .h5 file knows its own, and its boundary.
+    lattice: of a .npy file; None is the square lattice in two dimensions, the cubic one in three,
+    and no lattice in any other number of dimensions.  An .h5 file knows its own, and its boundary.
 
     InputError: no labels, labels below -1, or a lattice of another dimension.
     """
@@ -127,14 +135,14 @@ def read_labels(
     if path.suffix.lower() == ".npy":
         labels = read_array(name, _wrong_labels)
         if lattice is None and labels.ndim not in DEFAULT_LATTICES:
-            raise InputError(f"{name}: {labels.ndim} dimensions; name the lattice with --lattice")
+            return _labels_without_places(name, labels, {})
         lattice = lattice or load_lattice(DEFAULT_LATTICES[labels.ndim])
         return _labels(name, labels, lattice, axis_boundaries(lattice, boundary or "open"), {})
     if lattice is not None or boundary is not None:
         raise InputError(f"{name}: holds its lattice and boundary; leave out these options")
-    record, text, labels, phases = _read_hdf5(path)
+    record, text, labels, phases, names = _read_hdf5(path)
     if record.get("graph"):
-        raise InputError(f"{name}: labels of a graph, whose sites have no places to be drawn at")
+        return _labels_without_places(name, labels, record, names)
     # No text in TOML begins so.
     if text.startswith("bethe:"):
         return _bethe_labels(name, labels, text, record)
@@ -143,8 +151,11 @@ def read_labels(
     return _labels(name, labels, lattice, kinds, record, phases)
 
 
-def _read_hdf5(path: Path) -> tuple[dict[str, Any], str, np.ndarray, np.ndarray | None]:
-    """Return record, lattice's text, labels and phases of an .h5 file; InputError if it is none."""
+def _read_hdf5(path: Path) -> tuple[dict[str, Any], str, np.ndarray, np.ndarray | None, Names]:
+    """Return record, lattice's text, labels, phases and names of sites of an .h5 file.
+
+    InputError: it is no such file.
+    """
     check_file(path)
     try:
         root = read_file(path, FORMAT, _check_shapes)
@@ -161,7 +172,8 @@ def _read_hdf5(path: Path) -> tuple[dict[str, Any], str, np.ndarray, np.ndarray 
         if wrong:
             raise ValueError(f"labels: {wrong}")
         phases = root.array("phases", np.uint8) if "phases" in root.datasets else None
-        return record, text, labels, phases
+        names = root.names("site_names") if "site_names" in root.datasets else None
+        return record, text, labels, phases, names
     except InputError:
         raise
     except PermissionError as error:
@@ -202,6 +214,15 @@ def _check_record(record: dict[str, Any]) -> None:
         SiteRule.from_record(record)
     except InputError as error:
         raise ValueError(f"its record has {error}") from error
+
+
+def _labels_without_places(
+    name: str, labels: np.ndarray, record: dict[str, Any], names: Names = None
+) -> LabelFile:
+    _check_values(name, labels)
+    topology = graph_topology(labels.size, np.empty((0, 2), np.int64))
+    clusters = Clusters.of_any_labels(labels.ravel(), topology)
+    return LabelFile(clusters, None, record, labels.ravel()[clusters.roots], names=names)
 
 
 def _bethe_labels(name: str, labels: np.ndarray, text: str, record: dict[str, Any]) -> LabelFile:

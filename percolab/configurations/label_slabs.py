@@ -4,6 +4,7 @@ In a first pass every slab is labeled together with the last layers of the slab 
 bond reaches.  A cluster that contains sites of those layers takes the smallest of their labels,
 and each other label of theirs is noted as equal to it.  Then all labels that are equal are joined,
 across a periodic boundary too, and a second pass writes the smallest site of the whole cluster.
+Labels know how many periods their sites are away, so that a loop through slabs that winds is found.
 What is in memory at a time is one slab, and what is known of clusters that touch an end of a slab.
 """
 
@@ -37,14 +38,16 @@ from percolab.configurations.phases import (
 from percolab.errors import InputError
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.shown import Shown
-from percolab.lattices.topology import MAX_POINTS
+from percolab.lattices.topology import MAX_POINTS, PERIOD_BITS, decode_periods
+from percolab.measure.clusters import Clusters
 from percolab.measure.columns import open_axes
 from percolab.store.output_files import array, check_output, large_array
 from percolab.tasks.study import axis_boundaries
 
 #: Bytes a site of a slab that labeling it takes, and the share of the free memory for a slab.
-_BYTES, _SHARE = 96, 0.25
+_BYTES, _SHARE = 116, 0.25
 _KIND = array("labels")
+_WRAPS = 16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,18 +55,20 @@ class SlabLabels(Shown):
     """Labels that were written slab by slab, and what was measured of them.
 
     array:     the labels, in the image's shape: a memory map of the .npy file, or what was given
-    phases:    what was measured of every phase; of wrapping nothing is known
+    phases:    what was measured of every phase
     spanning:  per open axis the labels of the clusters that touch both sides
+    wrapping:  per periodic axis those of the clusters that close on themselves around it
     record:    where they come from, as plain JSON values
     """
 
     array: Any
     phases: list[Phase]
     spanning: dict[str, np.ndarray]
+    wrapping: dict[str, np.ndarray]
     record: dict[str, Any]
 
     def _facts(self) -> dict[str, Any]:
-        return {key: value for key, value in self.summary().items() if key != "open_axes"}
+        return {key: value for key, value in self.summary().items() if not key.endswith("axes")}
 
     @property
     def num_clusters(self) -> int:
@@ -77,7 +82,14 @@ class SlabLabels(Shown):
             "largest": max(phase.largest for phase in self.phases),
             "open_axes": list(self.spanning),
             "spanning": [axis for axis, found in self.spanning.items() if found.size],
-        }
+        } | (
+            {
+                "periodic_axes": list(self.wrapping),
+                "wrapping": [axis for axis, found in self.wrapping.items() if found.size],
+            }
+            if self.wrapping
+            else {}
+        )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self.array[:], dtype)
@@ -87,7 +99,8 @@ class SlabLabels(Shown):
 class _Pieces:
     """What is known of pieces of clusters, an entry each: label, sites, phase, sides it touches.
 
-    Bit 2a of the sides is the first side of axis a, and bit 2a + 1 the last.
+    Bit 2a of the sides is the first side of axis a, bit 2a + 1 the last, and bit _WRAPS + a says
+    that the piece wraps around it.
     """
 
     labels: np.ndarray
@@ -156,8 +169,14 @@ def label_in_slabs(
             target[start:stop] = labels.astype(kind)
     written = np.load(out, mmap_mode="r") if isinstance(out, str | Path) else out
     phases = job.sums.measure(sites.names, job.num_sites, job.surface)
-    spanning = {axis: np.sort(np.concatenate(found)) for axis, found in job.spanning.items()}
-    return SlabLabels(written, phases, spanning, record | sites.record)
+    spanning, wrapping = (
+        {axis: np.sort(np.concatenate(found)) for axis, found in axes.items()}
+        for axes in (job.spanning, job.wrapping)
+    )
+    return SlabLabels(written, phases, spanning, wrapping, record | sites.record)
+
+
+_Layers = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class _Job:
@@ -178,14 +197,20 @@ class _Job:
         count = (len(sites.names) if sites.phases is not None else 1) + 1
         self.sums = PhaseSums(count)
         self.spanning: dict[str, list[np.ndarray]] = {AXIS_NAMES[axis]: [] for axis in self._axes}
+        around = {axis for axis, kind in enumerate(kinds) if kind == "periodic"}
+        self.wrapping: dict[str, list[np.ndarray]] = {AXIS_NAMES[axis]: [] for axis in around}
+        # In a slab alone nothing winds around the last axis.
+        self._can_wind = bool(around - {len(kinds) - 1})
         self.num_sites = 0
         self.surface = np.zeros(count, np.int64) if has_faces(lattice) else None
         #: Pieces that are not added up yet.
         self.open: list[_Pieces] = []
+        # Rows of two labels that are equal, and the periods from the one to the other.
         self._equal: list[np.ndarray] = []
-        # Phases and labels of the first layers of the image, and of the last ones so far.
-        self._first: tuple[np.ndarray, np.ndarray] | None = None
-        self._last: tuple[np.ndarray, np.ndarray] | None = None
+        # Of the first layers of the image, and of the last ones so far: phases, labels, and periods
+        # to every site from where its label is at home.
+        self._first: _Layers | None = None
+        self._last: _Layers | None = None
 
     def label(self, image: Any, start: int, stop: int) -> np.ndarray:
         """Return the first pass's labels of the layers from start to stop, int64."""
@@ -196,22 +221,27 @@ class _Job:
             self.surface += count_faces(phases, axes, self.surface.size)
             if self._last is not None:
                 count_faces_between(self._last[0][-1], phases[0], self.surface)
-        above = np.empty((0, *shape[1:]), np.uint8), np.empty(0, np.int64)
-        known_phases, known = self._last or above
+        above = np.empty((0, *shape[1:]), np.uint8), *np.empty((2, 0), np.int64)
+        known_phases, known, away = self._last or above
         skipped = known.size
         found = self._clusters(np.concatenate([known_phases, phases]))
+        bits, periods = self._windings(found)
         labels = found.roots.astype(np.int64) + (start * layer - skipped)
         if skipped:
-            self._continue(found.numbers[:skipped], known, labels)
+            numbers = found.numbers[:skipped]
+            shifts = self._continue(numbers, known, away, labels, periods[:skipped])
+            periods += np.append(shifts, 0)[found.numbers]
         numbers = found.numbers[skipped:]
         here = numbers >= 0
         result: np.ndarray = np.append(labels, -1)[numbers]
         is_last = stop == image.shape[0]
-        self._add(found, labels, np.bincount(numbers[here], minlength=labels.size), start, is_last)
+        sizes = np.bincount(numbers[here], minlength=labels.size)
+        self._add(found, labels, sizes, bits, start, is_last)
         depth = self._reach * layer
-        self._last = phases[-self._reach :].copy(), result[-depth:].copy()
+        self._last = phases[-self._reach :].copy(), result[-depth:].copy(), periods[-depth:].copy()
         if self._first is None:
-            self._first = phases[: self._reach].copy(), result[:depth].copy()
+            first = result[:depth].copy(), periods[:depth].copy()
+            self._first = phases[: self._reach].copy(), *first
         self.num_sites += found.topology.num_sites * shape[0] // found.topology.shape[-1]
         return result.reshape(shape)
 
@@ -220,12 +250,18 @@ class _Job:
         if self._kinds[-1] == "periodic" and self._first is not None and self._last is not None:
             if self.surface is not None:
                 count_faces_between(self._last[0][-1], self._first[0][0], self.surface)
-            ends = self._last, self._first
-            both = self._clusters(np.concatenate([phases for phases, _ in ends]))
-            known = np.concatenate([labels for _, labels in ends])
-            self._continue(both.numbers, known, np.zeros(both.roots.size, np.int64))
-        equal = np.concatenate([np.empty((0, 2), np.int64), *self._equal])
-        labels, roots = _smallest_equal(equal)
+            # The first layers follow the last ones, a period further on.
+            self._first[2][:] += 1 << PERIOD_BITS * (len(self._kinds) - 1)
+            phases, known, away = map(np.concatenate, zip(self._last, self._first, strict=True))
+            both = self._clusters(phases)
+            labels = np.zeros(both.roots.size, np.int64)
+            bits, periods = self._windings(both)
+            self._continue(both.numbers, known, away, labels, periods)
+            self._note_winding(labels, bits)
+        rows = np.concatenate([np.empty((0, 3), np.int64), *self._equal])
+        labels, roots, loops = _smallest_equal(rows)
+        around = decode_periods(loops, len(self._kinds)) != 0
+        self._note_winding(rows[:, 0], around @ (1 << np.arange(len(self._kinds))))
         parts = zip(*(vars(pieces).values() for pieces in self.open), strict=True)
         every = _Pieces(*map(np.concatenate, parts))
         self._add_up(every.joined(_replace(every.labels, labels, roots)))
@@ -238,30 +274,63 @@ class _Job:
         self._phases = chosen.phases
         return chosen.label(**self._ways)
 
-    def _continue(self, numbers: np.ndarray, known: np.ndarray, labels: np.ndarray) -> None:
+    def _windings(self, found: Clusters) -> tuple[np.ndarray, np.ndarray]:
+        """Return around which axes clusters wrap by themselves, and the periods to their sites."""
+        if self._can_wind:
+            return found.find_windings()
+        return np.zeros(found.roots.size, np.uint32), np.zeros(found.labels.size, np.int64)
+
+    def _note_winding(self, labels: np.ndarray, bits: np.ndarray) -> None:
+        """Note that the clusters of these labels wrap around axes, a bit each."""
+        labels, bits = labels[bits != 0], bits[bits != 0].astype(np.int64)
+        none = np.zeros(labels.size, np.int64)
+        self.open.append(_Pieces(labels, none, none, bits << _WRAPS))
+
+    def _continue(
+        self,
+        numbers: np.ndarray,
+        known: np.ndarray,
+        away: np.ndarray,
+        labels: np.ndarray,
+        periods: np.ndarray,
+    ) -> np.ndarray:
         """Give clusters the smallest label that is known of their sites, and note which are equal.
 
-        numbers: of the cluster of each of these sites, -1 for none.  known: their labels.
-        labels: of all clusters; those of clusters without such sites are left as they are.
+        numbers: of the cluster of each of these sites, -1 for none.  known, away: their labels, and
+        the periods to them from where these are at home.  labels: of all clusters; those of
+        clusters without such sites are left as they are.  periods: of these sites in the clusters.
+        Returns how many periods a cluster is away from where its label is at home.
         """
         here = numbers >= 0
-        numbers, known = numbers[here], known[here]
+        numbers, known, away = numbers[here], known[here], away[here] - periods[here]
         smallest = np.full(labels.size, np.iinfo(np.int64).max)
         np.minimum.at(smallest, numbers, known)
         has_some = smallest < np.iinfo(np.int64).max
         labels[has_some] = smallest[has_some]
-        differ = known != labels[numbers]
-        pairs = np.column_stack([known[differ], labels[numbers[differ]]])
-        self._equal.append(np.unique(pairs, axis=0))
+        is_same = known == labels[numbers]
+        joined, first = np.unique(numbers[is_same], return_index=True)
+        shifts = np.zeros(labels.size, np.int64)
+        shifts[joined] = away[is_same][first]
+        away -= shifts[numbers]
+        differ = ~is_same | (away != 0)
+        rows = np.column_stack([known, labels[numbers], away])[differ]
+        self._equal.append(np.unique(rows, axis=0))
+        return shifts
 
     def _add(
-        self, found: Any, labels: np.ndarray, sizes: np.ndarray, start: int, is_last: bool
+        self,
+        found: Clusters,
+        labels: np.ndarray,
+        sizes: np.ndarray,
+        bits: np.ndarray,
+        start: int,
+        is_last: bool,
     ) -> None:
         """Add up the clusters that end in this slab; note the pieces of others."""
         topology, last = found.topology, len(self._kinds) - 1
         phases = self._phases
         assert phases is not None
-        sides = np.zeros(labels.size, np.int64)
+        sides = bits.astype(np.int64) << _WRAPS
         for axis, layers in enumerate(topology.end_layers):
             for side, layer in enumerate(layers):
                 # The ends of the last axis are those of the slab, unless the image ends there.
@@ -280,31 +349,33 @@ class _Job:
     def _add_up(self, clusters: _Pieces) -> None:
         """Add up clusters that are complete."""
         spanning = {AXIS_NAMES[a]: (clusters.sides >> (2 * a)) & 3 == 3 for a in self._axes}
-        self.sums.add(clusters.phases, clusters.sizes, spanning, {})
-        for axis, chosen in spanning.items():
-            self.spanning[axis].append(clusters.labels[chosen])
+        wraps = clusters.sides >> _WRAPS
+        wrapping = {axis: wraps >> AXIS_NAMES.index(axis) & 1 == 1 for axis in self.wrapping}
+        self.sums.add(clusters.phases, clusters.sizes, spanning, wrapping)
+        for axes, found in ((spanning, self.spanning), (wrapping, self.wrapping)):
+            for axis, chosen in axes.items():
+                found[axis].append(clusters.labels[chosen])
 
 
-def _smallest_equal(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _smallest_equal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the labels that are equal to a smaller one, ascending, and the smallest of these.
 
-    pairs: int64 (n, 2), labels of one cluster.
+    rows: int64 (n, 3), two labels of one cluster, and the periods from the one to the other, as a
+    code.  The third array, int64 (n,), has the winding numbers of the loop that a row closes.
 
-    >>> [each.tolist() for each in _smallest_equal(np.array([[9, 5], [5, 2], [7, 6]]))]
-    [[5, 7, 9], [2, 6, 2]]
+    >>> rows = np.array([[9, 5, 0], [5, 2, 1], [7, 6, 0], [9, 2, 0]])
+    >>> [each.tolist() for each in _smallest_equal(rows)]
+    [[5, 7, 9], [2, 6, 2], [0, 0, 0, -1]]
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
+    from percolab.measure.wrapping import join_pieces  # imports Numba
 
-    labels, number = np.unique(pairs, return_inverse=True)
-    one, other = number.reshape(-1, 2).T
-    graph = coo_array((np.ones(one.size, bool), (one, other)), shape=(labels.size,) * 2)
-    _, group = connected_components(graph, directed=False)
-    # Labels ascend, so that the first of a group is its smallest.
-    _, first = np.unique(group, return_index=True)
-    roots = labels[first][group]
+    labels, number = np.unique(rows[:, :2], return_inverse=True)
+    parents, loops = np.arange(labels.size, dtype=np.int32), np.zeros(len(rows), np.int64)
+    join_pieces(number.reshape(-1, 2), rows[:, 2].copy(), parents, loops)
+    # Labels ascend, so that the first piece of a cluster has its smallest.
+    roots = labels[parents]
     changes = roots != labels
-    return labels[changes], roots[changes]
+    return labels[changes], roots[changes], loops
 
 
 def _replace(labels: np.ndarray, equal: np.ndarray, roots: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from percolab.bonds.model import Model
 from percolab.configurations.configuration import random_configuration
 from percolab.configurations.flow import flow
-from percolab.configurations.label_files import read_labels
+from percolab.configurations.label_files import LabelFile, read_labels
 from percolab.configurations.tree import read_weights, tree, tree_from_array
 from percolab.errors import InputError
 from percolab.figures.bond_maps import check_tree_drawable, plot_flow, plot_spanning_tree
@@ -132,7 +132,16 @@ def draw_labels_picture(
 
     lattice, boundary: where the file does not say them.  InputError: it is no such file.
     """
-    found = read_labels(name, lattice, boundary)
+    return draw_found_labels(read_labels(name, lattice, boundary), name)
+
+
+def draw_found_labels(found: LabelFile, name: str) -> Drawn:
+    """Return the picture of labels that were read from a file of this name, and its numbers."""
+    if found.lattice is None:
+        places = "name the lattice with percolab show --lattice"
+        if found.record.get("graph"):
+            places = "labels of a graph, whose sites have no places to be drawn at"
+        raise InputError(f"{name}: {places}")
     kind = found.record.get("kind")
     name = found.lattice.title if kind == "sample" else found.record.get("input", Path(name).name)
     return draw_picture(

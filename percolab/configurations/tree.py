@@ -78,7 +78,8 @@ def tree(
 
     weights: of a lattice (classes, ..., y, x): [k, y, x] is that of bond k of site (x, y), and what
     it holds where there is no bond is not used; L follows from the shape.  Of a graph one for
-    each bond, in their order.  Integers or floats, finite; integers are compared as such.
+    each bond, in their order.  Integers, compared as such, or floats; a bond of weight inf is
+    in no tree.
     boundary: of a lattice, per axis or for all.  source, target: of a graph's file, sites that
     ``SpanningTree.trunk`` joins.  multi: keep parallel edges, of which else the one with the least
     weight is kept.  num_sites: where the largest site number does not say it.  columns: of a data

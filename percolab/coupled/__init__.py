@@ -94,15 +94,15 @@ def _class_for(name: str, kind: str, model: Model, extent: Extent) -> Any:
 
 
 def compute_memory(
-    name: str, kind: str, extent: Extent, model: Model, needs: Needs, items: int = 1
+    name: str, kind: str, extent: Extent, model: Model, needs: Needs, entries: int = 1
 ) -> Memory:
     """Return the memory that a batch, its labeler and its coupling take, all of it.
 
     name: the labeler that serves.  It is a bound, close where much is requested.
     """
-    batch = batch_class(kind).memory(extent, model, items)
-    labels = labeler_class(name, kind).memory(extent, needs, items)
-    coupling = _class_for(name, kind, model, extent).memory(extent, model, needs, items)
+    batch = batch_class(kind).memory(extent, model, entries)
+    labels = labeler_class(name, kind).memory(extent, needs, entries)
+    coupling = _class_for(name, kind, model, extent).memory(extent, model, needs, entries)
     memory: Memory = batch.plus(labels).plus(coupling)
     return memory
 

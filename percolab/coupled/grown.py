@@ -3,7 +3,8 @@
 After the kernels labels are no longer finished (a site's label may be a root that was joined to
 another), but sizes stand at roots alone, which is all a row needs.
 
-labels, sizes: uint32 (items * num_points,); opened, later: uint32 (items * classes * num_words,).
+labels, sizes: uint32 (entries * num_points,); opened, later: uint32 (entries * classes *
+num_words,).
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ def grow_kernel(labels, opened, later, adjacency):
     across a periodic boundary are joined by
     :func:`percolab.labelers.periodic_cuda.periodic_kernel`.
     """
-    item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
+    entry, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     num_words, ends = adjacency.num_words, adjacency.ends
     if word >= num_words:
         return
-    start = uint32(item * adjacency.num_points)
-    base = uint32(item * uint32(uint32(len(ends)) * num_words))
+    start = uint32(entry * adjacency.num_points)
+    base = uint32(entry * uint32(uint32(len(ends)) * num_words))
     for k in range(len(ends)):
         index = uint32(uint32(k) * num_words + word)
         place = uint32(base + index)
@@ -80,38 +81,38 @@ class GrownCoupling(CoupledBatches):
         self._later: Any = None
 
     @staticmethod
-    def memory(extent: Extent, model: Model, needs: Needs, items: int) -> Memory:
+    def memory(extent: Extent, model: Model, needs: Needs, entries: int) -> Memory:
         """Return the memory of the bonds at a next p."""
-        return Memory(device=4 * extent.num_words * items if needs.steps > 1 else 0)
+        return Memory(device=4 * extent.num_words * entries if needs.steps > 1 else 0)
 
     def coupled(self, generator: int, seed: int, samples: Samples, grid: Samples) -> Rows:
-        labeler, batch, items = self.labeler, self.labeler.batch, len(samples)
+        labeler, batch, entries = self.labeler, self.labeler.batch, len(samples)
         if self._later is None:
             self._later = cuda.device_array(batch.opened.size, np.uint32)
-        batch.fill(generator, seed, samples, np.full(items, grid[0], np.uint64))
-        forest = labeler.join(items)
+        batch.fill(generator, seed, samples, np.full(entries, grid[0], np.uint64))
+        forest = labeler.join(entries)
         forest.count_sizes()
-        rows = np.empty((items, grid.size, self.row_width), np.int64)
+        rows = np.empty((entries, grid.size, self.row_width), np.int64)
         for step, threshold in enumerate(grid):
             if step:
-                batch.keys.write(seed, samples, np.full(items, threshold, np.uint64))
-                batch.draw(generator, batch.keys, items, self._later)
-                self._join_later(items)
+                batch.keys.write(seed, samples, np.full(entries, threshold, np.uint64))
+                batch.draw(generator, batch.keys, entries, self._later)
+                self._join_later(entries)
             if batch.closed:
-                batch.closed.count(items)
+                batch.closed.count(entries)
             forest.reduce()
-            labeler.read.download(items)
-            rows[:, step] = self.with_counts(labeler.read.fetch(items), items)
+            labeler.read.download(entries)
+            rows[:, step] = self.with_counts(labeler.read.fetch(entries), entries)
         return rows
 
-    def _join_later(self, items: int) -> None:
+    def _join_later(self, entries: int) -> None:
         """Join what opens at the next p, and move the sizes to the roots."""
         labeler, batch = self.labeler, self.labeler.batch
         top, launch = batch.topology, batch.launches
         words = labeler.labels, batch.opened, self._later, batch.adjacency
-        launch.one(grow_kernel, top.num_words, items, *words)
-        labeler.join_periodic_bonds(items)
+        launch.one(grow_kernel, top.num_words, entries, *words)
+        labeler.join_periodic_bonds(entries)
         if top.num_periodic_bonds:
-            join_more(batch, items, labeler.windings, labeler.read.loops)
+            join_more(batch, entries, labeler.windings, labeler.read.loops)
         sizes = batch.adjacency.num_points, labeler.size_mask, labeler.sizes
-        launch.each(absorb_kernel, top.num_points, items, labeler.labels, *sizes)
+        launch.each(absorb_kernel, top.num_points, entries, labeler.labels, *sizes)

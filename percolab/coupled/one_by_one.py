@@ -15,6 +15,7 @@ import numpy as np
 from numba import float64, int32, int64, njit, uint32, uint64
 
 from percolab.bonds.words import TOP, uniform_number
+from percolab.coupled.adaptive import order_by_score
 from percolab.coupled.bond_order import count_compared_digits, order_by_number
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.union_find import find_halving
@@ -45,13 +46,16 @@ class Openings(NamedTuple):
     pairs: Any  # int32 (n, 2), the sites that each joins where both are occupied
     # int64 (n,), the periods from the first to the second; empty without a periodic axis
     codes: Any
-    # int64 (M,), when each is removed, 0 first; empty where that is random, and ADAPTIVE_RANKS
-    # where it is always a site with the most bonds left
+    # int64 (M,), when each is removed, 0 first; empty where that is random, and one of
+    # ADAPTIVE_RANKS where it depends on what is left
     ranks: Any = np.empty(0, np.int64)
 
 
-#: In place of ranks: the site with the most bonds to sites that are left is removed.
-ADAPTIVE_RANKS = np.array([-1], np.int64)
+#: In place of ranks: what is left is ordered again by this after every removal.
+ADAPTIVE_RANKS = {
+    "degree:adaptive": np.array([-1], np.int64),
+    "betweenness:adaptive": np.array([-2], np.int64),
+}
 
 
 class Scratch(NamedTuple):
@@ -90,8 +94,8 @@ def list_openings(topology: Topology, *, sites: bool) -> Openings:
     if not sites:
         pairs = np.column_stack([owner, other]).astype(np.int32)
         starts = np.arange(places.size + 1, dtype=np.int64)
-        found = places, np.empty(0, np.int32), starts, pairs
-        return Openings(*found, codes if has_periods else codes[:0])
+        lists = places, np.empty(0, np.int32), starts, pairs
+        return Openings(*lists, codes if has_periods else codes[:0])
     own = np.flatnonzero(unpack_bits(topology.occupied, topology.num_points))
     first, second = np.concatenate([owner, other]), np.concatenate([other, owner])
     by_site = np.argsort(first, kind="stable")
@@ -147,12 +151,17 @@ def add_sample(generator, seed, sample, openings, layers, scratch, picks, width,
     sums: int64 (bins, C + 1), last the squared size of the largest cluster.
     """
     places, count = openings.places, openings.places.size
-    found = scratch.planes, scratch.numbers, scratch.order, scratch.heads
+    buffers = scratch.planes, scratch.numbers, scratch.order, scratch.heads
     whole = uint64(0), uint64(_TOP)
     if count:
-        order_by_number(generator, (), seed, sample, *whole, places, count, *found)
+        order_by_number(generator, (), seed, sample, *whole, places, count, *buffers)
         if openings.ranks.size and openings.ranks[0] < 0:
-            order_by_degree(generator, seed, sample, openings, scratch.order)
+            if openings.ranks[0] == -2 or not openings.sites.size:
+                order_by_score(
+                    generator, seed, sample, openings, scratch.parents.size, scratch.order
+                )
+            else:
+                order_by_degree(generator, seed, sample, openings, scratch.order)
         elif openings.ranks.size:
             order_by_rank(openings.ranks, scratch.order, scratch.heads)
     state = _begin(openings, layers, scratch)

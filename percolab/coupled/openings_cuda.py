@@ -10,11 +10,11 @@ from then on unions change nothing but these roots, and a trial at any p in betw
 making them roots again.  It halves the bracket of every sample and axis; when few openings are left
 in it, one thread opens them in order.  Grid axis 1 counts the open axes.
 
-labels: uint32 (items * points,).  In steps parents: uint32, of all nodes; forest: uint64, as long.
-In trials forest, reach: uint32, parents of nodes and the end layers that roots touch, axis after
-axis, ``span`` nodes each.  numbers: uint64, those of the openings' bonds, like the openings.
-brackets: uint64 (2, axes, items), thresholds: the item spans at the upper one and not at the lower.
-Equal ones are finished, and there is no threshold where the upper one is NEVER.
+labels: uint32 (entries * points,).  In steps parents: uint32, of all nodes; forest: uint64, as
+long.  In trials forest, reach: uint32, parents of nodes and the end layers that roots touch, axis
+after axis, ``span`` nodes each.  numbers: uint64, those of the openings' bonds, like the openings.
+brackets: uint64 (2, axes, entries), thresholds: the entry spans at the upper one and not at the
+lower.  Equal ones are finished, and there is no threshold where the upper one is NEVER.
 """
 
 from __future__ import annotations
@@ -44,36 +44,36 @@ cuda = load_cuda()
 
 #: Openings that one thread puts in order at last, and how many of them a bracket should hold.
 LISTED, WANTED = 128, 32
-#: Where in its bracket an item is tried.
+#: Where in its bracket an entry is tried.
 AT_LOWER, AT_MIDDLE, AT_UPPER = range(3)
 
 
 @cuda.jit(device=True)
 def _tile_and_lane():
-    """Return this warp's tile, counted through all items, and the lane."""
+    """Return this warp's tile, counted through all entries, and the lane."""
     warp, lane = cuda.threadIdx.x // LANES, cuda.threadIdx.x % LANES
     return cuda.blockIdx.x * TILES_PER_BLOCK + warp, lane
 
 
 @cuda.jit(cache=True)
 def cross_openings_kernel(
-    labels, points, opened, words_per_item, node_room, crossing, listed, openings
+    labels, points, opened, words_per_entry, node_room, crossing, listed, openings
 ):
     """Write the openings among the listed bonds between tiles, which all are open in the end."""
-    found = openings.list
-    item = uint32(cuda.blockIdx.y)
-    base, k = uint32(item * points), uint32(cuda.grid(1))
-    while k < listed.counts[item]:
-        n, bit, owner, other = listed_bond(k, item, listed, crossing)
+    lists = openings.list
+    entry = uint32(cuda.blockIdx.y)
+    base, k = uint32(entry * points), uint32(cuda.grid(1))
+    while k < listed.counts[entry]:
+        n, bit, owner, other = listed_bond(k, entry, listed, crossing)
         word = crossing.words[n]
-        if not has_bit(opened[uint32(uint32(item * words_per_item) + word)], bit):
+        if not has_bit(opened[uint32(uint32(entry * words_per_entry) + word)], bit):
             one, other = labels[uint32(base + owner)], labels[uint32(base + other)]
             block = uint32(one // node_room)
             slot = cuda.atomic.add(openings.counts, block, uint32(1))
             if slot < openings.room:
-                found[block, slot, 0], found[block, slot, 1] = one, other
-                found[block, slot, 2] = uint32(uint32(word << uint32(5)) | bit)
-                found[block, slot, 3] = uint32(crossing.codes[n])
+                lists[block, slot, 0], lists[block, slot, 1] = one, other
+                lists[block, slot, 2] = uint32(uint32(word << uint32(5)) | bit)
+                lists[block, slot, 3] = uint32(crossing.codes[n])
             else:
                 # Whoever writes it writes the same.
                 openings.overflow[0] = uint32(1)
@@ -83,52 +83,52 @@ def cross_openings_kernel(
 @cuda.jit(cache=True)
 def order_openings_kernel(generator, sites, keys, grid, tiles, blocks, openings):
     """Write at which p of the grid the bond of every opening opens, in place of the bond."""
-    found = openings.list
+    lists = openings.list
     block, lane = _tile_and_lane()
     if block < blocks:
         seed, sample = keys.samples[0], keys.samples[block // tiles + 1]
         for n in range(lane, min(openings.counts[block], openings.room), LANES):
-            number = bond_number(generator, sites, seed, sample, found[block, n, 2])
+            number = bond_number(generator, sites, seed, sample, lists[block, n, 2])
             step = 0
             while step < grid.size and uint64(grid[step]) <= number:
                 step += 1
-            found[block, n, 2] = uint32(step)
+            lists[block, n, 2] = uint32(step)
 
 
 @cuda.jit(cache=True)
 def join_openings_kernel(parents, step, blocks, openings):
     """Join the nodes of all openings of a step."""
-    found = openings.list
+    lists = openings.list
     block, lane = _tile_and_lane()
     if block < blocks:
         for n in range(lane, min(openings.counts[block], openings.room), LANES):
-            if found[block, n, 2] == step:
-                union(parents, uint32(0), found[block, n, 0], found[block, n, 1])
+            if lists[block, n, 2] == step:
+                union(parents, uint32(0), lists[block, n, 0], lists[block, n, 1])
 
 
 @cuda.jit(cache=True)
 def join_openings_over_periods_kernel(forest, step, tiles, blocks, openings, loops):
     """Join the nodes of all openings of a step in a forest with periods, and note what wraps."""
-    found = openings.list
+    lists = openings.list
     block, lane = _tile_and_lane()
     if block < blocks:
         for n in range(lane, min(openings.counts[block], openings.room), LANES):
-            if found[block, n, 2] == step:
-                one, other = found[block, n, 0], found[block, n, 1]
-                code = int32(found[block, n, 3])
+            if lists[block, n, 2] == step:
+                one, other = lists[block, n, 0], lists[block, n, 1]
+                code = int32(lists[block, n, 3])
                 wound = join_over_periods(forest, one, other, code)
                 note_loop(wound, uint32(block // tiles), loops)
 
 
 @cuda.jit(cache=True)
 def spanning_ends_kernel(labels, points, nodes, sites, spanning):
-    """Set the bits of the axes along which an item spans, once roots have their end flags."""
-    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    """Set the bits of the axes along which an entry spans, once roots have their end flags."""
+    n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < sites.size:
-        node = labels[uint32(uint32(item * points) + uint32(sites[n]))]
+        node = labels[uint32(uint32(entry * points) + uint32(sites[n]))]
         bits = spanning_bits(nodes.ends[find(nodes.parents, uint32(0), node)])
         if bits != 0:
-            cuda.atomic.or_(spanning, item, uint32(bits))
+            cuda.atomic.or_(spanning, entry, uint32(bits))
 
 
 @cuda.jit(cache=True)
@@ -137,15 +137,15 @@ def contract_openings_kernel(generator, sites, keys, parents, tiles, blocks, ope
 
     An opening between one and the same root gets the number NEVER, which is below no threshold.
     """
-    found, counts, room = openings.list, openings.counts, openings.room
+    lists, counts, room = openings.list, openings.counts, openings.room
     block, lane = _tile_and_lane()
     if block < blocks:
         seed, sample = keys.samples[0], keys.samples[block // tiles + 1]
         for n in range(lane, min(counts[block], room), LANES):
-            one = find(parents, uint32(0), found[block, n, 0])
-            other = find(parents, uint32(0), found[block, n, 1])
-            bond = found[block, n, 2]
-            found[block, n, 0], found[block, n, 1] = one, other
+            one = find(parents, uint32(0), lists[block, n, 0])
+            other = find(parents, uint32(0), lists[block, n, 1])
+            bond = lists[block, n, 2]
+            lists[block, n, 0], lists[block, n, 1] = one, other
             if one == other:
                 numbers[block, n] = uint64(NEVER)
             else:
@@ -153,21 +153,21 @@ def contract_openings_kernel(generator, sites, keys, parents, tiles, blocks, ope
 
 
 @cuda.jit(cache=True)
-def begin_brackets_kernel(lows, highs, items, axes, spanning, brackets, spans, listed):
-    """Begin the brackets of all items with a window each; one thread an item."""
-    item, row = cuda.grid(1), cuda.blockIdx.y
-    if item < items:
-        spanned = uint32(uint32(spanning[item] >> axes[row]) & uint32(1)) != uint32(0)
-        brackets[0, row, item] = lows[item]
-        brackets[1, row, item] = lows[item] if spanned else highs[item]
-        spans[row, item] = uint32(0)
-        listed[row, item] = uint32(0)
+def begin_brackets_kernel(lows, highs, entries, axes, spanning, brackets, spans, listed):
+    """Begin the brackets of all entries with a window each; one thread an entry."""
+    entry, row = cuda.grid(1), cuda.blockIdx.y
+    if entry < entries:
+        spanned = uint32(uint32(spanning[entry] >> axes[row]) & uint32(1)) != uint32(0)
+        brackets[0, row, entry] = lows[entry]
+        brackets[1, row, entry] = lows[entry] if spanned else highs[entry]
+        spans[row, entry] = uint32(0)
+        listed[row, entry] = uint32(0)
 
 
 @cuda.jit(device=True)
-def _tried(brackets, row, item, where):
-    """Return the threshold that an item is tried at; 0, where nothing is open, once finished."""
-    lower, upper = brackets[0, row, item], brackets[1, row, item]
+def _tried(brackets, row, entry, where):
+    """Return the threshold that an entry is tried at; 0, where nothing is open, once finished."""
+    lower, upper = brackets[0, row, entry], brackets[1, row, entry]
     if upper == uint64(NEVER) or lower == upper:
         return uint64(0)
     if where == AT_MIDDLE:
@@ -176,16 +176,16 @@ def _tried(brackets, row, item, where):
 
 
 @cuda.jit(device=True)
-def _narrow(brackets, row, item, where, spanned):
+def _narrow(brackets, row, entry, where, spanned):
     """Narrow a bracket by the outcome of the trial made at ``where``."""
-    lower, upper = brackets[0, row, item], brackets[1, row, item]
+    lower, upper = brackets[0, row, entry], brackets[1, row, entry]
     if upper == uint64(NEVER) or lower == upper:
         return
     if where == AT_UPPER and spanned == uint32(0):
-        brackets[1, row, item] = uint64(NEVER)
+        brackets[1, row, entry] = uint64(NEVER)
     elif where == AT_MIDDLE:
-        middle = _tried(brackets, row, item, AT_MIDDLE)
-        brackets[1 if spanned != uint32(0) else 0, row, item] = middle
+        middle = _tried(brackets, row, entry, AT_MIDDLE)
+        brackets[1 if spanned != uint32(0) else 0, row, entry] = middle
 
 
 @cuda.jit(cache=True)
@@ -199,10 +199,10 @@ def undo_trial_kernel(
     block, lane = _tile_and_lane()
     row = uint32(cuda.blockIdx.y)
     if block < blocks:
-        item = block // tiles
-        if lane == 0 and block == item * tiles:
-            _narrow(brackets, row, item, where, spans[row, item])
-            spans[row, item] = uint32(0)
+        entry = block // tiles
+        if lane == 0 and block == entry * tiles:
+            _narrow(brackets, row, entry, where, spans[row, entry])
+            spans[row, entry] = uint32(0)
         base, least = uint32(row * span), uint32(uint32(block) * node_room)
         for n in range(lane, interior[block, NODES], LANES):
             node = uint32(least + uint32(n))
@@ -213,7 +213,7 @@ def undo_trial_kernel(
 @cuda.jit(cache=True)
 def join_trial_kernel(forest, span, tiles, blocks, openings, numbers, brackets, where):
     """Join the nodes of all openings that are open at the threshold tried."""
-    found, counts, room = openings.list, openings.counts, openings.room
+    lists, counts, room = openings.list, openings.counts, openings.room
     block, lane = _tile_and_lane()
     row = uint32(cuda.blockIdx.y)
     if block < blocks:
@@ -222,13 +222,13 @@ def join_trial_kernel(forest, span, tiles, blocks, openings, numbers, brackets, 
         if tried != uint64(0):
             for n in range(lane, min(counts[block], room), LANES):
                 if numbers[block, n] < tried:
-                    union(forest, base, found[block, n, 0], found[block, n, 1])
+                    union(forest, base, lists[block, n, 0], lists[block, n, 1])
 
 
 @cuda.jit(cache=True)
 def reach_trial_kernel(forest, ends, reach, span, tiles, blocks, openings, numbers, axes, spans):
     """Collect at the roots which end layers of the axis they touch, and note who spans."""
-    found, counts, room = openings.list, openings.counts, openings.room
+    lists, counts, room = openings.list, openings.counts, openings.room
     block, lane = _tile_and_lane()
     row = uint32(cuda.blockIdx.y)
     if block < blocks:
@@ -237,7 +237,7 @@ def reach_trial_kernel(forest, ends, reach, span, tiles, blocks, openings, numbe
         for n in range(lane, min(counts[block], room), LANES):
             if numbers[block, n] != uint64(NEVER):
                 for side in range(2):
-                    node = found[block, n, side]
+                    node = lists[block, n, side]
                     flags = uint32(ends[node] & both)
                     if flags != uint32(0):
                         root = find(forest, base, node)
@@ -254,14 +254,14 @@ def list_brackets_kernel(tiles, blocks, openings, numbers, brackets, listed, pla
     block, lane = _tile_and_lane()
     row = cuda.blockIdx.y
     if block < blocks:
-        item = block // tiles
-        lower, upper = brackets[0, row, item], brackets[1, row, item]
+        entry = block // tiles
+        lower, upper = brackets[0, row, entry], brackets[1, row, entry]
         if upper != uint64(NEVER):
             for n in range(lane, min(counts[block], room), LANES):
                 if lower <= numbers[block, n] < upper:
-                    slot = cuda.atomic.add(listed, (row, item), uint32(1))
+                    slot = cuda.atomic.add(listed, (row, entry), uint32(1))
                     if slot < uint32(LISTED):
-                        places[row, item, slot] = (uint64(block) << uint64(32)) | uint64(n)
+                        places[row, entry, slot] = (uint64(block) << uint64(32)) | uint64(n)
                     else:
                         # Whoever writes it writes the same.
                         openings.overflow[0] = uint32(1)
@@ -269,23 +269,23 @@ def list_brackets_kernel(tiles, blocks, openings, numbers, brackets, listed, pla
 
 @cuda.jit(cache=True)
 def finish_brackets_kernel(
-    forest, reach, span, openings, numbers, brackets, listed, places, axes, items, found
+    forest, reach, span, openings, numbers, brackets, listed, places, axes, entries, thresholds
 ):
     """Open the listed openings of every bracket in order, and write T; one thread a bracket.
 
     The trial must stand at the lower ends of the brackets.
     """
-    item, row = cuda.grid(1), uint32(cuda.blockIdx.y)
-    if item < items:
-        upper = brackets[1, row, item]
-        found[row, item] = upper
+    entry, row = cuda.grid(1), uint32(cuda.blockIdx.y)
+    if entry < entries:
+        upper = brackets[1, row, entry]
+        thresholds[row, entry] = upper
         if upper != uint64(NEVER):
             base = uint32(row * span)
-            count = min(listed[row, item], uint32(LISTED))
-            _sort_places(places, row, item, count, numbers)
+            count = min(listed[row, entry], uint32(LISTED))
+            _sort_places(places, row, entry, count, numbers)
             both = uint32(uint32(3) << uint32(axes[row] << uint32(1)))
             for k in range(count):
-                block, n = _place(places, row, item, k)
+                block, n = _place(places, row, entry, k)
                 one = find(forest, base, openings.list[block, n, 0])
                 other = find(forest, base, openings.list[block, n, 1])
                 if one != other:
@@ -293,31 +293,31 @@ def finish_brackets_kernel(
                     flags = uint32(reach[uint32(base + one)] | reach[uint32(base + other)])
                     reach[uint32(base + min(one, other))] = flags
                     if flags == both:
-                        found[row, item] = uint64(numbers[block, n] + uint64(1))
+                        thresholds[row, entry] = uint64(numbers[block, n] + uint64(1))
                         break
 
 
 @cuda.jit(device=True)
-def _place(places, row, item, k):
+def _place(places, row, entry, k):
     """Return (block, number) of the k-th listed opening of a bracket."""
-    place = places[row, item, k]
+    place = places[row, entry, k]
     return uint32(place >> uint64(32)), uint32(place & uint64(0xFFFFFFFF))
 
 
 @cuda.jit(device=True)
-def _sort_places(places, row, item, count, numbers):
+def _sort_places(places, row, entry, count, numbers):
     """Sort a bracket's list by the numbers of its openings (insertion sort)."""
     for k in range(1, count):
-        place = places[row, item, k]
-        block, n = _place(places, row, item, k)
+        place = places[row, entry, k]
+        block, n = _place(places, row, entry, k)
         number, slot = numbers[block, n], k
         while slot > 0:
-            before, m = _place(places, row, item, slot - 1)
+            before, m = _place(places, row, entry, slot - 1)
             if numbers[before, m] <= number:
                 break
-            places[row, item, slot] = places[row, item, slot - 1]
+            places[row, entry, slot] = places[row, entry, slot - 1]
             slot -= 1
-        places[row, item, slot] = place
+        places[row, entry, slot] = place
 
 
 class BracketSearch:
@@ -332,7 +332,7 @@ class BracketSearch:
         self._spans = cuda.device_array((axes, capacity), np.uint32)
         self._listed = cuda.device_array((axes, capacity), np.uint32)
         self._places = cuda.device_array((axes, capacity, LISTED), np.uint64)
-        self._found = cuda.device_array((axes, capacity), np.uint64)
+        self._thresholds = cuda.device_array((axes, capacity), np.uint64)
         self._numbers: Any = None
         self._forest: Any = None
         self._reach: Any = None
@@ -347,10 +347,10 @@ class BracketSearch:
             self._forest = cuda.device_array(size, np.uint32)
             self._reach = cuda.device_array(size, np.uint32)
 
-    def contract(self, items: int, generator: int, openings: Openings) -> None:
+    def contract(self, entries: int, generator: int, openings: Openings) -> None:
         """Move the openings to the roots of their nodes and find the numbers of their bonds."""
         labeler, batch = self._labeler, self._labeler.batch
-        blocks, tiles = labeler.count_blocks(items)
+        blocks, tiles = labeler.count_blocks(entries)
         keys = generator, batch.sites, batch.keys.on_device
         nodes = labeler.nodes.parents, np.int32(labeler.tiling.num_tiles), tiles
         contracted = *keys, *nodes, openings, self._numbers
@@ -359,18 +359,18 @@ class BracketSearch:
     def search(
         self, openings: Openings, window: Sequence[NDArray[np.uint64]], expected: int
     ) -> NDArray[np.uint64]:
-        """Return T of all items along all open axes, uint64 (items, axes).
+        """Return T of all entries along all open axes, uint64 (entries, axes).
 
-        window: a lower and an upper threshold for every item.  expected: openings of an item,
+        window: a lower and an upper threshold for every entry.  expected: openings of an entry,
         about.
         """
-        items, axes = len(window[0]), self._axes.size
-        one_each = (-(-items // THREADS), axes)
+        entries, axes = len(window[0]), self._axes.size
+        one_each = (-(-entries // THREADS), axes)
         limits = [cuda.to_device(np.ascontiguousarray(end)) for end in window]
         begun = self._labeler.read.spanning, self._brackets, self._spans, self._listed
-        begun = *limits, np.int32(items), self._axes, *begun
+        begun = *limits, np.int32(entries), self._axes, *begun
         self._launches.blocks(begin_brackets_kernel, one_each, THREADS, *begun)
-        tiles = items * self._labeler.tiling.num_tiles
+        tiles = entries * self._labeler.tiling.num_tiles
         grid = -(-tiles // TILES_PER_BLOCK), axes
         rounds = max(ceil(log2(max(expected, 1) / WANTED)), 0)
         last = AT_LOWER
@@ -381,19 +381,19 @@ class BracketSearch:
         lists = self._brackets, self._listed, self._places
         listed = *self._openings(tiles, openings), *lists
         self._launches.blocks(list_brackets_kernel, grid, THREADS, *listed)
-        found = self._axes, np.int32(items), self._found
-        finished = *self._forests, openings, self._numbers, *lists, *found
+        written = self._axes, np.int32(entries), self._thresholds
+        finished = *self._forests, openings, self._numbers, *lists, *written
         self._launches.blocks(finish_brackets_kernel, one_each, THREADS, *finished)
         self._launches.wait()
-        return self._found.copy_to_host()[:, :items].T
+        return self._thresholds.copy_to_host()[:, :entries].T
 
     @property
     def _forests(self) -> tuple[Any, Any, np.uint32]:
         return self._forest, self._reach, np.uint32(self._forest.size // self._axes.size)
 
     def _openings(self, tiles: int, openings: Openings) -> tuple[Any, ...]:
-        of_item = np.int32(self._labeler.tiling.num_tiles)
-        return of_item, np.int32(tiles), openings, self._numbers
+        of_entry = np.int32(self._labeler.tiling.num_tiles)
+        return of_entry, np.int32(tiles), openings, self._numbers
 
     def _undo(self, grid: tuple[int, int], tiles: int, last: int) -> None:
         """Narrow the brackets by the trial made at ``last``, and undo it."""

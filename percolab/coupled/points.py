@@ -38,7 +38,7 @@ class PointByPoint:
         self.row_width: int = labeler.row_width + openings
 
     @staticmethod
-    def memory(extent: Extent, model: Model, needs: Needs, items: int) -> Memory:
+    def memory(extent: Extent, model: Model, needs: Needs, entries: int) -> Memory:
         """Return the memory in addition to that of batch and labeler."""
         return Memory()
 
@@ -57,10 +57,10 @@ class PointByPoint:
     def measured(self, generator: int, seed: int, samples: Samples, thresholds: Samples) -> Rows:
         """Return the rows of up to ``capacity`` batch entries."""
         batch = self.labeler.batch
-        items = batch.fill(generator, seed, samples, thresholds)
-        rows: Rows = self.labeler.join(items).rows()
+        entries = batch.fill(generator, seed, samples, thresholds)
+        rows: Rows = self.labeler.join(entries).rows()
         if batch.model.draws_sites:
-            counts = batch.copy_vacant(items)
+            counts = batch.copy_vacant(entries)
             without_vacant(rows, counts)
         else:
             counts = np.bitwise_count(batch.opened).sum(dtype=np.int64, keepdims=True)
@@ -87,11 +87,11 @@ class PointByPoint:
             rows = np.empty((len(part), grid.size, width), np.int64)
             for point, threshold in enumerate(grid):
                 limits = np.full(len(part), threshold, np.uint64)
-                items = labeler.batch.fill(generator, seed, part, limits)
-                rows[:, point] = labeler.join(items, Reading.RADII).radii(geometry)
+                entries = labeler.batch.fill(generator, seed, part, limits)
+                rows[:, point] = labeler.join(entries, Reading.RADII).radii(geometry)
             return rows
 
-        rows: Rows = measure_by_batches(measure, labeler.items_with_radii(geometry), samples)
+        rows: Rows = measure_by_batches(measure, labeler.entries_with_radii(geometry), samples)
         return rows
 
     @property
@@ -113,35 +113,35 @@ class CapturedPoints(PointByPoint):
         if openings:
             labeler.batch.count_bonds()
 
-    def with_counts(self, rows: Rows, items: int, steps: int = 1) -> Rows:
-        """Return rows, (items, ...), after what is closed was counted and the device is done.
+    def with_counts(self, rows: Rows, entries: int, steps: int = 1) -> Rows:
+        """Return rows, (entries, ...), after what is closed was counted and the device is done.
 
         They are without vacant sites, and have the openings where these are requested.
         """
         batch = self.labeler.batch
         if batch.closed is None:
             return rows
-        closed = batch.closed.fetch(items, steps)
+        closed = batch.closed.fetch(entries, steps)
         if batch.sites:
             without_vacant(rows, closed)
             return self.with_openings(rows, closed)
         return self.with_openings(rows, batch.topology.num_bonds - closed)
 
     def measured(self, generator: int, seed: int, samples: Samples, thresholds: Samples) -> Rows:
-        labeler, batch, items = self.labeler, self.labeler.batch, len(samples)
+        labeler, batch, entries = self.labeler, self.labeler.batch, len(samples)
 
         def work() -> None:
-            batch.draw(generator, batch.keys, items, batch.opened)
+            batch.draw(generator, batch.keys, entries, batch.opened)
             if batch.closed:
-                batch.closed.count(items)
-            labeler.join(items).enqueue_rows()
+                batch.closed.count(entries)
+            labeler.join(entries).enqueue_rows()
 
         batch.keys.write(seed, samples, thresholds)
         if labeler.is_capturable:
-            batch.launches.call(("rows", generator, items), work)
+            batch.launches.call(("rows", generator, entries), work)
         else:
             work()
-        return self.with_counts(labeler.read.fetch(items), items)
+        return self.with_counts(labeler.read.fetch(entries), entries)
 
 
 class CoupledBatches(CapturedPoints):

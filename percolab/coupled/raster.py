@@ -1,6 +1,6 @@
 """A sample's grid of p by runs: label at the lowest p, then join what opens, all in one call.
 
-Items of one sample that follow one another share its labeling; many samples are drawn, joined and
+Entries of one sample that follow one another share its labeling; many samples are drawn, joined and
 measured in a single call, since on small lattices a call from Python costs more than a sample.
 """
 
@@ -59,7 +59,7 @@ class RasterCoupling(PointByPoint):
         self._order: kernels.BondOrder | None = None
 
     @staticmethod
-    def memory(extent: Extent, model: Model, needs: Needs, items: int = 1) -> Memory:
+    def memory(extent: Extent, model: Model, needs: Needs, entries: int = 1) -> Memory:
         """Return the memory of the lists for a grid of p and, if requested, for thresholds."""
         sites = extent.num_classes * extent.num_points
         listed = 9 * (sites // 3) + 4 * extent.num_words
@@ -71,8 +71,8 @@ class RasterCoupling(PointByPoint):
         rows = np.zeros((len(samples), self.labeler.row_width), np.int64)
         draws_sites = batch.model.draws_sites
         counts = np.empty(len(samples) if self.openings or draws_sites else 0, np.int64)
-        items = generator, np.uint64(seed), samples, thresholds
-        kernels.write_item_rows(*items, batch.record, self._sample, self._lists, rows, counts)
+        drawn = generator, np.uint64(seed), samples, thresholds
+        kernels.write_entry_rows(*drawn, batch.record, self._sample, self._lists, rows, counts)
         if draws_sites:
             without_vacant(rows, counts)
         return self.with_openings(rows, counts)
@@ -103,10 +103,10 @@ class RasterCoupling(PointByPoint):
                 heads=np.empty(listed + 1, np.uint32),
                 planes=np.empty(count_compared_digits(top.num_bonds), np.uint32),
             )
-        found = np.empty((len(samples), len(open_axes)), np.uint64)
+        thresholds = np.empty((len(samples), len(open_axes)), np.uint64)
         axes = np.array(open_axes, np.int64)
-        items = generator, np.uint64(seed), (samples, low, high)
-        called = batch.record, self._sample, axes, self._order, found
-        if kernels.write_sample_thresholds(*items, *called):
-            return found
+        windows = generator, np.uint64(seed), (samples, low, high)
+        called = batch.record, self._sample, axes, self._order, thresholds
+        if kernels.write_sample_thresholds(*windows, *called):
+            return thresholds
         return super().scan_windows(generator, seed, samples, low, high)

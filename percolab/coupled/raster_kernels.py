@@ -152,7 +152,7 @@ def _grid_rows(sample, lists, rows):
 
 @njit
 def _grid_length(samples, thresholds, n):
-    """Return how many items from n on are one sample at ascending thresholds."""
+    """Return how many entries from n on are one sample at ascending thresholds."""
     end = n + 1
     while end < samples.size and samples[end] == samples[n]:
         if thresholds[end] <= thresholds[end - 1] or end - n == MAX_STEPS:
@@ -163,7 +163,7 @@ def _grid_length(samples, thresholds, n):
 
 @njit
 def _count_alike(thresholds, n, most):
-    """Return how many items from n on, at most ``most``, have one threshold."""
+    """Return how many entries from n on, at most ``most``, have one threshold."""
     end, most = n + 1, min(n + most, thresholds.size)
     while end < most and thresholds[end] == thresholds[n]:
         end += 1
@@ -171,10 +171,10 @@ def _count_alike(thresholds, n, most):
 
 
 @njit(nogil=True, cache=True)
-def write_item_rows(generator, seed, samples, thresholds, record, sample, lists, rows, counts):
-    """Write the rows of all items; neighbouring items of one sample share its labeling.
+def write_entry_rows(generator, seed, samples, thresholds, record, sample, lists, rows, counts):
+    """Write the rows of all entries; neighbouring entries of one sample share its labeling.
 
-    counts: int64, of every item the open bonds are written, or the vacant sites of a model that
+    counts: int64, of every entry the open bonds are written, or the vacant sites of a model that
     draws sites; or empty.
     """
     exists, opened = sample.exists, sample.opened
@@ -189,8 +189,8 @@ def write_item_rows(generator, seed, samples, thresholds, record, sample, lists,
             words = exists, opened, lists.later
             count = list_opening_bonds(generator, record, *key, *ends, *words, lists.bonds)
         if count >= 0:
-            found = lists.bonds, count, lists.planes, lists.steps
-            write_bond_steps(generator, record, *key, grid, *found)
+            buffers = lists.bonds, count, lists.planes, lists.steps
+            write_bond_steps(generator, record, *key, grid, *buffers)
             sort_by_step(lists.steps, count, length, lists.order, lists.ends)
             _grid_rows(sample, lists, rows[n : n + length])
             here = counts[n : n + length]
@@ -200,15 +200,15 @@ def write_item_rows(generator, seed, samples, thresholds, record, sample, lists,
                     here[step] = first + lists.ends[step]
             n += length
         else:
-            items = _count_alike(thresholds, n, len(sample.drawn))
-            drawn = sample.drawn[:items]
-            own = samples[n : n + items]
+            entries = _count_alike(thresholds, n, len(sample.drawn))
+            drawn = sample.drawn[:entries]
+            own = samples[n : n + entries]
             draw_samples(generator, record, seed, own, thresholds[n], exists, drawn)
-            _measure_drawn(sample, rows[n : n + items])
+            _measure_drawn(sample, rows[n : n + entries])
             if counts.size:
-                for k in range(items):
+                for k in range(entries):
                     counts[n + k] = count_drawn(record, k, drawn[k])
-            n += items
+            n += entries
 
 
 class BondOrder(NamedTuple):
@@ -223,16 +223,16 @@ class BondOrder(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def write_sample_thresholds(generator, seed, items, record, sample, axes, lists, found):
+def write_sample_thresholds(generator, seed, windows, record, sample, axes, lists, thresholds):
     """Write T of every sample along every open axis, as ``scan_windows`` returns it.
 
-    items: (samples, low, high), a window each, uint64.  record: of the batch.  sample: a
-    :class:`Sample`.  axes: int64, the open ones.  found: uint64 (n, open axes).  lists: a
+    windows: (samples, low, high), a window each, uint64.  record: of the batch.  sample: a
+    :class:`Sample`.  axes: int64, the open ones.  thresholds: uint64 (n, open axes).  lists: a
     BondOrder.  Returns whether the opening bonds of all samples fitted into it.
     """
     runs = sample.runs
     bonds, order = lists.bonds, lists.order
-    samples, lows, highs = items
+    samples, lows, highs = windows
     complete = int64(0)
     for axis in axes:
         complete |= int64(1) << axis
@@ -244,8 +244,8 @@ def write_sample_thresholds(generator, seed, items, record, sample, axes, lists,
             return False
         num_runs = join_open_bonds(sample.opened, sample.adjacency, runs)
         spanned = _flag_ends(sample.end_flags, num_runs, runs)
-        found[n] = uint64(NEVER)
-        _note(low, spanned, axes, found[n])
+        thresholds[n] = uint64(NEVER)
+        _note(low, spanned, axes, thresholds[n])
         if spanned != complete:
             scratch = lists.planes, lists.numbers, order, lists.heads
             order_by_number(generator, record, *key, low, high, bonds, count, *scratch)
@@ -256,17 +256,17 @@ def write_sample_thresholds(generator, seed, items, record, sample, axes, lists,
             gained = _open_bond(int64(bond), sample.adjacency, runs) & ~spanned
             if gained:
                 opens_at = bond_number(generator, record, *key, bond) + uint64(1)
-                _note(opens_at, gained, axes, found[n])
+                _note(opens_at, gained, axes, thresholds[n])
                 spanned |= gained
     return True
 
 
 @njit
-def _note(threshold, spanned, axes, found):
+def _note(threshold, spanned, axes, thresholds):
     """Write a threshold for those of the axes that are among the bits of ``spanned``."""
     for n in range(axes.size):
         if (spanned >> axes[n]) & 1:
-            found[n] = threshold
+            thresholds[n] = threshold
 
 
 @njit

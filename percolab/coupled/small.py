@@ -30,9 +30,9 @@ from percolab.measure.rows import ROW_WIDTH
 
 cuda = load_cuda()
 
-#: Sites of the items of a launch, and its items, at most: a GPU is at work for some ten ms, and the
-#: host takes one to launch the kernels.
-_SITES, _ITEMS = 2**30, 2**23
+#: Sites of the entries of a launch, and its entries, at most: a GPU is at work for some ten ms, and
+#: the host takes one to launch the kernels.
+_SITES, _ENTRIES = 2**30, 2**23
 #: Blocks of a launch that find rows: each takes the next team when it is done with one.
 _BLOCKS = 2**14
 
@@ -48,9 +48,9 @@ def is_small(extent: Extent) -> bool:
 
 
 class _Buffers(NamedTuple):
-    """Device memory for the words and rows of ``items`` items."""
+    """Device memory for the words and rows of ``entries`` entries."""
 
-    items: int
+    entries: int
     opened: Any
     rows: Any
 
@@ -62,18 +62,18 @@ class SmallCoupling(TiledCoupling):
         super().__init__(labeler, openings=openings)
         batch = labeler.batch
         self._topology, self._model, self._launches = batch.topology, batch.model, batch.launches
-        self._exists = cuda.to_device(_words_of_item(batch.topology, batch.model))
+        self._exists = cuda.to_device(_words_of_entry(batch.topology, batch.model))
         self._small = _small_lattice(labeler, self._exists.size, self.row_width)
         self._buffers = _Buffers(0, None, None)
 
     @staticmethod
-    def memory(extent: Extent, model: Model, needs: Needs, items: int) -> Memory:
+    def memory(extent: Extent, model: Model, needs: Needs, entries: int) -> Memory:
         """Return the memory of tiles, and of the words and rows of a launch."""
         words = extent.num_words + count_words(extent.num_points) * model.draws_sites
         row = 8 * (ROW_WIDTH + needs.openings)
         each = 4 * words + row
-        own = Memory(host=row * items, device=each * _most_items(extent.num_points))
-        return TiledCoupling.memory(extent, model, needs, items).plus(own)
+        own = Memory(host=row * entries, device=each * _most_entries(extent.num_points))
+        return TiledCoupling.memory(extent, model, needs, entries).plus(own)
 
     def rows(self, generator: int, seed: int, samples: Samples, thresholds: Samples) -> Rows:
         if self.labeler.read.tally_width:
@@ -128,16 +128,16 @@ class SmallCoupling(TiledCoupling):
         """Add the rows that were measured, so many samples of each block, to sums and squares."""
         blocks, steps, width = sums.shape
         chunks = -(-samples // CHUNK)
-        found = sums_cuda.ChunkSums(
+        chunk_sums = sums_cuda.ChunkSums(
             cuda.device_array((blocks * chunks, steps, width), np.int64),
             cuda.device_array((blocks * chunks, steps, max(squares.shape[2], 1)), np.float64),
         )
         rows = self._buffers.rows, np.int64(self.row_width), np.int64(samples)
         launch, threads = self._launches.blocks, sums_cuda.SUM_THREADS
         grid = blocks * chunks, steps
-        launch(sums_cuda.sum_chunks_kernel, grid, threads, *rows, observables, found)
+        launch(sums_cuda.sum_chunks_kernel, grid, threads, *rows, observables, chunk_sums)
         places = np.int64(chunks), np.uint32(is_first), sums, squares
-        launch(sums_cuda.add_chunks_kernel, (blocks, steps), threads, found, *places)
+        launch(sums_cuda.add_chunks_kernel, (blocks, steps), threads, chunk_sums, *places)
 
     def _rows(self, generator: int, keys: SampleKeys) -> Rows:
         """Return the rows (samples * steps, ROW_WIDTH) of samples that are a block each."""
@@ -153,38 +153,60 @@ class SmallCoupling(TiledCoupling):
         return rows.reshape(-1, self.row_width)
 
     def _most_samples(self, steps: int) -> int:
-        """Return of how many samples a launch has the items at so many p."""
-        return max(_most_items(self._topology.num_points) // steps, 1)
+        """Return of how many samples a launch has the entries at so many p."""
+        return max(_most_entries(self._topology.num_points) // steps, 1)
 
     def _measure(self, generator: int, keys: SampleKeys, first: int, samples: int) -> None:
         """Write the rows of so many samples from number ``first`` on to the device's memory."""
-        items = samples * int(keys.steps)
-        self._reserve(items)
+        entries = samples * int(keys.steps)
+        self._reserve(entries)
         opened, stride, batch = self._buffers.opened, self._exists.size, self.labeler.batch
         drawn = np.int64(generator), keys._replace(first=np.uint32(first)), self._model.rule
         bonds = batch.limits, self._exists, np.uint32(self._topology.num_bond_words), opened
         grid = -(-samples * stride // THREADS)
         self._launches.blocks(open_small_kernel, grid, THREADS, *drawn, *bonds, np.uint32(samples))
+        self.measure_words(entries)
+
+    def measure_block(
+        self, generator: int, seed: int, start: int, samples: int, threshold: int
+    ) -> tuple[Any, Any]:
+        """Return the open words and the rows of consecutive samples, flat, where they are measured.
+
+        samples: as many as there is room for in a launch, at most.
+        """
+        starts, limits = np.array([start], np.uint64), np.array([threshold], np.uint64)
+        self._measure(generator, _keys(seed, starts, samples, limits), 0, samples)
+        return self._buffers.opened, self._buffers.rows
+
+    def make_words(self, entries: int) -> Any:
+        """Return memory for the words of entries, one entry after the other, on the device."""
+        self._reserve(entries)
+        return self._buffers.opened
+
+    def measure_words(self, entries: int) -> Any:
+        """Write the rows of entries from their words, and return them, where they are."""
+        opened = self._buffers.opened
         together = int(self._small.together)
         words = together * self._topology.num_words
-        size = min(-(-items // together), _BLOCKS), rows_cuda.team_threads(words)
-        rows = self._small, opened, np.uint32(items), self._buffers.rows
+        size = min(-(-entries // together), _BLOCKS), rows_cuda.team_threads(words)
+        rows = self._small, opened, np.uint32(entries), self._buffers.rows
         shared = rows_cuda.shared_bytes(words)
         self._launches.blocks(rows_cuda.small_rows_kernel, *size, *rows, shared=shared)
+        return self._buffers.rows
 
-    def _reserve(self, items: int) -> None:
-        if items > self._buffers.items:
+    def _reserve(self, entries: int) -> None:
+        if entries > self._buffers.entries:
             # What is there goes first, so that both need not fit.
             self._launches.wait()
             self._buffers = _Buffers(0, None, None)
-            opened = cuda.device_array(items * self._exists.size, np.uint32)
-            rows = cuda.device_array(items * self.row_width, np.int64)
-            self._buffers = _Buffers(items, opened, rows)
+            opened = cuda.device_array(entries * self._exists.size, np.uint32)
+            rows = cuda.device_array(entries * self.row_width, np.int64)
+            self._buffers = _Buffers(entries, opened, rows)
 
 
-def _most_items(points: int) -> int:
-    """Return the most items of a launch, unless one sample has more."""
-    return min(_SITES // points, _ITEMS)
+def _most_entries(points: int) -> int:
+    """Return the most entries of a launch, unless one sample has more."""
+    return min(_SITES // points, _ENTRIES)
 
 
 def _keys(
@@ -202,7 +224,7 @@ def _keys(
     )
 
 
-def _words_of_item(topology: Topology, model: Model) -> NDArray[np.uint32]:
+def _words_of_entry(topology: Topology, model: Model) -> NDArray[np.uint32]:
     """Return the bonds that there are and, where sites are drawn, the sites, bit by bit."""
     parts = [topology.exists.ravel()]
     if model.draws_sites:
@@ -218,7 +240,7 @@ def _small_lattice(labeler: Tiled, stride: int, row_width: int) -> rows_cuda.Sma
     codes = np.empty(top.num_periodic_bonds, np.int32)
     put_periods(top.periodic_codes, axes, PERIOD_BITS, rows_cuda.PERIODS // axes, codes)
     owners = (top.periodic_bonds % (32 * top.num_words)).astype(np.uint32)
-    together = _choose_items(top.num_words)
+    together = _choose_entries(top.num_words)
     first_site = top.num_bond_words if batch.model.draws_sites else 0
     return rows_cuda.SmallLattice(
         adjacency=batch.adjacency,
@@ -237,19 +259,21 @@ def _small_lattice(labeler: Tiled, stride: int, row_width: int) -> rows_cuda.Sma
     )
 
 
-def _choose_items(words: int) -> int:
-    """Return how many items of so many words a team has, so that few of its threads have no word.
+def _choose_entries(words: int) -> int:
+    """Return how many entries of so many words a team has, so that few of its threads have no word.
 
-    >>> [_choose_items(words) for words in (2, 8, 18, 128)]
+    >>> [_choose_entries(words) for words in (2, 8, 18, 128)]
     [16, 4, 7, 1]
     """
     teams = range(rows_cuda.LANES, rows_cuda.MOST_WORDS + 1, rows_cuda.LANES)
-    items = (min(threads // words, rows_cuda.SHARED_WORDS) for threads in teams)
-    found = [
-        (count * words / rows_cuda.team_threads(count * words), -count) for count in items if count
+    entries = (min(threads // words, rows_cuda.SHARED_WORDS) for threads in teams)
+    choices = [
+        (count * words / rows_cuda.team_threads(count * words), -count)
+        for count in entries
+        if count
     ]
     # A larger team waits for its warps at more places.
-    best = max(found, key=lambda each: (round(10 * each[0]), each[1]))
+    best = max(choices, key=lambda each: (round(10 * each[0]), each[1]))
     return -best[1]
 
 

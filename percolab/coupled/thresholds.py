@@ -29,7 +29,7 @@ def find_thresholds(
     decides how long this takes, and nothing else.
     """
     numbers, axis, axes = _per_axis(coupling, samples)
-    found = np.full(numbers.size, NEVER, np.uint64)
+    thresholds = np.full(numbers.size, NEVER, np.uint64)
     low, high = (np.full(numbers.size, limit, np.uint64) for limit in window)
     left, widest = np.arange(numbers.size), np.uint64(max(coupling.widest_window, 1))
     while left.size:
@@ -42,17 +42,17 @@ def find_thresholds(
         first, where = _mark_first(left // axes, low, high)
         here = numbers[left[first]]
         scanned = coupling.scan_windows(generator, seed, here, low[first], high[first])
-        found[left] = scanned[where, axis[left]]
-        left, low, high = _moved_on(left, found[left], low, high)
-    return found.reshape(samples.size, axes)
+        thresholds[left] = scanned[where, axis[left]]
+        left, low, high = _moved_on(left, thresholds[left], low, high)
+    return thresholds.reshape(samples.size, axes)
 
 
 def _moved_on(
-    left: Integers, found: Samples, low: Samples, high: Samples
+    left: Integers, thresholds: Samples, low: Samples, high: Samples
 ) -> tuple[Integers, Samples, Samples]:
     """Return those whose T is not in its window, and windows twice as wide next to these."""
-    below = (found <= low) & (low > 0)
-    above = (found == np.uint64(NEVER)) & (high < np.uint64(TOP))
+    below = (thresholds <= low) & (low > 0)
+    above = (thresholds == np.uint64(NEVER)) & (high < np.uint64(TOP))
     wider = np.minimum(high - low, np.uint64(TOP // 2)) * np.uint64(2)
     next_low = np.where(below, low - np.minimum(wider, low), high)
     next_high = np.where(below, low, high + np.minimum(wider, np.uint64(TOP) - high))

@@ -75,22 +75,22 @@ class TiledCoupling(CoupledBatches):
         self._pinned_overflow = cuda.pinned_array(1, np.uint32)
 
     @staticmethod
-    def memory(extent: Extent, model: Model, needs: Needs, items: int) -> Memory:
+    def memory(extent: Extent, model: Model, needs: Needs, entries: int) -> Memory:
         """Return the memory of openings, at their most, and of the search for thresholds."""
-        keys = Memory(host=24 * items, device=24 * items)
+        keys = Memory(host=24 * entries, device=24 * entries)
         if needs.steps == 1 and not needs.thresholds:
             return keys
         bounds = tiling_bounds(extent, TILE_WORDS, LANES)
         room = _most_room(bounds.room, _max_simultaneous_openings(extent.num_classes, model))
         if model.draws_sites or needs.openings:
-            keys = keys.plus(ClosedCounts.memory(items, needs.steps))
+            keys = keys.plus(ClosedCounts.memory(entries, needs.steps))
         forest = 24 if extent.periodic_bonds else 16
         tile = 4 + 16 * room + forest * 2 * room
         if needs.thresholds:
             axes = max(extent.num_axes, 1)
             tile += 8 * room + 8 * axes * (bounds.room + 2 * room)
-            keys = keys.plus(Memory(device=items * axes * (32 + 8 * kernels.LISTED)))
-        return keys.plus(Memory(device=items * (4 * extent.num_words + bounds.tiles * tile)))
+            keys = keys.plus(Memory(device=entries * axes * (32 + 8 * kernels.LISTED)))
+        return keys.plus(Memory(device=entries * (4 * extent.num_words + bounds.tiles * tile)))
 
     def coupled(self, generator: int, seed: int, samples: Samples, grid: Samples) -> Rows:
         parts, begin = [], 0
@@ -154,9 +154,9 @@ class TiledCoupling(CoupledBatches):
                 upper = cuda.device_array(labeler.batch.opened.size, np.uint32)
             # What is there goes first, so that both need not fit.
             self._openings = None
-            found = cuda.device_array((labeler.num_blocks, room, 4), np.uint32)
+            lists = cuda.device_array((labeler.num_blocks, room, 4), np.uint32)
             counts = cuda.device_array(labeler.num_blocks, np.uint32)
-            self._openings = Openings(upper, found, counts, np.uint32(room), self._overflow)
+            self._openings = Openings(upper, lists, counts, np.uint32(room), self._overflow)
         if is_new:
             labeler.batch.launches.forget()
         return self._openings
@@ -168,37 +168,39 @@ class TiledCoupling(CoupledBatches):
 
         None if a tile had more openings than there is room for, which is rare.
         """
-        items, steps = len(samples), len(grid)
+        entries, steps = len(samples), len(grid)
         expected = self._expected(grid[0], grid[-1])
         if not self._has_room(expected):
             return None
         openings, labeler = self._make_room(expected, steps), self.labeler
         batch, launches = labeler.batch, labeler.batch.launches
-        ends = (np.full(items, limit, np.uint64) for limit in (grid[0], grid[-1]))
+        ends = (np.full(entries, limit, np.uint64) for limit in (grid[0], grid[-1]))
         self._write_keys(seed, samples, *ends)
         self._pinned_grid[:steps] = grid
 
         def work() -> None:
             launches.upload(self._grid[:steps], self._pinned_grid[:steps])
-            self._join(generator, items, openings, over_periods=True)
-            self._rows_from_step_to_step(generator, items, steps, openings)
+            self._join(generator, entries, openings, over_periods=True)
+            self._rows_from_step_to_step(generator, entries, steps, openings)
             if batch.closed:
-                keys = batch.keys.on_device.samples, items, self._grid[:steps]
+                keys = batch.keys.on_device.samples, entries, self._grid[:steps]
                 batch.closed.count_along(generator, *keys)
-            labeler.read.download(items, steps)
+            labeler.read.download(entries, steps)
             launches.download(self._overflow, self._pinned_overflow)
 
-        launches.call(("grid", generator, items, steps), work)
-        rows = labeler.read.fetch(items, steps)
+        launches.call(("grid", generator, entries, steps), work)
+        rows = labeler.read.fetch(entries, steps)
         if self._pinned_overflow[0]:
             return None
-        return self.with_counts(rows.reshape(items, steps, labeler.row_width), items, steps)
+        return self.with_counts(rows.reshape(entries, steps, labeler.row_width), entries, steps)
 
     def _write_keys(self, seed: int, samples: Samples, low: Samples, high: Samples) -> None:
         self.labeler.batch.keys.write(seed, samples, low)
         self._upper_keys.write(seed, samples, high)
 
-    def _join(self, generator: int, items: int, openings: Openings, *, over_periods: bool) -> None:
+    def _join(
+        self, generator: int, entries: int, openings: Openings, *, over_periods: bool
+    ) -> None:
         """Join the drawn samples at their lower thresholds, and find what opens up to the upper.
 
         over_periods: note what wraps.  Afterwards ``openings.overflow`` says whether a tile had
@@ -206,42 +208,42 @@ class TiledCoupling(CoupledBatches):
         """
         labeler, batch = self.labeler, self.labeler.batch
         batch.launches.upload(self._overflow, self._pinned_zero)
-        batch.draw(generator, self._upper_keys, items, openings.upper)
-        batch.draw(generator, batch.keys, items, batch.opened)
-        labeler.join_tiles(items, openings=openings, over_periods=over_periods)
+        batch.draw(generator, self._upper_keys, entries, openings.upper)
+        batch.draw(generator, batch.keys, entries, batch.opened)
+        labeler.join_tiles(entries, openings=openings, over_periods=over_periods)
         if labeler.listed.room:
             tiles, nodes = labeler.tiles, labeler.nodes
-            words = labeler.labels, tiles.points, batch.opened, tiles.words_per_item
+            words = labeler.labels, tiles.points, batch.opened, tiles.words_per_entry
             bonds = nodes.room, labeler.crossing, labeler.listed, openings
-            grid = labeler.listed_launch_grid(items)
+            grid = labeler.listed_launch_grid(entries)
             batch.launches.blocks(kernels.cross_openings_kernel, grid, THREADS, *words, *bonds)
 
     def _rows_from_step_to_step(
-        self, generator: int, items: int, steps: int, openings: Openings
+        self, generator: int, entries: int, steps: int, openings: Openings
     ) -> None:
-        """Measure the items at every step of the grid on the device."""
+        """Measure the entries at every step of the grid on the device."""
         labeler, batch = self.labeler, self.labeler.batch
-        blocks, tiles = labeler.count_blocks(items)
+        blocks, tiles = labeler.count_blocks(entries)
         keys = generator, batch.sites, batch.keys.on_device, self._grid[:steps]
         sizes = np.int32(labeler.tiling.num_tiles), tiles
         batch.launches.blocks(
             kernels.order_openings_kernel, blocks, THREADS, *keys, *sizes, openings
         )
-        labeler.flag_ends(items)
+        labeler.flag_ends(entries)
         for step in range(steps):
             if step:
-                self._join_openings(items, step, openings)
-            labeler.gather(items)
-            labeler.sum_nodes(items)
+                self._join_openings(entries, step, openings)
+            labeler.gather(entries)
+            labeler.sum_nodes(entries)
             read, width = labeler.read, labeler.read.tally_width
             tallies = read.tallies, width, read.tallies_of_steps, np.int64(step), np.int64(steps)
-            batch.launches.each(copy_tally_kernel, int(width), items, *tallies)
-            labeler.tally_nodes(items, read.tallies_of_steps, step, steps)
-            labeler.read.finish(items, step, steps)
+            batch.launches.each(copy_tally_kernel, int(width), entries, *tallies)
+            labeler.tally_nodes(entries, read.tallies_of_steps, step, steps)
+            labeler.read.finish(entries, step, steps)
 
-    def _join_openings(self, items: int, step: int, openings: Openings) -> None:
+    def _join_openings(self, entries: int, step: int, openings: Openings) -> None:
         labeler, launches = self.labeler, self.labeler.batch.launches
-        blocks, tiles = labeler.count_blocks(items)
+        blocks, tiles = labeler.count_blocks(entries)
         if not labeler.may_wrap:
             nodes = labeler.nodes.parents, np.uint32(step), tiles, openings
             launches.blocks(kernels.join_openings_kernel, blocks, THREADS, *nodes)
@@ -270,12 +272,12 @@ class TiledCoupling(CoupledBatches):
         search.make_room(openings)
 
         def measure(samples: Samples, low: Samples, high: Samples) -> Samples:
-            items = len(samples)
+            entries = len(samples)
             self._write_keys(seed, samples, low, high)
-            self._join(generator, items, openings, over_periods=False)
-            labeler.flag_ends(items)
-            self._flag_spanning(items)
-            search.contract(items, generator, openings)
+            self._join(generator, entries, openings, over_periods=False)
+            labeler.flag_ends(entries)
+            self._flag_spanning(entries)
+            search.contract(entries, generator, openings)
             thresholds = search.search(openings, (low, high), expected * labeler.tiling.num_tiles)
             if self._overflow.copy_to_host()[0]:
                 return super(TiledCoupling, self).scan_windows(generator, seed, samples, low, high)
@@ -286,10 +288,10 @@ class TiledCoupling(CoupledBatches):
         )
         return thresholds
 
-    def _flag_spanning(self, items: int) -> None:
-        """Note along which axes items span, once the roots have their end flags."""
+    def _flag_spanning(self, entries: int) -> None:
+        """Note along which axes entries span, once the roots have their end flags."""
         labeler, (sites, _) = self.labeler, self.labeler.end_flags
         nodes: tuple[Any, ...] = labeler.labels, labeler.tiles.points, labeler.nodes
         spanning = labeler.read.spanning
         kernel = kernels.spanning_ends_kernel
-        labeler.batch.launches.one(kernel, sites.size, items, *nodes, sites, spanning)
+        labeler.batch.launches.one(kernel, sites.size, entries, *nodes, sites, spanning)

@@ -75,14 +75,14 @@ def choose_colours(clusters: Clusters, *, grey_singles: bool = True) -> ClusterC
 
     grey_singles: whether single sites are grey, also next to each other, or have colours as others.
     """
-    found = np.full(clusters.sizes.size, PALETTE.index(SINGLE), np.uint8)
+    colours = np.full(clusters.sizes.size, PALETTE.index(SINGLE), np.uint8)
     prominent = _prominent(clusters)
     taken = {item.number for item in prominent}
-    _choose_muted(clusters, found, taken, least=2 if grey_singles else 1)
+    _choose_muted(clusters, colours, taken, least=2 if grey_singles else 1)
     for item in prominent:
-        found[item.number] = PALETTE.index(item.colour)
-    of_sites = np.append(found, np.uint8(0))[clusters.numbers]
-    return ClusterColours(found, of_sites, prominent)
+        colours[item.number] = PALETTE.index(item.colour)
+    of_sites = np.append(colours, np.uint8(0))[clusters.numbers]
+    return ClusterColours(colours, of_sites, prominent)
 
 
 def spin_rgb(spins: np.ndarray, there: np.ndarray, states: int) -> np.ndarray:
@@ -100,9 +100,9 @@ def spin_rgb(spins: np.ndarray, there: np.ndarray, states: int) -> np.ndarray:
         table = np.array([to_rgb(colour) for colour in COLOURS])
     else:
         table = colormaps["cividis"](np.linspace(0, 1, states))[:, :3]
-    found: np.ndarray = np.round(255 * table).astype(np.uint8)[spins]
-    found[~there] = 255
-    return found
+    rgb: np.ndarray = np.round(255 * table).astype(np.uint8)[spins]
+    rgb[~there] = 255
+    return rgb
 
 
 def _prominent(clusters: Clusters) -> tuple[Prominent, ...]:
@@ -118,7 +118,7 @@ def _prominent(clusters: Clusters) -> tuple[Prominent, ...]:
     largest = int(clusters.by_size[0])
     order = sorted({*axes, *around}, key=lambda number: (-clusters.sizes[number], number))
     last = len(SPANNING) - 1
-    found = [
+    prominent = [
         Prominent(
             number, SPANNING[min(n, last)], tuple(axes.get(number, ())), number == largest,
             tuple(around.get(number, ())),
@@ -126,11 +126,11 @@ def _prominent(clusters: Clusters) -> tuple[Prominent, ...]:
         for n, number in enumerate(order)
     ]  # fmt: skip
     if largest not in order and clusters.sizes[largest] > 1:
-        found.insert(0, Prominent(largest, LARGEST, (), True))
-    return tuple(found)
+        prominent.insert(0, Prominent(largest, LARGEST, (), True))
+    return tuple(prominent)
 
 
-def _choose_muted(clusters: Clusters, found: np.ndarray, taken: set[int], *, least: int) -> None:
+def _choose_muted(clusters: Clusters, codes: np.ndarray, taken: set[int], *, least: int) -> None:
     """Give a muted colour to every cluster of this many sites or more that is not taken."""
     others = [n for n in clusters.by_size.tolist() if clusters.sizes[n] >= least and n not in taken]
     apart = others[:_MOST_KEPT_APART]
@@ -138,13 +138,13 @@ def _choose_muted(clusters: Clusters, found: np.ndarray, taken: set[int], *, lea
     colours = range(_FIRST_MUTED, len(PALETTE))
     used: Counter[int] = Counter()
     for number in _fewest_neighbours_last(apart, touching):
-        around = Counter(int(found[other]) for other in touching.get(number, ()))
+        around = Counter(int(codes[other]) for other in touching.get(number, ()))
         # Of the colours least seen around it, the one least used: none of them, as a rule.
         chosen = min(colours, key=lambda colour: (around[colour], used[colour], colour))
-        found[number] = chosen
+        codes[number] = chosen
         used[chosen] += 1
     for turn, number in enumerate(others[_MOST_KEPT_APART:]):
-        found[number] = colours[turn % len(colours)]
+        codes[number] = colours[turn % len(colours)]
 
 
 def _fewest_neighbours_last(numbers: list[int], touching: dict[int, list[int]]) -> list[int]:
@@ -187,12 +187,12 @@ def _touching(clusters: Clusters, numbers: np.ndarray) -> dict[int, list[int]]:
         there = at_other_end(topology, klass, here)
         differ = exists & (here != there) & (here > 0) & (there > 0)
         pairs.append(np.unique(here[differ] * (count + 1) + there[differ]))
-    found: dict[int, set[int]] = {}
+    touching: dict[int, set[int]] = {}
     for pair in np.concatenate(pairs).tolist():
         one, other = divmod(pair, count + 1)
-        found.setdefault(one - 1, set()).add(other - 1)
-        found.setdefault(other - 1, set()).add(one - 1)
-    return {number: sorted(others) for number, others in found.items()}
+        touching.setdefault(one - 1, set()).add(other - 1)
+        touching.setdefault(other - 1, set()).add(one - 1)
+    return {number: sorted(others) for number, others in touching.items()}
 
 
 # The legend

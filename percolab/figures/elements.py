@@ -197,8 +197,8 @@ def jackknife_title(errors: Iterable[np.ndarray], *, over: str = "blocks") -> st
 
 def only_p(curves: Sequence[Any]) -> float | None:
     """Return the p of curves of several sizes at one p alone, which are drawn against L."""
-    found = np.unique(np.concatenate([curve.p for curve in curves]))
-    return float(found[0]) if found.size == 1 and len({curve.L for curve in curves}) > 1 else None
+    all_p = np.unique(np.concatenate([curve.p for curve in curves]))
+    return float(all_p[0]) if all_p.size == 1 and len({curve.L for curve in curves}) > 1 else None
 
 
 def title_with_p(title: str, at: float | None) -> str:
@@ -303,10 +303,10 @@ def add_legend(
 
     ncols: columns, fewer where so many are wider than the figure.
     """
-    found = sizes_first(entries)
-    if not found:
+    shown = sizes_first(entries)
+    if not shown:
         return
-    handles, labels = map(list, zip(*found, strict=True))
+    handles, labels = map(list, zip(*shown, strict=True))
     figure: Any = target.figure
     for columns in range(ncols, 0, -1):
         legend = target.legend(handles, labels, ncols=columns, **options)

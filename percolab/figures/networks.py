@@ -149,10 +149,10 @@ def network_places(graph: Graph) -> NDArray[np.float64]:
     InputError where networkx is not installed.
     """
     networkx = import_networkx("places of a graph's sites")
-    found = networkx.Graph()
-    found.add_nodes_from(range(graph.num_sites))
-    found.add_edges_from(graph.bonds.pairs.tolist())
-    places = networkx.spring_layout(found, iterations=200, seed=1)
+    simple = networkx.Graph()
+    simple.add_nodes_from(range(graph.num_sites))
+    simple.add_edges_from(graph.bonds.pairs.tolist())
+    places = networkx.spring_layout(simple, iterations=200, seed=1)
     rows = np.array([places[site] for site in range(graph.num_sites)]).reshape(-1, 2)
     low, high = rows.min(axis=0), rows.max(axis=0)
     return np.asarray(2 * (rows - low) / np.maximum(high - low, 1e-9) - 1)

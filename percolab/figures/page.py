@@ -134,7 +134,7 @@ def mathematics(text: Any) -> Markup:
     if hasattr(text, "__html__"):
         return Markup(text.__html__())
     pattern = _pattern()
-    return Markup(pattern.sub(lambda found: _mathml(_escaped()[found[0]]), escape(str(text))))
+    return Markup(pattern.sub(lambda match: _mathml(_escaped()[match[0]]), escape(str(text))))
 
 
 @cache

@@ -108,13 +108,13 @@ def _fit_all_probabilities(
     """Return the fit of every probability, or one line on why there is none; {} without any."""
     if find_in_figures(results).no_curve:
         return {}
-    found: dict[str, ThresholdFit | str] = {}
+    fits: dict[str, ThresholdFit | str] = {}
     for name in probability_names(results):
         try:
-            found[name] = fitted(name)
+            fits[name] = fitted(name)
         except AnalysisError as error:
-            found[name] = str(error)
-    return found
+            fits[name] = str(error)
+    return fits
 
 
 def summarize_result(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
@@ -154,12 +154,12 @@ def summarize_result(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
 
 def _summarize_graph(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
     """Return the threshold of the largest size: its median if it has one, then other measures."""
-    found = read_estimates(figures.results, bootstrap=bootstrap)[-1]
-    known = [item for item in found.estimates if np.isfinite(item.p)]
+    largest = read_estimates(figures.results, bootstrap=bootstrap)[-1]
+    known = [item for item in largest.estimates if np.isfinite(item.p)]
     # The median of T belongs to the source and target that were requested.
     known.sort(key=lambda item: item.name != "median")
     values = [f"{format_with_error(item.p, item.error)}, {item.meaning}" for item in known]
-    which = f" at L = {found.L}" if found.num_sites != found.L else ""
+    which = f" at L = {largest.L}" if largest.num_sites != largest.L else ""
     others = [paragraph(f"By other measures{which}: {'; '.join(values[1:])}.")]
     return [*(answer(f"p = {value}") for value in values[:1]), *(others if values[1:] else [])]
 

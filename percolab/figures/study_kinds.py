@@ -113,10 +113,10 @@ class KindInFigures:
         """Return the definition of a sample of a study."""
         if study.order != RANDOM:
             return _REMOVED.format(removed=describe_removal(study.order))
-        found = _SWEEP_OF_ONE_CHAIN if study.is_serial else self.sample
+        text = _SWEEP_OF_ONE_CHAIN if study.is_serial else self.sample
         if study.every > 1:
-            found += f" Of every {study.every} sweeps one is measured, a sample."
-        return found
+            text += f" Of every {study.every} sweeps one is measured, a sample."
+        return text
 
 
 def find_in_figures(item: StoredResults | Task) -> KindInFigures:

@@ -172,8 +172,8 @@ class StudyView:
             sizes = read_estimates(self.results, bootstrap=self.bootstrap)
         except (AnalysisError, InputError):
             return None
-        found = [item for item in sizes[0].estimates if item.name == "median"]
-        return found[0] if found and np.isfinite(found[0].p) else None
+        medians = [item for item in sizes[0].estimates if item.name == "median"]
+        return medians[0] if medians and np.isfinite(medians[0].p) else None
 
     @cached_property
     def exponents(self) -> ExponentFit | None:
@@ -318,15 +318,15 @@ def describe_curves(numbers: Numbers) -> list[str]:
 def describe_panels(numbers: Numbers) -> list[str]:
     """Return what is seen of thermal means: the range of each panel's values."""
     panels = numbers["panels"]
-    found = [sizes_and_range(panels[0]["curves"])]
+    sentences = [sizes_and_range(panels[0]["curves"])]
     for panel in panels:
         largest = panel["curves"][-1]
         values = [value for value in largest["values"] if value is not None]
         if values:
             name = panel["quantity"].replace("_", " ")
             ends = f"from {min(values):.4g} to {max(values):.4g}"
-            found.append(f"The {name} of L = {largest['L']} is {ends}.")
-    return found
+            sentences.append(f"The {name} of L = {largest['L']} is {ends}.")
+    return sentences
 
 
 def sizes_and_range(curves: Sequence[Numbers]) -> str:

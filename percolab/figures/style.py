@@ -89,8 +89,8 @@ def size_look(number: int) -> dict[str, Any]:
 def choose_looks(items: Sequence[Any]) -> list[tuple[Any, dict[str, Any], bool]]:
     """Return every item with the look of its L, and whether it is the first of this L."""
     sizes = sorted({item.L for item in items})
-    found, seen = [], set()
+    looks, seen = [], set()
     for item in items:
-        found.append((item, size_look(sizes.index(item.L)), item.L not in seen))
+        looks.append((item, size_look(sizes.index(item.L)), item.L not in seen))
         seen.add(item.L)
-    return found
+    return looks

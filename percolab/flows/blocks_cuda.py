@@ -57,22 +57,22 @@ class Branches(NamedTuple):
 
 
 @cuda.jit(cache=True)
-def backbone_kernel(items, net, opened, words, samples, memory, branches, found):
+def backbone_kernel(entries, net, opened, words, samples, memory, branches, numbers):
     """Find the red bonds, trails and the backbone of every sample.
 
-    words: of an item.  samples: the seed, then the items' samples.  found: uint64 (items, 4), the
-    red bonds, the bonds of trails, the bonds and the sites of the backbone; 0 where the terminals
-    are not connected.
+    words: of an entry.  samples: the seed, then the entries' samples.  numbers: uint64 (entries,
+    4), the red bonds, the bonds of trails, the bonds and the sites of the backbone; 0 where the
+    terminals are not connected.
     """
     queued = cuda.shared.array(1, types.uint32)
     sums = cuda.shared.array(_SUMS, types.uint64)
-    n, thread, item = cuda.blockIdx.x, uint32(cuda.threadIdx.x), uint32(cuda.blockIdx.x)
+    n, thread, entry = cuda.blockIdx.x, uint32(cuda.threadIdx.x), uint32(cuda.blockIdx.x)
     tree = Tree(memory.via[n], memory.words[n], memory.queue[n], memory.levels[n])
     parts = Branches(branches.begin[n], branches.end[n], branches.low[n], branches.high[n])
     root, sink = uint32(net.nodes.size), uint32(net.nodes.size + 1)
-    while item < items:
-        key = word_streams(samples[0], samples[uint32(item + uint32(1))])
-        base = uint32(item * words)
+    while entry < entries:
+        key = word_streams(samples[0], samples[uint32(entry + uint32(1))])
+        base = uint32(entry * words)
         clear(tree.via, uint64(UNSEEN))
         clear(parts.low, uint32(1))
         cuda.syncthreads()
@@ -96,12 +96,12 @@ def backbone_kernel(items, net, opened, words, samples, memory, branches, found)
             cuda.atomic.add(sums, _RED, red)
         cuda.syncthreads()
         if thread == uint32(0):
-            found[item, _RED], found[item, _SITES] = sums[_RED], sums[_SITES]
+            numbers[entry, _RED], numbers[entry, _SITES] = sums[_RED], sums[_SITES]
             # Each of these bonds was counted at both ends.
-            found[item, _TRAILS] = uint64(sums[_TRAILS] >> uint64(1))
-            found[item, _BONDS] = uint64(sums[_BONDS] >> uint64(1))
+            numbers[entry, _TRAILS] = uint64(sums[_TRAILS] >> uint64(1))
+            numbers[entry, _BONDS] = uint64(sums[_BONDS] >> uint64(1))
         cuda.syncthreads()
-        item = uint32(item + uint32(cuda.gridDim.x))
+        entry = uint32(entry + uint32(cuda.gridDim.x))
 
 
 @cuda.jit(device=True)

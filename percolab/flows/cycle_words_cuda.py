@@ -10,36 +10,36 @@ cuda = load_cuda()
 
 
 @cuda.jit(cache=True)
-def bridges_kernel(items, net, opened, words, samples, labels, memory, found):
-    """Count the bridges of every sample, from its labels, uint32 (items * points,).
+def bridges_kernel(entries, net, opened, words, samples, labels, memory, numbers):
+    """Count the bridges of every sample, from its labels, uint32 (entries * points,).
 
-    net: without terminals.  words: of an item.  samples: the seed, then the items' samples.
-    found: uint64 (items, 1).
+    net: without terminals.  words: of an entry.  samples: the seed, then the entries' samples.
+    numbers: uint64 (entries, 1).
     """
     queued = cuda.shared.array(1, types.uint32)
     bridges = cuda.shared.array(1, types.uint64)
     thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
-    n, item, points = cuda.blockIdx.x, uint32(cuda.blockIdx.x), uint32(net.nodes.size)
+    n, entry, points = cuda.blockIdx.x, uint32(cuda.blockIdx.x), uint32(net.nodes.size)
     tree = Tree(memory.via[n], memory.words[n], memory.queue[n], memory.levels[n])
-    while item < items:
-        key = word_streams(samples[0], samples[uint32(item + uint32(1))])
+    while entry < entries:
+        key = word_streams(samples[0], samples[uint32(entry + uint32(1))])
         if thread == uint32(0):
             queued[0], bridges[0] = uint32(0), uint64(0)
         cuda.syncthreads()
         site = thread
         while site < points:
-            is_root = labels[uint32(uint32(item * points) + site)] == site
+            is_root = labels[uint32(uint32(entry * points) + site)] == site
             tree.via[site] = uint64(ROOT) if is_root else uint64(UNSEEN)
             if is_root:
                 tree.words[site] = uint64(0)
                 push(tree.queue, queued, site)
             site = uint32(site + threads)
-        levels = search(net, opened, uint32(item * words), key, tree, queued)
+        levels = search(net, opened, uint32(entry * words), key, tree, queued)
         cuda.atomic.add(bridges, 0, _add_up(tree, levels))
         cuda.syncthreads()
         if thread == uint32(0):
-            found[item, 0] = bridges[0]
-        item = uint32(item + uint32(cuda.gridDim.x))
+            numbers[entry, 0] = bridges[0]
+        entry = uint32(entry + uint32(cuda.gridDim.x))
 
 
 @cuda.jit(device=True)

@@ -85,10 +85,10 @@ class Flow(Shown):
 
     def summary(self) -> dict[str, Any]:
         """Return all numbers, as plain JSON values; without terminals the bridges alone."""
-        found: dict[str, Any] = {"open_bonds": int(self.is_open.sum()), "bridges": self.num_bridges}
+        facts: dict[str, Any] = {"open_bonds": int(self.is_open.sum()), "bridges": self.num_bridges}
         if not self.circuit.source.size:
-            return found
-        return found | {
+            return facts
+        return facts | {
             "connected": self.connected,
             "red_bonds": self.num_red,
             "trail_bonds": self.num_trails,
@@ -110,14 +110,14 @@ class Flow(Shown):
     @cached_property
     def bonds(self) -> NDArray[np.int32]:
         """The two sites of every open bond, int32 (n, 2)."""
-        found: NDArray[np.int32] = self.circuit.bonds.sites[self._opened]
-        return found
+        sites: NDArray[np.int32] = self.circuit.bonds.sites[self._opened]
+        return sites
 
     @property
     def places(self) -> NDArray[np.int64]:
         """Where the words of a topology have the open bonds: 32 * word + bit, int64 (n,)."""
-        found: NDArray[np.int64] = self.circuit.bonds.places[self._opened]
-        return found
+        places: NDArray[np.int64] = self.circuit.bonds.places[self._opened]
+        return places
 
     @cached_property
     def bridges(self) -> NDArray[np.bool_]:
@@ -295,8 +295,8 @@ class Flow(Shown):
     def _trails(self) -> tuple[bool, int, int, Forest]:
         """Whether there is a connection, the red bonds, and the nodes of the forest."""
         forest = make_forest(self.circuit.joined)
-        found = find_trails(self.circuit.joined, self.is_open, self._key, forest)
-        return bool(found[0]), int(found[2]), int(found[1]), forest
+        trails = find_trails(self.circuit.joined, self.is_open, self._key, forest)
+        return bool(trails[0]), int(trails[2]), int(trails[1]), forest
 
     @cached_property
     def _trail_marks(self) -> Marks:

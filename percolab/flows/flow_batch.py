@@ -47,26 +47,26 @@ class FlowBatch:
         fitting = free_memory(cuda) // (_SHARE * each)
         self.blocks = max(min(batch.capacity, blocks, fitting), 1)
         self._memory = [cuda.device_array((self.blocks, nodes), kind) for kind in KINDS[word]]
-        self._found = cuda.device_array((batch.capacity, numbers), np.uint64)
+        self._numbers = cuda.device_array((batch.capacity, numbers), np.uint64)
 
-    def rows(self, items: int) -> NDArray[np.int64]:
-        """Return the numbers of the first items of the batch, (items, numbers)."""
+    def rows(self, entries: int) -> NDArray[np.int64]:
+        """Return the numbers of the first entries of the batch, (entries, numbers)."""
         labeler, batch, memory = self._labeler, self._labeler.batch, self._memory
         bonds = self._net, batch.opened, np.uint32(batch.topology.num_bond_words)
         key = batch.keys.on_device.samples
         more: tuple[Any, ...]
         if self._word == "bridges":
-            labeler.join(items, Reading.LABELS).make_labels()
+            labeler.join(entries, Reading.LABELS).make_labels()
             kernel, more = bridges_kernel, (key, labeler.labels, Tree(*memory))
         elif self._word == "backbone":
             kernel, more = backbone_kernel, (key, Tree(*memory[:4]), Branches(*memory[4:]))
         else:
             kernel, more = path_kernel, (PathMemory(*memory),)
-        of_all = np.uint32(items), *bonds, *more, self._found
-        batch.launches.blocks(kernel, min(items, self.blocks), self.threads, *of_all)
+        of_all = np.uint32(entries), *bonds, *more, self._numbers
+        batch.launches.blocks(kernel, min(entries, self.blocks), self.threads, *of_all)
         batch.launches.wait()
-        found: NDArray[np.int64] = self._found[:items].copy_to_host().view(np.int64)
-        return found
+        rows: NDArray[np.int64] = self._numbers[:entries].copy_to_host().view(np.int64)
+        return rows
 
 
 def choose_threads(points: int) -> tuple[int, int]:

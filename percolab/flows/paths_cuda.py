@@ -36,19 +36,19 @@ class PathMemory(NamedTuple):
 
 
 @cuda.jit(cache=True)
-def path_kernel(items, net, opened, words, memory, found):
+def path_kernel(entries, net, opened, words, memory, numbers):
     """Find the shortest paths of every sample.
 
-    words: of an item.  found: uint64 (items, 3), the length, and the bonds and sites of all
+    words: of an entry.  numbers: uint64 (entries, 3), the length, and the bonds and sites of all
     shortest paths; 0 where there is none.
     """
     # How many sites are queued, and whether the second terminal was reached.
     queued = cuda.shared.array(2, types.uint32)
     bonds = cuda.shared.array(1, types.uint64)
     away, queue = memory.away[cuda.blockIdx.x], memory.queue[cuda.blockIdx.x]
-    thread, item = uint32(cuda.threadIdx.x), uint32(cuda.blockIdx.x)
-    while item < items:
-        base = uint32(item * words)
+    thread, entry = uint32(cuda.threadIdx.x), uint32(cuda.blockIdx.x)
+    while entry < entries:
+        base = uint32(entry * words)
         clear(away, uint32(_UNSEEN))
         cuda.syncthreads()
         _write_at(net.source, away, uint32(0))
@@ -61,10 +61,10 @@ def path_kernel(items, net, opened, words, memory, found):
             cuda.atomic.add(bonds, 0, _go_back(net, opened, base, away, queue, queued, length))
         cuda.syncthreads()
         if thread == uint32(0):
-            found[item, 0], found[item, 1] = uint64(length), bonds[0]
-            found[item, 2] = uint64(queued[0]) if length != uint32(0) else uint64(0)
+            numbers[entry, 0], numbers[entry, 1] = uint64(length), bonds[0]
+            numbers[entry, 2] = uint64(queued[0]) if length != uint32(0) else uint64(0)
         cuda.syncthreads()
-        item = uint32(item + uint32(cuda.gridDim.x))
+        entry = uint32(entry + uint32(cuda.gridDim.x))
 
 
 @cuda.jit(device=True)

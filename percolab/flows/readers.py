@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +21,10 @@ from percolab.flows.flow import Circuit, Flow
 from percolab.flows.net import list_bonds, net_bytes, unpack_open
 from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
+from percolab.lattices.dual import make_dual_topology
 from percolab.lattices.extent import Extent
+from percolab.lattices.lattice import Lattice
+from percolab.lattices.planarity import is_drawn_planar
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import Topology, UInt64s
 from percolab.measure.columns import open_axes
@@ -47,6 +51,7 @@ class FlowReader(Reader):
     device_bytes: ClassVar[int] = 0
 
     def __init__(self, structure: Structure, shape: tuple[int, ...]) -> None:
+        self._structure = structure
         self._lock = threading.Lock()
         self._circuit: Circuit | None = None
         self._on_device: Any = None
@@ -72,14 +77,14 @@ class FlowReader(Reader):
     ) -> NDArray[np.int64]:
         """Return the numbers of samples at all thresholds, int64 (n, m, numbers)."""
         batch = coupling.labeler.batch
-        found = np.empty((len(samples), len(thresholds), len(self.numbers)), np.int64)
+        numbers = np.empty((len(samples), len(thresholds), len(self.numbers)), np.int64)
         for first in range(0, len(samples), batch.capacity):
             part = samples[first : first + batch.capacity]
             for k, threshold in enumerate(thresholds):
-                items = batch.fill(generator, seed, part, np.full_like(part, threshold))
+                entries = batch.fill(generator, seed, part, np.full_like(part, threshold))
                 rows = self._read_batch(coupling.labeler, seed, part)
-                found[first : first + items, k] = rows
-        return found
+                numbers[first : first + entries, k] = rows
+        return numbers
 
     def _read_batch(self, labeler: Any, seed: int, samples: NDArray[np.uint64]) -> Any:
         """Return the numbers of the samples in a labeler's batch, (samples, numbers)."""
@@ -95,15 +100,18 @@ class FlowReader(Reader):
             rows.append(self.read(Flow(circuit, is_open, seed, int(sample))))
         return rows
 
-    def _read_on_device(self, labeler: Any, items: int) -> NDArray[np.int64]:
-        """Return the numbers of the first items of a batch on a CUDA device."""
+    def _read_on_device(self, labeler: Any, entries: int) -> NDArray[np.int64]:
+        """Return the numbers of the first entries of a batch on a CUDA device."""
         if self._on_device is None:
-            circuit = self._make_circuit(labeler.batch.topology)
-            net = load("flows.flow_batch:copy_net")(circuit, self.word)
-            make = load("flows.flow_batch:FlowBatch")
-            self._on_device = make(labeler, net, self.word, len(self.numbers))
-        rows: NDArray[np.int64] = self._on_device.rows(items)
+            self._on_device = self._make_on_device(labeler)
+        rows: NDArray[np.int64] = self._on_device.rows(entries)
         return rows
+
+    def _make_on_device(self, labeler: Any) -> Any:
+        """Return what reads the samples of a labeler's batch on a CUDA device."""
+        circuit = self._make_circuit(labeler.batch.topology)
+        net = load("flows.flow_batch:copy_net")(circuit, self.word)
+        return load("flows.flow_batch:FlowBatch")(labeler, net, self.word, len(self.numbers))
 
     def read(self, flow: Flow) -> list[int]:
         """Return the numbers of a sample."""
@@ -144,6 +152,16 @@ class Bridges(FlowReader):
         """Return the needs with labels: a search on a CUDA device begins at all roots."""
         return needs._replace(labels=True)
 
+    def _make_on_device(self, labeler: Any) -> Any:
+        """Return what counts bridges there: by labels of the dual where the lattice is planar."""
+        lattice, topology = self._structure, labeler.batch.topology
+        if isinstance(lattice, Lattice) and topology.open_axes and is_drawn_planar(lattice):
+            # There are planar lattices whose dual is no lattice.
+            with suppress(InputError):
+                dual = make_dual_topology(lattice, topology)
+                return load("flows.dual_bridges_cuda:DualBridges")(labeler.batch, dual)
+        return super()._make_on_device(labeler)
+
 
 class Backbone(FlowReader):
     """Red bonds, and the bonds on trails and on paths between two sides."""
@@ -179,8 +197,8 @@ class Conductance(FlowReader):
         """Return the numbers of a sample, in units of 2^-30; 0 where nothing flows."""
         if not flow.conductance:
             return [0, 0, 0]
-        found = flow.conductance, flow.resistance, flow.current_moment(4)
-        return [round(number * 2**_DIGITS) for number in found]
+        values = flow.conductance, flow.resistance, flow.current_moment(4)
+        return [round(number * 2**_DIGITS) for number in values]
 
     def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """Return the sums over the samples of blocks, float64."""

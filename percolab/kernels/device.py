@@ -87,11 +87,11 @@ class Device:
 
     def resolve_all(self) -> tuple[Device, ...]:
         """Return all devices that it stands for here; "auto" stands for all GPUs, if any works."""
-        found = self.resolve()
+        first = self.resolve()
         others = self.others
-        if self.kind == "auto" and found.kind == "cuda":
+        if self.kind == "auto" and first.kind == "cuda":
             others = tuple(range(1, gpu_count("auto")))
-        return Device(found.kind, found.number), *(Device("cuda", number) for number in others)
+        return Device(first.kind, first.number), *(Device("cuda", number) for number in others)
 
     @property
     def is_shared(self) -> bool:
@@ -233,7 +233,7 @@ def _leave_kernels_loaded() -> None:
 
     for gpu in driver.devices.values():
         modules = gpu.primary_context.modules.values() if gpu.primary_context else ()
-        for reference in (found for module in modules for found in weakref.getweakrefs(module)):
+        for reference in (weak for module in modules for weak in weakref.getweakrefs(module)):
             # What is asked of a proxy, its module answers.
             callback = reference.__callback__ if isinstance(reference, weakref.ref) else None
             if isinstance(callback, weakref.finalize):

@@ -45,8 +45,8 @@ def zero_kernel(numbers, size):
 class Launches:
     """The kernels and copies of one batch, in their order on one stream.
 
-    ``each`` and ``one`` lay threads over ``elements`` of every item, PER_THREAD of them or one a
-    thread; grid axis 1 counts items.  Where there are no elements nothing is launched.
+    ``each`` and ``one`` lay threads over ``elements`` of every entry, PER_THREAD of them or one a
+    thread; grid axis 1 counts entries.  Where there are no elements nothing is launched.
     """
 
     #: Captured calls that are kept; the oldest goes when there are more.
@@ -57,16 +57,16 @@ class Launches:
         self._called: set[Hashable] = set()
         self._captured: dict[Hashable, Any] = {}
 
-    def each(self, kernel: Any, elements: int, items: int, *arguments: Any) -> None:
+    def each(self, kernel: Any, elements: int, entries: int, *arguments: Any) -> None:
         """Launch a kernel whose threads work on PER_THREAD elements each."""
         if elements:
             blocks = -(-elements // (PER_THREAD * THREADS))
-            kernel[(blocks, items), THREADS, self.stream](*arguments)
+            kernel[(blocks, entries), THREADS, self.stream](*arguments)
 
-    def one(self, kernel: Any, elements: int, items: int, *arguments: Any) -> None:
+    def one(self, kernel: Any, elements: int, entries: int, *arguments: Any) -> None:
         """Launch a kernel whose threads work on one element each."""
         if elements:
-            kernel[(-(-elements // THREADS), items), THREADS, self.stream](*arguments)
+            kernel[(-(-elements // THREADS), entries), THREADS, self.stream](*arguments)
 
     def blocks(
         self, kernel: Any, grid: Any, threads: int, *arguments: Any, shared: int = 0

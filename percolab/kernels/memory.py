@@ -57,10 +57,10 @@ def check_free(what: str, needed: int, free: int | None = None, of: str = " of m
         raise InputError(problem)
 
 
-def items_that_fit(memory_of: Callable[[int], Memory], device_bytes: int) -> int:
-    """Return for how many items device memory suffices, 0 if not for one.
+def entries_that_fit(memory_of: Callable[[int], Memory], device_bytes: int) -> int:
+    """Return for how many entries device memory suffices, 0 if not for one.
 
-    memory_of: the memory of a number of items, of which all have a share alike and some is theirs
+    memory_of: the memory of a number of entries, of which all have a share alike and some is theirs
     together.
     """
     one, two = memory_of(1).device, memory_of(2).device

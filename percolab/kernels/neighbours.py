@@ -111,25 +111,25 @@ def has_bit(word, bit):
 @njit
 def _bits_from(words, start, count, place, shift):
     """Return 32 bits from bit ``shift`` of word ``place`` on, zeros outside 0 ... count - 1."""
-    found = uint32(0)
+    bits = uint32(0)
     if place >= 0 and place < int32(count):
-        found = uint32(words[uint32(start + uint32(place))] >> uint32(shift))
+        bits = uint32(words[uint32(start + uint32(place))] >> uint32(shift))
     if shift != uint32(0) and place >= -1 and place + 1 < int32(count):
         following = uint32(words[uint32(start + uint32(place + 1))])
-        found = uint32(found | uint32(following << uint32(uint32(32) - shift)))
-    return found
+        bits = uint32(bits | uint32(following << uint32(uint32(32) - shift)))
+    return bits
 
 
 @njit
 def _looked_up_bits(words, start, ends, k, word, requested):
-    found, left = uint32(0), uint32(requested)
+    bits, left = uint32(0), uint32(requested)
     while left != uint32(0):
         bit = uint32(trailing_zeros(left))
         left = uint32(left & uint32(left - uint32(1)))
         j = uint32(ends[k, uint32(uint32(word << uint32(5)) + bit)])
         one = uint32(uint32(words[uint32(start + uint32(j >> uint32(5)))] >> (j & uint32(31))) & 1)
-        found = uint32(found | uint32(one << bit))
-    return found
+        bits = uint32(bits | uint32(one << bit))
+    return bits
 
 
 def other_bits(words, start, count, ends, k, word, requested):

@@ -21,11 +21,11 @@ def low_bits(count):
 def bits_at(words, base, bit, count):
     """Return ``count`` bits, 1 to 32, of a bit array that starts at ``words[base]``."""
     place, shift = uint32(base + uint32(bit >> uint32(5))), uint32(bit & uint32(31))
-    found = uint32(words[place] >> shift)
+    bits = uint32(words[place] >> shift)
     if uint32(shift + count) > uint32(32):
         following = uint32(words[uint32(place + uint32(1))])
-        found = uint32(found | uint32(following << uint32(uint32(32) - shift)))
-    return uint32(found & low_bits(count))
+        bits = uint32(bits | uint32(following << uint32(uint32(32) - shift)))
+    return uint32(bits & low_bits(count))
 
 
 @njit

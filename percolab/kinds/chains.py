@@ -49,6 +49,7 @@ class ChainsOfSpins(Kind):
         "{model}",
         "target_error": "a target error needs samples that are the same at all p, and those of "
         "spins are not",
+        "ensembles": "the spins of {model} are on one graph",
     }
     number_is = "chains"
     independent = False
@@ -67,9 +68,9 @@ class ChainsOfSpins(Kind):
 
     def identity(self, task: Task) -> dict[str, Any]:
         """Return p and what is measured of the chains; what came later only where it is given."""
-        found = {"p": [p.hex() for p in task.p], "burn_in": task.burn_in}
-        found |= {"every": task.every} if task.every != 1 else {}
-        return found | ({"chains": task.chains} if task.chains else {})
+        content = {"p": [p.hex() for p in task.p], "burn_in": task.burn_in}
+        content |= {"every": task.every} if task.every != 1 else {}
+        return content | ({"chains": task.chains} if task.chains else {})
 
     def columns(
         self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False
@@ -90,11 +91,11 @@ class ChainsOfSpins(Kind):
     ) -> Task:
         if task.burn_in != AUTO:
             return task
-        found = load("kinds.pilots.spins:find_burn_in")(task, pilot)
-        pilot.on_note(f"pilot: L = {task.size}: a burn-in of {found.updates} sweeps")
-        if found.warning:
-            pilot.on_note(f"pilot: L = {task.size}: {found.warning}")
-        return self.choose_blocks(study, study.with_burn_in(task, found.updates), samples)
+        burn_in = load("kinds.pilots.spins:find_burn_in")(task, pilot)
+        pilot.on_note(f"pilot: L = {task.size}: a burn-in of {burn_in.updates} sweeps")
+        if burn_in.warning:
+            pilot.on_note(f"pilot: L = {task.size}: {burn_in.warning}")
+        return self.choose_blocks(study, study.with_burn_in(task, burn_in.updates), samples)
 
     def choose_blocks(self, study: Study, task: Task, samples: int | None) -> Task:
         """Return a task in chains of the length that is requested, or in _CHAINS of them.
@@ -179,7 +180,7 @@ class ChainSampler(TaskSampler):
         spins are requested after the last sweep.
         """
         task, shape = self.task, (len(items), self.task.block_size)
-        found = Measured(
+        measured = Measured(
             np.empty((*shape, workplace.row_width(task)), np.int64),
             np.empty((*shape, SPIN_ROW_WIDTH), np.int64),
             np.zeros((len(items), MOST_AXES)),
@@ -187,17 +188,17 @@ class ChainSampler(TaskSampler):
         with self.device.driven():
             for part in workplace.steps(len(items), self.chains.capacity, None):
                 self._begin(items[part], end, part, stopped)
-                self._sweep(found, part, stopped)
+                self._sweep(measured, part, stopped)
                 if with_planes:
-                    found.planes.append(self.chains.copy_planes())
-        return found
+                    measured.planes.append(self.chains.copy_planes())
+        return measured
 
     def make_blocks(self, numbers: Sequence[int], measured: Measured) -> list[Block]:
         """Return the blocks of what was measured of their chains, p by p."""
         task, shape = self.task, (len(numbers), len(self.task.p))
 
-        def by_block(found: np.ndarray) -> np.ndarray:
-            return np.moveaxis(found.reshape(*shape, task.block_size, -1), 1, 2)
+        def by_block(by_chain: np.ndarray) -> np.ndarray:
+            return np.moveaxis(by_chain.reshape(*shape, task.block_size, -1), 1, 2)
 
         extras = {}
         if "correlation" in task.measure:
@@ -222,7 +223,7 @@ class ChainSampler(TaskSampler):
         for step in self._steps(self.task.burn_in, len(items), stopped):
             self.chains.skip(step.stop - step.start)
 
-    def _sweep(self, found: Measured, part: slice, stopped: IsStopped | None) -> None:
+    def _sweep(self, block: Measured, part: slice, stopped: IsStopped | None) -> None:
         """Do the sweeps of a block; for structure factors one at a time, with spins on the host."""
         task, chains = self.task, self.chains
         has_factors = "correlation" in task.measure
@@ -231,8 +232,8 @@ class ChainSampler(TaskSampler):
         for step in self._steps(task.block_size, part.stop - part.start, stopped, most):
             if has_factors:
                 drawn = chains.copy_planes(), task.draw.states, task.shape
-                found.factors[part] += structure_factors(*drawn, periodic)
-            found.rows[part, step], found.spins[part, step] = chains.advance(step.stop - step.start)
+                block.factors[part] += structure_factors(*drawn, periodic)
+            block.rows[part, step], block.spins[part, step] = chains.advance(step.stop - step.start)
             if task.every > 1:
                 chains.skip(task.every - 1)
 

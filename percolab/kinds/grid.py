@@ -66,11 +66,11 @@ class Grid(Kind):
         readers = [each.reader_class for each in list_measurements(task.measure)]
         for reader in readers:
             needs = reader.add_needs(task.structure, needs)
-        found = compute_memory(name, device, extent, task.draw, needs, items)
+        memory = compute_memory(name, device, extent, task.draw, needs, items)
         for reader in readers:
             own = reader.memory(extent)
-            found = found.plus(own if device == "cuda" else Memory(own.host))
-        return found
+            memory = memory.plus(own if device == "cuda" else Memory(own.host))
+        return memory
 
 
 class CoupledSampler(TaskSampler):
@@ -135,8 +135,8 @@ class GridSampler(CoupledSampler):
 
     def grid_rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
         """Return the rows of samples at ascending thresholds, int64 (n, m, row width)."""
-        found = self.coupling.grid_rows(*self._key, samples, thresholds)
-        return found.reshape(len(samples), len(thresholds), -1)
+        rows = self.coupling.grid_rows(*self._key, samples, thresholds)
+        return rows.reshape(len(samples), len(thresholds), -1)
 
     def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
         task = self.task
@@ -151,12 +151,12 @@ class GridSampler(CoupledSampler):
                 rows = self.coupling.grid_rows(*given)
                 pieces.append([rows, *(each.rows(self.coupling, *given) for each in self._readers)])
         measured, *read = (
-            found.reshape(len(numbers), -1, *found.shape[1:])
-            for found in map(_joined, zip(*pieces, strict=True))
+            by_sample.reshape(len(numbers), -1, *by_sample.shape[1:])
+            for by_sample in map(_joined, zip(*pieces, strict=True))
         )
         extras: dict[str, np.ndarray] = {}
-        for reader, found in zip(self._readers, read, strict=True):
-            extras |= reader.sums(found)
+        for reader, by_sample in zip(self._readers, read, strict=True):
+            extras |= reader.sums(by_sample)
         if task.functions:
             extras |= self._functions.sums(len(numbers), samples, stopped)
         counted = None
@@ -192,7 +192,7 @@ class UserFunctions:
     ) -> dict[str, np.ndarray]:
         """Return the sums of the functions by name, float64 (blocks, m, 1)."""
         task = self._task
-        found = {item.name: np.zeros((blocks, len(task.p), 1)) for item in task.functions}
+        sums = {item.name: np.zeros((blocks, len(task.p), 1)) for item in task.functions}
         labeler = self._own_labeler()
         for part in steps(len(samples), 1, stopped):
             (sample,), block = samples[part], part.start // task.block_size
@@ -200,14 +200,14 @@ class UserFunctions:
                 read = self._read(labeler, sample, threshold)
                 for item in task.functions:
                     own = {name: read[name].copy() for name in item.reads}
-                    total = float(found[item.name][block, k, 0]) + item.call_function(own)
+                    total = float(sums[item.name][block, k, 0]) + item.call_function(own)
                     if not math.isfinite(total):
                         raise InputError(
                             f"observable {item}: its sum over a block is {total}, but sums "
                             "are finite"
                         )
-                    found[item.name][block, k, 0] = total
-        return found
+                    sums[item.name][block, k, 0] = total
+        return sums
 
     def _own_labeler(self) -> Any:
         if not hasattr(self._local, "labeler"):
@@ -220,10 +220,10 @@ class UserFunctions:
         """Return what is read of a sample at one threshold, by name."""
         one = np.array([sample], np.uint64), np.array([threshold], np.uint64)
         items = labeler.batch.fill(GENERATORS[self._task.rng], self._task.stream_seed, *one)
-        found = {"bonds": self._bonds(labeler, items)} if "bonds" in self._reads else {}
+        read = {"bonds": self._bonds(labeler, items)} if "bonds" in self._reads else {}
         if "labels" in self._reads:
-            found["labels"] = self._labels(labeler, items)
-        return found
+            read["labels"] = self._labels(labeler, items)
+        return read
 
     def _bonds(self, labeler: Any, items: int) -> np.ndarray:
         """Return the sites of all open bonds, int64 (m, 2), as indices of flat labels."""

@@ -12,7 +12,7 @@ from percolab.tasks.study import Task
 
 
 def estimate_memory(task: Task, algorithm: str | None, device: str, workers: int = 1) -> Memory:
-    """Return the memory that measuring a task takes at its peak, one item in a batch.
+    """Return the memory that measuring a task takes at its peak, one entry in a batch.
 
     algorithm: the labeler or tree method, None for the fastest.  device: its kind, "cpu" or "cuda".
     """

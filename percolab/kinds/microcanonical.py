@@ -15,9 +15,10 @@ from percolab.errors import InputError
 from percolab.kernels.memory import Memory
 from percolab.kinds import workplace
 from percolab.kinds.workplace import IsStopped, TaskSampler
+from percolab.lattices.ensemble import Ensemble
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph
-from percolab.lattices.removal import ADAPTIVE, RANDOM
+from percolab.lattices.removal import RANDOM
 from percolab.lattices.structure import Structure
 from percolab.measure import openings as bins
 from percolab.measure.columns import MEASURES
@@ -83,7 +84,7 @@ class Microcanonical(Kind):
             )
         if item.p:
             raise InputError("method microcanonical gives observables at any p: leave out p")
-        if item.order != RANDOM and not isinstance(item.structure, Graph):
+        if item.order != RANDOM and not isinstance(item.structure, Graph | Ensemble):
             raise InputError(f"order = {item.order}, but it is that of a graph: give --graph")
         most = bins.MOST_OPENINGS
         if isinstance(item, Task) and max(item.num_openings, item.num_points) > most:
@@ -101,7 +102,7 @@ class Microcanonical(Kind):
         return num_points**2 * bins.MOST_WIDTH
 
     def choose_blocks(self, study: Study, task: Task, samples: int | None) -> Task:
-        if study.block_size or samples is None:
+        if study.block_size or samples is None or isinstance(study.structure, Ensemble):
             return task
         largest = max(samples // _FEWEST_BLOCKS, 1)
         least = max(samples // _MOST_BLOCKS, 1)
@@ -132,8 +133,8 @@ class OpeningsSampler(TaskSampler):
         if draws_sites:
             topology.check_end_layers()
         openings = one_by_one.list_openings(topology, sites=draws_sites)
-        if self.task.order == ADAPTIVE:
-            openings = openings._replace(ranks=one_by_one.ADAPTIVE_RANKS)
+        if self.task.order in one_by_one.ADAPTIVE_RANKS:
+            openings = openings._replace(ranks=one_by_one.ADAPTIVE_RANKS[self.task.order])
         elif self.task.order != RANDOM:
             openings = openings._replace(ranks=self._ranks(draws_sites))
         layers = one_by_one.list_layers(topology)

@@ -85,11 +85,11 @@ class ThresholdSampler(CoupledSampler):
     def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
         samples = number_samples(numbers, self.task.block_size)
         with self.device.driven():
-            found = [
+            parts = [
                 find_thresholds(self.coupling, *self._key, part, self._window)
                 for part in self._place.pieces(samples, stopped)
             ]
-        thresholds = np.concatenate(found).reshape(len(numbers), self.task.block_size, -1)
+        thresholds = np.concatenate(parts).reshape(len(numbers), self.task.block_size, -1)
         return [ThresholdBlock(*block) for block in zip(numbers, thresholds, strict=True)]
 
     def _arguments(self) -> dict[str, Any]:

@@ -36,6 +36,7 @@ class SpanningTrees(Kind):
         "parts": "method tree chooses from the bonds of the whole lattice",
         "functions": NO_FUNCTIONS,
         "target_error": "trees have no p_c with a target error",
+        "ensembles": "method tree is of one graph",
     }
     sums = "weights"
     tables_on_host = True
@@ -60,11 +61,11 @@ class SpanningTrees(Kind):
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
         """Return the memory of what finds the trees and, on a device, reads them."""
-        found: Memory = tree_class(name, device).memory(extent, items)
+        memory: Memory = tree_class(name, device).memory(extent, items)
         readings = readings_class(name, device, extent, task.boundary)
         if readings is not None:
-            found = found.plus(readings.memory(2 * extent.num_classes + 1, items))
-        return found
+            memory = memory.plus(readings.memory(2 * extent.num_classes + 1, items))
+        return memory
 
 
 class TreeSampler(TaskSampler):
@@ -83,12 +84,12 @@ class TreeSampler(TaskSampler):
 
     def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
         samples = number_samples(numbers, self.task.block_size)
-        found: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
+        parts: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
         with self.device.driven():
             capacity = self._own()[0].capacity
         for part in steps(len(samples), capacity, stopped):
-            found += self._read(samples[part])
-        rows, sums = zip(*found, strict=True)
+            parts += self._read(samples[part])
+        rows, sums = zip(*parts, strict=True)
         rows_of_all = np.array(rows, np.int64)[:, None]
         return list(make_tree_blocks(numbers, rows_of_all, sums, self.task.observables))
 

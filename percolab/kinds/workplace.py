@@ -11,7 +11,7 @@ import numpy as np
 
 from percolab.bonds.words import GENERATORS
 from percolab.kernels.device import Device
-from percolab.kernels.memory import items_that_fit
+from percolab.kernels.memory import entries_that_fit
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
 from percolab.measure.columns import TALLY, is_gathered_from
@@ -60,11 +60,11 @@ class Workplace:
         """The sites and bonds of the task, built at first use."""
         with self._building:
             if self._topology is None:
-                found = self.task.structure.topology(self.task.shape, self.task.boundary)
+                topology = self.task.structure.topology(self.task.shape, self.task.boundary)
                 if not self.device.is_shared:
                     # Threads on the CPU share all bonds and lists, which are made once.
-                    _ = found.exists, found.periodic_bonds
-                self._topology = found
+                    _ = topology.exists, topology.periodic_bonds
+                self._topology = topology
             return self._topology
 
     def own(self, make: Callable[[], _T]) -> _T:
@@ -75,13 +75,13 @@ class Workplace:
         return at.measuring  # type: ignore[no-any-return]
 
     def capacity(self, algorithm: str, sites_per_launch: int = SITES_PER_LAUNCH) -> int:
-        """Return how many items a batch should have: one on the CPU."""
+        """Return how many entries a batch should have: one on the CPU."""
         if not self.device.is_shared:
             return 1
         task, extent = self.task, Extent.of_topology(self.topology)
         self.device.open()
-        fitting = items_that_fit(
-            lambda items: task.kind.memory(task, algorithm, self.device.kind, extent, items),
+        fitting = entries_that_fit(
+            lambda entries: task.kind.memory(task, algorithm, self.device.kind, extent, entries),
             int(self.share * self.device.free_memory()),
         )
         return max(min(fitting, sites_per_launch // self.topology.num_points), 1)

@@ -173,7 +173,7 @@ def new_labeler(
     """Return a labeler with an empty batch on a kind of device, "cpu" or "cuda".
 
     name: the one that is to serve, where it can (:func:`serving_labeler`).  model: bond
-    percolation unless given.  capacity: the items of a batch.  tally: whether rows have a
+    percolation unless given.  capacity: the entries of a batch.  tally: whether rows have a
     tally of sizes.  InputError: unknown labeler; ValueError: too many sites for it.
     """
     from percolab.bonds.batch import new_batch

@@ -1,8 +1,8 @@
 """What a labeler is, and what it gives: words in, forest out.
 
 A labeler joins the open bonds of a batch (:mod:`percolab.bonds.batch`) into a *forest*: the
-clusters of every item, each known by its root.  Rows, labels and radii are read off it.  The
-protocol is the same on CPU and CUDA, where a batch holds one item or many.
+clusters of every entry, each known by its root.  Rows, labels and radii are read off it.  The
+protocol is the same on CPU and CUDA, where a batch holds one entry or many.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class Reading(Enum):
 
 
 class Forest(Protocol):
-    """The clusters of the items of a batch, until the batch is joined again."""
+    """The clusters of the entries of a batch, until the batch is joined again."""
 
     def rows(self) -> NDArray[np.int64]:
-        """Return the rows (items, row width), vacant sites being clusters of their own.
+        """Return the rows (entries, row width), vacant sites being clusters of their own.
 
         Row width: ROW_WIDTH columns (:mod:`percolab.measure.rows`), and those of the tally behind
         them if the labeler keeps one.
@@ -40,11 +40,11 @@ class Forest(Protocol):
         ...
 
     def labels(self) -> NDArray[np.int32]:
-        """Return the labels (items, num_points): of every site its cluster's smallest site."""
+        """Return the labels (entries, num_points): of every site its cluster's smallest site."""
         ...
 
     def radii(self, geometry: Geometry) -> NDArray[np.int64]:
-        """Return how far clusters reach, (items, PER_BIN * bins): :mod:`percolab.measure.radii`."""
+        """Return how far clusters reach (`percolab.measure.radii`), (entries, PER_BIN * bins)."""
         ...
 
 
@@ -59,10 +59,10 @@ class Labeler(Protocol):
     batch: Any
     row_width: int
 
-    def join(self, items: int, reading: Reading = Reading.ROWS) -> Forest:
-        """Return the forest of the first items of the batch."""
+    def join(self, entries: int, reading: Reading = Reading.ROWS) -> Forest:
+        """Return the forest of the first entries of the batch."""
         ...
 
-    def items_with_radii(self, geometry: Geometry) -> int:
-        """Return of how many items of the batch radii can be read at a time."""
+    def entries_with_radii(self, geometry: Geometry) -> int:
+        """Return of how many entries of the batch radii can be read at a time."""
         ...

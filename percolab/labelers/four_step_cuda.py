@@ -1,7 +1,7 @@
 """The four steps as CUDA kernels, and a batch of samples that goes through them.
 
-labels: uint32 (items * num_points,), those of item n from n * num_points on; opened: uint32 (items
-* classes * num_words,), words of open bonds.
+labels: uint32 (entries * num_points,), those of entry n from n * num_points on; opened: uint32
+(entries * classes * num_words,), words of open bonds.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ cuda = load_cuda()
 
 
 @cuda.jit(device=True)
-def item_offsets(item, adjacency):
-    """Return where an item's sites, and its bond words, begin in the arrays of a batch."""
+def entry_offsets(entry, adjacency):
+    """Return where an entry's sites, and its bond words, begin in the arrays of a batch."""
     words = uint32(uint32(len(adjacency.ends)) * adjacency.num_words)
-    return uint32(item * adjacency.num_points), uint32(item * words)
+    return uint32(entry * adjacency.num_points), uint32(entry * words)
 
 
 @cuda.jit(cache=True)
 def initialization_kernel(labels, opened, adjacency):
-    """Step (i) for every site of every item."""
-    start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
+    """Step (i) for every site of every entry."""
+    start, base = entry_offsets(uint32(cuda.blockIdx.y), adjacency)
     for step in range(PER_THREAD):
         i = element(step)
         if i < adjacency.num_points:
@@ -37,7 +37,7 @@ def initialization_kernel(labels, opened, adjacency):
 
 @cuda.jit(cache=True)
 def analysis_kernel(labels, num_points):
-    """Steps (ii) and (iv) for every site of every item.
+    """Steps (ii) and (iv) for every site of every entry.
 
     Only its own thread writes a site's label; for those who pass by it is the parent or the root,
     and no root changes here.
@@ -51,8 +51,8 @@ def analysis_kernel(labels, num_points):
 
 @cuda.jit(cache=True)
 def label_reduction_kernel(labels, opened, adjacency):
-    """Step (iii) for the residual list of every site of every item."""
-    start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
+    """Step (iii) for the residual list of every site of every entry."""
+    start, base = entry_offsets(uint32(cuda.blockIdx.y), adjacency)
     for step in range(PER_THREAD):
         i = element(step)
         if i < adjacency.num_points:
@@ -63,7 +63,7 @@ def label_reduction_kernel(labels, opened, adjacency):
 def word_reduction_kernel(labels, opened, adjacency):
     """Step (iii) on a lattice: one thread a word of 32 sites, so that all lanes have work."""
     word = uint32(cuda.grid(1))
-    start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
+    start, base = entry_offsets(uint32(cuda.blockIdx.y), adjacency)
     if word < adjacency.num_words:
         word_reduction(labels, start, opened, base, adjacency, word)
 
@@ -73,15 +73,15 @@ class FourStepCuda(LabeledBatch):
 
     name: ClassVar[str] = "four_step"
 
-    def label(self, items: int) -> None:
+    def label(self, entries: int) -> None:
         top, launch = self.batch.topology, self.batch.launches
         points = self.batch.adjacency.num_points
         bonds = self.labels, self.batch.opened, self.batch.adjacency
-        launch.each(initialization_kernel, top.num_points, items, *bonds)
-        launch.each(analysis_kernel, top.num_points, items, self.labels, points)
+        launch.each(initialization_kernel, top.num_points, entries, *bonds)
+        launch.each(analysis_kernel, top.num_points, entries, self.labels, points)
         if top.neighbours is None:
-            launch.one(word_reduction_kernel, top.num_words, items, *bonds)
+            launch.one(word_reduction_kernel, top.num_words, entries, *bonds)
         else:
-            launch.each(label_reduction_kernel, top.num_points, items, *bonds)
-        self.join_periodic_bonds(items)
-        launch.each(analysis_kernel, top.num_points, items, self.labels, points)
+            launch.each(label_reduction_kernel, top.num_points, entries, *bonds)
+        self.join_periodic_bonds(entries)
+        launch.each(analysis_kernel, top.num_points, entries, self.labels, points)

@@ -32,14 +32,14 @@ cuda = load_cuda()
 
 
 def _num_partials(num_points: int) -> int:
-    """Return how many blocks reduce an item's sizes: 16 sizes a thread, while there are enough."""
+    """Return how many blocks reduce an entry's sizes: 16 sizes a thread, while there are enough."""
     return min(max(num_points // (16 * THREADS), 1), PARTIALS)
 
 
 class LabeledBatch(ReadsRadii):
     """A batch whose sites get labels; a subclass defines ``label``.
 
-    labels: uint32 (capacity * num_points,), those of item n from n * num_points on
+    labels: uint32 (capacity * num_points,), those of entry n from n * num_points on
     """
 
     name: ClassVar[str]
@@ -64,108 +64,110 @@ class LabeledBatch(ReadsRadii):
         ]
 
     @staticmethod
-    def memory(extent: Extent, needs: Needs, items: int) -> Memory:
+    def memory(extent: Extent, needs: Needs, entries: int) -> Memory:
         """Return the memory of labels, sizes and, where axes are periodic, windings."""
         forest = 8 if extent.periodic_bonds else 0
-        sites = Memory(device=items * (8 + forest) * extent.num_points + 8 * extent.num_points)
-        rows = RowsBatch.memory(extent.num_points, items, needs)
+        sites = Memory(device=entries * (8 + forest) * extent.num_points + 8 * extent.num_points)
+        rows = RowsBatch.memory(extent.num_points, entries, needs)
         if not needs.radii_axes:
             return sites.plus(rows)
-        return sites.plus(rows).plus(RadiiBatch.memory(extent.num_points, needs.radii_axes, items))
+        return sites.plus(rows).plus(
+            RadiiBatch.memory(extent.num_points, needs.radii_axes, entries)
+        )
 
     @staticmethod
     def most_points(axes: int) -> int:
-        """Return the most grid points of an item: a size has 32 bits less one an axis."""
+        """Return the most grid points of an entry: a size has 32 bits less one an axis."""
         return (1 << (32 - axes)) - 1
 
-    def label(self, items: int) -> None:
-        """Label the open bonds of the first items of the batch."""
+    def label(self, entries: int) -> None:
+        """Label the open bonds of the first entries of the batch."""
         raise NotImplementedError
 
-    def join(self, items: int, reading: Reading = Reading.ROWS) -> LabelsOfBatch:
-        """Return the forest of the first items of the batch."""
+    def join(self, entries: int, reading: Reading = Reading.ROWS) -> LabelsOfBatch:
+        """Return the forest of the first entries of the batch."""
         # Radii come from windings, which labels have not.
         if reading is not Reading.RADII:
-            self.label(items)
-        return LabelsOfBatch(self, items)
+            self.label(entries)
+        return LabelsOfBatch(self, entries)
 
-    def join_periodic_bonds(self, items: int) -> None:
+    def join_periodic_bonds(self, entries: int) -> None:
         """Join the labels at the ends of the open bonds across periodic boundaries."""
         periodic_bonds = self.batch.topology.num_periodic_bonds
         bonds = self.batch.opened, self.batch.adjacency
-        self.batch.launches.one(periodic_kernel, periodic_bonds, items, self.labels, *bonds)
+        self.batch.launches.one(periodic_kernel, periodic_bonds, entries, self.labels, *bonds)
 
-    def flag_ends(self, items: int) -> None:
-        """Mark at the roots' sizes which end layers they touch, and the items that span."""
+    def flag_ends(self, entries: int) -> None:
+        """Mark at the roots' sizes which end layers they touch, and the entries that span."""
         points = self.batch.adjacency.num_points
         for axis, layers in self._layers:
             for closing, sites in enumerate(layers):
                 marks = 31 - axis, closing, self.sizes, self.read.spanning
                 self.batch.launches.one(
-                    mark_layer_kernel, sites.size, items, self.labels, points, sites, *marks
+                    mark_layer_kernel, sites.size, entries, self.labels, points, sites, *marks
                 )
 
 
 class LabelsOfBatch:
-    """The forest of the items of a batch as labels."""
+    """The forest of the entries of a batch as labels."""
 
-    def __init__(self, labeler: LabeledBatch, items: int) -> None:
-        self._labeler, self._items = labeler, items
+    def __init__(self, labeler: LabeledBatch, entries: int) -> None:
+        self._labeler, self._entries = labeler, entries
 
     def make_labels(self) -> None:
         """Do nothing: the labels are on the device already."""
 
     def labels(self) -> NDArray[np.int32]:
-        """Return the labels, (items, num_points)."""
+        """Return the labels, (entries, num_points)."""
         labeler, points = self._labeler, self._labeler.batch.topology.num_points
         labeler.batch.launches.wait()
-        flat = labeler.labels[: self._items * points].copy_to_host()
-        found: NDArray[np.int32] = flat.view(np.int32).reshape(self._items, points)
-        return found
+        flat = labeler.labels[: self._entries * points].copy_to_host()
+        labels: NDArray[np.int32] = flat.view(np.int32).reshape(self._entries, points)
+        return labels
 
     def rows(self) -> NDArray[np.int64]:
-        """Return the rows, (items, row width)."""
+        """Return the rows, (entries, row width)."""
         self.enqueue_rows()
-        return self._labeler.read.fetch(self._items)
+        return self._labeler.read.fetch(self._entries)
 
     def enqueue_rows(self) -> None:
         """Measure the clusters on the device; ``labeler.read.fetch`` waits for the rows."""
         self.count_sizes()
         self.reduce()
-        self._labeler.read.download(self._items)
+        self._labeler.read.download(self._entries)
 
     def count_sizes(self) -> None:
         """Count the sites of every cluster at its root, and join what may wrap."""
-        labeler, batch, items = self._labeler, self._labeler.batch, self._items
+        labeler, batch, entries = self._labeler, self._labeler.batch, self._entries
         top, launch = batch.topology, batch.launches
         if labeler.sizes is None:
             labeler.sizes = cuda.device_array(labeler.labels.size, np.uint32)
         points = batch.adjacency.num_points
         sizes, spanning = labeler.sizes, labeler.read.spanning
-        launch.each(clear_kernel, top.num_points, items, sizes, points, spanning)
+        launch.each(clear_kernel, top.num_points, entries, sizes, points, spanning)
         if top.num_periodic_bonds:
             if labeler.windings is None:
                 labeler.windings = cuda.device_array(labeler.labels.size, np.uint64)
-            join_all(batch, items, labeler.windings, labeler.read.loops)
-        grid = (-(-top.num_words // COUNTED_WORDS), items)
+            join_all(batch, entries, labeler.windings, labeler.read.loops)
+        grid = (-(-top.num_words // COUNTED_WORDS), entries)
         words = batch.opened, batch.adjacency, batch.existing_sites
         launch.blocks(count_sizes_kernel, grid, COUNTED_WORDS, labeler.labels, *words, sizes)
 
     def reduce(self) -> None:
         """Reduce the sizes at the roots to rows."""
-        labeler, items = self._labeler, self._items
+        labeler, entries = self._labeler, self._entries
         launch, points = labeler.batch.launches, labeler.batch.topology.num_points
-        labeler.flag_ends(items)
+        labeler.flag_ends(entries)
         read = labeler.read
-        grid = read.partials.shape[1], items
+        grid = read.partials.shape[1], entries
         sizes = labeler.sizes, points, labeler.size_mask
         launch.blocks(partial_rows_kernel, grid, THREADS, *sizes, read.partials)
-        read.clear_tallies(items)
+        read.clear_tallies(entries)
         if read.tally_width:
             tallies = read.tally_width, read.tallies
             launch.blocks(tally_sizes_kernel, grid, THREADS, *sizes, *tallies)
-        read.finish(items)
+        read.finish(entries)
 
     def radii(self, geometry: Geometry) -> NDArray[np.int64]:
-        """Return how far clusters reach, (items, PER_BIN * bins)."""
-        return self._labeler.radii_batch(geometry).rows(self._items)
+        """Return how far clusters reach, (entries, PER_BIN * bins)."""
+        return self._labeler.radii_batch(geometry).rows(self._entries)

@@ -36,8 +36,8 @@ class OneSample:
     def most_points(axes: int) -> int:
         return MAX_POINTS
 
-    def items_with_radii(self, geometry: Geometry) -> int:
-        """Return of how many items of the batch radii can be read at a time."""
+    def entries_with_radii(self, geometry: Geometry) -> int:
+        """Return of how many entries of the batch radii can be read at a time."""
         return self.batch.capacity
 
 
@@ -45,7 +45,7 @@ class LabelingOneSample(OneSample):
     """A labeler that gives every site its label; a subclass defines ``label``."""
 
     @staticmethod
-    def memory(extent: Extent, needs: Needs, items: int = 1) -> Memory:
+    def memory(extent: Extent, needs: Needs, entries: int = 1) -> Memory:
         """Return the memory that joining and reading a sample takes."""
         # Labels, sizes, end flags; then the forest of windings, in place of sizes and flags.
         windings = 12 if extent.periodic_bonds or needs.radii_axes else 0
@@ -63,7 +63,7 @@ class LabelingOneSample(OneSample):
         words = self.batch.opened, self.batch.adjacency
         return int(wrapping_from_bonds(*words, *scratch, top.num_axes))
 
-    def join(self, items: int, reading: Reading = Reading.ROWS) -> Forest:
+    def join(self, entries: int, reading: Reading = Reading.ROWS) -> Forest:
         # Radii come from windings, which labels have not.
         labels = np.empty(0, np.int32) if reading is Reading.RADII else self.label()
         return LabelsOfOneSample(self, labels)
@@ -96,11 +96,11 @@ class LabelsOfOneSample:
         """Return how far clusters reach, (1, PER_BIN * bins), from the bonds themselves."""
         labeler, batch = self._labeler, self._labeler.batch
         points = batch.topology.num_points
-        found = np.empty(radii_row_width(points), np.int64)
+        bins = np.empty(radii_row_width(points), np.int64)
         sums = np.empty((geometry.places.shape[0] + BESIDE) * points, np.uint64)
         forest = np.empty(points, np.int32), np.empty(points, np.int64)
         scratch = *forest, np.empty(points, np.uint32), sums
         words = batch.opened, batch.adjacency, batch.occupied
         places = geometry.places, geometry.spans
-        gyration_from_bonds(*words, labeler.end_flags, places, scratch, found)
-        return found[None]
+        gyration_from_bonds(*words, labeler.end_flags, places, scratch, bins)
+        return bins[None]

@@ -45,7 +45,7 @@ class Raster(OneSample):
         self.sums = np.empty(0, np.uint64)
 
     @staticmethod
-    def memory(extent: Extent, needs: Needs, items: int = 1) -> Memory:
+    def memory(extent: Extent, needs: Needs, entries: int = 1) -> Memory:
         """Return the memory of a sample's runs, and of what is read off them."""
         words = 8 * count_words(extent.num_points)
         windings = 8 * extent.num_points if extent.periodic_bonds else 0
@@ -54,8 +54,8 @@ class Raster(OneSample):
         sums = 8 * (axes + BESIDE) * extent.num_points if axes else 0
         return Memory(host=words + 12 * extent.num_points + windings + labels + sums)
 
-    def join(self, items: int, reading: Reading = Reading.ROWS) -> RunsOfOneSample:
-        """Return the forest of the batch's one item."""
+    def join(self, entries: int, reading: Reading = Reading.ROWS) -> RunsOfOneSample:
+        """Return the forest of the batch's one entry."""
         batch = self.batch
         # Vacant sites have no bonds; rows count them as clusters of their own, to be left out.
         sites = batch.occupied if reading is Reading.RADII else batch.topology.occupied
@@ -96,8 +96,8 @@ class RunsOfOneSample:
         size = (geometry.places.shape[0] + BESIDE) * points
         if labeler.sums.size < size:
             labeler.sums = np.empty(size, np.uint64)
-        found = np.empty(radii_row_width(points), np.int64)
+        bins = np.empty(radii_row_width(points), np.int64)
         words = batch.opened, batch.adjacency, self._count, batch.occupied, labeler.end_flags
         places = geometry.places, geometry.spans
-        gyration_from_runs(*words, labeler.runs, labeler.windings, places, labeler.sums, found)
-        return found[None]
+        gyration_from_runs(*words, labeler.runs, labeler.windings, places, labeler.sums, bins)
+        return bins[None]

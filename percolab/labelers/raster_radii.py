@@ -25,7 +25,7 @@ def _mark_loops(opened, adjacency, runs, periods):
 
 @njit(nogil=True, cache=True)
 def gyration_from_runs(
-    opened, adjacency, count, occupied, layers, runs, windings, geometry, sums, found
+    opened, adjacency, count, occupied, layers, runs, windings, geometry, sums, bins
 ):
     """Write the numbers of all bins, int64 (PER_BIN * bins,), of a sample joined to ``count`` runs.
 
@@ -43,7 +43,7 @@ def gyration_from_runs(
     axes = geometry[0].shape[0]
     sums[: count * (axes + BESIDE)] = 0
     _sum_runs(starts, parents, origins, occupied, periods, geometry, sums)
-    add_spreads(parents, reach, count, sums, axes, found)
+    add_spreads(parents, reach, count, sums, axes, bins)
 
 
 @njit(nogil=True, cache=True)

@@ -29,7 +29,7 @@ class Reference(LabelingOneSample):
         self._bonds: list[list[int]] = batch.topology.bonds().tolist()
 
     @staticmethod
-    def memory(extent: Extent, needs: Needs, items: int = 1) -> Memory:
+    def memory(extent: Extent, needs: Needs, entries: int = 1) -> Memory:
         """Return what lists of Python integers take, about."""
         lists = (200 + 100 * extent.num_classes) * extent.num_points
         return LabelingOneSample.memory(extent, needs).plus(Memory(host=lists))
@@ -88,7 +88,7 @@ class Reference(LabelingOneSample):
                         queue.append(following)
                     loops.append(tuple(x - y for x, y in zip(there, place[following])))
         # With a loop that goes nowhere: before version 2.4 NumPy knows no rank of no loop at all.
-        found = np.array([(0,) * top.num_axes, *loops], np.int64)
-        axes = np.flatnonzero(found.any(axis=0)).tolist()
+        windings = np.array([(0,) * top.num_axes, *loops], np.int64)
+        axes = np.flatnonzero(windings.any(axis=0)).tolist()
         bits = sum(1 << FIRST_WRAPPING + axis for axis in axes)
-        return int(bits | (np.linalg.matrix_rank(found) > 1) << TWO_DIRECTIONS)
+        return int(bits | (np.linalg.matrix_rank(windings) > 1) << TWO_DIRECTIONS)

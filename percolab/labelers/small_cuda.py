@@ -56,13 +56,13 @@ class SmallLattice(NamedTuple):
 
     adjacency:       where its bonds lead
     exists:          uint32 (num_words,), the sites that there are
-    stride:          words of an item: of its bonds and, where sites are drawn, of its sites, uint32
+    stride:          words of an entry: of its bonds and, where sites are drawn, its sites, uint32
     first_site:      the first word of sites among them, 0 where none are drawn, uint32
-    together:        items of a team, uint32
+    together:        entries of a team, uint32
     end_masks:       uint32 (flags * num_words,), the sites of every end layer, bit by bit; empty
                      where no axis is open
     periodic_places: uint32 (n,), the bonds across periodic boundaries, as numbers 32 * word + bit
-                     of an item
+                     of an entry
     periodic_owners, periodic_ends: uint32 (n,) each, their sites
     periodic_codes:  int32 (n,), over how many periods they lead, ``width`` bits an axis
     axes, width:     int32
@@ -93,10 +93,10 @@ class Team(NamedTuple):
     pairs:    the list of this warp, ``_PAIRS`` places
     words:    how many words it has
     word:     this thread's; there are threads without one
-    place:    of the word in its item
-    item:     the item of the word
-    number:   the number of that item in the team
-    is_mine:  whether there is such a word of an item
+    place:    of the word in its entry
+    entry:    the entry of the word
+    number:   the number of that entry in the team
+    is_mine:  whether there is such a word of an entry
     """
 
     table: Any
@@ -106,7 +106,7 @@ class Team(NamedTuple):
     words: Any
     word: Any
     place: Any
-    item: Any
+    entry: Any
     number: Any
     is_mine: Any
 
@@ -175,7 +175,7 @@ def _load_word(team, lattice, opened):
     Returns 1 if so, else 0.
     """
     adjacency, word = lattice.adjacency, team.word
-    base = uint32(team.item * lattice.stride)
+    base = uint32(team.entry * lattice.stride)
     occupied, joined = uint32(0), uint32(0)
     if team.is_mine:
         occupied = uint32(lattice.exists[team.place])
@@ -211,16 +211,16 @@ def _load_word(team, lattice, opened):
 
 @cuda.jit(device=True)
 def _count_openings(team, lattice, opened, counts):
-    """Add up the occupied sites of every item where sites are drawn, else its open bonds."""
+    """Add up the occupied sites of every entry where sites are drawn, else its open bonds."""
     if team.is_mine:
-        found = uint32(popcount(team.occupied[team.word]))
+        total = uint32(popcount(team.occupied[team.word]))
         if lattice.first_site == uint32(0):
-            found, num_words = uint32(0), lattice.adjacency.num_words
-            index = uint32(uint32(team.item * lattice.stride) + team.place)
+            total, num_words = uint32(0), lattice.adjacency.num_words
+            index = uint32(uint32(team.entry * lattice.stride) + team.place)
             for _ in range(len(lattice.adjacency.ends)):
-                found = uint32(found + uint32(popcount(opened[index])))
+                total = uint32(total + uint32(popcount(opened[index])))
                 index = uint32(index + num_words)
-        cuda.atomic.add(counts, team.number, found)
+        cuda.atomic.add(counts, team.number, total)
 
 
 @cuda.jit(device=True)
@@ -229,15 +229,15 @@ def _read_bonds(team, lattice, opened, k):
 
     Other starts: where runs begin at the bonds' other ends, at the bits of their owners.
     """
-    adjacency, base = lattice.adjacency, uint32(team.item * lattice.stride)
+    adjacency, base = lattice.adjacency, uint32(team.entry * lattice.stride)
     index = uint32(uint32(uint32(k) * adjacency.num_words) + team.place)
-    found = inner_word(opened, adjacency.periodic_words, base, index)
+    bonds = inner_word(opened, adjacency.periodic_words, base, index)
     count, ends, word = team.words, adjacency.ends, team.word
     if lattice.first_site:
-        others = other_bits(team.occupied, uint32(0), count, ends, k, word, found)
-        found = uint32(found & uint32(team.occupied[word] & others))
-    starts = other_bits(team.edges, uint32(0), count, ends, k, word, found)
-    return mark_segment_starts(found, uint32(team.edges[word] | starts)), starts
+        others = other_bits(team.occupied, uint32(0), count, ends, k, word, bonds)
+        bonds = uint32(bonds & uint32(team.occupied[word] & others))
+    starts = other_bits(team.edges, uint32(0), count, ends, k, word, bonds)
+    return mark_segment_starts(bonds, uint32(team.edges[word] | starts)), starts
 
 
 @cuda.jit(device=True)
@@ -340,14 +340,14 @@ def _join_listed(team, listed):
 
 
 @cuda.jit(device=True)
-def _join_periodic_bonds(team, lattice, opened, first_item, items, loops):
+def _join_periodic_bonds(team, lattice, opened, first_entry, entries, loops):
     """Join the roots by the open bonds across periodic boundaries, and note what wraps."""
     each, thread = uint32(lattice.periodic_places.size), uint32(cuda.threadIdx.x)
-    # Every item of the team has as many threads.
+    # Every entry of the team has as many threads.
     threads = uint32(uint32(cuda.blockDim.x) // lattice.together)
     number = uint32(thread // threads)
-    is_mine = number < lattice.together and uint32(first_item + number) < items
-    base = uint32(uint32(first_item + number) * lattice.stride)
+    is_mine = number < lattice.together and uint32(first_entry + number) < entries
+    base = uint32(uint32(first_entry + number) * lattice.stride)
     k = uint32(thread - uint32(number * threads))
     listed, left = uint32(0), each
     while left:
@@ -367,16 +367,16 @@ def _join_periodic_bonds(team, lattice, opened, first_item, items, loops):
 
 @cuda.jit(device=True)
 def _is_open(team, lattice, opened, base, number, k):
-    """Return whether the k-th periodic bond of an item is open and has two occupied sites."""
+    """Return whether the k-th periodic bond of an entry is open and has two occupied sites."""
     bond = lattice.periodic_places[k]
     word = uint32(opened[uint32(base + uint32(bond >> uint32(5)))])
-    found = uint32(word >> uint32(bond & uint32(31)))
+    bits = uint32(word >> uint32(bond & uint32(31)))
     if lattice.first_site:
         first = uint32(number * lattice.adjacency.num_words)
         for site in (lattice.periodic_owners[k], lattice.periodic_ends[k]):
             word = team.occupied[uint32(first + uint32(site >> uint32(5)))]
-            found = uint32(found & uint32(word >> uint32(site & uint32(31))))
-    return uint32(found & uint32(1)) != uint32(0)
+            bits = uint32(bits & uint32(word >> uint32(site & uint32(31))))
+    return uint32(bits & uint32(1)) != uint32(0)
 
 
 @cuda.jit(device=True)
@@ -522,9 +522,9 @@ def _add_to_parent(team, n):
 
 @cuda.jit(device=True)
 def _write_rows(team, lattice, roots, loops, counts, sums_of_all, rows):
-    """Sum over the roots of every item, and write the rows.
+    """Sum over the roots of every entry, and write the rows.
 
-    counts: the openings of every item.  sums_of_all: shared memory for those of all threads.
+    counts: the openings of every entry.  sums_of_all: shared memory for those of all threads.
     """
     thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     sums, spanned, first = _empty(), uint32(0), uint32(team.word * uint32(WORD_NODES))
@@ -543,7 +543,7 @@ def _write_rows(team, lattice, roots, loops, counts, sums_of_all, rows):
         cuda.atomic.or_(loops.flags, team.number, bits)
     _put(sums_of_all, thread, threads, sums)
     cuda.syncthreads()
-    # Half of an item's threads, rounded up, remain at every step.
+    # Half of an entry's threads, rounded up, remain at every step.
     size = lattice.adjacency.num_words
     while size > uint32(1):
         half = uint32(uint32(size + uint32(1)) >> uint32(1))
@@ -553,7 +553,7 @@ def _write_rows(team, lattice, roots, loops, counts, sums_of_all, rows):
         cuda.syncthreads()
         size = half
     if team.is_mine and team.place == uint32(0):
-        row = int64(team.item) * int64(lattice.row_width)
+        row = int64(team.entry) * int64(lattice.row_width)
         _put(rows, row, 1, sums)
         rows[row + SPANNING] = int64(loops.flags[team.number])
         if lattice.row_width > uint32(ROW_WIDTH):
@@ -561,11 +561,11 @@ def _write_rows(team, lattice, roots, loops, counts, sums_of_all, rows):
 
 
 @cuda.jit(cache=True, max_registers=64)
-def small_rows_kernel(lattice, opened, items, rows):
-    """Write the rows of items; a block of threads is a team, which takes one after another.
+def small_rows_kernel(lattice, opened, entries, rows):
+    """Write the rows of entries; a block of threads is a team, which takes one after another.
 
-    opened: uint32, ``lattice.stride`` words of every item.  rows: int64, ``lattice.row_width`` of
-    every item.
+    opened: uint32, ``lattice.stride`` words of every entry.  rows: int64, ``lattice.row_width`` of
+    every entry.
     """
     shared, signed = cuda.shared.array(0, types.uint32), cuda.shared.array(0, types.int32)
     together, thread = lattice.together, uint32(cuda.threadIdx.x)
@@ -583,14 +583,14 @@ def small_rows_kernel(lattice, opened, items, rows):
     number = uint32(thread // num_words)
     place = uint32(thread - uint32(number * num_words))
     first = uint32(cuda.blockIdx.x * together)
-    while first < items:
+    while first < entries:
         if thread < together:
             loops.flags[thread], loops.first[thread] = uint32(0), int32(0)
             counts[thread] = uint32(0)
-        item = uint32(first + number)
+        entry = uint32(first + number)
         team = Team(
             shared, shared[occupied:], shared[edges:], shared[pairs:], words,
-            thread, place, item, number, thread < words and item < items,
+            thread, place, entry, number, thread < words and entry < entries,
         )  # fmt: skip
         chained = _load_word(team, lattice, opened)
         if lattice.row_width > uint32(ROW_WIDTH):
@@ -598,7 +598,7 @@ def small_rows_kernel(lattice, opened, items, rows):
         _join_runs(team, lattice, opened, chained)
         if lattice.periodic_places.size:
             cuda.syncthreads()
-            _join_periodic_bonds(team, lattice, opened, first, items, loops)
+            _join_periodic_bonds(team, lattice, opened, first, entries, loops)
         cuda.syncthreads()
         roots = _shorten_links(team, lattice)
         cuda.syncthreads()

@@ -42,17 +42,17 @@ class SourceClusters(Reader):
         """Return the sites and their square of samples at all thresholds, int64 (n, m, 2)."""
         labeler = coupling.labeler
         batch = labeler.batch
-        found = np.empty((len(samples), len(thresholds), 2), np.int64)
+        rows = np.empty((len(samples), len(thresholds), 2), np.int64)
         for first in range(0, len(samples), batch.capacity):
             part = samples[first : first + batch.capacity]
             for k, threshold in enumerate(thresholds):
-                items = batch.fill(generator, seed, part, np.full_like(part, threshold))
-                labels = labeler.join(items, Reading.LABELS).labels()
-                occupied = batch.copy_occupied(items)
-                for n in range(items):
+                entries = batch.fill(generator, seed, part, np.full_like(part, threshold))
+                labels = labeler.join(entries, Reading.LABELS).labels()
+                occupied = batch.copy_occupied(entries)
+                for n in range(entries):
                     sites = self._count(labels[n], occupied[n % len(occupied)])
-                    found[first + n, k] = sites, sites**2
-        return found
+                    rows[first + n, k] = sites, sites**2
+        return rows
 
     def _count(self, labels: NDArray[np.int32], occupied: NDArray[np.uint32]) -> int:
         """Return how many sites have a label of the source; vacant sites have none."""

@@ -65,12 +65,12 @@ def cell_text(
 
 def _numbers(values: ArrayLike, where: str) -> np.ndarray:
     try:
-        found = np.asarray(values, np.float64)
+        numbers = np.asarray(values, np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{where} are no table of numbers") from error
-    if not np.isfinite(found).all():
+    if not np.isfinite(numbers).all():
         raise InputError(f"{where} hold a value that is no finite number")
-    return found
+    return numbers
 
 
 def _toml(value: Any, where: str) -> str:

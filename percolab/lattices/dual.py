@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from percolab.errors import InputError
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.planarity import is_drawn_planar
-from percolab.lattices.topology import Topology
+from percolab.lattices.topology import Topology, unpack_bits
 
 Floats = NDArray[np.float64]
 #: A site of the infinite lattice: its number in the cell, and the cell.
@@ -44,28 +44,8 @@ def make_dual(
     if not is_drawn_planar(lattice):
         raise InputError(f"{lattice.name}: only a lattice drawn without crossings has a dual")
     cell = _Cell.of_lattice(lattice)
-    # Of every directed bond of a cell: the face on its left, and the cell that this lies in.
-    left: dict[_Directed, _Site] = {}
-    centres: list[Floats] = []
-    for first in chain.from_iterable(cell.around):
-        if first in left:
-            continue
-        around = list(cell.walk_face(first))
-        for bond, (x, y) in around:
-            # A bond that begins in another cell sees the face that far away.
-            left[bond] = len(centres), (-x, -y)
-        corners = [cell.places[here] + at @ cell.periods for (here, _), at in around]
-        centres.append(np.mean(corners, axis=0))
-    parts = np.array(centres) @ np.linalg.inv(cell.periods)
-    # A face belongs to the cell that its centre lies in, so that bonds are short.
-    cells = np.floor(parts + 1e-9).astype(int)
-    dual = []
-    for bond in cell.bonds:
-        face, cell_of_face = left[bond]
-        other, cell_of_other = left[_reverse(bond)]
-        # The bond back begins in the cell that the bond leads to.
-        offset = np.add(cell_of_other, bond[1][1]) - cell_of_face + cells[other] - cells[face]
-        dual.append((face, other, offset.tolist()))
+    parts, crossing = cell.find_dual_bonds()
+    dual = [(a, b, np.subtract(end, start).tolist()) for (a, start), (b, end) in crossing]
     both = [*dual, *((b, a, [-n for n in offset]) for a, b, offset in dual)]
     if any(both.count(bond) > 1 for bond in dual):
         raise InputError(
@@ -73,8 +53,72 @@ def make_dual(
             "of a site that has only two, and a lattice cannot have these"
         )
     return Lattice.from_cell(
-        cell.periods, parts - cells, dual, name=name, title=title, thresholds=thresholds
+        cell.periods, parts, dual, name=name, title=title, thresholds=thresholds
     )
+
+
+class DualTopology(NamedTuple):
+    """The dual of a topology: a site in every face, a bond across every bond.
+
+    topology: of the dual lattice.  Along an open axis it goes on around the lattice.
+    sources:  int64 (32 * num_bond_words,), of every place in its bond words the place in those of
+              the lattice of the bond that it crosses, or -1.  A bond of the dual is open where the
+              bond that it crosses is closed, or missing.
+    """
+
+    topology: Topology
+    sources: NDArray[np.int64]
+
+    def open_words(self, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """Return the open bonds of the dual, uint32 (n, num_bond_words).
+
+        words: uint32 (n, num_bond_words of the lattice), its open bonds.
+        """
+        bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
+        # The last bit stands for bonds that are missing.
+        closed = np.pad(bits, ((0, 0), (0, 1)))[:, self.sources] == 0
+        found: NDArray[np.uint32] = np.packbits(closed, axis=1, bitorder="little").view(np.uint32)
+        found &= self.topology.exists.ravel()
+        return found
+
+
+#: Cells of the dual around a lattice with open sides.
+_AROUND = 2
+
+
+def make_dual_topology(lattice: Lattice, topology: Topology) -> DualTopology:
+    """Return the dual of a topology of a lattice that is drawn without crossings.
+
+    The region outside of open sides is one site, whose parts around the lattice are joined by bonds
+    that are always open.  InputError: as for :func:`make_dual`.
+    """
+    dual = make_dual(lattice, name="dual")
+    kinds = ["open" if axis in topology.open_axes else "periodic" for axis in range(2)]
+    around = np.array([_AROUND * (kind == "open") for kind in kinds])
+    cells = -(-np.array(topology.shape) // lattice.cell)
+    size = cells + 2 * around
+    found = dual.topology(tuple((size * dual.cell).tolist()), tuple(kinds))
+    sources = np.full(32 * found.num_bond_words, -1, np.int64)
+    classes = {bond.offset: k for k, bond in enumerate(dual.bonds)}
+    cell, faces = _Cell.of_lattice(lattice), dual.cell[0]
+    crossing = iter(cell.find_dual_bonds()[1])
+    for k, bond in enumerate(lattice.bonds):
+        exists = unpack_bits(topology.compute_exists(k), topology.num_points)
+        exists = exists.reshape(topology.shape[::-1])
+        for at in bond.at:
+            (one, start), (other, end) = next(crossing)
+            step = np.subtract(end, start)
+            offset = (int(step[0]) * faces + other - one, int(step[1]))
+            if offset[::-1] > (0, 0):
+                one, start, offset = other, end, (-offset[0], -offset[1])
+            y, x = np.nonzero(exists[at[1] :: lattice.cell[1], at[0] :: lattice.cell[0]])
+            place = (x + start[0] + around[0]) % size[0], (y + start[1] + around[1]) % size[1]
+            owner = place[0] * faces + one + size[0] * faces * place[1]
+            site = x * lattice.cell[0] + at[0] + topology.shape[0] * (y * lattice.cell[1] + at[1])
+            sources[32 * found.num_words * classes[offset] + owner] = (
+                32 * topology.num_words * k + site
+            )
+    return DualTopology(found, sources)
 
 
 def find_faces(lattice: Lattice, topology: Topology) -> NDArray[np.int32]:
@@ -140,6 +184,35 @@ class _Cell:
             return float(np.arctan2(y, x))
 
         return cls(periods, places, bonds, [sorted(own, key=angle) for own in around])
+
+    def find_dual_bonds(self) -> tuple[Floats, list[tuple[_Site, _Site]]]:
+        """Return where the faces are in a cell, (n, 2) in parts of it, and what bonds lie between.
+
+        Of every bond of ``bonds`` that is the face on its left, and that on its right.  A face
+        belongs to the cell that its centre lies in, so that bonds of the dual are short.
+        """
+        # Of every directed bond: the face on its left, and the cell from which this was walked.
+        left: dict[_Directed, _Site] = {}
+        centres: list[Floats] = []
+        for first in chain.from_iterable(self.around):
+            if first in left:
+                continue
+            around = list(self.walk_face(first))
+            for bond, (x, y) in around:
+                # A bond that begins in another cell sees the face that far away.
+                left[bond] = len(centres), (-x, -y)
+            corners = [self.places[here] + at @ self.periods for (here, _), at in around]
+            centres.append(np.mean(corners, axis=0))
+        parts = np.array(centres) @ np.linalg.inv(self.periods)
+        cells = np.floor(parts + 1e-9).astype(int)
+
+        def place(bond: _Directed, begin: tuple[int, int]) -> _Site:
+            face, (x, y) = left[bond]
+            return face, (int(x + begin[0] + cells[face][0]), int(y + begin[1] + cells[face][1]))
+
+        # The bond back begins in the cell that the bond leads to.
+        found = [(place(bond, (0, 0)), place(_reverse(bond), bond[1][1])) for bond in self.bonds]
+        return parts - cells, found
 
     def walk_face(self, first: _Directed) -> Iterator[tuple[_Directed, tuple[int, int]]]:
         """Yield the bonds around the face on the left of one, and the cell that each begins in."""

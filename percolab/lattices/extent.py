@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from percolab.errors import InputError
+from percolab.lattices.ensemble import Ensemble
 from percolab.lattices.graph import Graph
 from percolab.lattices.grid import choose_part_layers
 from percolab.lattices.lattice import Lattice
@@ -61,6 +63,8 @@ class Extent:
     ) -> Extent:
         """Return the extent of what a structure's ``topology(shape, boundary)`` would make."""
         points, axes = prod(shape), len(boundary)
+        if isinstance(structure, Ensemble):
+            structure = structure.graph(points)
         if not isinstance(structure, Lattice):
             return cls(points, structure.num_classes, axes, (), (), 0, (), True)
         offsets = tuple(bond.offset for bond in structure.bonds)
@@ -153,6 +157,10 @@ def count_bonds(structure: Structure, shape: tuple[int, ...], boundary: tuple[st
     """
     if isinstance(structure, Graph):
         return structure.num_bonds  # also where a results file has nothing else of it
+    if isinstance(structure, Ensemble):
+        if (count := structure.num_bonds(*shape)) is None:
+            raise InputError(f"{structure.name}: its graphs have different numbers of bonds")
+        return count
     if not isinstance(structure, Lattice):
         return structure.topology(shape, boundary).num_bonds
     axes = tuple(zip(shape, boundary, structure.cell, strict=True))

@@ -217,7 +217,7 @@ class Graph(Shown):
     def with_weights(self, weights: np.ndarray) -> Graph:
         """Return the graph with weights of its bonds, numbers (num_bonds,), which enter the digest.
 
-        InputError: another number of them, or one that is not finite.
+        InputError: another number of them, or an infinite one.
 
         >>> Graph.of_bonds(2, [(0, 1)]).with_weights([0.5]).bonds.weights.tolist()
         [0.5]
@@ -227,6 +227,8 @@ class Graph(Shown):
         values = plain(np.asarray(weights))
         if values.shape != (self.num_bonds,):
             raise InputError(f"weights: {values.size} for {self.num_bonds} bonds")
+        if values.max(initial=0) == np.inf:
+            raise InputError(f"{self.name}: weight inf, but the weights of a study are finite")
         return self._with(weights=values)
 
     def with_source(self, source: Any) -> Graph:
@@ -234,8 +236,8 @@ class Graph(Shown):
 
         InputError: a site that is not there.
         """
-        found = find_sites("source", source, self.num_sites, self.names)
-        _, sites, _ = _site_arrays(self.num_sites, self.bonds.pairs, found, ())
+        source_sites = find_sites("source", source, self.num_sites, self.names)
+        _, sites, _ = _site_arrays(self.num_sites, self.bonds.pairs, source_sites, ())
         return replace(self._with(source=sites), num_sources=sites.size)
 
     def with_ranks(self, ranks: np.ndarray) -> Graph:
@@ -277,12 +279,12 @@ class Graph(Shown):
                 f"{self.name}: its list of neighbours needs {entries} entries, but at most "
                 f"{MOST_NEIGHBOURS} can be stored"
             )
-        found = graph_topology(self.num_sites, pairs, source=source, target=target)
+        topology = graph_topology(self.num_sites, pairs, source=source, target=target)
         if content.weights is None:
-            return found
-        weights = np.zeros(32 * found.num_bond_words)
+            return topology
+        weights = np.zeros(32 * topology.num_bond_words)
         weights[self.bond_numbers()] = content.weights
-        return replace(found, bond_weights=weights)
+        return replace(topology, bond_weights=weights)
 
 
 def load_graph(
@@ -311,7 +313,7 @@ def load_weighted_graph(
     """Return the graph in a file as :func:`load_graph` does, and what was read.
 
     The latter has the bonds' weights, in the order of the graph's bonds, and the sites' names.
-    InputError: as for :func:`load_graph`, and a bond without a finite weight.
+    InputError: as for :func:`load_graph`, and a bond without a weight.
     """
     return _load(path, source, target, weights=True, **options)
 
@@ -355,14 +357,14 @@ def make_graph(
         return graph
     options: dict[str, Any] = {"multi": multi, "columns": columns, "weights": weights}
     if isinstance(graph, str | Path):
-        found, data = _load(graph, source, target, **options)
+        made, data = _load(graph, source, target, **options)
     else:
         from percolab.lattices.graph_files.objects import graph_from_object
 
         _check_both(source, target)
         data = graph_from_object(graph, **options)
-        found = graph_from_data(data, graph_name(graph), source, target)
-    return found if data.weights is None else found.with_weights(data.weights)
+        made = graph_from_data(data, graph_name(graph), source, target)
+    return made if data.weights is None else made.with_weights(data.weights)
 
 
 def graph_name(graph: Any) -> str:
@@ -420,16 +422,16 @@ def find_sites(key: str, sites: Any, num_sites: int, names: tuple[str, ...] | No
         given = list(sites) if is_listed else [sites]
         if names is not None and given:
             return _named_or_numbered(given, names)
-        found = np.asarray(given)
+        chosen = np.asarray(given)
     except InputError as error:
         raise InputError(f"{key}: {error}") from error
     except ValueError as error:
         raise InputError(f"{key} = {sites}: sites are one list") from error
     if not given:
         raise InputError(f"{key} = {sites}: names no sites")
-    if found.ndim > 1:
+    if chosen.ndim > 1:
         raise InputError(f"{key} = {sites}: sites are one list")
-    return found
+    return chosen
 
 
 def _named_or_numbered(given: Sequence[Any], names: tuple[str, ...]) -> np.ndarray:
@@ -438,15 +440,15 @@ def _named_or_numbered(given: Sequence[Any], names: tuple[str, ...]) -> np.ndarr
 
     numbers = {name: number for number, name in enumerate(names)}
     by_number = not any(name.lstrip("-").isdigit() for name in names)
-    found = []
+    sites = []
     for site in given:
         if str(site) in numbers:
-            found.append(numbers[str(site)])
+            sites.append(numbers[str(site)])
         elif by_number and isinstance(site, int | np.integer) and not isinstance(site, bool):
-            found.append(int(site))
+            sites.append(int(site))
         else:
-            found += sites_named(str(site), names).tolist()
-    return np.unique(np.array(found))
+            sites += sites_named(str(site), names).tolist()
+    return np.unique(np.array(sites))
 
 
 def graph_topology(
@@ -493,14 +495,14 @@ def _site_arrays(
     pairs = np.asarray(bonds if isinstance(bonds, np.ndarray) else list(bonds))
     if pairs.size and (pairs.ndim != 2 or pairs.shape[1] != 2):
         raise InputError("every bond must name two sites")
-    found = {"bond": pairs, "source": np.asarray(source), "target": np.asarray(target)}
-    for what, sites in found.items():
+    arrays = {"bond": pairs, "source": np.asarray(source), "target": np.asarray(target)}
+    for what, sites in arrays.items():
         if sites.size and sites.dtype.kind not in "iu":
             raise InputError(f"{what}: sites must be integers, got {sites.ravel()[0]!r}")
         if sites.size and not 0 <= sites.min() <= sites.max() < num_sites:
             wrong = sites[(sites < 0) | (sites >= num_sites)][0]
             raise InputError(f"{what} names site {wrong}; sites are 0 to {num_sites - 1}")
-    first, last = (_distinct(found[what]).astype(np.int32) for what in ("source", "target"))
+    first, last = (_distinct(arrays[what]).astype(np.int32) for what in ("source", "target"))
     return pairs.astype(np.int32, copy=False).reshape(-1, 2), first, last
 
 

@@ -111,8 +111,8 @@ class Grid:
         strides = zip(along[::-1], self.strides[::-1], strict=True)
         steps = ((x * stride).astype(np.int32) for x, stride in strides)
         index: np.ndarray = sum(np.ix_(*steps), np.zeros((), np.int32))
-        found: np.ndarray = index[self._cell_with(points)[at]]
-        return found
+        copies: np.ndarray = index[self._cell_with(points)[at]]
+        return copies
 
     def every_layer(self) -> list[np.ndarray]:
         return [np.ones(n, bool) for n in self.shape]

@@ -33,23 +33,23 @@ def put_rows(words, rows, first, bits, there):
 
 
 @njit(nogil=True, cache=True)
-def list_bits(first, words, start, found, count):
+def list_bits(first, words, start, places, count):
     """List the places of bits, from word ``start`` on, while those of another word would fit.
 
-    first: the number of the first of these words; words: uint32; found: int32, at least 32 more
+    first: the number of the first of these words; words: uint32; places: int32, at least 32 more
     than ``count``, after which it gets the places.  Return the new count, and the word at which to
     continue.
     """
     for n in range(start, words.size):
         word = words[n]
         if word != 0:
-            if count + 32 > found.size:
+            if count + 32 > places.size:
                 return count, n
             for low in range(0, 32, 8):
                 if (word >> uint32(low)) & uint32(255):
                     for bit in range(low, low + 8):
                         # The next place overwrites that of a bit that is not set.
-                        found[count] = 32 * (first + n) + bit
+                        places[count] = 32 * (first + n) + bit
                         count += int64((word >> uint32(bit)) & uint32(1))
     return count, words.size
 
@@ -80,10 +80,10 @@ def find_other_ends(owners, shape, offset, width, ends, codes):
 
 
 @njit(nogil=True, cache=True)
-def put_periods(codes, axes, width, narrow, found):
+def put_periods(codes, axes, width, narrow, narrowed):
     """Write codes of periods with ``narrow`` bits an axis, which have ``width``.
 
-    codes: int64 (n,); found: int32 (n,)
+    codes: int64 (n,); narrowed: int32 (n,)
     """
     half = int64(1) << int64(width - 1)
     for n in range(codes.size):
@@ -92,4 +92,4 @@ def put_periods(codes, axes, width, narrow, found):
             periods = ((code & int64(2 * half - 1)) ^ half) - half
             put += periods << int64(narrow * axis)
             code = (code - periods) >> int64(width)
-        found[n] = put
+        narrowed[n] = put

@@ -7,8 +7,8 @@ a file       one site (or bond, as its two sites) a line, the first is removed f
              score behind, the largest first
 
 The largest score is removed first, with ":ascending" the smallest.  Equal scores have equal ranks,
-and what a list leaves out comes last.  "degree:adaptive" has no ranks: degrees of sites are counted
-again after every removal.
+and what a list leaves out comes last.  "degree:adaptive" and "betweenness:adaptive" have no ranks:
+these numbers are found again after every removal.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 from percolab.errors import InputError, import_networkx
 from percolab.lattices.graph import Graph
 
-RANDOM, ADAPTIVE, GIVEN = "random", "degree:adaptive", "given"
+RANDOM, GIVEN = "random", "given"
+ADAPTIVE = ("degree:adaptive", "betweenness:adaptive")
 _ASCENDING = ":ascending"
 _SCORES = ("degree", "betweenness", "weight")
 #: What a user may write, a file or a list apart.
-ORDERS = (RANDOM, *_SCORES, ADAPTIVE, *(f"{name}{_ASCENDING}" for name in _SCORES))
+ORDERS = (RANDOM, *_SCORES, *ADAPTIVE, *(f"{name}{_ASCENDING}" for name in _SCORES))
 #: Digits to which betweenness is compared, in units of the largest.
 _DIGITS = 9
 
@@ -63,11 +64,9 @@ def order_graph(graph: Graph, order: Any, *, sites: bool) -> tuple[str, Graph]:
     InputError: no such order or file; an entry that is no site or bond of the graph.
     """
     if isinstance(order, str) and order in ORDERS:
-        if order == RANDOM:
-            return order, graph
-        if order == ADAPTIVE:
-            if not sites:
-                raise InputError(f"order {ADAPTIVE} removes sites: give model site")
+        if order == RANDOM or order in ADAPTIVE:
+            if order == "betweenness:adaptive" and _has_parallel_bonds(graph):
+                raise InputError(f"order {order} is of graphs without parallel bonds: no --multi")
             return order, graph
         scores = _SCORE_FUNCTIONS[order.removesuffix(_ASCENDING)](graph, sites)
         scores = -scores if order.endswith(_ASCENDING) else scores
@@ -109,17 +108,22 @@ def _score_betweenness(graph: Graph, sites: bool) -> Scores:
     """Return the betweenness of the intact graph; parallel bonds are as one, and equal."""
     networkx = import_networkx("order betweenness")
     pairs = graph.bonds.pairs
-    found = networkx.Graph()
-    found.add_nodes_from(range(graph.num_sites))
-    found.add_edges_from(pairs.tolist())
+    simple = networkx.Graph()
+    simple.add_nodes_from(range(graph.num_sites))
+    simple.add_edges_from(pairs.tolist())
     if sites:
-        values = networkx.betweenness_centrality(found)
+        values = networkx.betweenness_centrality(simple)
         scores = np.array([values[n] for n in range(graph.num_sites)])
     else:
-        between = networkx.edge_betweenness_centrality(found)
+        between = networkx.edge_betweenness_centrality(simple)
         by_pair = {frozenset(pair): value for pair, value in between.items()}
         scores = np.array([by_pair[frozenset(pair)] for pair in pairs.tolist()])
     return np.round(scores / (scores.max(initial=0.0) or 1.0), _DIGITS)
+
+
+def _has_parallel_bonds(graph: Graph) -> bool:
+    pairs = np.sort(graph.bonds.pairs, axis=1)
+    return len(np.unique(pairs, axis=0)) < len(pairs)
 
 
 _SCORE_FUNCTIONS = {
@@ -167,13 +171,13 @@ def _score_entries(graph: Graph, entries: Iterable[_Entry], sites: bool) -> Scor
                              "in all lines without")  # fmt: skip
         key = tuple(cells[:columns]) if sites else tuple(sorted(cells[:columns]))
         shown = " ".join(cells[:columns])
-        found = places.get(key[0] if sites else key)
-        if found is None:
+        numbers = places.get(key[0] if sites else key)
+        if numbers is None:
             raise InputError(f"{where}: {shown} is no {what} of {graph.name}")
         if key in seen:
             raise InputError(f"{where}: {what} {shown} is given twice")
         seen.add(key)
-        scores[found] = -n if width == columns else _read_score(where, cells[-1])
+        scores[numbers] = -n if width == columns else _read_score(where, cells[-1])
     return scores
 
 
@@ -182,10 +186,10 @@ def _places(graph: Graph, sites: bool) -> dict[Any, Any]:
     names = [str(graph.site_name(n)) for n in range(graph.num_sites)]
     if sites:
         return {name: n for n, name in enumerate(names)}
-    found: dict[Any, list[int]] = {}
+    numbers: dict[Any, list[int]] = {}
     for n, (i, j) in enumerate(graph.bonds.pairs.tolist()):
-        found.setdefault(tuple(sorted((names[i], names[j]))), []).append(n)
-    return found
+        numbers.setdefault(tuple(sorted((names[i], names[j]))), []).append(n)
+    return numbers
 
 
 def _read_score(where: str, text: str) -> float:

@@ -52,7 +52,7 @@ def parse_shells(text: str, where: str) -> tuple[int, ...]:
     >>> parse_shells("1-3,5", "square:1-3,5")
     (1, 2, 3, 5)
     """
-    found: set[int] = set()
+    shells: set[int] = set()
     for part in text.split(","):
         ends = re.fullmatch(r"([1-9]\d?)(?:-([1-9]\d?))?", part.strip())
         first = int(ends[1]) if ends else 0
@@ -62,8 +62,8 @@ def parse_shells(text: str, where: str) -> tuple[int, ...]:
                 f"{where}: shells are numbers from 1 to {MOST_SHELLS} as 1-3 or 1,2,4, but "
                 f"{part.strip()!r} is given"
             )
-        found |= set(range(first, last + 1))
-    return tuple(sorted(found))
+        shells |= set(range(first, last + 1))
+    return tuple(sorted(shells))
 
 
 def shells_text(shells: Sequence[int]) -> str:
@@ -103,19 +103,19 @@ def find_shells(lattice: DrawnLattice, last: int, name: str = "") -> list[list[_
     name = name or lattice.name
     smallest = float(np.linalg.svd(np.array(lattice.vectors), compute_uv=False).min())
     spread = max((float(np.linalg.norm(shift)) for _, shift in lattice.shifts), default=0.0)
-    found: list[list[list[_Pair]]] = [[]]
+    by_site: list[list[list[_Pair]]] = [[]]
     reach = 0
-    while min(map(len, found)) < last:
+    while min(map(len, by_site)) < last:
         reach += 1
         # Beyond the offsets that are looked at, no site is nearer than this.
         complete = (reach + 1) * smallest - 2 * spread
-        found = [_shells_of(lattice, site, reach, complete) for site in sorted(lattice.sites)]
-        if sum(map(len, found[0][:last])) > _MOST_NEIGHBOURS:
+        by_site = [_shells_of(lattice, site, reach, complete) for site in sorted(lattice.sites)]
+        if sum(map(len, by_site[0][:last])) > _MOST_NEIGHBOURS:
             raise InputError(f"{name}: these shells have more than {_MOST_NEIGHBOURS} sites")
-    sizes = {tuple((len(n), round(n[0][2] / smallest, 5)) for n in each[:last]) for each in found}
+    sizes = {tuple((len(n), round(n[0][2] / smallest, 5)) for n in each[:last]) for each in by_site}
     if len(sizes) > 1:
         raise InputError(f"{name}: sites of {lattice.name} have different shells of neighbours")
-    return [[pair for each in found for pair in each[n]] for n in range(last)]
+    return [[pair for each in by_site for pair in each[n]] for n in range(last)]
 
 
 def _shells_of(
@@ -144,8 +144,8 @@ def _text(lattice: DrawnLattice, pairs: dict[int, list[_Pair]]) -> str:
     """Return the lattice with these bonds as TOML; docs/lattice-format.md describes it."""
     at: dict[Point, list[Point]] = {}
     of_shell: dict[Point, set[int]] = {}
-    for shell, found in pairs.items():
-        for site, offset, _ in found:
+    for shell, bonds in pairs.items():
+        for site, offset, _ in bonds:
             # One of the two directions of every bond.
             if offset[::-1] > (0,) * len(offset):
                 at.setdefault(offset, []).append(site)
@@ -164,7 +164,7 @@ def _text(lattice: DrawnLattice, pairs: dict[int, list[_Pair]]) -> str:
     for offset in sorted(at, key=lambda offset: (min(of_shell[offset]), offset)):
         lines += ["", "[[bonds]]", f"offset = {list(offset)}"]
         lines += [f"at = {[list(site) for site in sorted(at[offset])]}"]
-        if all(len(found) == 1 for found in of_shell.values()):
+        if all(len(bonds) == 1 for bonds in of_shell.values()):
             lines.append(f'name = "s{min(of_shell[offset])}"')
     lines += ["", "[drawing]", f"vectors = {[list(vector) for vector in lattice.vectors]}"]
     if lattice.shifts:

@@ -47,14 +47,14 @@ class Table:
         >>> Table((), [("p_c", "0.5(1)")]).to_html("Answer")
         '<table><caption>Answer</caption><tr><th>p_c</th><td>0.5(1)</td></tr></table>'
         """
-        found = [f"<caption>{escape(caption)}</caption>"]
+        lines = [f"<caption>{escape(caption)}</caption>"]
         if self.headings:
             names = "".join(f"<th>{escape(name)}</th>" for name in self.headings)
-            found.append(f"<tr>{names}</tr>")
+            lines.append(f"<tr>{names}</tr>")
         for name, *cells in self.rows:
             own = "".join(f"<td>{escape(str(cell))}</td>" for cell in cells)
-            found.append(f"<tr><th>{escape(str(name))}</th>{own}</tr>")
-        return f"<table>{''.join(found)}</table>"
+            lines.append(f"<tr><th>{escape(str(name))}</th>{own}</tr>")
+        return f"<table>{''.join(lines)}</table>"
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return every row by the headings."""

@@ -190,15 +190,15 @@ class Topology(Shown):
         return self._all_classes(self.periodic_parts) if self.num_periodic_bonds else None
 
     def _all_classes(self, parts_of: Callable[[int], Iterable[PartWords]]) -> np.ndarray:
-        found = np.zeros((self.num_classes, self.num_words), np.uint32)
-        for k, words in enumerate(found):
+        opened = np.zeros((self.num_classes, self.num_words), np.uint32)
+        for k, words in enumerate(opened):
             write_parts(parts_of(k), words)
-        return found
+        return opened
 
     def _join_parts(self, parts: Iterable[PartWords]) -> np.ndarray:
-        found = np.zeros(self.num_words, np.uint32)
-        write_parts(parts, found)
-        return found
+        words = np.zeros(self.num_words, np.uint32)
+        write_parts(parts, words)
+        return words
 
     def list_periodic_bonds(self, k: int) -> PeriodicBonds:
         """Return owner and other end, int32, and code, int64, of the periodic bonds of class k.
@@ -356,11 +356,11 @@ def decode_periods(codes: np.ndarray, axes: int) -> np.ndarray:
     >>> decode_periods(period_codes(np.array([[1, -2, 3]])), 3).tolist()
     [[1, -2, 3]]
     """
-    half, found = 1 << (PERIOD_BITS - 1), np.empty((codes.size, axes), np.int64)
+    half, periods = 1 << (PERIOD_BITS - 1), np.empty((codes.size, axes), np.int64)
     for axis in range(axes):
-        found[:, axis] = ((codes & (2 * half - 1)) ^ half) - half
-        codes = (codes - found[:, axis]) >> PERIOD_BITS
-    return found
+        periods[:, axis] = ((codes & (2 * half - 1)) ^ half) - half
+        codes = (codes - periods[:, axis]) >> PERIOD_BITS
+    return periods
 
 
 def count_words(num_points: int) -> int:
@@ -375,8 +375,8 @@ def num_bits(words: np.ndarray) -> int:
 
 def write_parts(parts: Iterable[PartWords], words: np.ndarray) -> None:
     """Write the words of parts, uint32, to their places among all words."""
-    for first, found in parts:
-        words[first : first + found.size] = found
+    for first, part in parts:
+        words[first : first + part.size] = part
 
 
 def find_set_bits(words: np.ndarray) -> np.ndarray:
@@ -386,17 +386,17 @@ def find_set_bits(words: np.ndarray) -> np.ndarray:
     [0, 33, 35]
     """
     filled = np.flatnonzero(words != 0)
-    found, start = np.empty(num_bits(words), np.int32), 0
+    set_places, start = np.empty(num_bits(words), np.int32), 0
     for low in range(0, filled.size, _SOME_WORDS):
         some = filled[low : low + _SOME_WORDS]
         bits = np.flatnonzero(unpack_bits(words[some], 32 * some.size))
-        places = found[start : start + bits.size]
+        places = set_places[start : start + bits.size]
         start += bits.size
         places[:] = some[bits >> 5]
         places <<= 5
         bits &= 31
         places += bits
-    return found
+    return set_places
 
 
 def set_bits(words: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -432,15 +432,15 @@ def at_other_end(topology: Topology, klass: int, values: np.ndarray) -> np.ndarr
     if topology.neighbours is not None:
         there: np.ndarray = values[topology.neighbours[klass]]
         return there
-    found = np.zeros_like(values)
+    at_end = np.zeros_like(values)
     delta = int(topology.deltas[klass])
     if delta < 0:
-        found[-delta:] = values[:delta]
+        at_end[-delta:] = values[:delta]
     else:
-        found[: max(values.size - delta, 0)] = values[delta:]
+        at_end[: max(values.size - delta, 0)] = values[delta:]
     owners, ends, _ = topology.list_periodic_bonds(klass)
-    found[owners] = values[ends]
-    return found
+    at_end[owners] = values[ends]
+    return at_end
 
 
 def bonds_between(topology: Topology, sites: np.ndarray) -> np.ndarray:
@@ -454,8 +454,8 @@ def bonds_between(topology: Topology, sites: np.ndarray) -> np.ndarray:
     >>> unpack_bits(bonds_between(chain, np.array([True, True, False, True])), 4)[0].tolist()
     [False, True, False, False]
     """
-    found = np.empty_like(topology.exists)
+    opened = np.empty_like(topology.exists)
     for klass, exists in enumerate(topology.exists):
         are_equal = sites == at_other_end(topology, klass, sites)
-        found[klass] = exists & pack_bits(are_equal & (sites != 0))
-    return found
+        opened[klass] = exists & pack_bits(are_equal & (sites != 0))
+    return opened

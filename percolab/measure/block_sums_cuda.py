@@ -56,12 +56,12 @@ class ChunkSums(NamedTuple):
 
 
 @cuda.jit(cache=True)
-def sum_chunks_kernel(rows, row_width, samples, observables, found):
+def sum_chunks_kernel(rows, row_width, samples, observables, chunk_sums):
     """Sum the rows of every chunk; grid (chunks, steps).
 
-    rows:     int64, row_width numbers a row, in the order of (block, sample, step)
-    samples:  of each block, which has whole chunks but for the last
-    found:    :class:`ChunkSums`, of all chunks of a block one after the other
+    rows:       int64, row_width numbers a row, in the order of (block, sample, step)
+    samples:    of each block, which has whole chunks but for the last
+    chunk_sums: :class:`ChunkSums`, of all chunks of a block one after the other
     """
     values = cuda.shared.array(_VALUES, types.float64)
     steps, step, thread = cuda.gridDim.y, cuda.blockIdx.y, uint32(cuda.threadIdx.x)
@@ -98,13 +98,13 @@ def sum_chunks_kernel(rows, row_width, samples, observables, found):
                 place = uint32(place + width)
         cuda.syncthreads()
     if thread < width:
-        found.sums[cuda.blockIdx.x, step, thread] = total
+        chunk_sums.sums[cuda.blockIdx.x, step, thread] = total
     elif thread < width + squared.size:
-        found.squares[cuda.blockIdx.x, step, thread - width] = square
+        chunk_sums.squares[cuda.blockIdx.x, step, thread - width] = square
 
 
 @cuda.jit(cache=True)
-def add_chunks_kernel(found, chunks, first, sums, squares):
+def add_chunks_kernel(chunk_sums, chunks, first, sums, squares):
     """Add up the chunks of every block, one after the other; grid (blocks, steps).
 
     chunks: of each block.  first: whether they are the first ones, so that sums begin at 0.
@@ -115,11 +115,11 @@ def add_chunks_kernel(found, chunks, first, sums, squares):
     if thread < width:
         total = int64(0) if first else sums[block, step, thread]
         for n in range(chunks):
-            total += found.sums[begin + n, step, thread]
+            total += chunk_sums.sums[begin + n, step, thread]
         sums[block, step, thread] = total
     elif thread < width + squares.shape[2]:
         column = thread - width
         square = float64(0) if first else squares[block, step, column]
         for n in range(chunks):
-            square += found.squares[begin + n, step, column]
+            square += chunk_sums.squares[begin + n, step, column]
         squares[block, step, column] = square

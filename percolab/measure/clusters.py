@@ -70,12 +70,12 @@ class Clusters(Shown):
     @cached_property
     def spanning(self) -> dict[str, np.ndarray]:
         """Per open axis the numbers of the clusters that touch both of its end layers."""
-        found = {}
+        by_axis = {}
         for axis in self.topology.open_axes:
             first, last = (self.numbers[layer] for layer in self.topology.end_layers[axis])
             both = np.intersect1d(first, last)
-            found[self.axis_name(axis)] = both[both >= 0]
-        return found
+            by_axis[self.axis_name(axis)] = both[both >= 0]
+        return by_axis
 
     @cached_property
     def wrapping(self) -> dict[str, np.ndarray]:
@@ -87,17 +87,23 @@ class Clusters(Shown):
         periodic = [axis for axis in range(top.num_axes) if axis not in top.open_axes]
         if self.opened is None or not top.shape or not periodic:
             return {}
+        bits, _ = self.find_windings()
+        return {self.axis_name(axis): np.flatnonzero(bits >> axis & 1) for axis in periodic}
+
+    def find_windings(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return around which axes clusters wrap, a bit each, and periods to sites as codes.
+
+        uint32 (clusters,), bit 0 for x; int64 (num_points,), from the smallest site of the cluster.
+        """
+        assert self.opened is not None
         from percolab.bonds.batch_cpu import make_adjacency  # imports Numba
         from percolab.measure.wrapping import FIRST_WRAPPING, mark_wrapping_clusters
 
-        bits = np.zeros(self.sizes.size, np.uint32)
-        scratch = np.empty(top.num_points, np.int32), np.empty(top.num_points, np.int64)
+        top, bits = self.topology, np.zeros(self.sizes.size, np.uint32)
+        parents, periods = np.empty(top.num_points, np.int32), np.empty(top.num_points, np.int64)
         bonds = self.opened.ravel(), make_adjacency(top)
-        mark_wrapping_clusters(*bonds, *scratch, self.numbers, top.num_axes, bits)
-        return {
-            self.axis_name(axis): np.flatnonzero(bits & np.uint32(1 << FIRST_WRAPPING + axis))
-            for axis in periodic
-        }
+        mark_wrapping_clusters(*bonds, parents, periods, self.numbers, top.num_axes, bits)
+        return bits >> np.uint32(FIRST_WRAPPING), periods
 
     def axis_name(self, axis: int) -> str:
         """Return "x", "y" ... on a grid, and "source-target" on a graph."""
@@ -117,11 +123,11 @@ class Clusters(Shown):
             "largest": int(first),
             "second_largest": int(second),
             "open_axes": list(self.spanning),
-            "spanning": [name for name, found in self.spanning.items() if found.size],
+            "spanning": [name for name, numbers in self.spanning.items() if numbers.size],
         } | (
             {
                 "periodic_axes": list(self.wrapping),
-                "wrapping": [name for name, found in self.wrapping.items() if found.size],
+                "wrapping": [name for name, numbers in self.wrapping.items() if numbers.size],
             }
             if self.wrapping
             else {}

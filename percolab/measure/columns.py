@@ -175,8 +175,8 @@ class Column:
         if not mask:
             own: NDArray[np.int64] = rows[..., place]
             return own
-        found = rows[..., SPANNING] & mask
-        has = (found != 0, found == mask, (found != 0) & (found != mask), found == 0)[rule % COUNTS]
+        bits = rows[..., SPANNING] & mask
+        has = (bits != 0, bits == mask, (bits != 0) & (bits != mask), bits == 0)[rule % COUNTS]
         has &= rows[..., SPANNING] & without == 0
         return np.asarray(has * (rows[..., place] if rule >= COUNTS else 1), np.int64)
 
@@ -489,16 +489,16 @@ def list_datasets(columns: Iterable[Column], num_points: int, sweeps: int = 1) -
 
     num_points: of the lattice.  sweeps: samples of a block.
     """
-    found: dict[str, Stored] = {}
+    datasets: dict[str, Stored] = {}
     for column in columns:
         dataset, how = column.dataset, column.gathered
         if dataset is None or not isinstance(how, SumColumn):
             continue
         own = how.count * (num_bins(num_points) if how.per_bin else 1)
         own *= sweeps if how.per_sweep else 1
-        before = found[dataset.name].width if dataset.name in found else 0
-        found[dataset.name] = Stored(dataset, how.kind, before + own)
-    return found
+        before = datasets[dataset.name].width if dataset.name in datasets else 0
+        datasets[dataset.name] = Stored(dataset, how.kind, before + own)
+    return datasets
 
 
 def is_gathered_from(source: str, columns: Iterable[Column]) -> bool:
@@ -550,22 +550,22 @@ def list_observables(
     if trees:
         return _describe_trees(boundary)
     axes = open_axes(boundary)
-    found = [column for column in _SIZES if not (wide and column.name == "sum_squares")]
+    columns = [column for column in _SIZES if not (wide and column.name == "sum_squares")]
     for axis, letter, name in zip(axes, axis_names(boundary), axis_observables(boundary)):
         meaning = f"1 if one cluster touches both end layers of the {letter} axis"
         if letter == TERMINALS:
             meaning = "1 if one cluster has a site of the source and one of the target"
         symbol = name.replace("spanning", "R")
-        found.append(Column(name, symbol, meaning, "1", FlagRule(1 << axis)))
+        columns.append(Column(name, symbol, meaning, "1", FlagRule(1 << axis)))
     if len(axes) > 1:
         mask = sum(1 << axis for axis in axes)
         any_axis = "1 if the sample spans along at least one axis"
         all_axes = "1 if the sample spans along every open axis, be it by different clusters"
-        found += [
+        columns += [
             Column("spanning_any", "R_any", any_axis, "1", FlagRule(mask, ANY)),
             Column("spanning_all", "R_all", all_axes, "1", FlagRule(mask)),
         ]
-    return (*found, *_wrapping_columns(boundary), *(_SPINS if spins else ()))
+    return (*columns, *_wrapping_columns(boundary), *(_SPINS if spins else ()))
 
 
 _KRUSKAL = "Kruskal, Proc. Am. Math. Soc. 7, 48 (1956)"
@@ -594,7 +594,7 @@ def _describe_trees(boundary: Sequence[str]) -> tuple[Column, ...]:
     unit = f"2^-{WEIGHT_BITS}"
     bonds = "bonds of the minimum spanning tree: sites less its parts"
     weight = "sum of the uniform numbers u of the tree's bonds"
-    found = [
+    columns = [
         _row_column("tree_bonds", "n_t", bonds, "1", _KRUSKAL, TREE_ROW),
         _row_column("tree_weight", "W_t", weight, unit, _KRUSKAL, TREE_ROW),
     ]
@@ -602,7 +602,7 @@ def _describe_trees(boundary: Sequence[str]) -> tuple[Column, ...]:
         ends = f"the two end layers of the {letter} axis"
         if letter == TERMINALS:
             ends = "source and target"
-        found += [
+        columns += [
             Column(
                 f"tree_threshold_{letter}",
                 f"T_{letter}",
@@ -621,7 +621,7 @@ def _describe_trees(boundary: Sequence[str]) -> tuple[Column, ...]:
                 source="Cieplak, Maritan and Banavar, Phys. Rev. Lett. 72, 2320 (1994)",
             ),
         ]
-    return tuple(found)
+    return tuple(columns)
 
 
 _TORUS = "Newman and Ziff, Phys. Rev. E 64, 016706 (2001)"

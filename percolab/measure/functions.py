@@ -83,8 +83,8 @@ class LabelFunction:
         try:
             # Labels alone may be called otherwise.
             is_plain = self.reads == ("labels",)
-            found = self.call(sample["labels"]) if is_plain else self.call(**sample)
-            value = float(found)
+            result = self.call(sample["labels"]) if is_plain else self.call(**sample)
+            value = float(result)
         except Exception as error:  # a user's function raises anything
             raise InputError(f"{_origin(self)}: {_one_line(error)}") from error
         if not math.isfinite(value):
@@ -163,7 +163,7 @@ def take_functions(
         for name, call in given.items():
             if not callable(call):
                 raise InputError(f"observable {name}: {call!r} is no function of labels")
-        named = sorted(given.items(), key=lambda item: str(item[0]))
+        named = sorted(given.items(), key=lambda setting: str(setting[0]))
         return tuple(LabelFunction(name, call) for name, call in named)
     names = [given] if isinstance(given, str) else given or ()
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):

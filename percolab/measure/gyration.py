@@ -35,8 +35,8 @@ class Gyration(Reader):
     ) -> NDArray[np.int64]:
         """Return the numbers of all bins of samples at all thresholds."""
         places = thresholds, self._geometry
-        found: NDArray[np.int64] = coupling.radii_rows(generator, seed, samples, *places)
-        return found
+        rows: NDArray[np.int64] = coupling.radii_rows(generator, seed, samples, *places)
+        return rows
 
     def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         return {"gyration": sum_gyration(rows, self._geometry.unit)}

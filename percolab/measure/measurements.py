@@ -84,8 +84,8 @@ class Measurement:
 
     @property
     def reader_class(self) -> type[Reader]:
-        found: type[Reader] = load(self.reader)
-        return found
+        reader: type[Reader] = load(self.reader)
+        return reader
 
 
 MEASUREMENTS = {

@@ -86,7 +86,7 @@ def add_pair(low, high, less, most):
 
 
 @njit(nogil=True, cache=True)
-def gyration_from_bonds(opened, adjacency, occupied, layers, geometry, scratch, found):
+def gyration_from_bonds(opened, adjacency, occupied, layers, geometry, scratch, bins):
     """Write the numbers of all bins, int64 (PER_BIN * bins,), from a sample's open bonds.
 
     occupied: uint32, one bit a site.  layers: (end-layer sites, their flags).  geometry: (places
@@ -122,13 +122,13 @@ def gyration_from_bonds(opened, adjacency, occupied, layers, geometry, scratch, 
                     turns = periods_along(periods[i], period, PERIOD_BITS)
                     place[axis] += turns * spans[period, axis]
             add_site(sums, root, place, axes)
-    add_spreads(parents, reach, points, sums, axes, found)
+    add_spreads(parents, reach, points, sums, axes, bins)
 
 
 @njit(nogil=True, cache=True)
-def add_spreads(parents, reach, nodes, sums, axes, found):
+def add_spreads(parents, reach, nodes, sums, axes, bins):
     """Write the numbers of all bins from the sums of the roots that neither wrap nor span."""
-    found[:] = 0
+    bins[:] = 0
     for i in range(nodes):
         at_root = int64(i) * (axes + BESIDE)
         if parents[i] != i or sums[at_root] == uint64(0):
@@ -136,23 +136,23 @@ def add_spreads(parents, reach, nodes, sums, axes, found):
         if reach[i] < uint32(OUT) and spanning_bits(reach[i]) == 0:
             size, low, high = read_spread(sums, uint64(at_root), axes)
             at = PER_BIN * size_bin(size)
-            found[at] += int64(uint64(size * size))
-            add_wide(found, at + 1, low, high)
+            bins[at] += int64(uint64(size * size))
+            add_wide(bins, at + 1, low, high)
 
 
 @njit(nogil=True, cache=True)
-def sum_gyration(found, unit):
+def sum_gyration(numbers, unit):
     """Return (sum s^2, sum s^2 R_s^2) for each bin, summed over the samples of blocks.
 
-    found: int64 (blocks, samples, m, PER_BIN * bins); unit: the square of a step of places.
+    numbers: int64 (blocks, samples, m, PER_BIN * bins); unit: the square of a step of places.
     float64 (blocks, m, 2 * bins), pair after pair; added sample after sample.
     """
-    blocks, samples, points, width = found.shape
+    blocks, samples, points, width = numbers.shape
     sums = np.zeros((blocks, points, 2 * (width // PER_BIN)), np.float64)
     for block in range(blocks):
         for sample in range(samples):
             for point in range(points):
-                row = found[block, sample, point]
+                row = numbers[block, sample, point]
                 for n in range(width // PER_BIN):
                     low, high = uint64(row[PER_BIN * n + 1]), uint64(row[PER_BIN * n + 2])
                     spread = float(high) * 18446744073709551616.0 + float(low)

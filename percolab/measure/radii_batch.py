@@ -16,78 +16,78 @@ from percolab.measure.wrapping_cuda import Loops, join_all
 
 cuda = load_cuda()
 
-# Device memory that forests and sums may take; one item's must fit all the same.
+# Device memory that forests and sums may take; one entry's must fit all the same.
 _BYTES = 2**31
 
 
-def _item_bytes(points: int, axes: int) -> int:
-    """Return the bytes of an item's forest, marks, sums and bins."""
+def _entry_bytes(points: int, axes: int) -> int:
+    """Return the bytes of an entry's forest, marks, sums and bins."""
     return (12 + 8 * (axes + BESIDE)) * points + 8 * radii_row_width(points) + 8
 
 
 class RadiiBatch:
-    """The device memory for radii of ``items`` items of a batch, made at first use."""
+    """The device memory for radii of ``entries`` entries of a batch, made at first use."""
 
     def __init__(self, batch: CudaBatch, geometry: Geometry) -> None:
         self._batch = batch
         top = batch.topology
         self._axes = geometry.places.shape[0]
         points = top.num_points
-        #: How many items' radii are read at a time.
-        self.items = self.items_at_once(points, self._axes, batch.capacity)
-        self._forest = cuda.device_array(self.items * points, np.uint64)
-        self._reach = cuda.device_array(self.items * points, np.uint32)
-        self._sums = cuda.device_array(self.items * (self._axes + BESIDE) * points, np.uint64)
-        flags = cuda.device_array(self.items, np.uint32)
-        loop = cuda.device_array(self.items, np.int32)
+        #: How many entries' radii are read at a time.
+        self.entries = self.entries_at_once(points, self._axes, batch.capacity)
+        self._forest = cuda.device_array(self.entries * points, np.uint64)
+        self._reach = cuda.device_array(self.entries * points, np.uint32)
+        self._sums = cuda.device_array(self.entries * (self._axes + BESIDE) * points, np.uint64)
+        flags = cuda.device_array(self.entries, np.uint32)
+        loop = cuda.device_array(self.entries, np.int32)
         width = np.int32(period_width(top))
         self._loops = Loops(loop, flags, np.int32(top.num_axes), width)
         places, spans = cuda.to_device(geometry.places), cuda.to_device(geometry.spans)
         self._geometry = places, spans, np.int32(32 // self._axes)
         self._end_flags = end_flags_on_device(top)
         self._width = radii_row_width(points)
-        self._found = cuda.device_array(self.items * self._width, np.uint64)
+        self._bins = cuda.device_array(self.entries * self._width, np.uint64)
 
     @staticmethod
-    def items_at_once(points: int, axes: int, capacity: int) -> int:
-        """Return of how many items there is room for radii."""
-        return min(capacity, max(_BYTES // _item_bytes(points, axes), 1))
+    def entries_at_once(points: int, axes: int, capacity: int) -> int:
+        """Return of how many entries there is room for radii."""
+        return min(capacity, max(_BYTES // _entry_bytes(points, axes), 1))
 
     @staticmethod
     def memory(points: int, axes: int, capacity: int) -> Memory:
         """Return the memory that radii of a batch take."""
-        items = RadiiBatch.items_at_once(points, axes, capacity)
-        # Places and their steps are of all items.
-        return Memory(device=items * _item_bytes(points, axes) + 4 * axes * points)
+        entries = RadiiBatch.entries_at_once(points, axes, capacity)
+        # Places and their steps are of all entries.
+        return Memory(device=entries * _entry_bytes(points, axes) + 4 * axes * points)
 
-    def rows(self, items: int) -> NDArray[np.int64]:
-        """Return the numbers of the first items of the batch, (items, PER_BIN * bins).
+    def rows(self, entries: int) -> NDArray[np.int64]:
+        """Return the numbers of the first entries of the batch, (entries, PER_BIN * bins).
 
-        At most ``self.items`` of them.
+        At most ``self.entries`` of them.
         """
         batch, top, launch = self._batch, self._batch.topology, self._batch.launches
-        points, size = top.num_points, items * self._width
-        launch.each(zero_kernel, size, 1, self._found, np.uint32(size))
-        join_all(batch, items, self._forest, self._loops)
+        points, size = top.num_points, entries * self._width
+        launch.each(zero_kernel, size, 1, self._bins, np.uint32(size))
+        join_all(batch, entries, self._forest, self._loops)
         # Every node points to its root; then the clusters that wrap or touch end layers are marked.
         forest = self._forest, batch.adjacency.num_points
         sums = self._reach, self._sums, np.uint64((self._axes + BESIDE) * points)
-        launch.each(radii_cuda.flatten_kernel, points, items, *forest, *sums)
+        launch.each(radii_cuda.flatten_kernel, points, entries, *forest, *sums)
         bonds = self._forest, batch.opened, batch.adjacency, self._reach
-        launch.one(radii_cuda.mark_periodic_kernel, top.num_periodic_bonds, items, *bonds)
+        launch.one(radii_cuda.mark_periodic_kernel, top.num_periodic_bonds, entries, *bonds)
         sites, flags = self._end_flags
         launch.one(
-            radii_cuda.mark_ends_kernel, sites.size, items, *forest, sites, flags, self._reach
+            radii_cuda.mark_ends_kernel, sites.size, entries, *forest, sites, flags, self._reach
         )
         # The places of all sites are summed, and of the sums what each bin gets.
         occupied = batch.occupied, batch.occupied_words
         places = *occupied, self._geometry, self._reach, self._sums
-        launch.each(radii_cuda.sum_places_kernel, points, items, *forest, *places)
-        bins = np.int32(self._axes), self._sums, np.uint32(self._width), self._found
-        launch.each(radii_cuda.add_spreads_kernel, points, items, *forest, *bins)
+        launch.each(radii_cuda.sum_places_kernel, points, entries, *forest, *places)
+        bins = np.int32(self._axes), self._sums, np.uint32(self._width), self._bins
+        launch.each(radii_cuda.add_spreads_kernel, points, entries, *forest, *bins)
         launch.wait()
-        flat = self._found[:size].copy_to_host()
-        numbers: NDArray[np.int64] = flat.view(np.int64).reshape(items, self._width)
+        flat = self._bins[:size].copy_to_host()
+        numbers: NDArray[np.int64] = flat.view(np.int64).reshape(entries, self._width)
         return numbers
 
 
@@ -97,9 +97,9 @@ class ReadsRadii:
     batch: CudaBatch
     _radii: RadiiBatch | None = None
 
-    def items_with_radii(self, geometry: Geometry) -> int:
-        """Return of how many items of the batch radii can be read at a time."""
-        return self.radii_batch(geometry).items
+    def entries_with_radii(self, geometry: Geometry) -> int:
+        """Return of how many entries of the batch radii can be read at a time."""
+        return self.radii_batch(geometry).entries
 
     def radii_batch(self, geometry: Geometry) -> RadiiBatch:
         if self._radii is None:

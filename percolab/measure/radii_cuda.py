@@ -5,8 +5,8 @@ its root and the periods from there.  Sites add their places to the sums of thei
 numbers, so the order does not matter.  ``reach`` holds a root's end flags, or OUT where its cluster
 wraps.
 
-forest: uint64 (items * num_points,); reach: uint32, as long; sums: uint64 (items * num_points *
-(axes + BESIDE),); found: uint64 (items * width,); sites, flags: uint32 (n,).
+forest: uint64 (entries * num_points,); reach: uint32, as long; sums: uint64 (entries * num_points *
+(axes + BESIDE),); bins: uint64 (entries * width,); sites, flags: uint32 (n,).
 """
 
 from numba import int32, int64, uint32, uint64
@@ -25,17 +25,17 @@ cuda = load_cuda()
 
 
 @cuda.jit(cache=True)
-def flatten_kernel(forest, size, reach, sums, sums_of_item):
+def flatten_kernel(forest, size, reach, sums, sums_of_entry):
     """Point every node to its root, with the periods from there; clear reach and sums."""
-    item = uint32(cuda.blockIdx.y)
-    base = uint32(item * size)
-    start = uint64(uint64(item) * sums_of_item)
+    entry = uint32(cuda.blockIdx.y)
+    base = uint32(entry * size)
+    start = uint64(uint64(entry) * sums_of_entry)
     for step in range(PER_THREAD):
         n = element(step)
         if n < size:
             i = uint32(base + n)
             reach[i] = uint32(0)
-            for k in range(uint64(n), sums_of_item, uint64(size)):
+            for k in range(uint64(n), sums_of_entry, uint64(size)):
                 sums[uint64(start + uint64(k))] = uint64(0)
             total, root = int32(0), i
             node = forest[root]
@@ -53,13 +53,13 @@ def mark_periodic_kernel(forest, opened, adjacency, reach):
 
     Bonds inside the lattice were joined before those: the loops they close do not wind.
     """
-    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < adjacency.periodic_bonds.size:
         num_words = adjacency.num_words
-        base = uint32(item * uint32(uint32(len(adjacency.ends)) * num_words))
+        base = uint32(entry * uint32(uint32(len(adjacency.ends)) * num_words))
         is_open, owner, other = periodic_bond(n, opened, base, adjacency)
         if is_open:
-            start = uint32(item * adjacency.num_points)
+            start = uint32(entry * adjacency.num_points)
             node, end = forest[uint32(start + owner)], forest[uint32(start + other)]
             if int32(periods_to(node) + adjacency.periodic_codes[n]) != periods_to(end):
                 cuda.atomic.or_(reach, read_parent(node), uint32(OUT))
@@ -68,9 +68,9 @@ def mark_periodic_kernel(forest, opened, adjacency, reach):
 @cuda.jit(cache=True)
 def mark_ends_kernel(forest, num_points, sites, flags, reach):
     """Tell the roots of all clusters which end layers they touch."""
-    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < sites.size:
-        node = forest[uint32(uint32(item * num_points) + uint32(sites[n]))]
+        node = forest[uint32(uint32(entry * num_points) + uint32(sites[n]))]
         cuda.atomic.or_(reach, read_parent(node), flags[n])
 
 
@@ -81,17 +81,17 @@ def _has_end(reach):
 
 
 @cuda.jit(cache=True)
-def sum_places_kernel(forest, num_points, occupied, words_per_item, geometry, reach, sums):
+def sum_places_kernel(forest, num_points, occupied, words_per_entry, geometry, reach, sums):
     """Add the place of every occupied site, seen from its root, to the root's sums."""
     places, spans, width = geometry
-    item = uint32(cuda.blockIdx.y)
-    base = uint32(item * num_points)
+    entry = uint32(cuda.blockIdx.y)
+    base = uint32(entry * num_points)
     axes = places.shape[0]
-    start = uint64(uint64(item) * uint64(uint64(BESIDE + axes) * uint64(num_points)))
+    start = uint64(uint64(entry) * uint64(uint64(BESIDE + axes) * uint64(num_points)))
     for step in range(PER_THREAD):
         i = element(step)
         if i < num_points:
-            word = occupied[uint32(uint32(item * words_per_item) + uint32(i >> uint32(5)))]
+            word = occupied[uint32(uint32(entry * words_per_entry) + uint32(i >> uint32(5)))]
             node = forest[uint32(base + i)]
             if has_bit(word, uint32(i & uint32(31))) and _has_end(reach[read_parent(node)]):
                 root = uint32(read_parent(node) - base)
@@ -111,12 +111,12 @@ def sum_places_kernel(forest, num_points, occupied, words_per_item, geometry, re
 
 
 @cuda.jit(cache=True)
-def add_spreads_kernel(forest, num_points, axes, sums, width, found):
-    """Add what the roots have summed to the bins of their item in ``found``."""
-    item = uint32(cuda.blockIdx.y)
-    base = uint32(item * num_points)
-    start = uint64(uint64(item) * uint64(uint64(BESIDE + axes) * uint64(num_points)))
-    row = uint64(uint64(item) * uint64(width))
+def add_spreads_kernel(forest, num_points, axes, sums, width, bins):
+    """Add what the roots have summed to the bins of their entry in ``bins``."""
+    entry = uint32(cuda.blockIdx.y)
+    base = uint32(entry * num_points)
+    start = uint64(uint64(entry) * uint64(uint64(BESIDE + axes) * uint64(num_points)))
+    row = uint64(uint64(entry) * uint64(width))
     for part in range(PER_THREAD):
         i = element(part)
         if i < num_points and read_parent(forest[uint32(base + i)]) == uint32(base + i):
@@ -124,5 +124,5 @@ def add_spreads_kernel(forest, num_points, axes, sums, width, found):
             if sums[at] != uint64(0):
                 size, low, high = read_spread(sums, at, axes)
                 to = uint64(row + uint64(PER_BIN * size_bin(size)))
-                cuda.atomic.add(found, to, uint64(size * size))
-                add_wide(found, uint64(to + uint64(1)), low, high)
+                cuda.atomic.add(bins, to, uint64(size * size))
+                add_wide(bins, uint64(to + uint64(1)), low, high)

@@ -102,11 +102,11 @@ def read_observable(number, flags, mask, rule, without):
     """
     if mask == 0:
         return number
-    found = flags & mask
+    bits = flags & mask
     chosen = rule & (COUNTS - 1)
-    has = found == mask if chosen == 1 else found != 0
+    has = bits == mask if chosen == 1 else bits != 0
     if chosen == 2:
-        has = has and found != mask
+        has = has and bits != mask
     elif chosen == 3:
         has = not has
     has = has and flags & without == 0

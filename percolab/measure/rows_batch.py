@@ -27,11 +27,11 @@ _PINNED_ROWS = 2**17
 class RowsBatch:
     """Device memory for the rows of a batch, at one p or at several steps of a grid.
 
-    partials: int64 (capacity, partials, NUMBERS), what blocks have summed of each item
-    spanning: uint32 (capacity,), the flags of every item
+    partials: int64 (capacity, partials, NUMBERS), what blocks have summed of each entry
+    spanning: uint32 (capacity,), the flags of every entry
     loops:    what is known of loops around the lattice
     rows_on_device: int64 (rows * ROW_WIDTH,), the finished rows
-    tallies:  uint64, the tallies of all items, ``tally_width`` numbers each, or one number
+    tallies:  uint64, the tallies of all entries, ``tally_width`` numbers each, or one number
     """
 
     def __init__(self, batch: CudaBatch, partials: int, *, tally: bool) -> None:
@@ -49,13 +49,13 @@ class RowsBatch:
         self._make_rows(capacity)
 
     @staticmethod
-    def memory(points: int, items: int, needs: Needs) -> Memory:
+    def memory(points: int, entries: int, needs: Needs) -> Memory:
         """Return the memory that rows of a batch take, its partial sums at their most."""
-        rows = 8 * ROW_WIDTH * items * needs.steps
-        tally = 8 * (compute_row_width(points) - ROW_WIDTH) * items * needs.tally
+        rows = 8 * ROW_WIDTH * entries * needs.steps
+        tally = 8 * (compute_row_width(points) - ROW_WIDTH) * entries * needs.tally
         tallies = tally * (needs.steps + (needs.steps > 1))
-        partials = 8 * NUMBERS * max(items * PARTIALS, FULL)
-        return Memory(host=rows + tallies, device=rows + tallies + partials + 8 * items)
+        partials = 8 * NUMBERS * max(entries * PARTIALS, FULL)
+        return Memory(host=rows + tallies, device=rows + tallies + partials + 8 * entries)
 
     def _make_rows(self, rows: int) -> None:
         self.rows_on_device = cuda.device_array(rows * ROW_WIDTH, np.int64)
@@ -73,27 +73,27 @@ class RowsBatch:
             is_new = True
         return is_new
 
-    def clear_tallies(self, items: int) -> None:
-        """Empty the tallies of the first items, if there are any."""
-        size = items * int(self.tally_width)
+    def clear_tallies(self, entries: int) -> None:
+        """Empty the tallies of the first entries, if there are any."""
+        size = entries * int(self.tally_width)
         self._batch.launches.each(zero_kernel, size, 1, self.tallies, np.uint32(size))
 
-    def finish(self, items: int, step: int = 0, steps: int = 1) -> None:
-        """Write the rows of a step from the partial sums, those of an item one after the other."""
+    def finish(self, entries: int, step: int = 0, steps: int = 1) -> None:
+        """Write the rows of a step from the partial sums, those of an entry one after the other."""
         places = self.rows_on_device, np.int64(step), np.int64(steps)
         self._batch.launches.blocks(
-            finish_rows_kernel, items, PARTIALS, self.partials, self.spanning, *places
+            finish_rows_kernel, entries, PARTIALS, self.partials, self.spanning, *places
         )
 
-    def download(self, items: int, steps: int = 1) -> None:
+    def download(self, entries: int, steps: int = 1) -> None:
         """Copy the rows of all steps to the host, where :meth:`fetch` finds them."""
         # A slice of a flat array: one of rows takes longer to find than to copy.
-        size = items * steps * ROW_WIDTH
-        if items * steps <= _PINNED_ROWS:
+        size = entries * steps * ROW_WIDTH
+        if entries * steps <= _PINNED_ROWS:
             self._batch.launches.download(self.rows_on_device[:size], self._pinned[:size])
 
-    def fetch(self, items: int, steps: int = 1, *, done: Any = None) -> NDArray[np.int64]:
-        """Wait, and return the rows of the first items, (items * steps, row_width).
+    def fetch(self, entries: int, steps: int = 1, *, done: Any = None) -> NDArray[np.int64]:
+        """Wait, and return the rows of the first entries, (entries * steps, row_width).
 
         done: an event after :meth:`download`, where more was launched since that is not waited for;
         of few rows without tallies.
@@ -102,17 +102,17 @@ class RowsBatch:
             self._batch.launches.wait()
         else:
             done.synchronize()
-        size = items * steps * ROW_WIDTH
-        if items * steps <= _PINNED_ROWS:
+        size = entries * steps * ROW_WIDTH
+        if entries * steps <= _PINNED_ROWS:
             rows: NDArray[np.int64] = self._pinned[:size].copy().reshape(-1, ROW_WIDTH)
         else:
             rows = self.rows_on_device[:size].copy_to_host().reshape(-1, ROW_WIDTH)
         width = int(self.tally_width)
         if not width:
             return rows
-        found = np.empty((len(rows), self.row_width), np.int64)
-        found[:, :ROW_WIDTH] = rows
+        with_tallies = np.empty((len(rows), self.row_width), np.int64)
+        with_tallies[:, :ROW_WIDTH] = rows
         tallies = self.tallies if steps == 1 else self.tallies_of_steps
         flat = tallies[: len(rows) * width].copy_to_host()
-        found[:, ROW_WIDTH:] = flat.view(np.int64).reshape(-1, width)
-        return found
+        with_tallies[:, ROW_WIDTH:] = flat.view(np.int64).reshape(-1, width)
+        return with_tallies

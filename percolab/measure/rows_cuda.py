@@ -1,11 +1,12 @@
 """CUDA kernels around a labeler: open bonds before it, the integer row after it.
 
-A batch has several entries, its *items*, each one sample at one p; the second grid axis counts
-items.  Item n has its words at ``n * words_per_item`` and its labels and sizes at ``n *
+A batch has several *entries*, each one sample at one p; the second grid axis counts
+entries.  Entry n has its words at ``n * words_per_entry`` and its labels and sizes at ``n *
 num_points``; all indices fit 32 bits.
 
-labels, sizes: uint32 (items * num_points,); spanning: uint32 (items,); partials: int64 (items,
-blocks, NUMBERS); rows: int64 (n * ROW_WIDTH,); keys, counts: uint32 (SLOTS,), in shared memory.
+labels, sizes: uint32 (entries * num_points,); spanning: uint32 (entries,); partials: int64
+(entries, blocks, NUMBERS); rows: int64 (n * ROW_WIDTH,); keys, counts: uint32 (SLOTS,), in shared
+memory.
 """
 
 from numba import config, int64, types, uint32
@@ -27,8 +28,8 @@ COUNTED_WORDS = THREADS // 2
 SLOTS = 8 * THREADS
 _PROBES = 8
 _FREE = 0xFFFFFFFF
-#: Threads that an item's partial sums are merged by in the second of two steps; and the blocks that
-#: make them in the first, at most, where there are items enough to fill the GPU.
+#: Threads that an entry's partial sums are merged by in the second of two steps; and the blocks
+#: that make them in the first, at most, where there are entries enough to fill the GPU.
 PARTIALS = 4 if config.ENABLE_CUDASIM else 128
 _LARGEST, _SECOND = FIELDS.index("largest"), FIELDS.index("second_largest")
 _empty, _with_cluster, _merged = SUMS.empty, SUMS.with_cluster, SUMS.merged
@@ -42,14 +43,14 @@ COLUMNS, _PARTIAL_COLUMNS = NUMBERS * THREADS, NUMBERS * PARTIALS
 @cuda.jit(cache=True)
 def clear_kernel(sizes, num_points, spanning):
     """Set all sizes and spanning bits of the batch to zero."""
-    item = uint32(cuda.blockIdx.y)
-    base = uint32(item * num_points)
+    entry = uint32(cuda.blockIdx.y)
+    base = uint32(entry * num_points)
     for step in range(PER_THREAD):
         i = element(step)
         if i < num_points:
             sizes[uint32(base + uint32(i))] = uint32(0)
     if element(0) == uint32(0):
-        spanning[item] = uint32(0)
+        spanning[entry] = uint32(0)
 
 
 @cuda.jit(device=True)
@@ -91,9 +92,9 @@ def count_sizes_kernel(labels, opened, adjacency, occupied, sizes):
     """
     keys = cuda.shared.array(SLOTS, types.uint32)
     counts = cuda.shared.array(SLOTS, types.uint32)
-    item = uint32(cuda.blockIdx.y)
+    entry = uint32(cuda.blockIdx.y)
     num_words, chain = adjacency.num_words, adjacency.chain
-    base = uint32(item * adjacency.num_points)
+    base = uint32(entry * adjacency.num_points)
     clear_slots(keys, counts, COUNTED_WORDS)
     cuda.syncthreads()
     word = uint32(cuda.blockIdx.x * COUNTED_WORDS + cuda.threadIdx.x)
@@ -101,7 +102,7 @@ def count_sizes_kernel(labels, opened, adjacency, occupied, sizes):
         starts = uint32(0xFFFFFFFF)
         if chain >= 0:
             index = uint32(uint32(chain) * num_words + word)
-            begin = uint32(item * uint32(uint32(len(adjacency.ends)) * num_words))
+            begin = uint32(entry * uint32(uint32(len(adjacency.ends)) * num_words))
             joined = inner_word(opened, adjacency.periodic_words, begin, index)
             starts = uint32(~joined | uint32(1))
         first = uint32(base + uint32(word << uint32(5)))
@@ -122,17 +123,17 @@ def mark_layer_kernel(labels, num_points, sites, bit, closing, sizes, spanning):
     """Set ``bit`` of the size of every root that touches an end layer.
 
     With ``closing`` the layer is the last one: where the first layer has set the bit already, the
-    cluster spans, and the axis' bit (31 - bit) of the item's spanning bits is set instead.
+    cluster spans, and the axis' bit (31 - bit) of the entry's spanning bits is set instead.
     """
     n = cuda.grid(1)
-    item = uint32(cuda.blockIdx.y)
+    entry = uint32(cuda.blockIdx.y)
     if n < sites.size:
-        base = uint32(item * num_points)
+        base = uint32(entry * num_points)
         root = uint32(base + find(labels, base, uint32(sites[n])))
         mark = uint32(uint32(1) << uint32(bit))
         if closing:
             if sizes[root] & mark:
-                cuda.atomic.or_(spanning, item, uint32(uint32(1) << uint32(31 - bit)))
+                cuda.atomic.or_(spanning, entry, uint32(uint32(1) << uint32(31 - bit)))
         elif not sizes[root] & mark:
             cuda.atomic.or_(sizes, root, mark)
 
@@ -197,7 +198,7 @@ def settle_second(totals):
 
 @cuda.jit(cache=True)
 def partial_rows_kernel(sizes, num_points, size_mask, partials):
-    """Reduce an item's sizes to the sums of one thread a block."""
+    """Reduce an entry's sizes to the sums of one thread a block."""
     columns = cuda.shared.array(COLUMNS, types.int64)
     thread, block = cuda.threadIdx.x, cuda.blockIdx.x
     base = uint32(uint32(cuda.blockIdx.y) * uint32(num_points))
@@ -213,14 +214,14 @@ def partial_rows_kernel(sizes, num_points, size_mask, partials):
 
 @cuda.jit(cache=True)
 def finish_rows_kernel(partials, spanning, rows, first, step):
-    """Merge an item's partial sums into row ``first + item * step``; PARTIALS threads an item."""
+    """Merge an entry's partial sums into row ``first + entry * step``, with PARTIALS threads."""
     columns = cuda.shared.array(_PARTIAL_COLUMNS, types.int64)
-    thread, item = cuda.threadIdx.x, cuda.blockIdx.x
+    thread, entry = cuda.threadIdx.x, cuda.blockIdx.x
     sums = _empty()
     for n in range(thread, partials.shape[1], PARTIALS):
-        sums = _merged(sums, _take(partials[item, n], 0, 1))
+        sums = _merged(sums, _take(partials[entry, n], 0, 1))
     sums = reduce_block(columns, PARTIALS, thread, PARTIALS, sums)
     if thread == 0:
-        place = (first + item * step) * ROW_WIDTH
+        place = (first + entry * step) * ROW_WIDTH
         _put(rows, place, 1, sums)
-        rows[place + SPANNING] = int64(spanning[item])
+        rows[place + SPANNING] = int64(spanning[entry])

@@ -48,13 +48,13 @@ def sum_chains(rows: np.ndarray) -> np.ndarray:
     edges.
     """
     chains, _, points, _ = rows.shape
-    found = np.empty((chains, points, len(SERIES), 2, LAGS + 1))
+    sums = np.empty((chains, points, len(SERIES), 2, LAGS + 1))
     for chain in range(chains):
         for point in range(points):
             for n, place in enumerate(SERIES):
                 series = rows[chain, :, point, place].astype(np.float64)
-                lagged_sums(series, *found[chain, point, n])
-    return found.reshape(chains, points, -1)
+                lagged_sums(series, *sums[chain, point, n])
+    return sums.reshape(chains, points, -1)
 
 
 #: Axes that have a structure factor, at most; and the binary digits of its sines and cosines.
@@ -71,7 +71,7 @@ def structure_factors(
     must repeat along every axis, so that they add nothing.  Sines and cosines have 20 binary
     digits, so that sums are integers and the same on every machine.
     """
-    points, found = prod(shape), np.zeros((len(planes), MOST_AXES))
+    points, factors = prod(shape), np.zeros((len(planes), MOST_AXES))
     bits = unpack_bits(planes, points)
     spins = (bits * (1 << np.arange(bits.shape[1]))[None, :, None]).sum(axis=1)
     grid = spins.reshape(len(planes), *shape[::-1])
@@ -86,12 +86,12 @@ def structure_factors(
         for state in range(states):
             layers = np.sum(grid == state, axis=others, dtype=np.int64)
             for wave in waves:
-                found[:, axis] += np.ldexp((layers @ wave).astype(np.float64), -_DIGITS) ** 2
-    return found
+                factors[:, axis] += np.ldexp((layers @ wave).astype(np.float64), -_DIGITS) ** 2
+    return factors
 
 
 def compute_chain_series(rows: np.ndarray) -> np.ndarray:
     """Return SERIES of every sweep, int64 (chains, m, 3 * sweeps), one series after the other."""
     chains, sweeps, points, _ = rows.shape
-    found = np.moveaxis(rows[..., list(SERIES)], 1, 3)
-    return np.ascontiguousarray(found).reshape(chains, points, len(SERIES) * sweeps)
+    by_point = np.moveaxis(rows[..., list(SERIES)], 1, 3)
+    return np.ascontiguousarray(by_point).reshape(chains, points, len(SERIES) * sweeps)

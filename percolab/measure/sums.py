@@ -106,14 +106,14 @@ def sums_in(number: Any, compiled: Callable[..., Any] = njit) -> Arithmetic:
             largest = joined
         else:
             second = max(second, joined)
-        found = ClusterSums(
+        arithmetic = ClusterSums(
             number(sums.clusters - number(1)),
             largest,
             second,
             number(sums.sum_squares + number(number(2) * number(large * small))),
             number(sums.isolated - number(number(large == number(1)) + number(small == number(1)))),
         )
-        return found, is_lost
+        return arithmetic, is_lost
 
     @compiled
     def put(numbers, first, step, sums):

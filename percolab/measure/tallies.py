@@ -116,19 +116,19 @@ def tally_cluster(row, size, number):
 
 
 @njit(nogil=True, cache=True)
-def tally_sizes(sizes, count, found, row):
+def tally_sizes(sizes, count, listed, row):
     """Write the tally of a row from the first ``count`` sizes, 0 where there is no root.
 
-    found: scratch of ``count`` integers.
+    listed: scratch of ``count`` integers.
     """
     row[ROW_WIDTH:] = 0
     clusters = int64(0)
     for i in range(count):
         # Without a branch, which would be mispredicted at every other run.
-        found[clusters] = sizes[i]
+        listed[clusters] = sizes[i]
         clusters += int64(sizes[i] > 0)
     for i in range(clusters):
-        tally_cluster(row, int64(found[i]), int64(1))
+        tally_cluster(row, int64(listed[i]), int64(1))
 
 
 def sum_tallies(rows: np.ndarray) -> dict[str, np.ndarray]:

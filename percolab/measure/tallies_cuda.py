@@ -1,7 +1,7 @@
-"""CUDA: the tally of every item, as :mod:`percolab.measure.tallies` keeps it in a row.
+"""CUDA: the tally of every entry, as :mod:`percolab.measure.tallies` keeps it in a row.
 
 A tally is uint64: what stands in a row behind its first columns.  A block counts its clusters by
-size in shared memory and adds what it has counted to the item's tally; clusters that are not small
+size in shared memory and adds what it has counted to the entry's tally; clusters that are not small
 add their powers there at once, as two halves of 128 bits, the lower telling the upper of a carry.
 """
 
@@ -60,12 +60,12 @@ def flush_bins(bins, count, tallies, base, threads):
 
 @cuda.jit(cache=True)
 def tally_sizes_kernel(sizes, num_points, size_mask, width, tallies):
-    """Add the clusters of every item, known by the sizes at their roots, to its tally."""
+    """Add the clusters of every entry, known by the sizes at their roots, to its tally."""
     bins = cuda.shared.array(ALL_BINS, types.uint32)
     clear_bins(bins, ALL_BINS, THREADS)
     cuda.syncthreads()
-    item = uint32(cuda.blockIdx.y)
-    base, start = uint64(uint64(item) * uint64(width)), uint32(item * uint32(num_points))
+    entry = uint32(cuda.blockIdx.y)
+    base, start = uint64(uint64(entry) * uint64(width)), uint32(entry * uint32(num_points))
     for i in range(
         cuda.blockIdx.x * THREADS + cuda.threadIdx.x, num_points, cuda.gridDim.x * THREADS
     ):

@@ -189,7 +189,8 @@ def wrapping_from_bonds(opened, adjacency, parents, periods, axes):
 def mark_wrapping_clusters(opened, adjacency, parents, periods, numbers, axes, flags):
     """Set in the flags of every cluster, uint32, the wrapping bits of its axes.
 
-    parents and periods: as for :func:`wrapping_from_bonds`.  numbers: int32, of the sites' clusters
+    parents: scratch as for :func:`wrapping_from_bonds`.  periods: int64, gains the periods to every
+    site from the smallest of its cluster.  numbers: int32, of the sites' clusters
     """
     _join_inner_bonds(opened, adjacency, parents, periods)
     for n in range(adjacency.periodic_bonds.size):
@@ -198,3 +199,22 @@ def mark_wrapping_clusters(opened, adjacency, parents, periods, numbers, axes, f
             code = adjacency.periodic_codes[n]
             _, _, wound = join_over_periods(parents, periods, i, j, code)
             flags[numbers[i]] |= wrapping_bits(wound, int64(0), axes, PERIOD_BITS)
+    # A parent is smaller than its children.
+    for i in range(parents.size):
+        periods[i] += periods[parents[i]]
+        parents[i] = parents[parents[i]]
+
+
+@njit(nogil=True, cache=True)
+def join_pieces(pairs, codes, parents, loops):
+    """Join pieces of clusters pair by pair; ``parents`` gains the smallest piece of every cluster.
+
+    pairs: int64 (n, 2).  codes: int64 (n,), the periods from the one to the other.  parents: int32,
+    every piece its own.  loops: int64 (n,), gains the winding numbers of the loop that a pair
+    closes, 0 for none.
+    """
+    periods = np.zeros(parents.size, np.int64)
+    for n in range(len(pairs)):
+        _, _, loops[n] = join_over_periods(parents, periods, pairs[n, 0], pairs[n, 1], codes[n])
+    for i in range(parents.size):
+        parents[i] = parents[parents[i]]

@@ -2,7 +2,7 @@
 
 A node is one uint64: its parent below, the periods from the parent to it above, 32 bits in which
 every axis has an equal share.  Both change in one atomic, so whoever follows parents adds up the
-periods that belong to them.  Nodes are counted through all items.
+periods that belong to them.  Nodes are counted through all entries.
 """
 
 from typing import Any, NamedTuple
@@ -22,10 +22,10 @@ periods_along, _, wrapping_bits = winding_in(int32, uint32)
 
 
 class Loops(NamedTuple):
-    """What is known of the loops of every item that wind around the lattice.
+    """What is known of the loops of every entry that wind around the lattice.
 
-    first: int32 (items,), the winding numbers of one of them, 0 where there is none yet
-    flags: uint32 (items,), where the wrapping bits are set, above the spanning bits
+    first: int32 (entries,), the winding numbers of one of them, 0 where there is none yet
+    flags: uint32 (entries,), where the wrapping bits are set, above the spanning bits
     axes:  axes of the lattice, int32
     width: bits an axis has in a code of periods, int32
     """
@@ -94,37 +94,37 @@ def join_over_periods(forest, i, j, code):
 
 
 @cuda.jit(device=True)
-def note_loop(wound, item, loops):
-    """Set the wrapping bits of an item for a loop."""
+def note_loop(wound, entry, loops):
+    """Set the wrapping bits of an entry for a loop."""
     if wound != int32(0):
-        before = cuda.atomic.cas(loops.first, item, int32(0), wound)
+        before = cuda.atomic.cas(loops.first, entry, int32(0), wound)
         bits = wrapping_bits(wound, before, loops.axes, loops.width)
-        if uint32(loops.flags[item] & bits) != bits:
-            cuda.atomic.or_(loops.flags, item, bits)
+        if uint32(loops.flags[entry] & bits) != bits:
+            cuda.atomic.or_(loops.flags, entry, bits)
 
 
 @cuda.jit(cache=True)
 def plant_kernel(forest, size, loops):
-    """Make every node of every item a root, and forget all loops."""
-    item = uint32(cuda.blockIdx.y)
-    base = uint32(item * size)
+    """Make every node of every entry a root, and forget all loops."""
+    entry = uint32(cuda.blockIdx.y)
+    base = uint32(entry * size)
     for step in range(PER_THREAD):
         n = element(step)
         if n < size:
             forest[uint32(base + n)] = uint64(uint32(base + n))
     if element(0) == uint32(0):
-        loops.first[item] = int32(0)
+        loops.first[entry] = int32(0)
 
 
 @cuda.jit(cache=True)
 def join_words_kernel(forest, opened, adjacency, loops):
     """Join the ends of all open bonds inside the lattice: one thread a word of sites."""
-    item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
+    entry, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     num_words, ends = adjacency.num_words, adjacency.ends
     if word >= num_words:
         return
-    start = uint32(item * adjacency.num_points)
-    base = uint32(item * uint32(uint32(len(ends)) * num_words))
+    start = uint32(entry * adjacency.num_points)
+    base = uint32(entry * uint32(uint32(len(ends)) * num_words))
     for k in range(len(ends)):
         index = uint32(uint32(uint32(k) * num_words) + word)
         left = inner_word(opened, adjacency.periodic_words, base, index)
@@ -132,36 +132,36 @@ def join_words_kernel(forest, opened, adjacency, loops):
             i = uint32(uint32(word << uint32(5)) + uint32(trailing_zeros(left)))
             left = uint32(left & uint32(left - uint32(1)))
             j = uint32(start + other_end(ends, k, i))
-            note_loop(join_over_periods(forest, uint32(start + i), j, int32(0)), item, loops)
+            note_loop(join_over_periods(forest, uint32(start + i), j, int32(0)), entry, loops)
 
 
 @cuda.jit(cache=True)
 def join_periodic_kernel(forest, opened, adjacency, loops):
     """Join the ends of all open bonds across periodic boundaries."""
-    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < adjacency.periodic_bonds.size:
         num_words = adjacency.num_words
-        base = uint32(item * uint32(uint32(len(adjacency.ends)) * num_words))
+        base = uint32(entry * uint32(uint32(len(adjacency.ends)) * num_words))
         is_open, owner, other = periodic_bond(n, opened, base, adjacency)
         if is_open:
-            start, code = uint32(item * adjacency.num_points), adjacency.periodic_codes[n]
+            start, code = uint32(entry * adjacency.num_points), adjacency.periodic_codes[n]
             i, j = uint32(start + owner), uint32(start + other)
-            note_loop(join_over_periods(forest, i, j, code), item, loops)
+            note_loop(join_over_periods(forest, i, j, code), entry, loops)
 
 
-def join_all(batch: CudaBatch, items: int, forest: Any, loops: Loops) -> None:
-    """Join all open bonds of the first items in a forest of the sites, and note what wraps.
+def join_all(batch: CudaBatch, entries: int, forest: Any, loops: Loops) -> None:
+    """Join all open bonds of the first entries in a forest of the sites, and note what wraps.
 
-    forest: uint64 (at least items * num_points,), anything before.
+    forest: uint64 (at least entries * num_points,), anything before.
     """
     top, launch = batch.topology, batch.launches
-    launch.each(plant_kernel, top.num_points, items, forest, batch.adjacency.num_points, loops)
-    join_more(batch, items, forest, loops)
+    launch.each(plant_kernel, top.num_points, entries, forest, batch.adjacency.num_points, loops)
+    join_more(batch, entries, forest, loops)
 
 
-def join_more(batch: CudaBatch, items: int, forest: Any, loops: Loops) -> None:
-    """Join the open bonds of the first items in a forest where some were joined already."""
+def join_more(batch: CudaBatch, entries: int, forest: Any, loops: Loops) -> None:
+    """Join the open bonds of the first entries in a forest where some were joined already."""
     top, launch = batch.topology, batch.launches
     bonds = forest, batch.opened, batch.adjacency, loops
-    launch.one(join_words_kernel, top.num_words, items, *bonds)
-    launch.one(join_periodic_kernel, top.num_periodic_bonds, items, *bonds)
+    launch.one(join_words_kernel, top.num_words, entries, *bonds)
+    launch.one(join_periodic_kernel, top.num_periodic_bonds, entries, *bonds)

@@ -184,12 +184,12 @@ def mark_layers_kernel(border, sites, first, after):
     word = uint32(uint32(first >> uint32(5)) + uint32(cuda.grid(1)))
     site = uint32(word << uint32(5))
     if site < after:
-        found = uint32(sites[word])
+        bits = uint32(sites[word])
         if site < first:
-            found = uint32(found & uint32(uint32(0xFFFFFFFF) << uint32(first - site)))
+            bits = uint32(bits & uint32(uint32(0xFFFFFFFF) << uint32(first - site)))
         if uint32(after - site) < uint32(32):
-            found = uint32(found & ~uint32(uint32(0xFFFFFFFF) << uint32(after - site)))
-        border[word] = uint32(border[word] | found)
+            bits = uint32(bits & ~uint32(uint32(0xFFFFFFFF) << uint32(after - site)))
+        border[word] = uint32(border[word] | bits)
 
 
 @cuda.jit(cache=True)
@@ -200,16 +200,16 @@ def mark_cut_kernel(opened, cut, is_upper, shift, border):
     """
     place, none = uint32(cuda.grid(1)), uint32(0)
     if place < opened.size and opened[place] != none:
-        found = opened[place]
+        bits = opened[place]
         words = uint32(cut.adjacency.num_words)
         n = uint32(place // words)
         first = int64(int64(uint32(uint32(place - uint32(n * words)) << uint32(5))) + int64(shift))
         if is_upper != none:
-            mark_from(border, none, first, found)
+            mark_from(border, none, first, bits)
         else:
-            aside = uint32(found & periodic_word(cut.adjacency.periodic_words, place))
+            aside = uint32(bits & periodic_word(cut.adjacency.periodic_words, place))
             down = int64(first + int64(cut.adjacency.ends[n]))
-            mark_from(border, none, down, uint32(found & ~aside))
+            mark_from(border, none, down, uint32(bits & ~aside))
             while aside != none:
                 bit = uint32(trailing_zeros(aside))
                 aside = uint32(aside & uint32(aside - uint32(1)))
@@ -314,15 +314,15 @@ def number_roots_kernel(nodes, interior, blocks, spanning, count, sizes, flags):
     least, end = uint32(0), uint32(0)
     if block < blocks:
         least, end = uint32(uint32(block) * nodes.room), uint32(interior[block, NODES])
-    found = uint32(0)
+    marked = uint32(0)
     for n in range(thread % LANES, end, LANES):
         if origins[uint32(least + uint32(n))] == uint32(NAMED):
-            found = uint32(found + uint32(1))
-    earlier, whole = _sum_before(sums, thread, found)
+            marked = uint32(marked + uint32(1))
+    earlier, whole = _sum_before(sums, thread, marked)
     if thread == 0 and whole != uint32(0):
         start[0] = cuda.atomic.add(count, 0, whole)
     cuda.syncthreads()
-    if found != uint32(0):
+    if marked != uint32(0):
         number, spans = uint32(start[0] + earlier), int64(0)
         for n in range(thread % LANES, end, LANES):
             node = uint32(least + uint32(n))

@@ -177,9 +177,9 @@ class InterfacesCuda:
             each(kernels.renumber_kernel, bonds, 1, roots, np.uint64(bonds), numbers)
         self._launches.download(totals, self._pinned)
         self._launches.wait()
-        found = self._pinned
+        pinned = self._pinned
         self._turn = 1 - self._turn
-        if found[kernels.TOO_FAR]:
+        if pinned[kernels.TOO_FAR]:
             raise InputError(
                 f"clusters wind more than {kernels.MOST_PERIODS} times around the lattice, which "
                 "CUDA does not tell apart; use --device cpu"
@@ -188,9 +188,9 @@ class InterfacesCuda:
             Face(_part(roots, bonds), _part(codes, bonds if meeting.has_codes else 0))
             for roots, codes, bonds in faces
         )
-        opened = int(found[kernels.OPEN])
+        opened = int(pinned[kernels.OPEN])
         opened_sizes, opened_flags = (_part(array, opened) for array in left)
-        sums = _read_sums(found, bins, blocks if count else 0)
+        sums = _read_sums(pinned, bins, blocks if count else 0)
         return meeting.interface((low, high), opened_sizes, opened_flags, sums)
 
     def _clusters(self, interface: Interface) -> tuple[Any, Any]:

@@ -50,16 +50,16 @@ class SlabKeys(NamedTuple):
 
 
 @njit
-def fill_from(keys, limit, klass, first, exists, found):
+def fill_from(keys, limit, klass, first, exists, opened):
     """Write what is open of the owners ``first`` ... of a class, in words from bit 0 on.
 
-    limit: the threshold.  klass: num_classes for the sites.  first: uint64.  exists, found: uint32.
+    limit: the threshold.  klass: num_classes for sites.  first: uint64.  exists, opened: uint32.
     """
     word = uint64(uint64(uint64(klass) * keys.num_words) + uint64(first >> uint64(5)))
     shift = uint32(first & uint64(31))
     stream = keys.generator, keys.seed, keys.sample
     if shift == uint32(0):
-        fill_open_bonds(*stream, limit, word, exists, found)
+        fill_open_bonds(*stream, limit, word, exists, opened)
         return
     made, every = np.empty(_CHUNK + 1, np.uint32), np.empty(_CHUNK + 1, np.uint32)
     every[:] = uint32(0xFFFFFFFF)
@@ -70,7 +70,7 @@ def fill_from(keys, limit, klass, first, exists, found):
         fill_open_bonds(*stream, limit, here, every[: count + 1], made[: count + 1])
         for n in range(count):
             both = uint32(uint32(made[n] >> shift) | uint32(made[n + 1] << up))
-            found[base + n] = uint32(both & exists[base + n])
+            opened[base + n] = uint32(both & exists[base + n])
 
 
 @njit(nogil=True, cache=True)

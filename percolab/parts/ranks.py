@@ -88,7 +88,7 @@ class Member(Protocol):
         leave: lets the other ranks leave it, on rank 0.  done: is called with finished parts.
         """
 
-    def make_row_of_parts(self, found: Any) -> Row:
+    def make_row_of_parts(self, parts: Any) -> Row:
         """Return the row of a sample from what all ranks have found."""
 
 
@@ -490,12 +490,12 @@ class Leader:
         self.is_busy = True
         numbers = [draw.generator, draw.seed, draw.sample, draw.threshold]
         self._tell(_ROW, np.array(numbers, np.uint64))
-        found, steps = self._member.measure(draw, left, leave=lambda: self._tell(_LEAVE), done=done)
-        if found is None:
+        parts, steps = self._member.measure(draw, left, leave=lambda: self._tell(_LEAVE), done=done)
+        if parts is None:
             self.is_busy = False
             return None
         start = time.perf_counter()
-        row = self._member.make_row_of_parts(found)
+        row = self._member.make_row_of_parts(parts)
         steps.append(RankStep(0, self._member.stages, 0, 0.0, 0.0, time.perf_counter() - start))
         self.is_busy = False
         return row, steps

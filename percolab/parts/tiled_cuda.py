@@ -119,9 +119,9 @@ class SlabLabels(Tiled):
         self.sides: tuple[Side, ...] = ()
         self.end_layers: list[tuple[int, int, int]] = []
 
-    def _list_crossing(self, items: int, opened: Any) -> None:
+    def _list_crossing(self, entries: int, opened: Any) -> None:
         """List the open bonds between tiles, and mark the borders of tiles, faces among them."""
-        super()._list_crossing(items, opened)
+        super()._list_crossing(entries, opened)
         launch = self.batch.launches
         for first, after, _ in self.end_layers:
             words = (after - 1) // 32 - first // 32 + 1
@@ -136,9 +136,9 @@ class SlabLabels(Tiled):
                     kernels.mark_cut_kernel, crossed.opened.size, 1, *bonds, *side, self.border
                 )
 
-    def flag_ends(self, items: int) -> None:
+    def flag_ends(self, entries: int) -> None:
         """Tell the roots of nodes which end layers of the whole lattice they touch."""
-        super().flag_ends(items)
+        super().flag_ends(entries)
         for first, after, flag in self.end_layers:
             span = np.uint32(first), np.uint32(after), np.uint32(flag)
             nodes = self.labels, self.nodes, self.batch.existing_sites
@@ -383,10 +383,8 @@ class SlabTiled:
         given = crossed.opened, crossed.before, crossed.cut
         where = np.uint32(side.is_upper), np.uint32(side.shift), np.int64(part.crossing_code)
         nodes = labeler.labels, labeler.nodes, labeler.forest, labeler.read.loops
-        grid, found = crossed.before.size, (roots, codes, np.uint32(has_codes))
-        self.launches.blocks(
-            kernels.read_face_kernel, grid, THREADS, *given, *where, *nodes, *found
-        )
+        grid, face = crossed.before.size, (roots, codes, np.uint32(has_codes))
+        self.launches.blocks(kernels.read_face_kernel, grid, THREADS, *given, *where, *nodes, *face)
         return Face(self._first(roots, bonds), self._first(codes, bonds * has_codes))
 
     def _first(self, array: Any, count: int) -> Any:
@@ -408,13 +406,13 @@ class SlabTiled:
         if following is not None and not self.tally:
             done = launch.mark()
             self.begin(following, draw)
-        (found,) = read.fetch(1, done=done)
+        (sums,) = read.fetch(1, done=done)
         if following is not None and self.tally:
             # Not before: there is one tally, which begins as empty.
             self.begin(following, draw)
-        without_vacant(found, self._pinned.vacant[0].astype(np.int64))
+        without_vacant(sums, self._pinned.vacant[0].astype(np.int64))
         row = np.zeros(self.row_width, np.int64)
-        row[: found.size] = found
+        row[: sums.size] = sums
         loop, narrow = np.empty(1, np.int64), self._pinned.loop.astype(np.int64)
         put_periods(narrow, int(read.loops.axes), int(read.loops.width), PERIOD_BITS, loop)
         return sums_from_row(row, int(row[rows.SPANNING]), int(loop[0]))

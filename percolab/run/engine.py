@@ -19,6 +19,7 @@ from numba.core import event
 from percolab.errors import InputError
 from percolab.kernels.device import Device, begin_context, device_names, gpu_name
 from percolab.kinds.memory import check_memory, required_memory
+from percolab.lattices.ensemble import Ensemble
 from percolab.lattices.graph import Graph
 from percolab.lattices.structure import Structure
 from percolab.parts.slab_partition import SlabDivision
@@ -153,7 +154,9 @@ class Engine:
 
 def choose_engine(study: Study, options: SweepOptions, watcher: Watcher) -> Engine:
     """Return what a study is sampled with; InputError if a size does not fit in memory."""
-    devices, is_split = options["device"].resolve_all(), options.get("split") is not None
+    # Of an ensemble, each graph has too little work for a GPU.
+    device = Device("cpu") if isinstance(study.structure, Ensemble) else options["device"]
+    devices, is_split = device.resolve_all(), options.get("split") is not None
     if is_split and study.functions:
         raise InputError("observables: functions of labels need whole samples: leave out split")
     if not is_split:
@@ -193,10 +196,10 @@ def check_slabs_executor(slabs: int | str | None, executor: str | Executor | Non
 
 
 def _engine_on(
-    found: tuple[Device, ...], study: Study, options: SweepOptions, watcher: Watcher
+    usable: tuple[Device, ...], study: Study, options: SweepOptions, watcher: Watcher
 ) -> Engine:
     """Return what whole samples of a study, or its slabs, are measured with on devices."""
-    device, *others = found
+    device, *others = usable
     slabs = options.get("slabs")
     if study.functions and slabs is not None:
         raise InputError("observables: functions of labels need whole samples: leave out slabs")

@@ -93,8 +93,8 @@ def connected(executor: str | Executor | None) -> Iterator[str | Executor | None
     if not isinstance(executor, str) or not executor.startswith(DASK):
         yield executor
         return
-    with dask_executor(executor.removeprefix(DASK)) as found:
-        yield found
+    with dask_executor(executor.removeprefix(DASK)) as connection:
+        yield connection
 
 
 class DaskExecutor(Executor):
@@ -141,7 +141,7 @@ def _check_dask_workers(client: Any, option: str) -> None:
     if not client.ncores():
         raise InputError(f"{option}: the scheduler has no workers")
     own = version("percolab")
-    for worker, found in client.run(version, "percolab", on_error="return").items():
-        if found != own:
-            there = f"percolab {found}" if isinstance(found, str) else "no percolab"
+    for worker, answer in client.run(version, "percolab", on_error="return").items():
+        if answer != own:
+            there = f"percolab {answer}" if isinstance(answer, str) else "no percolab"
             raise InputError(f"{option}: {worker} has {there}, not {own} as here")

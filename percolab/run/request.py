@@ -18,6 +18,7 @@ from typing import Any, Required, TypedDict
 from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.lattices.ensemble import Ensemble
 from percolab.lattices.graph import Graph
 from percolab.store.results import ResultsWriter, StoredResults
 from percolab.store.task_result import TaskResult
@@ -151,6 +152,8 @@ def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
     study.check_layers()
     if Model.parse(study.model).needs_weights and options["device"].resolve().kind != "cpu":
         raise InputError(f"model {study.model} is one of the CPU alone: use --device cpu")
+    if isinstance(study.structure, Ensemble) and options["device"].kind == "cuda":
+        raise InputError(f"{study.structure.name} is sampled on the CPU alone: use --device cpu")
     if options.get("labeler") is not None:
         study.kind.algorithms.check(str(options["labeler"]))
     stored, path = (None, None) if writer is None else (writer.load(), writer.path)

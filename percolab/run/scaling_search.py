@@ -82,12 +82,12 @@ def search_sizes(lattice: Lattice) -> Iterator[int]:
 
 
 def first_sizes(lattice: Lattice) -> tuple[int, ...]:
-    found: list[int] = []
+    sizes: list[int] = []
     for size in search_sizes(lattice):
-        if len(found) >= _FIRST_SIZES and np.prod(lattice.shape(size)) > _FIRST_POINTS:
+        if len(sizes) >= _FIRST_SIZES and np.prod(lattice.shape(size)) > _FIRST_POINTS:
             break
-        found.append(size)
-    return tuple(found)
+        sizes.append(size)
+    return tuple(sizes)
 
 
 class ScalingSearch(Search):
@@ -280,10 +280,10 @@ class ScalingSearch(Search):
         return (1 + 2 * SIDE_SHARE) * points
 
     def _samples(self, results: StoredResults) -> dict[int, int]:
-        found = dict.fromkeys(sorted(results.study.sizes), 0)
+        samples = dict.fromkeys(sorted(results.study.sizes), 0)
         for task in own_tasks(results):
-            found[task.size] = max(found[task.size], results.tasks[task.id].num_samples)
-        return found
+            samples[task.size] = max(samples[task.size], results.tasks[task.id].num_samples)
+        return samples
 
     def _fewest(self, results: StoredResults) -> int:
         return min(self._samples(results).values())
@@ -315,17 +315,17 @@ def _find_half(
     column = next(item for item in task.observables if item.name == "wrapping_any")
     low, high = bracket
     p: Floats = np.empty(0)
-    found: Floats = np.empty(0)
+    means: Floats = np.empty(0)
     begun = 0
     for samples in _PILOT:
         p = np.linspace(low, high, _PILOT_POINTS)
         numbers = np.arange(begun, begun + samples, dtype=np.uint64)
         begun += samples
         rows = sampler.grid_rows(numbers, np.array([p_to_threshold(x) for x in p], np.uint64))
-        found = np.array([column.of_rows(rows[:, n]).mean() for n in range(p.size)])
-        low = max(p[found < _PILOT_RANGE[0]], default=low)
-        high = min(p[found > _PILOT_RANGE[1]], default=high)
-    slope = max(np.polyfit(p, found, 1)[0], 1e-3)
-    half = float(np.clip(p.mean() + (0.5 - found.mean()) / slope, p[0], p[-1]))
+        means = np.array([column.of_rows(rows[:, n]).mean() for n in range(p.size)])
+        low = max(p[means < _PILOT_RANGE[0]], default=low)
+        high = min(p[means > _PILOT_RANGE[1]], default=high)
+    slope = max(np.polyfit(p, means, 1)[0], 1e-3)
+    half = float(np.clip(p.mean() + (0.5 - means.mean()) / slope, p[0], p[-1]))
     wide = p[-1] - p[0]
     return half, float(slope), (max(low - wide, 0.0), min(high + wide, 1.0))

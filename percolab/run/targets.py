@@ -225,8 +225,8 @@ def grown(
         for size, n in targets.items()
     ]
     spent = sum(choice.cost * choice.samples for choice in choices)
-    found = allocate(choices, information.total(others), _GROWTH * spent)
-    return dict(zip(targets, found, strict=True))
+    allocated = allocate(choices, information.total(others), _GROWTH * spent)
+    return dict(zip(targets, allocated, strict=True))
 
 
 def target_blocks(tasks: Iterable[Task], targets: Mapping[int, int]) -> dict[str, int]:

@@ -210,16 +210,16 @@ def find_p(study: Study, engine: Engine) -> float:
     slope, before = roots.forecast_slope(axis_length(study.structure, size), states), (0.0, -1.0)
     while True:
         p, error = (low + high) / 2, roots.forecast_scatter(states) / sqrt(samples)
-        found = measure(p, begun, samples)
+        value = measure(p, begun, samples)
         begun += samples
-        if abs(found) > 0.5 and low < high and high - low > 1e-9:
-            low, high = (low, p) if found > 0 else (p, high)
+        if abs(value) > 0.5 and low < high and high - low > 1e-9:
+            low, high = (low, p) if value > 0 else (p, high)
             continue
-        if abs(before[1]) < 0.7 and abs(found - before[1]) > 5 * error and p != before[0]:
-            slope = max((found - before[1]) / (p - before[0]), 0.3 * slope)
-        before = p, found
-        p = min(max(p - found / slope, 0.0), 1.0)
-        if (samples == _LAST_PILOT and abs(found) < 3 * error) or begun > 8 * _LAST_PILOT:
+        if abs(before[1]) < 0.7 and abs(value - before[1]) > 5 * error and p != before[0]:
+            slope = max((value - before[1]) / (p - before[0]), 0.3 * slope)
+        before = p, value
+        p = min(max(p - value / slope, 0.0), 1.0)
+        if (samples == _LAST_PILOT and abs(value) < 3 * error) or begun > 8 * _LAST_PILOT:
             return rounded(p, error / slope)
         low = high = p
         samples = min(8 * samples, _LAST_PILOT)

@@ -56,7 +56,7 @@ class CpuChain:
         self._labeled = 1
 
     @staticmethod
-    def memory(extent: Extent, states: int, items: int = 1) -> Memory:
+    def memory(extent: Extent, states: int, entries: int = 1) -> Memory:
         """Return the memory in addition to that of batch and labeler."""
         words = (count_planes(states) + 2) * count_words(extent.num_points) + 2 * extent.num_words
         return Memory(host=4 * (words + extent.num_points))

@@ -63,15 +63,15 @@ _CHAINS = {"cpu": "spins.chain_cpu:CpuChain", "cuda": "spins.chains_cuda:CudaCha
 
 
 def compute_memory(
-    name: str, kind: str, extent: Extent, states: int, needs: Needs, items: int = 1
+    name: str, kind: str, extent: Extent, states: int, needs: Needs, entries: int = 1
 ) -> Memory:
     """Return the memory that chains, their batch and their labeler take, all of it."""
     needs = needs._replace(labels=True)
-    batch = batch_class(kind).memory(extent, BOND, items)
-    labels = labeler_class(name, kind).memory(extent, needs, items)
-    chains = load(_CHAINS[kind]).memory(extent, states, items)
-    found: Memory = batch.plus(labels).plus(chains)
-    return found
+    batch = batch_class(kind).memory(extent, BOND, entries)
+    labels = labeler_class(name, kind).memory(extent, needs, entries)
+    chains = load(_CHAINS[kind]).memory(extent, states, entries)
+    total: Memory = batch.plus(labels).plus(chains)
+    return total
 
 
 def new_chains(

@@ -45,15 +45,15 @@ class Kept:
         self._flat = self.on_device.reshape(rows * width)
         self._pinned = cuda.pinned_array(rows * width, kind)
 
-    def download(self, launches: Launches, items: int, slots: int) -> NDArray[Any]:
-        """Return where what there is will be, (items, slots, width), until it is kept anew."""
-        size = items * slots * self._width
+    def download(self, launches: Launches, entries: int, slots: int) -> NDArray[Any]:
+        """Return where what there is will be, (entries, slots, width), until it is kept anew."""
+        size = entries * slots * self._width
         launches.download(self._flat[:size], self._pinned[:size])
-        return np.asarray(self._pinned[:size].reshape(items, slots, self._width))
+        return np.asarray(self._pinned[:size].reshape(entries, slots, self._width))
 
-    def fetch(self, launches: Launches, items: int, slots: int) -> NDArray[Any]:
-        """Wait, and return what there is, (items, slots, width), until it is kept anew."""
-        there = self.download(launches, items, slots)
+    def fetch(self, launches: Launches, entries: int, slots: int) -> NDArray[Any]:
+        """Wait, and return what there is, (entries, slots, width), until it is kept anew."""
+        there = self.download(launches, entries, slots)
         launches.wait()
         return there
 
@@ -82,7 +82,7 @@ class CudaChains:
         #: Sweeps of all chains for which there is room until they are fetched.
         self.slots = 1
         self._make_kept()
-        self._items, self.sweep, self._generator = 0, 0, 0
+        self._entries, self.sweep, self._generator = 0, 0, 0
         self._thresholds = np.zeros(0, np.uint64)
 
     def _make_kept(self) -> None:
@@ -95,16 +95,16 @@ class CudaChains:
         self._kept_tallies = Kept(wide[0], wide[1], np.uint64)
 
     @staticmethod
-    def memory(extent: Extent, states: int, items: int = 1) -> Memory:
+    def memory(extent: Extent, states: int, entries: int = 1) -> Memory:
         """Return the memory in addition to that of batch and labeler; kept tallies are left out."""
         words = count_words(extent.num_points)
-        of_item = 4 * (count_planes(states) + 1) * words + 8 * (kernels.COUNTS + states + 5)
-        kept = 8 * SPIN_ROW_WIDTH * max(_KEPT_ROWS, items)
-        return Memory(host=2 * kept, device=items * of_item + kept)
+        of_entry = 4 * (count_planes(states) + 1) * words + 8 * (kernels.COUNTS + states + 5)
+        kept = 8 * SPIN_ROW_WIDTH * max(_KEPT_ROWS, entries)
+        return Memory(host=2 * kept, device=entries * of_entry + kept)
 
     def begin(self, generator: int, chains: list[Chain], random: list[bool]) -> None:
         self._launches.wait()
-        self._items, self.sweep, self._generator = len(chains), 0, generator
+        self._entries, self.sweep, self._generator = len(chains), 0, generator
         self.slots = self._room // len(chains)
         for device, values in zip(self._chains, zip(*chains, strict=True), strict=True):
             device[: len(chains)].copy_to_device(np.array(values, np.uint64))
@@ -126,17 +126,17 @@ class CudaChains:
 
     def copy_planes(self) -> NDArray[np.uint32]:
         self._launches.wait()
-        size = self._items * self._planes * self._num_words
+        size = self._entries * self._planes * self._num_words
         planes = np.asarray(self.planes[:size].copy_to_host())
-        return planes.reshape(self._items, self._planes, self._num_words)
+        return planes.reshape(self._entries, self._planes, self._num_words)
 
     def advance(self, sweeps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        rows = np.empty((self._items, sweeps, self.labeler.row_width), np.int64)
-        numbers = np.zeros((self._items, sweeps, SPIN_ROW_WIDTH), np.int64)
+        rows = np.empty((self._entries, sweeps, self.labeler.row_width), np.int64)
+        numbers = np.zeros((self._entries, sweeps, SPIN_ROW_WIDTH), np.int64)
         for first in range(0, sweeps, self.slots):
             count = min(self.slots, sweeps - first)
             self._sweep(count)
-            own, kept = slice(first, first + count), (self._launches, self._items, self.slots)
+            own, kept = slice(first, first + count), (self._launches, self._entries, self.slots)
             rows[:, own, :ROW_WIDTH] = self._kept.fetch(*kept)[:, :count]
             numbers[:, own, ROW_WIDTH:] = self._kept_numbers.fetch(*kept)[:, :count]
             if rows.shape[2] > ROW_WIDTH:
@@ -151,7 +151,7 @@ class CudaChains:
         """Do so many sweeps, and keep what they measure from the first slot on."""
         self._launches.wait()
         self._begin.copy_to_device(np.array([self.sweep], np.uint64))
-        left, kind = count, (self._generator, self._items)
+        left, kind = count, (self._generator, self._entries)
         while left:
             step = _SWEEPS_PER_CALL if left >= _SWEEPS_PER_CALL else 1
 
@@ -169,7 +169,7 @@ class CudaChains:
     def rows_at(self, thresholds: NDArray[np.uint64]) -> NDArray[np.int64]:
         self._set_thresholds(thresholds)
         self._open()
-        rows = np.asarray(self.labeler.join(self._items, Reading.ROWS).rows())
+        rows = np.asarray(self.labeler.join(self._entries, Reading.ROWS).rows())
         self._counts.copy_to_device(np.zeros(self._counts.shape, np.uint64))
         self._set_thresholds(self._thresholds)
         return rows
@@ -181,17 +181,17 @@ class CudaChains:
 
     def _set_thresholds(self, thresholds: NDArray[np.uint64]) -> None:
         self._launches.wait()
-        self._chains.threshold[: self._items].copy_to_device(np.asarray(thresholds, np.uint64))
+        self._chains.threshold[: self._entries].copy_to_device(np.asarray(thresholds, np.uint64))
 
     def _open(self) -> None:
-        batch, launch, items, planes = self.batch, self._launches, self._items, self._planes
+        batch, launch, entries, planes = self.batch, self._launches, self._entries, self._planes
         key = self._generator, self._chains, self._clock, self.rule, planes, self.planes
         bonds = batch.exists, batch.existing_sites, batch.adjacency, batch.opened, self._counts
-        launch.one(kernels.open_satisfied_kernel, self._num_words, items, *key, *bonds)
+        launch.one(kernels.open_satisfied_kernel, self._num_words, entries, *key, *bonds)
         ends = planes, self.planes, batch.adjacency, np.uint32(batch.exists.size)
         periodic = *ends, batch.opened, self._counts
         count = batch.topology.num_periodic_bonds
-        launch.one(kernels.close_periodic_kernel, count, items, *periodic)
+        launch.one(kernels.close_periodic_kernel, count, entries, *periodic)
 
     def _enqueue(self) -> None:
         self._open()
@@ -203,21 +203,21 @@ class CudaChains:
 
     def keep(self) -> None:
         """Launch what keeps the rows and numbers of a sweep, and counts it."""
-        launch, items, read = self._launches, self._items, self.labeler.read
+        launch, entries, read = self._launches, self._entries, self.labeler.read
         width, slots = int(read.tally_width), np.int64(self.slots)
         when = self._clock, self._begin
         if width:
             tallies = read.tallies, np.int64(width), *when, slots, self._kept_tallies.on_device
-            launch.one(kernels.keep_tallies_kernel, width, items, *tallies)
-        counted = read.rows_on_device, self._counts, *when, np.int64(items), slots
+            launch.one(kernels.keep_tallies_kernel, width, entries, *tallies)
+        counted = read.rows_on_device, self._counts, *when, np.int64(entries), slots
         kept = self._kept.on_device, self._kept_numbers.on_device
-        launch.one(kernels.keep_kernel, items, 1, *counted, *kept)
+        launch.one(kernels.keep_kernel, entries, 1, *counted, *kept)
 
     def _join_tiles(self) -> None:
         """Launch the labeler's tiles, the rows, and the painting of runs."""
-        labeler, launch, items = self.labeler, self._launches, self._items
-        labeler.join_tiles(items, labeler.kept)
-        labeler.join_rows(items, with_origins=True)
+        labeler, launch, entries = self.labeler, self._launches, self._entries
+        labeler.join_tiles(entries, labeler.kept)
+        labeler.join_rows(entries, with_origins=True)
         key = self._generator, self._chains, self._clock, self.rule
         forest = labeler.nodes, labeler.kept
         if self.rule.seeds:
@@ -225,28 +225,28 @@ class CudaChains:
             tiles = labeler.tiling.tiles[0], labeler.tiling.num_tiles
             counted = np.uint32(tiles[0]), np.uint32(tiles[1])
             sites = self.batch.existing_sites, points, labeler.tiles, counted, self.batch.opened
-            grid = int(self.rule.seeds), items
+            grid = int(self.rule.seeds), entries
             launch.blocks(mark_tiles_kernel, grid, TILE_WORDS, *key, *sites, *forest, self._marks)
         words = labeler.tiles, self.batch.opened, labeler.nodes, labeler.interior, labeler.kept
         has_planes = bool(self.rule.seeds or self.rule.by_word)
         shared = 4 * (int(labeler.nodes.room) + has_planes * self._planes * TILE_WORDS)
         kernel = repaint_tiles_kernel if self.rule.seeds else paint_tiles_kernel
-        size = labeler.tile_launch_grid(items), TILE_WORDS
+        size = labeler.tile_launch_grid(entries), TILE_WORDS
         painted = *key, self._planes, *words, self._marks, self.planes
         launch.blocks(kernel, *size, *painted, shared=shared)
         self._clear_marks()
 
     def _join_labels(self) -> None:
         """Launch any labeler, the rows, and the painting of sites by their labels."""
-        labeler, launch, items = self.labeler, self._launches, self._items
-        labeler.join(items, Reading.LABELS).enqueue_rows()
+        labeler, launch, entries = self.labeler, self._launches, self._entries
+        labeler.join(entries, Reading.LABELS).enqueue_rows()
         key = self._generator, self._chains, self._clock, self.rule
         sites, points = self.batch.existing_sites, np.uint32(self.batch.topology.num_points)
         if self.rule.seeds:
             chosen = sites, points, labeler.labels, self._marks
-            launch.one(kernels.mark_labels_kernel, int(self.rule.seeds), items, *key, *chosen)
+            launch.one(kernels.mark_labels_kernel, int(self.rule.seeds), entries, *key, *chosen)
         words = self._planes, sites, points, labeler.labels, self._marks, self.planes
-        launch.one(kernels.paint_labels_kernel, self._num_words, items, *key, *words)
+        launch.one(kernels.paint_labels_kernel, self._num_words, entries, *key, *words)
         self._clear_marks()
 
     def _clear_marks(self) -> None:

@@ -166,13 +166,13 @@ def _paint_runs_by_bit(generator, chain, sweep, occupied, runs, spins):
     sites, spin = int64(0), uint32(0)
     for word in range(occupied.size):
         write_digits(generator, seed, chain.number, uint32(word), 1, digits, (0, 1), uint32(0))
-        starts, found = runs.starts[word], digits[0]
+        starts, digit = runs.starts[word], digits[0]
         # A run may have begun in a word before.
         left, marked = starts, uint32(spin & ~starts & uint32(1))
         while left != uint32(0):
             bit = uint32(trailing_zeros(left))
             left = uint32(left & uint32(left - uint32(1)))
-            marks[run] = uint32(uint32(found >> bit) & uint32(1))
+            marks[run] = uint32(uint32(digit >> bit) & uint32(1))
             spin = marks[parents[run]]
             marked = uint32(marked | uint32(spin << bit))
             run += 1
@@ -290,11 +290,11 @@ def sweep_runs(
             generator, chain, sweep, num_planes, exists, adjacency, spins, opened
         )
         write_spin_numbers(satisfied, count, spins.counts, numbers[n])
-        found, wrapping = find_clusters(opened, adjacency, occupied, runs, windings)
-        measure_runs(found, wrapping, end_flags, runs, rows[n])
+        clusters, wrapping = find_clusters(opened, adjacency, occupied, runs, windings)
+        measure_runs(clusters, wrapping, end_flags, runs, rows[n])
         choose_sites(generator, chain, sweep, occupied, adjacency.num_points, spins.chosen)
         if rule.by_word != uint32(0) and num_planes == 1:
             _paint_runs_by_bit(generator, chain, sweep, occupied, runs, spins)
         else:
-            spins.marks[:found] = 0
+            spins.marks[:clusters] = 0
             _paint_runs(generator, chain, sweep, rule, num_planes, occupied, runs, spins)

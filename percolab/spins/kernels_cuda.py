@@ -39,14 +39,14 @@ MOST_COUNTS = COUNTS + MOST_STATES
 @cuda.jit(cache=True)
 def begin_kernel(generator, chains, rule, num_planes, random, occupied, planes):
     """Write the spins that chains start with: all 0, or each at random; one thread a word."""
-    item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
+    entry, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     num_words = uint32(occupied.size)
     if word < num_words:
-        start = uint32(uint32(item * num_planes) * num_words)
+        start = uint32(uint32(entry * num_planes) * num_words)
         for plane in range(num_planes):
             planes[uint32(uint32(start + uint32(uint32(plane) * num_words)) + word)] = uint32(0)
-        left = occupied[word] if random[item] != uint32(0) else uint32(0)
-        seed, number = chains.spins[item], chains.number[item]
+        left = occupied[word] if random[entry] != uint32(0) else uint32(0)
+        seed, number = chains.spins[entry], chains.number[entry]
         while left != uint32(0):
             site = uint32(uint32(word << uint32(5)) + uint32(lowest_one(left)))
             left = uint32(left & uint32(left - uint32(1)))
@@ -86,18 +86,18 @@ def open_satisfied_kernel(
     bonds across periodic boundaries only the open ones are counted.
     """
     shared = cuda.shared.array(MOST_COUNTS, types.uint32)
-    item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
+    entry, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     width = COUNTS + int64(rule.states)
     for n in range(cuda.threadIdx.x, width, THREADS):
         shared[n] = uint32(0)
     cuda.syncthreads()
     num_words = uint32(adjacency.num_words)
-    satisfied, found = uint32(0), uint32(0)
+    satisfied, total = uint32(0), uint32(0)
     if word < num_words:
-        start = uint32(uint32(item * uint32(num_planes)) * num_words)
-        base = uint32(item * uint32(exists.size))
-        seed = seed_at(chains.bonds[item], uint64(clock[item] + uint64(1)))
-        number, threshold = chains.number[item], chains.threshold[item]
+        start = uint32(uint32(entry * uint32(num_planes)) * num_words)
+        base = uint32(entry * uint32(exists.size))
+        seed = seed_at(chains.bonds[entry], uint64(clock[entry] + uint64(1)))
+        number, threshold = chains.number[entry], chains.threshold[entry]
         for k in range(len(adjacency.ends)):
             index = uint32(uint32(uint32(k) * num_words) + word)
             here = exists[index]
@@ -108,30 +108,30 @@ def open_satisfied_kernel(
             alive = uint32(same | beyond)
             bonds = open_word(generator, seed, number, uint64(index), threshold, alive)
             opened[uint32(base + index)] = bonds
-            found = uint32(found + uint32(popcount(bonds)))
+            total = uint32(total + uint32(popcount(bonds)))
         count_states(
             planes, start, num_planes, num_words, word, occupied[word], rule.states, shared
         )
         cuda.atomic.add(shared, 0, satisfied)
-        cuda.atomic.add(shared, 1, found)
+        cuda.atomic.add(shared, 1, total)
     cuda.syncthreads()
     for n in range(cuda.threadIdx.x, width, THREADS):
         if shared[n] != uint32(0):
-            cuda.atomic.add(counts, (item, n), uint64(shared[n]))
+            cuda.atomic.add(counts, (entry, n), uint64(shared[n]))
 
 
 @cuda.jit(cache=True)
-def close_periodic_kernel(num_planes, planes, adjacency, words_per_item, opened, counts):
+def close_periodic_kernel(num_planes, planes, adjacency, words_per_entry, opened, counts):
     """Close the periodic bonds that join different spins, and count the others."""
     shared = cuda.shared.array(COUNTS, types.uint32)
-    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if cuda.threadIdx.x < COUNTS:
         shared[cuda.threadIdx.x] = uint32(0)
     cuda.syncthreads()
     if n < adjacency.periodic_bonds.size:
         num_words = uint32(adjacency.num_words)
-        start = uint32(uint32(item * uint32(num_planes)) * num_words)
-        base = uint32(item * uint32(words_per_item))
+        start = uint32(uint32(entry * uint32(num_planes)) * num_words)
+        base = uint32(entry * uint32(words_per_entry))
         is_open, i, j = periodic_bond(n, opened, base, adjacency)
         one = spin_at(planes, start, num_planes, num_words, i)
         if one == spin_at(planes, start, num_planes, num_words, j):
@@ -143,8 +143,8 @@ def close_periodic_kernel(num_planes, planes, adjacency, words_per_item, opened,
             cuda.atomic.add(shared, 1, uint32(1))
     cuda.syncthreads()
     if cuda.threadIdx.x == 0:
-        cuda.atomic.add(counts, (item, 0), uint64(shared[0]))
-        cuda.atomic.sub(counts, (item, 1), uint64(shared[1]))
+        cuda.atomic.add(counts, (entry, 0), uint64(shared[0]))
+        cuda.atomic.sub(counts, (entry, 1), uint64(shared[1]))
 
 
 @cuda.jit(cache=True)
@@ -153,23 +153,23 @@ def mark_labels_kernel(generator, chains, clock, rule, occupied, num_points, lab
 
     marks: uint32, one bit a site of every chain, zeros before.
     """
-    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < rule.seeds:
-        seed = seed_at(chains.sites[item], uint64(clock[item] + uint64(1)))
-        site = chosen_site(generator, seed, chains.number[item], uint64(n), num_points, occupied)
-        label = labels[uint32(uint32(item * uint32(num_points)) + site)]
-        mark_cluster(marks, item, uint32(occupied.size), label)
+        seed = seed_at(chains.sites[entry], uint64(clock[entry] + uint64(1)))
+        site = chosen_site(generator, seed, chains.number[entry], uint64(n), num_points, occupied)
+        label = labels[uint32(uint32(entry * uint32(num_points)) + site)]
+        mark_cluster(marks, entry, uint32(occupied.size), label)
 
 
 @cuda.jit(device=True)
-def mark_cluster(marks, item, num_words, label):
-    place = uint32(uint32(item * num_words) + uint32(label >> uint32(5)))
+def mark_cluster(marks, entry, num_words, label):
+    place = uint32(uint32(entry * num_words) + uint32(label >> uint32(5)))
     cuda.atomic.or_(marks, place, uint32(uint32(1) << uint32(label & uint32(31))))
 
 
 @cuda.jit(device=True)
-def is_marked(marks, item, num_words, label):
-    word = marks[uint32(uint32(item * num_words) + uint32(label >> uint32(5)))]
+def is_marked(marks, entry, num_words, label):
+    word = marks[uint32(uint32(entry * num_words) + uint32(label >> uint32(5)))]
     return has_bit(word, uint32(label & uint32(31)))
 
 
@@ -178,20 +178,20 @@ def paint_labels_kernel(
     generator, chains, clock, rule, num_planes, occupied, num_points, labels, marks, planes
 ):
     """Give clusters their new spins by the sites' labels; one thread a word."""
-    item, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
+    entry, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     num_words = uint32(occupied.size)
     if word < num_words:
-        seed = seed_at(chains.spins[item], uint64(clock[item] + uint64(1)))
-        number = chains.number[item]
-        start = uint32(uint32(item * uint32(num_planes)) * num_words)
-        sites, left = uint32(item * uint32(num_points)), occupied[word]
+        seed = seed_at(chains.spins[entry], uint64(clock[entry] + uint64(1)))
+        number = chains.number[entry]
+        start = uint32(uint32(entry * uint32(num_planes)) * num_words)
+        sites, left = uint32(entry * uint32(num_points)), occupied[word]
         before, change = uint32(0xFFFFFFFF), uint32(0)
         while left != uint32(0):
             site = uint32(uint32(word << uint32(5)) + uint32(lowest_one(left)))
             left = uint32(left & uint32(left - uint32(1)))
             label = uint32(labels[uint32(sites + site)])
             if label != before:
-                is_chosen = rule.seeds != uint32(0) and is_marked(marks, item, num_words, label)
+                is_chosen = rule.seeds != uint32(0) and is_marked(marks, entry, num_words, label)
                 change = spin_change(generator, seed, number, label, is_chosen, rule)
                 before = label
             old = spin_at(planes, start, num_planes, num_words, site)
@@ -200,39 +200,39 @@ def paint_labels_kernel(
 
 
 @cuda.jit(cache=True)
-def keep_kernel(rows, counts, clock, begin, items, slots, kept_rows, kept_numbers):
+def keep_kernel(rows, counts, clock, begin, entries, slots, kept_rows, kept_numbers):
     """Keep what was measured in a sweep, and begin the next; one thread a chain.
 
     begin: uint64 (1,), the sweep after which keeping began.  kept_rows: int64 (chains * slots,
     ROW_WIDTH), those of a chain one after the other.  kept_numbers: int64 (chains * slots, 4),
     satisfied and open bonds, the commonest state's sites, and the sum of squares over the states.
     """
-    item = cuda.grid(1)
-    if item < items:
-        slot = int64(uint64(clock[item] - begin[0]))
+    entry = cuda.grid(1)
+    if entry < entries:
+        slot = int64(uint64(clock[entry] - begin[0]))
         if slot < slots:
-            place = item * slots + slot
+            place = entry * slots + slot
             for n in range(ROW_WIDTH):
-                kept_rows[place, n] = rows[item * ROW_WIDTH + n]
+                kept_rows[place, n] = rows[entry * ROW_WIDTH + n]
             largest, squares = uint64(0), uint64(0)
             for state in range(COUNTS, counts.shape[1]):
-                number = counts[item, state]
+                number = counts[entry, state]
                 largest = max(largest, number)
                 squares = uint64(squares + uint64(number * number))
-            kept_numbers[place, 0] = int64(counts[item, 0])
-            kept_numbers[place, 1] = int64(counts[item, 1])
+            kept_numbers[place, 0] = int64(counts[entry, 0])
+            kept_numbers[place, 1] = int64(counts[entry, 1])
             kept_numbers[place, 2] = int64(largest)
             kept_numbers[place, 3] = int64(squares)
         for n in range(counts.shape[1]):
-            counts[item, n] = uint64(0)
-        clock[item] = uint64(clock[item] + uint64(1))
+            counts[entry, n] = uint64(0)
+        clock[entry] = uint64(clock[entry] + uint64(1))
 
 
 @cuda.jit(cache=True)
 def keep_tallies_kernel(tallies, width, clock, begin, slots, kept):
     """Keep the tallies of a sweep, before the next begins: uint64 (chains * slots, width)."""
-    item, n = cuda.blockIdx.y, cuda.grid(1)
-    slot = int64(uint64(clock[item] - begin[0]))
+    entry, n = cuda.blockIdx.y, cuda.grid(1)
+    slot = int64(uint64(clock[entry] - begin[0]))
     if n < width and slot < slots:
-        place = int64(item) * slots + slot
-        kept[place, n] = tallies[int64(item) * int64(width) + int64(n)]
+        place = int64(entry) * slots + slot
+        kept[place, n] = tallies[int64(entry) * int64(width) + int64(n)]

@@ -138,8 +138,8 @@ class OneBlockChains(CudaChains):
         self._pieces = [_Piece(self._room) for _ in range(2)]
 
     def advance(self, sweeps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        rows = np.empty((self._items, sweeps, ROW_WIDTH), np.int64)
-        numbers = np.zeros((self._items, sweeps, SPIN_ROW_WIDTH), np.int64)
+        rows = np.empty((self._entries, sweeps, ROW_WIDTH), np.int64)
+        numbers = np.zeros((self._entries, sweeps, SPIN_ROW_WIDTH), np.int64)
         for own, measured in self._launch_all(sweeps):
             rows[:, own] = measured[:, :, :ROW_WIDTH]
             numbers[:, own, ROW_WIDTH:] = measured[:, :, ROW_WIDTH:]
@@ -173,9 +173,9 @@ class OneBlockChains(CudaChains):
 
     def _launch(self, place: int, count: int) -> NDArray[np.uint32]:
         """Launch so many sweeps; return where what they measure will be."""
-        piece, launches, items = self._pieces[place], self._launches, self._items
+        piece, launches, entries = self._pieces[place], self._launches, self._entries
         piece.pinned[0] = count
-        threads = choose_thread_parts(self.batch.topology, items) * self._threads
+        threads = choose_thread_parts(self.batch.topology, entries) * self._threads
 
         kernel = kernels.sweep_chosen_kernel if self.rule.seeds else kernels.sweep_kernel
         key = self._generator, self._chains, self._clock, piece.count, self.rule
@@ -183,7 +183,7 @@ class OneBlockChains(CudaChains):
 
         def work() -> None:
             launches.upload(piece.count, piece.pinned)
-            launches.blocks(kernel, items, threads, *key, *words, shared=self._shared)
+            launches.blocks(kernel, entries, threads, *key, *words, shared=self._shared)
 
-        launches.call(("one block", place, self._generator, items), work)
-        return piece.kept.download(launches, items, count)
+        launches.call(("one block", place, self._generator, entries), work)
+        return piece.kept.download(launches, entries, count)

@@ -260,11 +260,11 @@ def _shorten(table, n):
 @cuda.jit(device=True)
 def _count_extra_bonds(links, classes, word, bits):
     """Return how many extra bonds of a word are among these bits."""
-    found = uint32(0)
+    total = uint32(0)
     for c in range(classes):
         extras = links[uint32(uint32((2 * c + 1) * TILE_WORDS) + word)]
-        found = uint32(found + uint32(popcount(uint32(extras & bits))))
-    return found
+        total = uint32(total + uint32(popcount(uint32(extras & bits))))
+    return total
 
 
 @cuda.jit(device=True)
@@ -476,15 +476,15 @@ def _measure(depends, draw, rule, clusters, runs, nodes, digits, num_words, flag
     n = uint32(cuda.threadIdx.x)
     while n < nodes:
         root = root_in(forest, n)
-        found = info[root]
+        node = info[root]
         if root == n:
-            sums = _with_cluster(sums, uint32(found & uint32(_SIZE)))
-            ends = uint32(uint32(found >> uint32(ENDS)) & uint32(_ENDS))
+            sums = _with_cluster(sums, uint32(node & uint32(_SIZE)))
+            ends = uint32(uint32(node >> uint32(ENDS)) & uint32(_ENDS))
             if ends != uint32(0):
                 cuda.atomic.or_(flags, 0, uint32(spanning_bits(ends)))
         # Another thread may put a field into this entry meanwhile; its place stays.
-        first = table[uint32(uint32(found >> uint32(RUN)) & uint32(_RUNS))]
-        chosen = depends and uint32(found & uint32(CHOSEN_NODE)) != uint32(0)
+        first = table[uint32(uint32(node >> uint32(RUN)) & uint32(_RUNS))]
+        chosen = depends and uint32(node & uint32(CHOSEN_NODE)) != uint32(0)
         place = uint32(first & uint32(PLACE))
         change = _change_at(depends, draw, place, chosen, rule, digits, num_words)
         run = uint32(uint32(info[n] >> uint32(RUN)) & uint32(_RUNS))
@@ -506,8 +506,8 @@ def _new_spin(depends, rule, num_planes, num_words, planes, word, bit, change):
 @cuda.jit(device=True)
 def _chosen_bits(one, bit, two, other, plane):
     """Return ``bit`` if that bit of the spin ``one`` is set, and so of ``other``."""
-    found = bit if has_bit(one, plane) else uint32(0)
-    return uint32(found | other) if has_bit(two, plane) else found
+    own = bit if has_bit(one, plane) else uint32(0)
+    return uint32(own | other) if has_bit(two, plane) else own
 
 
 @cuda.jit(device=True)
@@ -595,7 +595,7 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
     first_loop = cuda.shared.array(1, types.int32)
     table = cuda.shared.array(0, types.uint32)
     part = _choose_part(block.threads)
-    item, word, thread, threads = uint32(cuda.blockIdx.x), part.word, part.thread, part.threads
+    entry, word, thread, threads = uint32(cuda.blockIdx.x), part.word, part.thread, part.threads
     num_words, num_planes, classes = block.num_words, int32(rule.planes), len(adjacency.ends)
     plane_words = uint32(uint32(num_planes) * num_words)
     # Dynamic shared memory: the table of runs; links and queue, later the forest of nodes; words of
@@ -611,7 +611,7 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
     loops = Loops(first_loop, flags, block.axes, block.width)
     clusters = Clusters(table, starts, first, special, numbers, forest, info)
     # Load the spins; nothing is counted yet.
-    base = uint32(item * plane_words)
+    base = uint32(entry * plane_words)
     for n in range(thread, plane_words, threads):
         planes[n], marks[n] = memory[uint32(base + uint32(n))], uint32(0)
     for n in range(thread, MOST_COUNTS, threads):
@@ -620,13 +620,13 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
         for k in range(MOST_SUMS):
             totals[k] = uint32(0)
         flags[0], first_loop[0] = uint32(0), int32(0)
-    sweep = clock[item]
+    sweep = clock[entry]
     by_word = not depends and rule.by_word != uint32(0)
     cuda.syncthreads()
     for slot in range(count):
         # 1. Draw the open bonds, find where runs start, draw digits of new spins, and count states.
         sweep = uint64(sweep + uint64(1))
-        key = seed_at(chains.bonds[item], sweep), chains.number[item], chains.threshold[item]
+        key = seed_at(chains.bonds[entry], sweep), chains.number[entry], chains.threshold[entry]
         counted = _draw_bonds(
             generator, key, block, adjacency, num_planes, planes, scratch, chained, beyond, part
         )
@@ -636,8 +636,8 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
                 chained[word] = uint32(0)
             starts[word] = uint32(uint32(uint32(~chained[word]) | uint32(1)) & there)
         if by_word and _has_job(part, classes) and word < num_words:
-            seed, where = seed_at(chains.spins[item], sweep), (word, num_words)
-            number, none = chains.number[item], uint32(0)
+            seed, where = seed_at(chains.spins[entry], sweep), (word, num_words)
+            number, none = chains.number[entry], uint32(0)
             write_digits(generator, seed, number, word, num_planes, digits, where, none)
         if _has_job(part, classes + 1):
             special[word] = uint32(0)
@@ -668,12 +668,12 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
         # 4. Choose the new spins of clusters, and measure the clusters.
         cuda.atomic.add(counts, 0, counted)
         if depends:
-            draw = generator, seed_at(chains.sites[item], sweep), chains.number[item]
+            draw = generator, seed_at(chains.sites[entry], sweep), chains.number[entry]
             _mark_chosen(draw, rule, clusters, block)
         cuda.syncthreads()
         seed, number = uint64(0), uint64(0)
         if not by_word:
-            seed, number = seed_at(chains.spins[item], sweep), chains.number[item]
+            seed, number = seed_at(chains.spins[entry], sweep), chains.number[entry]
         draw = generator, seed, number
         sums = _measure(depends, draw, rule, clusters, runs, nodes, digits, num_words, flags)
         add_atomically(totals, sums)
@@ -684,14 +684,14 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
         cuda.syncthreads()
         _paint_word(num_planes, starts, block, planes, marks, part)
         if thread == uint32(threads - uint32(1)):
-            place = int64(item) * int64(count) + int64(slot)
+            place = int64(entry) * int64(count) + int64(slot)
             _keep(place, totals, counts, rule.states, flags, first_loop, kept)
         cuda.syncthreads()
     # Store the spins.
     for n in range(thread, plane_words, threads):
         memory[uint32(base + uint32(n))] = planes[n]
     if thread == uint32(0):
-        clock[item] = sweep
+        clock[entry] = sweep
 
 
 @cuda.jit(cache=True)

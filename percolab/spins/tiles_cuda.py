@@ -29,14 +29,14 @@ cuda = load_cuda()
 
 
 @cuda.jit(device=True)
-def _number_runs(tiles, opened, item, place, first):
+def _number_runs(tiles, opened, entry, place, first):
     """Number the runs of a tile as the labeler did; return where runs of this word may start.
 
     Runs start there at occupied sites alone.  first: gets the number of every word's first run.
     """
     site, count, occupied = place
     word = cuda.threadIdx.x
-    joined = load_chain(tiles, opened, uint32(item * tiles.words_per_item), site, count)
+    joined = load_chain(tiles, opened, uint32(entry * tiles.words_per_entry), site, count)
     edges = uint32(uint32(~joined) | uint32(1))
     strip, lane = word // LANES, word % LANES
     runs = uint32(popcount(uint32(edges & occupied)))
@@ -57,9 +57,9 @@ def mark_tiles_kernel(
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
     first = cuda.shared.array(TILE_WORDS, types.uint32)
     begins = cuda.shared.array(TILE_WORDS, types.uint32)
-    n, item, word = uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), cuda.threadIdx.x
-    seed = seed_at(chains.sites[item], uint64(clock[item] + uint64(1)))
-    site = chosen_site(generator, seed, chains.number[item], uint64(n), num_points, sites)
+    n, entry, word = uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), cuda.threadIdx.x
+    seed = seed_at(chains.sites[entry], uint64(clock[entry] + uint64(1)))
+    site = chosen_site(generator, seed, chains.number[entry], uint64(n), num_points, sites)
     shape = tiles.shape
     wide, high, deep = tiles.extents
     row, x = uint32(site // shape[0]), uint32(site % shape[0])
@@ -71,7 +71,7 @@ def mark_tiles_kernel(
     begin, count = word_span(tiles, column, number, uint32(word))
     place = (begin, count, occupied_at(tiles.occupied, begin, count))
     begins[word] = begin
-    edges = _number_runs(tiles, opened, item, place, first)
+    edges = _number_runs(tiles, opened, entry, place, first)
     starts[word] = uint32(edges & place[2])
     cuda.syncthreads()
     if word == 0:
@@ -81,20 +81,20 @@ def mark_tiles_kernel(
         at = uint32(uint32(uint32(inside_z << high) + inside_y) << wide)
         run = run_at(starts, first, uint32(at + inside_x), uint32(x & uint32(31)))
         across, num_tiles = counted
-        block = uint32(uint32(item * num_tiles) + uint32(uint32(number * across) + column))
-        found = uint32(kept[uint64(uint64(uint64(block) * uint64(TILE_NODES)) + uint64(run))])
-        if found >= uint32(KEPT_BORDER):
-            node = uint32(uint32(block * nodes.room) + uint32(found ^ uint32(KEPT_BORDER)))
+        block = uint32(uint32(entry * num_tiles) + uint32(uint32(number * across) + column))
+        code = uint32(kept[uint64(uint64(uint64(block) * uint64(TILE_NODES)) + uint64(run))])
+        if code >= uint32(KEPT_BORDER):
+            node = uint32(uint32(block * nodes.room) + uint32(code ^ uint32(KEPT_BORDER)))
             root = find(nodes.parents, uint32(0), node)
             label = nodes.origins[root]
         else:
-            label = uint32(begins[found >> uint32(5)] + uint32(found & uint32(31)))
-        mark_cluster(marks, item, tiles.num_words, label)
+            label = uint32(begins[code >> uint32(5)] + uint32(code & uint32(31)))
+        mark_cluster(marks, entry, tiles.num_words, label)
 
 
 @cuda.jit(device=True)
-def _change_at(depends, generator, seed, number, item, label, rule, tiles, marks):
-    is_chosen = depends and is_marked(marks, item, tiles.num_words, label)
+def _change_at(depends, generator, seed, number, entry, label, rule, tiles, marks):
+    is_chosen = depends and is_marked(marks, entry, tiles.num_words, label)
     return spin_change(generator, seed, number, label, is_chosen, rule)
 
 
@@ -149,18 +149,18 @@ def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
     sites = cuda.shared.array(TILE_WORDS, types.uint32)
     known = cuda.shared.array(0, types.uint32)
     beside = known[nodes.room :]
-    word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
+    word, entry = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
     # Find the word of this thread, and where its runs start.
     site, count = word_span(tiles, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), uint32(word))
     occupied = occupied_at(tiles.occupied, site, count)
     sites[word] = site
-    edges = _number_runs(tiles, opened, item, (site, count, occupied), first)
-    base = uint32(uint32(item * uint32(num_planes)) * tiles.num_words)
+    edges = _number_runs(tiles, opened, entry, (site, count, occupied), first)
+    base = uint32(uint32(entry * uint32(num_planes)) * tiles.num_words)
     by_word = not depends and rule.by_word != uint32(0)
     block = block_number()
     least = uint32(block * nodes.room)
-    seed = seed_at(chains.spins[item], uint64(clock[item] + uint64(1)))
-    number = chains.number[item]
+    seed = seed_at(chains.spins[entry], uint64(clock[entry] + uint64(1)))
+    number = chains.number[entry]
     # Load the old spins, or the digits of new ones.
     if depends and count > uint32(0):
         for plane in range(num_planes):
@@ -172,7 +172,7 @@ def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
     for n in range(word, interior[block, NODES], TILE_WORDS):
         root = find(nodes.parents, uint32(0), uint32(least + uint32(n)))
         label = nodes.origins[root]
-        known[n] = _change_at(depends, generator, seed, number, item, label, rule, tiles, marks)
+        known[n] = _change_at(depends, generator, seed, number, entry, label, rule, tiles, marks)
     cuda.syncthreads()
     if count == uint32(0):
         return
@@ -184,16 +184,18 @@ def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
         left, marked, run = begins, uint32(0), runs
         while left != uint32(0):
             rest = uint32(left & uint32(left - uint32(1)))
-            found = uint32(kept[run])
-            place, bit = uint32(found >> uint32(5)), uint32(found & uint32(31))
-            if found >= uint32(KEPT_BORDER):
-                spin = known[uint32(found ^ uint32(KEPT_BORDER))]
+            code = uint32(kept[run])
+            place, bit = uint32(code >> uint32(5)), uint32(code & uint32(31))
+            if code >= uint32(KEPT_BORDER):
+                spin = known[uint32(code ^ uint32(KEPT_BORDER))]
                 is_set = has_bit(spin, plane)
             elif by_word:
                 is_set = has_bit(beside[plane * TILE_WORDS + int64(place)], bit)
             else:
                 label = uint32(sites[place] + bit)
-                spin = _change_at(depends, generator, seed, number, item, label, rule, tiles, marks)
+                spin = _change_at(
+                    depends, generator, seed, number, entry, label, rule, tiles, marks
+                )
                 is_set = has_bit(spin, plane)
             if depends:
                 before = _spin_beside(beside, word, num_planes, uint32(lowest_one(left)))
@@ -208,7 +210,7 @@ def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
 
 
 @cuda.jit(device=True)
-def _write_bits(planes, start, site, count, found):
+def _write_bits(planes, start, site, count, bits):
     """Write ``count`` bits at a site, of words that begin at ``start``; others may write around."""
     place = uint32(start + uint32(site >> uint32(5)))
     shift = uint32(site & uint32(31))
@@ -216,18 +218,18 @@ def _write_bits(planes, start, site, count, found):
     if count < uint32(32):
         mask = uint32(uint32(uint32(1) << count) - uint32(1))
     elif shift == uint32(0):
-        planes[place] = found
+        planes[place] = bits
         return
-    _exchange_bits(planes, place, uint32(mask << shift), uint32(found << shift))
+    _exchange_bits(planes, place, uint32(mask << shift), uint32(bits << shift))
     if shift != uint32(0):
         back = uint32(uint32(32) - shift)
         over = uint32(mask >> back)
         if over != uint32(0):
-            _exchange_bits(planes, uint32(place + uint32(1)), over, uint32(found >> back))
+            _exchange_bits(planes, uint32(place + uint32(1)), over, uint32(bits >> back))
 
 
 @cuda.jit(device=True)
-def _exchange_bits(planes, place, mask, found):
+def _exchange_bits(planes, place, mask, bits):
     """Put bits where a mask is, one thread only for each of them."""
-    cuda.atomic.and_(planes, place, uint32(~uint32(mask & ~found)))
-    cuda.atomic.or_(planes, place, uint32(mask & found))
+    cuda.atomic.and_(planes, place, uint32(~uint32(mask & ~bits)))
+    cuda.atomic.or_(planes, place, uint32(mask & bits))

@@ -28,10 +28,10 @@ from percolab.spins.words import changed, satisfied_word, spin_at, spin_change
 class Walk(NamedTuple):
     """What walks need in addition to the spins and the words of open bonds."""
 
-    found: Any  # uint32 (num_words,), the sites that the walks of a sweep have come to; else 0
+    visited: Any  # uint32 (num_words,), the sites that the walks of a sweep have come to; else 0
     drawn: Any  # uint32 (classes * num_words,), the stamp of the sweep that a word's bonds are of
     stamp: Any  # int64 (1,), of the sweep in work
-    ends: Any  # int64 (seeds,), how many sites had been found when each walk ended
+    ends: Any  # int64 (seeds,), how many sites had been visited when each walk ended
     # int64 (periodic bonds,), the numbers of the periodic bonds in the order of their other ends
     arrivals: Any
     landing: Any  # int32 (periodic bonds,), these ends, ascending
@@ -45,7 +45,7 @@ def new_walk(topology: Topology, seeds: int) -> Walk:
     is_end = np.zeros(topology.num_points, bool)
     is_end[ends] = True
     return Walk(
-        found=np.zeros(topology.num_words, np.uint32),
+        visited=np.zeros(topology.num_words, np.uint32),
         drawn=np.zeros(topology.num_bond_words, np.uint32),
         stamp=np.zeros(1, np.int64),
         ends=np.zeros(seeds, np.int64),
@@ -98,11 +98,11 @@ def _draw_word(bonds, k, w):
         other = spin_at(planes, here, num_planes, num_words, uint32(adjacency.periodic_ends[n]))
         if one == other:
             alive = uint32(alive | uint32(uint32(1) << bit))
-    found = uint32(0)
+    bits = uint32(0)
     if alive != uint32(0):
         number, threshold = bonds.chain.number, bonds.chain.threshold
-        found = open_word(bonds.generator, bonds.seed, number, uint64(index), threshold, alive)
-    bonds.opened[index] = found
+        bits = open_word(bonds.generator, bonds.seed, number, uint64(index), threshold, alive)
+    bonds.opened[index] = bits
 
 
 @njit(forceinline=True)
@@ -121,17 +121,17 @@ def _bit_of(site):
 
 
 @njit(forceinline=True)
-def _visit(site, found, queue, tail):
-    """Put a site into the queue unless it has been found; return where the queue ends."""
-    if uint32(found[site >> 5] & _bit_of(site)) == uint32(0):
-        found[site >> 5] = uint32(found[site >> 5] | _bit_of(site))
+def _visit(site, visited, queue, tail):
+    """Put a site into the queue unless it has been visited; return where the queue ends."""
+    if uint32(visited[site >> 5] & _bit_of(site)) == uint32(0):
+        visited[site >> 5] = uint32(visited[site >> 5] | _bit_of(site))
         queue[tail] = uint32(site)
         tail += 1
     return tail
 
 
 @njit(forceinline=True)
-def _walk_from(site, begin, most, bonds, queue, found, arrivals, landing, landed):
+def _walk_from(site, begin, most, bonds, queue, visited, arrivals, landing, landed):
     """Write the sites of a cluster into ``queue`` from place ``begin`` on; return where they end.
 
     The walk ends where there are ``most`` sites or more in the queue.  site: is in no cluster that
@@ -139,7 +139,7 @@ def _walk_from(site, begin, most, bonds, queue, found, arrivals, landing, landed
     """
     adjacency = bonds.adjacency
     num_words, periodic = int64(adjacency.num_words), adjacency.periodic_words
-    head, tail = begin, _visit(site, found, queue, begin)
+    head, tail = begin, _visit(site, visited, queue, begin)
     while head < tail and tail < most:
         i = int64(queue[head])
         head += 1
@@ -152,14 +152,14 @@ def _walk_from(site, begin, most, bonds, queue, found, arrivals, landing, landed
                 if uint32(periodic_word(periodic, index) & own) != uint32(0):
                     n = find_periodic_number(32 * index + (i & 31), adjacency.periodic_bonds)
                     j = int64(adjacency.periodic_ends[n])
-                tail = _visit(j, found, queue, tail)
+                tail = _visit(j, visited, queue, tail)
             # The bond of the same class of another site that ends here.
             j = i - delta
-            if j < 0 or j >> 5 >= num_words or uint32(found[j >> 5] & _bit_of(j)) != uint32(0):
+            if j < 0 or j >> 5 >= num_words or uint32(visited[j >> 5] & _bit_of(j)) != uint32(0):
                 continue
             beyond = uint32(periodic_word(periodic, k * num_words + (j >> 5)))
             if uint32(uint32(_read_word(bonds, k, j >> 5) & ~beyond) & _bit_of(j)) != uint32(0):
-                tail = _visit(j, found, queue, tail)
+                tail = _visit(j, visited, queue, tail)
         # The periodic bonds of other sites that end here.
         if uint32(landed[w] & own) == uint32(0):
             continue
@@ -169,10 +169,10 @@ def _walk_from(site, begin, most, bonds, queue, found, arrivals, landing, landed
             n += 1
             k, v = (bond >> 5) // num_words, (bond >> 5) % num_words
             j = 32 * v + (bond & 31)
-            if uint32(found[v] & _bit_of(j)) != uint32(0):
+            if uint32(visited[v] & _bit_of(j)) != uint32(0):
                 continue
             if uint32(_read_word(bonds, k, v) & _bit_of(j)) != uint32(0):
-                tail = _visit(j, found, queue, tail)
+                tail = _visit(j, visited, queue, tail)
     return tail
 
 
@@ -205,7 +205,7 @@ def walk_sweeps(
     The walks of the sweep that comes next are then larger than ``most`` sites, and it has changed
     nothing.  The sites that walks find lie in ``spins.marks``.
     """
-    queue, found, planes = spins.marks, walk.found, spins.planes
+    queue, visited, planes = spins.marks, walk.visited, spins.planes
     for n in range(sweeps):
         sweep = uint64(first + n)
         choose_sites(generator, chain, sweep, occupied, adjacency.num_points, spins.chosen)
@@ -217,14 +217,14 @@ def walk_sweeps(
         landings = walk.arrivals, walk.landing, walk.landed
         for m in range(spins.chosen.size):
             site = spins.chosen[m]
-            free = uint32(occupied[site >> 5] & ~found[site >> 5])
+            free = uint32(occupied[site >> 5] & ~visited[site >> 5])
             if uint32(free & _bit_of(site)) != uint32(0):
-                tail = _walk_from(site, tail, most, bonds, queue, found, *landings)
+                tail = _walk_from(site, tail, most, bonds, queue, visited, *landings)
             walk.ends[m] = tail
             if tail >= most:
                 break
         for place in range(tail):
-            found[int64(queue[place]) >> 5] = uint32(0)
+            visited[int64(queue[place]) >> 5] = uint32(0)
         if tail >= most:
             return n
         begin, seed = int64(0), seed_at(chain.spins, sweep)

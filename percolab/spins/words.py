@@ -114,8 +114,8 @@ def _take_digits(generator, seed, chain, word, plane, state):
     """Return (the digit plane of that number, the state after it); planes are taken in order."""
     if generator == XORWOW:
         v0, v1, v2, v3, v4, d = state
-        found, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
-        return found, (v0, v1, v2, v3, v4, d)
+        drawn, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
+        return drawn, (v0, v1, v2, v3, v4, d)
     x0, x1, x2, x3 = philox_digits(seed, chain, word, plane // 4)
     part = plane % 4
     return x0 if part == 0 else x1 if part == 1 else x2 if part == 2 else x3, state
@@ -131,8 +131,8 @@ def write_digits(generator, seed, chain, word, num_planes, digits, where, right)
     at, step = where
     state = _begin_digits(generator, seed, chain, word)
     for plane in range(num_planes):
-        found, state = _take_digits(generator, seed, chain, word, plane, state)
-        digits[at + plane * step] = uint32(found >> right)
+        drawn, state = _take_digits(generator, seed, chain, word, plane, state)
+        digits[at + plane * step] = uint32(drawn >> right)
 
 
 @njit
@@ -141,9 +141,9 @@ def add_digits(generator, seed, chain, word, num_planes, digits, where, left):
     at, step = where
     state = _begin_digits(generator, seed, chain, word)
     for plane in range(num_planes):
-        found, state = _take_digits(generator, seed, chain, word, plane, state)
+        drawn, state = _take_digits(generator, seed, chain, word, plane, state)
         place = at + plane * step
-        digits[place] = uint32(digits[place] | uint32(found << left))
+        digits[place] = uint32(digits[place] | uint32(drawn << left))
 
 
 @njit
@@ -152,8 +152,8 @@ def _read_spin(generator, seed, chain, site, num_planes):
     word, bit = uint32(uint32(site) >> uint32(5)), uint32(uint32(site) & uint32(31))
     spin, state = uint32(0), _begin_digits(generator, seed, chain, word)
     for plane in range(num_planes):
-        found, state = _take_digits(generator, seed, chain, word, plane, state)
-        if has_bit(found, bit):
+        drawn, state = _take_digits(generator, seed, chain, word, plane, state)
+        if has_bit(drawn, bit):
             spin = uint32(spin | uint32(uint32(1) << uint32(plane)))
     return spin
 

@@ -82,8 +82,8 @@ class Checkpoints:
     def list_files(self) -> list[tuple[Path, Key]]:
         """Return every file with a checkpoint's name, that of a block before those of ranks."""
         keys = {path: self._parse_key(path.name) for path in self._folder.iterdir()}
-        found = [(path, key) for path, key in keys.items() if key is not None]
-        return sorted(found, key=lambda item: [-1 if part is None else part for part in item[1]])
+        files = [(path, key) for path, key in keys.items() if key is not None]
+        return sorted(files, key=lambda item: [-1 if part is None else part for part in item[1]])
 
     def _parse_key(self, name: str) -> Key | None:
         match = self._pattern.fullmatch(name)

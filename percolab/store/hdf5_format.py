@@ -114,10 +114,10 @@ def _check_task(node: Node, lattice: Structure) -> int:
         shapes["products"] = _products_shape(shapes.pop("squares"), shapes["sums"])
     blocks = node.array("block", np.int64).size
     for name, shape in shapes.items():
-        found = node.datasets[name].values.shape
-        if found != (blocks, *shape):
+        there = node.datasets[name].values.shape
+        if there != (blocks, *shape):
             raise ValueError(
-                f"task {task.id}: the shapes of its datasets do not fit together: {name} is {found}"
+                f"task {task.id}: the shapes of its datasets do not fit together: {name} is {there}"
             )
     check_tables(node, "spins", *shapes)
     if "spins" in node.datasets:

@@ -115,13 +115,13 @@ def _joined(members: Sequence[TaskResult], numbers: Sequence[int]) -> TaskResult
     def along_p(arrays: list[NDArray[Any]]) -> NDArray[Any]:
         return np.concatenate(arrays)[order]
 
-    found = TaskResult(joined_task([item.task for item in members]), columns=columns)
+    merged = TaskResult(joined_task([item.task for item in members]), columns=columns)
     for number in numbers:
         arrays = [item.blocks[number].arrays for item in members]
         joined_arrays = {name: along_p([each[name] for each in arrays]) for name in arrays[0]}
         count = members[0].blocks[number].count
-        found.blocks[number] = found.task.kind.codec.block(number, joined_arrays, count)
-    return found
+        merged.blocks[number] = merged.task.kind.codec.block(number, joined_arrays, count)
+    return merged
 
 
 def _in_common_groups(members: Sequence[TaskResult]) -> list[TaskResult]:
@@ -188,6 +188,6 @@ def _within(blocks: list[AnyBlock], first: int, end: int) -> list[AnyBlock]:
 
 def _as_one(blocks: list[AnyBlock], count: int) -> list[AnyBlock]:
     """Return all blocks of a group as one; none where a sum of them is no integer of 64 bits."""
-    found = {block.number: block for block in blocks}
-    group_neighbours(found, sorted(found), count)
-    return list(found.values()) if len(found) == 1 else []
+    by_number = {block.number: block for block in blocks}
+    group_neighbours(by_number, sorted(by_number), count)
+    return list(by_number.values()) if len(by_number) == 1 else []

@@ -67,6 +67,24 @@ def is_hdf5(form: str) -> Test:
     return is_own
 
 
+def is_labels(path: str | Path) -> bool:
+    """Return whether a file is one of labels, as percolab label writes it.
+
+    InputError: an .npy file of something else.
+    """
+    from percolab.store.reading import LABELS, read_format
+
+    path = Path(path)
+    if not path.is_file():
+        return False
+    if path.suffix.lower() != ".npy":
+        return read_format(path) == LABELS
+    is_own = array("labels").is_own
+    if not path.stat().st_size or is_own is None or not is_own(path):
+        raise InputError(f"{path}: holds no labels that percolab label wrote")
+    return True
+
+
 def archive(name: str) -> Kind:
     """Return the kind of an .npz file that :func:`marked_archive` makes."""
     return Kind(name, begins(rb"PK\x03\x04", _file_signature(name), at_end=True))

@@ -88,11 +88,6 @@ def read_format(path: Path) -> str | None:
         return None
 
 
-def is_labels(path: str | Path) -> bool:
-    """Return whether a file is one of labels, as percolab label writes it in HDF5."""
-    return Path(path).is_file() and read_format(Path(path)) == LABELS
-
-
 def _check_regular(path: Path) -> None:
     """Raise InputError for a device or pipe, which may never end."""
     if path.exists() and not path.is_file():
@@ -103,7 +98,7 @@ def _check_format(path: Path, file: h5py.File, form: FileFormat) -> None:
     is_checked, version = _is_checked(path), _read_version(file)
     # In files of earlier versions this is a text of variable length.
     if (_read_format(file) != form.name) if is_checked else (version is None):
-        readers = "; percolab show, status and export read labels"
+        readers = "; percolab show, plot, status, report and export read labels"
         more = readers if is_checked and _read_format(file) == LABELS else ""
         raise InputError(f"{path}: is an HDF5 file, but {form.meaning}{more}")
     if version != form.version and version not in form.earlier:

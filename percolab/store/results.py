@@ -162,10 +162,10 @@ class ResultsWriter:
 def _identity(path: Path) -> tuple[int, int, int] | None:
     # Not the time, which some networks' file systems change after a file was written.
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino, found.st_size
+    return status.st_dev, status.st_ino, status.st_size
 
 
 def encode(results: StoredResults) -> bytes:
@@ -229,10 +229,10 @@ def _check_complete(results: StoredResults) -> None:
     for run in results.runs:
         made.update(run["blocks"])
     for key, count in made.items():
-        found = results.tasks[key].num_blocks if key in results.tasks else 0
-        if found < count:
+        there = results.tasks[key].num_blocks if key in results.tasks else 0
+        if there < count:
             raise ValueError(
-                f"blocks of task {key}: its runs made {count}, and there are {found}; the file is "
+                f"blocks of task {key}: its runs made {count}, and there are {there}; the file is "
                 "neither read nor overwritten"
             )
 

@@ -184,8 +184,8 @@ class TaskResult(Shown):
     def stacked(self, name: str) -> NDArray[Any]:
         """Return an array of all blocks, (n_blocks, ...), by the name of its dataset."""
         stored = self.layout()[name]
-        found = [self.blocks[number].arrays[name] for number in sorted(self.blocks)]
-        return np.array(found, stored.dtype).reshape(len(found), *stored.shape)
+        arrays = [self.blocks[number].arrays[name] for number in sorted(self.blocks)]
+        return np.array(arrays, stored.dtype).reshape(len(arrays), *stored.shape)
 
     def layout(self) -> dict[str, StoredArray]:
         return dict(self.task.kind.codec.layout(self.task, self.columns))
@@ -202,8 +202,8 @@ class TaskResult(Shown):
     def single_sum(self, column: Column) -> NDArray[np.float64]:
         """Return the block sums of a column that is one sum for each p, float64 (n_blocks, m)."""
         same = [item for item in self.columns if item.dataset == column.dataset]
-        found = self.extra(column.dataset.name if column.dataset else column.name)
-        return np.asarray(found[:, :, same.index(column)], np.float64)
+        sums = self.extra(column.dataset.name if column.dataset else column.name)
+        return np.asarray(sums[:, :, same.index(column)], np.float64)
 
     def lacking(self) -> list[str]:
         """Return the names of columns that this version measures and that are not here."""
@@ -233,13 +233,13 @@ class TaskResult(Shown):
 
     def thresholds(self, name: str) -> NDArray[np.uint64]:
         """Return T of samples for a spanning observable, uint64 (n_blocks, block_size)."""
-        found = self.all_thresholds()
+        by_axis = self.all_thresholds()
         known = spanning_names(self.task.boundary)
         if name not in known:
             raise InputError(f"observable {name!r} is not in this file; there: {', '.join(known)}")
         if name in ("spanning_any", "spanning_all"):
-            return np.asarray((np.min if name == "spanning_any" else np.max)(found, axis=2))
-        return found[:, :, axis_observables(self.task.boundary).index(name)]
+            return np.asarray((np.min if name == "spanning_any" else np.max)(by_axis, axis=2))
+        return by_axis[:, :, axis_observables(self.task.boundary).index(name)]
 
     def datasets(self) -> dict[str, Stored]:
         return self._datasets(self.columns)
@@ -251,10 +251,10 @@ class TaskResult(Shown):
 def columns_in(items: Iterable[TaskResult]) -> tuple[Column, ...]:
     """Return the columns of tasks whose blocks are sums, in the order of their declarations."""
     grids = _grids(items)
-    found = {column.name: column for item in grids for column in item.columns}
+    named = {column.name: column for item in grids for column in item.columns}
     known = [column.name for item in grids[:1] for column in _declared(item, MEASURES)]
-    order = [name for name in known if name in found]
-    return tuple(found[name] for name in [*order, *(name for name in found if name not in known)])
+    order = [name for name in known if name in named]
+    return tuple(named[name] for name in [*order, *(name for name in named if name not in known)])
 
 
 def not_in_all(items: Iterable[TaskResult]) -> list[str]:

@@ -90,10 +90,10 @@ class Node:
         """Return a dataset that is a list of texts in UTF-8."""
         if name not in self.datasets:
             raise ValueError(f"dataset {name} is missing")
-        found = self.datasets[name].values
-        if found.dtype.kind != "S" or found.ndim != 1:
-            raise ValueError(f"{name} holds {found.dtype} {found.shape}, not a list of texts")
-        return tuple(_text(item) for item in found.tolist())
+        texts = self.datasets[name].values
+        if texts.dtype.kind != "S" or texts.ndim != 1:
+            raise ValueError(f"{name} holds {texts.dtype} {texts.shape}, not a list of texts")
+        return tuple(_text(item) for item in texts.tolist())
 
     def _error(self, name: str, expected: str) -> ValueError:
         if name not in self.attributes:

@@ -85,14 +85,14 @@ class SumsCodec(Codec):
             "sum of squares of the observables that are no probabilities, in their order "
             "[block, p, observable]"
         )
-        found = {
+        arrays = {
             "sums": StoredArray(np.int64, (points, len(observables)), sums, "mixed"),
             "squares": StoredArray(np.float64, (points, len(names)), squares, "mixed"),
         }
         for name, stored in list_datasets(columns, task.num_points, task.block_size).items():
             meaning, unit = f"{stored.dataset.meaning}{SUM_AXES}", stored.dataset.unit
-            found[name] = StoredArray(stored.kind, (points, stored.width), meaning, unit)
-        return found
+            arrays[name] = StoredArray(stored.kind, (points, stored.width), meaning, unit)
+        return arrays
 
     def block(self, number: int, arrays: Arrays, count: int = 1) -> AnyBlock:
         extras = dict(arrays)
@@ -139,8 +139,8 @@ class ThresholdCodec(Codec):
         return ThresholdBlock(number, arrays["thresholds"])
 
     def check(self, task: Task, columns: Sequence[Column], arrays: Arrays, samples: Counts) -> None:
-        found = arrays["thresholds"]
-        if np.any((found > np.uint64(TOP)) & (found != np.uint64(NEVER))):
+        thresholds = arrays["thresholds"]
+        if np.any((thresholds > np.uint64(TOP)) & (thresholds != np.uint64(NEVER))):
             raise ValueError(f"task {task.id}: a threshold is above 1")
 
 
@@ -175,7 +175,7 @@ class OpeningsCodec(Codec):
     def check(self, task: Task, columns: Sequence[Column], arrays: Arrays, samples: Counts) -> None:
         counts = bin_counts(task.num_openings) * samples[:, None].astype(float)
         probabilities = {column.name for column in columns if column.is_probability}
-        for name, found in arrays.items():
+        for name, sums in arrays.items():
             most = counts * (1 if name in probabilities else task.num_points**2)
-            if np.any(found < 0) or np.any(found > most):
+            if np.any(sums < 0) or np.any(sums > most):
                 raise ValueError(f"task {task.id}: {name} holds what its samples cannot have")

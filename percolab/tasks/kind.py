@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
 from percolab.kernels.registry import load
+from percolab.lattices.ensemble import Ensemble
 from percolab.lattices.extent import Extent
 from percolab.lattices.structure import Structure
 from percolab.measure.columns import Column, list_columns
@@ -24,6 +25,8 @@ from percolab.tasks.study import Study, Task, block_size_for
 
 #: Bytes that the groups of a task take before they are packed, and how many groups there may be.
 _GROUPED_BYTES, _MOST_GROUPS = 2**23, 2**12
+#: What makes the blocks of an ensemble of graphs, by the sampler of the task's kind.
+_ENSEMBLES = "kinds.ensembles:EnsembleSampler"
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +113,7 @@ class Kind(Protocol):
     fixed_p:          the p of all its tasks, () for none; None where p is given or found by a pilot
     refused_measures: words of ``measure`` that it does not have, and why
     refusals:         what it cannot do, by a word of those who ask ("parts", "functions",
-                      "target_error"), and why; {model} and {method} stand for these
+                      "target_error", "ensembles"), and why; {model} and {method} stand for these
     sums:             what the largest sums of a sample are sums of, in words
     number_is:        what the number of a block numbers: "samples", or "chains"
     tables_on_host:   whether a sample is read on the host, with the bonds there, on any device
@@ -233,4 +236,5 @@ def make_sampler(task: Task, *, device: Device, **options: Any) -> BlockSampler:
     the part of a CUDA device's free memory that it may take; and what :meth:`Kind.hints` returns,
     which changes how long sampling takes, or where it continues, never the numbers.
     """
-    return SamplerSpec(task.kind.sampler, task, options).make(task, device)
+    place = _ENSEMBLES if isinstance(task.structure, Ensemble) else task.kind.sampler
+    return SamplerSpec(place, task, options).make(task, device)

@@ -201,9 +201,10 @@ class LatticeSetting(TypedDict, total=False):
     lattice: Annotated[
         str | Path | Structure | None,
         _of_lattice(
-            help="Name (percolab lattices), .toml file, or bethe:z.",
+            help="Name (percolab lattices), .toml file, bethe:z, or random graphs: er:k=4.",
             shown_default=DEFAULT_LATTICE,
-            doc='a name, a path to a .toml file, a :class:`Lattice`, or "bethe:z"; '
+            doc='a name, a path to a .toml file, a :class:`Lattice`, "bethe:z", '
+            'or random graphs, "er:k=4" or an :class:`Ensemble`; '
             f'"{DEFAULT_LATTICE}" unless given.',
             read=values.read_lattice,
         ),
@@ -263,12 +264,14 @@ class Settings(TypedDict, total=False):
         int | str | Sequence[int | str | tuple[int, ...]] | None,
         _of_lattice(
             help="Linear sizes: 64,128,256 or from:to:count in equal ratios, 64:512:4; or shapes "
-            "of one ratio of sides: 32x64,64x128; of a Bethe lattice its shells.",
+            "of one ratio of sides: 32x64,64x128; of a Bethe lattice its shells, of random graphs "
+            "their sites.",
             shown_default=",".join(map(str, DEFAULT_SIZES))
             + ", or near them multiples of the cell",
             doc="linear sizes, or a range of them as text, in the unit that the lattice counts "
             "(grid points or cells along each axis); or shapes of one ratio of sides, "
-            '[(32, 64), (64, 128)] or "32x64,64x128"; of a Bethe lattice its shells.',
+            '[(32, 64), (64, 128)] or "32x64,64x128"; of a Bethe lattice its shells, of random '
+            "graphs their sites.",
             flags=("-L", "--size"),
             parse=values.parse_sizes,
             read=values.read_sizes,
@@ -375,13 +378,14 @@ class Settings(TypedDict, total=False):
         Setting(
             default=RANDOM,
             help="Of a graph, in which order sites (or bonds) are removed: degree, betweenness or "
-            "weight, largest first, or with :ascending smallest first; degree:adaptive; or a file "
-            "with one a line, first removed first, or with scores.  Method microcanonical.",
+            "weight, largest first, or with :ascending smallest first; degree:adaptive or "
+            "betweenness:adaptive, found again after every removal; or a file with one a line, "
+            "first removed first, or with scores.  Method microcanonical.",
             doc="of a graph, in which order its sites, or bonds, are removed, by method "
             '"microcanonical": "degree", "betweenness" or "weight", the largest first, or with '
-            '":ascending" behind the smallest; "degree:adaptive", where degrees are counted again '
-            "after every removal; a file of docs/networks.md; a list of sites, the first removed "
-            "first; or a mapping of sites to scores.",
+            '":ascending" behind the smallest; "degree:adaptive" or "betweenness:adaptive", found '
+            "again after every removal; a file of docs/networks.md; a list of sites, the first "
+            "removed first; or a mapping of sites to scores.",
             read=values.read_order,
             check=_order,
             refusal="a given order is one of method microcanonical (--method microcanonical)",

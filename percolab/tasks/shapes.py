@@ -50,10 +50,10 @@ def take_shape(structure: Structure, L: Any) -> tuple[Structure, int]:
     """Return a structure and one size, as :func:`take_shapes` does several; InputError for more."""
     if isinstance(L, list) or (np.ndim(L) == 1 and not isinstance(L, tuple)):
         raise InputError(f"L = {toml_shown(L)}, but it must be one integer, or sides as (64, 128)")
-    found, sizes = take_shapes(structure, [L] if isinstance(L, tuple) else L)
+    taken, sizes = take_shapes(structure, [L] if isinstance(L, tuple) else L)
     if len(sizes) != 1:
         raise InputError(f"L = {L}, but it must be one size")
-    return found, sizes[0]
+    return taken, sizes[0]
 
 
 def shown(size: Size) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 from percolab.bonds.model import Model
 from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
+from percolab.lattices.ensemble import Ensemble
 from percolab.lattices.extent import count_bonds
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice
@@ -45,6 +46,8 @@ _MIN_BLOCK, _MAX_BLOCK = 10, 100
 #: Sums of squares of fewer sites are (low 48 bits, the rest), the rest an int64.
 _MOST_POINTS = 2**55
 _MOST_SUM = 2**63 - 1
+#: Samples of each graph of an ensemble: more tell little of the others.
+_SAMPLES_PER_GRAPH = 10
 # The bootstrap's error of a fit asks for so many blocks; more than _MOST_BLOCKS make a file large.
 _ENOUGH_BLOCKS, _MOST_BLOCKS = 10, 1000
 
@@ -131,7 +134,9 @@ class Sampling(Shown):
 
     def _check_kind(self) -> None:
         """Raise InputError for what the kind of study refuses, and order ``measure`` as usual."""
-        kind = self.kind
+        kind, structure = self.kind, getattr(self, "structure", None)
+        if isinstance(structure, Ensemble) and self.refusal("ensembles"):
+            raise InputError(f"{structure.name}: {self.refusal('ensembles')}, not of an ensemble")
         kind.check(self)
         for name in KIND_SETTINGS:
             value = getattr(self, name, SETTINGS[name].default)
@@ -205,6 +210,8 @@ class Task(Sampling):
             raise InputError(f"L = {self.size}: {self.model} percolation needs two end layers")
         if self.block_size == 0:
             size = default_block_size(self.num_points, self._largest_sum)
+            if isinstance(self.structure, Ensemble):
+                size = min(size, _SAMPLES_PER_GRAPH)
             object.__setattr__(self, "block_size", size)
         most = _MOST_SUM // self._largest_sum
         if not 1 <= self.block_size <= max(most, 1):
@@ -270,6 +277,11 @@ class Task(Sampling):
     def sweeps_after(self, blocks: int) -> int:
         """Return how many sweeps a chain has done after so many blocks, the burn-in included."""
         return self.burn_in + blocks * self.block_size * self.every
+
+    @property
+    def has_independent_samples(self) -> bool:
+        """Whether samples are independent; those on one graph of an ensemble are not."""
+        return bool(self.kind.independent) and not isinstance(self.structure, Ensemble)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -384,9 +396,9 @@ def axis_boundaries(structure: Structure, given: Any = None) -> tuple[str, ...]:
         kinds = [kind.strip() for kind in kinds.split(",")]
     if not isinstance(kinds, Sequence):
         raise InputError(f"boundary = {kinds!r}, but it is a text, or a list of texts")
-    found = tuple(kinds) * (structure.dimension if len(kinds) == 1 else 1)
-    check_boundary(structure, found)
-    return found
+    boundary = tuple(kinds) * (structure.dimension if len(kinds) == 1 else 1)
+    check_boundary(structure, boundary)
+    return boundary
 
 
 def check_probabilities(p: tuple[float, ...]) -> None:

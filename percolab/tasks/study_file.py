@@ -17,9 +17,10 @@ import numpy as np
 from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.lattices.bethe import BetheLattice
+from percolab.lattices.ensemble import Ensemble, names_ensemble
 from percolab.lattices.graph import Graph, make_graph
 from percolab.lattices.lattice import Lattice
-from percolab.lattices.removal import RANDOM, needs_weights, order_graph
+from percolab.lattices.removal import ORDERS, RANDOM, needs_weights, order_graph
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.toml_table import Table, parse_toml, read_text
 from percolab.measure.functions import take_functions
@@ -43,6 +44,8 @@ from percolab.tasks.study import Study, axis_boundaries, explain_refusal
 
 #: Shells of a Bethe lattice: 94 to 24 574 sites at z = 3.
 DEFAULT_SHELLS = (5, 7, 9, 11, 13)
+#: Sites of the graphs of an ensemble.
+DEFAULT_SITES = (1000, 4000, 16000)
 
 _SUFFIXES = (".h5", ".hdf5")
 #: Settings of a request that no study has.
@@ -171,6 +174,10 @@ def _choose_structure(
         return make_graph(settings["graph"], **of_graph)
     if any(value is not None and value is not False for value in of_graph.values()):
         raise InputError("source, target, multi and columns belong to a graph: give --graph")
+    if isinstance(lattice, str) and names_ensemble(lattice):
+        lattice = Ensemble(lattice)
+    if isinstance(lattice, Ensemble) and settings["boundary"] is not None:
+        raise InputError(f"boundary = {settings['boundary']}, but {lattice.name} has none")
     if lattice is None or isinstance(lattice, str | Path):
         return load_structure(DEFAULT_LATTICE if lattice is None else str(lattice))
     if not isinstance(lattice, Structure):
@@ -186,6 +193,12 @@ def _order_structure(structure: Structure, settings: Mapping[str, Any]) -> tuple
     order = settings["order"]
     if isinstance(order, str) and order == RANDOM:
         return order, structure
+    if isinstance(structure, Ensemble):
+        if order not in ORDERS or needs_weights(order):
+            raise InputError(
+                f"order = {order}, but that of {structure.name} is by degree or betweenness"
+            )
+        return str(order), structure
     if not isinstance(structure, Graph):
         raise InputError(f"order = {order}, but it is that of a graph: give --graph")
     sites = Model.parse(settings["model"]).draws_sites
@@ -208,6 +221,8 @@ def default_sizes(structure: Structure) -> tuple[int, ...]:
         return (structure.num_sites,)
     if isinstance(structure, BetheLattice):
         return DEFAULT_SHELLS
+    if isinstance(structure, Ensemble):
+        return (len(structure.degrees),) if structure.degrees else DEFAULT_SITES
     cell = lcm(*structure.cell) if isinstance(structure, Lattice) else 1
     smallest = max(round(DEFAULT_SIZES[0] / cell), 1) * cell
     return tuple(smallest * size // DEFAULT_SIZES[0] for size in DEFAULT_SIZES)

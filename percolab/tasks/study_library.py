@@ -26,8 +26,8 @@ def studies_folder() -> Path:
 def study_names() -> list[str]:
     """Return the names of all studies: those at the top first, then folder by folder."""
     folder = studies_folder()
-    found = [path.relative_to(folder).with_suffix("") for path in folder.rglob(f"*{_SUFFIX}")]
-    return [path.as_posix() for path in sorted(found, key=lambda path: (path.parent, path.name))]
+    paths = [path.relative_to(folder).with_suffix("") for path in folder.rglob(f"*{_SUFFIX}")]
+    return [path.as_posix() for path in sorted(paths, key=lambda path: (path.parent, path.name))]
 
 
 def find_study(given: str) -> Path:
@@ -55,11 +55,11 @@ def _near(path: Path) -> str:
         return f"did you mean {word!r}?"
     parts = {name: name.rpartition("/")[2] for name in known}
     close = set(get_close_matches(word, [*known, *parts.values()], n=1))
-    found = [name for name, last in parts.items() if name in close or last in close]
-    found = found or [name for name in known if word in name]
-    if not found:
+    hints = [name for name, last in parts.items() if name in close or last in close]
+    hints = hints or [name for name in known if word in name]
+    if not hints:
         return "percolab studies lists them"
-    return f"did you mean {' or '.join(map(repr, found[:3]))}?"
+    return f"did you mean {' or '.join(map(repr, hints[:3]))}?"
 
 
 def study_summary(name: str) -> str:

@@ -140,10 +140,10 @@ def parse_burn_in(text: str) -> int:
 
 
 def take_burn_in(key: str, value: Any) -> int:
-    found = parse_burn_in(value) if isinstance(value, str) else take_integer(key, value)
-    if not AUTO <= found <= 10**9:
-        raise InputError(f"{key} = {found}, but it must be an integer from 0 to 10^9, or auto")
-    return found
+    sweeps = parse_burn_in(value) if isinstance(value, str) else take_integer(key, value)
+    if not AUTO <= sweeps <= 10**9:
+        raise InputError(f"{key} = {sweeps}, but it must be an integer from 0 to 10^9, or auto")
+    return sweeps
 
 
 def read_burn_in(table: Table, key: str) -> int:
@@ -203,16 +203,16 @@ def take_sizes(key: str, value: Any) -> tuple[Size, ...]:
         return parse_sizes(value)
     if not isinstance(value, list | tuple) or not any(map(_is_shape, value)):
         return take_integers(key, value)
-    found: list[Size] = []
+    sizes: list[Size] = []
     for item in value:
         if isinstance(item, str):
-            found += parse_sizes(item)
+            sizes += parse_sizes(item)
         else:
             sides = take_integers(key, item)
             if not sides or min(sides) < 1:
                 raise InputError(f"{key} = {shown(item)}, but sides are integers of at least 1")
-            found.append(sides if _is_shape(item) else sides[0])
-    return tuple(found)
+            sizes.append(sides if _is_shape(item) else sides[0])
+    return tuple(sizes)
 
 
 #: What a text has that is a range of sizes or a shape; other texts are no sizes in Python.
@@ -448,20 +448,20 @@ def take_measure(key: str, value: str | Sequence[str]) -> tuple[str, ...]:
     parts = list(value) if np.iterable(value) and not isinstance(value, str) else [value]
     if not all(isinstance(part, str) for part in parts):
         raise InputError(f"{key} = {value!r}, but only words are allowed")
-    found = tuple(word.strip() for part in parts for word in part.split(",") if word.strip())
-    if parts and not found:
+    words = tuple(word.strip() for part in parts for word in part.split(",") if word.strip())
+    if parts and not words:
         raise InputError(f"{key} = {value!r}, but it must name some of {', '.join(MEASURES)}")
-    return found
+    return words
 
 
 def take_sample_key(key: str, value: Any) -> int:
     """Return a seed or the number of a sample; InputError unless it is from 0 to 2^64 - 1."""
-    found = -1
+    number = -1
     with suppress(InputError):
-        found = take_integer(key, value)
-    if not 0 <= found < 2**64:
+        number = take_integer(key, value)
+    if not 0 <= number < 2**64:
         raise InputError(f"{key} = {value!r}, but it must be an integer from 0 to 2^64 - 1")
-    return found
+    return number
 
 
 def refuse_given(reason: str, **given: Any) -> None:

@@ -33,7 +33,7 @@ class Trees(Protocol):
     capacity: int
 
     @staticmethod
-    def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
+    def memory(extent: Extent, entries: int = 1, *, given: bool = False) -> Memory:
         """Return the memory that it takes; given: for given keys, which are not counted."""
 
     def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
@@ -42,8 +42,8 @@ class Trees(Protocol):
     def build_given(self, keys: NDArray[np.uint64]) -> int:
         """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""
 
-    def words(self, items: int) -> NDArray[np.uint32]:
-        """Return the bonds of the first trees, uint32 (items, words of all classes).
+    def words(self, entries: int) -> NDArray[np.uint32]:
+        """Return the bonds of the first trees, uint32 (entries, words of all classes).
 
         One bit a bond, as everywhere; bits of bonds that do not exist are 0.
         """
@@ -83,7 +83,7 @@ class OneTree:
         """Write the tree by weights to ``tree``, which is cleared."""
         raise NotImplementedError
 
-    def words(self, items: int) -> NDArray[np.uint32]:
+    def words(self, entries: int) -> NDArray[np.uint32]:
         return self.tree[None].copy()
 
 
@@ -165,5 +165,5 @@ def new_trees(name: str | None, kind: str, topology: Topology, *, capacity: int 
 
     if 32 * topology.num_bond_words > MOST_BONDS:
         raise ValueError(f"{32 * topology.num_bond_words} bond numbers do not fit in 32 bits")
-    found: Trees = tree_class(name, kind)(topology, capacity)
-    return found
+    trees: Trees = tree_class(name, kind)(topology, capacity)
+    return trees

@@ -103,18 +103,18 @@ class BoruvkaCuda:
         self._make_lists(capacity * room)
 
     @staticmethod
-    def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
+    def memory(extent: Extent, entries: int = 1, *, given: bool = False) -> Memory:
         """Return the memory that it takes; more where many given keys agree in 31 digits."""
         slots, points = 32 * extent.num_words, extent.num_points
         room = extent.num_classes * points
-        own = CudaBatch.memory(extent, BOND, items)
+        own = CudaBatch.memory(extent, BOND, entries)
         if are_tiled(extent.shape, extent.num_classes):
             crossing = min(count_crossing(extent, tile_extents(len(extent.shape))), room)
             room = min(room, crossing + estimate_undecided_bonds(points))
-            # Which bonds are inner ones, and the numbers of the others, are the same for all items.
+            # All entries share which bonds are inner ones, and the numbers of the others.
             shared = 4 * (extent.num_words + crossing)
             own = own.plus(Memory(host=shared, device=shared))
-        own = own.plus(Memory(host=16, device=items * (12 * points + 4 * slots + 32 * room) + 36))
+        own = own.plus(Memory(host=16, device=entries * (12 * points + 4 * slots + 32 * room) + 36))
         return own.plus(Memory(device=8 * slots)) if given else own
 
     def _cut(self) -> None:
@@ -145,7 +145,7 @@ class BoruvkaCuda:
             shifts=tuple(np.uint32(shift % 2**32) for shift in shifts),
             inner=copied_by_class(top, inner_parts),
             num_words=np.uint32(top.num_words),
-            words_per_item=np.uint32(top.num_bond_words),
+            words_per_entry=np.uint32(top.num_bond_words),
             points=np.uint32(top.num_points),
         )
         self._crossing = cuda.to_device(np.concatenate(numbers))
@@ -158,19 +158,19 @@ class BoruvkaCuda:
         self._lists = rounds.CandidateList(one, other), rounds.CandidateList(third, fourth)
 
     def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
-        items, self.generator = len(samples), generator
-        self.batch.keys.write(seed, samples, np.zeros(items, np.uint64))
+        entries, self.generator = len(samples), generator
+        self.batch.keys.write(seed, samples, np.zeros(entries, np.uint64))
         keys = self._keys(generator, is_given=False)
 
         def draw() -> None:
-            self.batch.keys.upload(items)
+            self.batch.keys.upload(entries)
             words = self.topology.num_bond_words
-            drawn = keys, np.uint32(items * words), np.uint32(words), self._prefixes
-            self.launches.one(rounds.prefixes_kernel, items * words, 1, *drawn)
-            self._join(keys, items)
+            drawn = keys, np.uint32(entries * words), np.uint32(words), self._prefixes
+            self.launches.one(rounds.prefixes_kernel, entries * words, 1, *drawn)
+            self._join(keys, entries)
 
-        self._finish(("build", generator, items), draw, keys)
-        return items
+        self._finish(("build", generator, entries), draw, keys)
+        return entries
 
     def build_given(self, keys: NDArray[np.uint64]) -> int:
         self.launches.wait()
@@ -198,18 +198,18 @@ class BoruvkaCuda:
         """Device memory of one uint32 a site of the batch, free for use between two calls."""
         return self._forest.parents
 
-    def words(self, items: int) -> NDArray[np.uint32]:
-        return self.batch.copy_open_words(items)
+    def words(self, entries: int) -> NDArray[np.uint32]:
+        return self.batch.copy_open_words(entries)
 
     def _keys(self, generator: int, *, is_given: bool) -> rounds.RoundKeys:
         given = self._given, self._limits, np.uint32(is_given), np.uint32(self._slots)
         return rounds.RoundKeys(generator, self.batch.keys.on_device.samples, *given)
 
-    def _join(self, keys: rounds.RoundKeys, items: int) -> None:
+    def _join(self, keys: rounds.RoundKeys, entries: int) -> None:
         """Launch everything from prefixes on: lists, the first rounds, what is left."""
         top, launch, forest = self.topology, self.launches, self._forest
-        sites, words = items * top.num_points, items * top.num_bond_words
-        listed = items * int(self._crossing.size) if self.is_tiled else 0
+        sites, words = entries * top.num_points, entries * top.num_bond_words
+        listed = entries * int(self._crossing.size) if self.is_tiled else 0
         begin = forest.parents, np.uint32(sites), forest.tree, np.uint32(words)
         counted = self._counts, np.uint32(listed), np.uint32(self.is_tiled)
         launch.each(rounds.begin_kernel, max(sites, words), 1, *begin, *counted)
@@ -219,9 +219,9 @@ class BoruvkaCuda:
         if self.is_tiled:
             ends = self._crossing, self.batch.adjacency, keys.slots
             bonds = self._prefixes, forest.parents, first.bonds
-            launch.one(tiles.crossing_kernel, self._crossing.size, items, *ends, *bonds)
+            launch.one(tiles.crossing_kernel, self._crossing.size, entries, *ends, *bonds)
             own = self._tiles, self._prefixes, forest, first.bonds, self._counts, light
-            shared, grid = tiles.CLASS_BYTES * top.num_classes, (self._num_tiles, items)
+            shared, grid = tiles.CLASS_BYTES * top.num_classes, (self._num_tiles, entries)
             launch.blocks(tiles.tile_kernel, grid, tiles.TILE_THREADS, *own, shared=shared)
         else:
             every = self.batch.exists, np.uint32(words), self._prefixes, first, self._counts

@@ -1,7 +1,8 @@
 """The minimum spanning tree of given weights: one tree, with its bonds, weights and words.
 
 Weights belong to bonds: an array of a lattice has one for each (class, owner), a list one for each
-bond of a graph.  Bonds of equal weight are ordered by their numbers.
+bond of a graph.  Bonds of equal weight are ordered by their numbers; a bond of infinite weight is
+in no tree.
 """
 
 from __future__ import annotations
@@ -20,13 +21,20 @@ from percolab.kernels.device import Device
 from percolab.kernels.memory import check_free
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph
+from percolab.lattices.graph_files.weights import NOT_FINITE
 from percolab.lattices.shown import Shown
 from percolab.lattices.structure import Structure
-from percolab.lattices.topology import Topology, unpack_bits
+from percolab.lattices.topology import Topology, pack_bits, unpack_bits
 from percolab.trees import DEFAULT_TREE_METHOD, new_trees, tree_class
 from percolab.trees.readings import find_trunk
 from percolab.trees.readings_cpu import list_tree
-from percolab.trees.weights import BondWeights, given_weights, make_bond_keys, values_to_keys
+from percolab.trees.weights import (
+    SOLID,
+    BondWeights,
+    given_weights,
+    make_bond_keys,
+    values_to_keys,
+)
 
 #: A sample's weights are keys in units of this.
 _UNIT = 2.0**-63
@@ -141,7 +149,7 @@ def keys_from_array(topology: Topology, values: NDArray[Any]) -> NDArray[np.uint
     weight of the bond of class k that the site (x, y) owns.  What it holds where there is no bond
     is not looked at.
 
-    InputError: too few or too many values, or where there is a bond one that is not finite or no
+    InputError: too few or too many values, or where there is a bond NaN, minus infinity or no
     int64.
     """
     points, classes = topology.num_points, topology.num_classes
@@ -151,14 +159,12 @@ def keys_from_array(topology: Topology, values: NDArray[Any]) -> NDArray[np.uint
     flat = values.reshape(classes, points)
     exists = np.stack([unpack_bits(words, points) for words in topology.exists])
     if flat.dtype.kind == "f":
-        wrong = np.argwhere(exists & ~np.isfinite(flat))
+        wrong = np.argwhere(exists & ~(flat > -np.inf))
         if wrong.size:
             klass, owner = wrong[0].tolist()
             place = np.unravel_index(owner, topology.shape[::-1] or (points,))
             text = ", ".join(str(int(n)) for n in (klass, *place))
-            raise InputError(
-                f"weight {flat[klass, owner]} at [{text}], but a weight is a finite number"
-            )
+            raise InputError(f"weight {flat[klass, owner]} at [{text}], {NOT_FINITE}")
     there = np.where(exists, flat, flat.dtype.type(0))
     if there.dtype == np.uint64 and there.max() >= 2**63:
         raise InputError(f"weight {there.max()}, but integers are below 2^63")
@@ -170,8 +176,8 @@ def keys_from_array(topology: Topology, values: NDArray[Any]) -> NDArray[np.uint
 def keys_from_list(graph: Graph, values: NDArray[Any]) -> NDArray[np.uint64]:
     """Return the keys of all bonds of a graph, as ``keys_from_array`` does.
 
-    values: (num_bonds,), in the order of its bonds.  InputError: another number of values, or one
-    that is not finite.
+    values: (num_bonds,), in the order of its bonds.  InputError: another number of values, NaN, or
+    minus infinity.
     """
     if values.shape != (graph.num_bonds,):
         raise InputError(
@@ -233,6 +239,9 @@ def find_tree(
             sample = np.array([weights.sample], np.uint64)
             trees.build(weights.generator, int(weights.seed), sample)
         words = trees.words(1)[0]
+    if kind == "f":
+        # Infinite weights are the last to be taken, and without them the tree is a forest.
+        words &= pack_bits(weights.given < SOLID)
     count = int(np.bitwise_count(words).sum(dtype=np.int64))
     numbers, ends = np.empty(count, np.uint32), np.empty((count, 2), np.int32)
     list_tree(

@@ -35,6 +35,8 @@ Floats = NDArray[np.float64]
 Stop = Literal["spanning", "all"] | int
 #: About the bytes that an invaded site takes, and a grid point where trapping is requested.
 SITE_BYTES, TRAPPING_BYTES = 200, 32
+#: About the bytes that a bond takes while bonds are listed.
+LISTED_BYTES = 200
 _COUNTERS = 10
 # Sites for which there is room at once.
 _RESERVED = 1 << 21
@@ -66,9 +68,12 @@ def lattice_ground(lattice: Lattice, shape: tuple[int, ...], boundary: tuple[str
     )
 
 
-def topology_ground(topology: Topology) -> Ground:
-    """Return where the bonds of any topology lead, as a list of them for every site."""
-    klass, owner, other = topology.bonds().T
+def topology_ground(topology: Topology, bonds: Integers | None = None) -> Ground:
+    """Return where the bonds of any topology lead, as a list of them for every site.
+
+    bonds: those that there are, of the rows of ``topology.bonds()``; all of them unless given.
+    """
+    klass, owner, other = (topology.bonds() if bonds is None else bonds).T
     class_size = 32 * topology.num_words
     number = klass * class_size + owner
     apart = owner != other
@@ -121,7 +126,7 @@ class State:
 
     table:   uint64, hash table of words of 32 sites
     entries: uint32, a row for each of them; digits: uint32, a row for each random word drawn
-    items:   what was ever on the frontier; near, heads: which of it may be invaded next
+    candidates: what was ever on the frontier; near, heads: which of it may be invaded next
     sites, taken, fronts: a step each; count: int64, the counters
     """
 
@@ -132,7 +137,7 @@ class State:
         self.table = np.full(1 << (4 * sources + 4096).bit_length(), kernels.NONE, np.uint64)
         self.entries = np.empty((size // 4 + sources, kernels.DRAWN + classes), np.uint32)
         self.digits = np.empty((size // 4, kernels.PLANES), np.uint32)
-        self.items = np.empty(4 * size, kernels.ITEM)
+        self.candidates = np.empty(4 * size, kernels.CANDIDATE)
         self.near = np.empty(4 * size, np.uint64)
         self.heads = np.full(kernels.BUCKETS, kernels.END, np.int32)
         self.sites, self.taken = np.empty(size, np.int32), np.empty(size, np.int64)
@@ -144,7 +149,8 @@ class State:
     def arrays(self) -> tuple[Any, ...]:
         """Hash table and frontier, as the kernels take them."""
         return (
-            self.table, self.entries, self.digits, self.items, self.near, self.heads, self.count,
+            self.table, self.entries, self.digits, self.candidates,
+            self.near, self.heads, self.count,
         )  # fmt: skip
 
     def make_room(self) -> None:
@@ -152,8 +158,8 @@ class State:
         room, count = self.ground.degree + 1, self.count
         self.entries = _longer(self.entries, count[kernels.ENTRIES] + room)
         self.digits = _longer(self.digits, count[kernels.WORDS] + room)
-        self.items = _longer(self.items, count[kernels.ITEMS] + room)
-        self.near = _longer(self.near, self.items.size)
+        self.candidates = _longer(self.candidates, count[kernels.CANDIDATES] + room)
+        self.near = _longer(self.near, self.candidates.size)
         for name in ("sites", "taken", "fronts"):
             setattr(self, name, _longer(getattr(self, name), count[kernels.STEPS] + 1))
         if 2 * (count[kernels.ENTRIES] + room) > self.table.size:
@@ -176,11 +182,11 @@ def _longer(values: Any, size: int) -> Any:
 class _Frontier:
     """All that was ever on the frontier, from which more about an invasion follows."""
 
-    items: Any  # as the kernels left them
+    candidates: Any  # as the kernels left them
     accepted: NDArray[np.bool_]  # like it
-    taken: Integers  # the item of every step, -1 of a given source
-    sites: NDArray[np.int32]  # by the steps since which items were there
-    shown: slice | Integers  # the items that count: all of them, or those that trapping left
+    taken: Integers  # the candidate of every step, -1 of a given source
+    sites: NDArray[np.int32]  # by the steps since which candidates were there
+    shown: slice | Integers  # the candidates that count: all of them, or those that trapping left
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -230,9 +236,9 @@ class Invasion(Shown):
         int64 (n,); in the site model that of the first bond by which the site was reached.
         """
         taken = self._frontier.taken
-        # Without an item there are only sources.
+        # Without a candidate there are only sources.
         bonds = np.full(taken.size, -1, np.int64)
-        bonds[self.num_sources :] = self._frontier.items["bond"][taken[self.num_sources :]]
+        bonds[self.num_sources :] = self._frontier.candidates["bond"][taken[self.num_sources :]]
         return bonds
 
     @cached_property
@@ -240,17 +246,19 @@ class Invasion(Shown):
         """The site from which each was invaded, -1 of a source: int32 (n,)."""
         frontier, first = self._frontier, self.num_sources
         origins = np.full(self.num_invaded, -1, np.int32)
-        since = frontier.items["since"][frontier.taken[first:]]
+        since = frontier.candidates["since"][frontier.taken[first:]]
         origins[first:] = np.where(since < 0, np.int32(-1), frontier.sites[since])
         return origins
 
     @cached_property
     def tried(self) -> Floats:
         """Weights of all that was ever on the frontier, float64, to 32 digits if drawn."""
-        items = self._frontier.items[self._frontier.shown]
+        candidates = self._frontier.candidates[self._frontier.shown]
         if self._given is None:
-            return np.asarray(np.ldexp(items["prefix"] + 0.5, -32))
-        return np.asarray(self._given[items["to"] if self.model == "site" else items["bond"]])
+            return np.asarray(np.ldexp(candidates["prefix"] + 0.5, -32))
+        return np.asarray(
+            self._given[candidates["to"] if self.model == "site" else candidates["bond"]]
+        )
 
     @cached_property
     def accepted(self) -> NDArray[np.bool_]:
@@ -375,12 +383,14 @@ def invade(
     enters: bool = False,
     stop: Stop = "all",
     exits: Integers | None = None,
+    shape: tuple[int, ...] = (),
 ) -> Invasion:
     """Invade from sources; what there is has been checked.
 
     sources: int64, distinct sites.  enters: the invader comes in through them, so that in the site
     model they are the first frontier, each with its own weight, and not invaded from the start.
-    exits: int64, all sites of the target, where there is trapping; else None.
+    exits: int64, all sites of the target, where there is trapping; else None.  shape: grid points
+    along each axis, () of a graph.
     """
     by_site = weights.by_site
     is_free = not (by_site and enters)
@@ -401,10 +411,12 @@ def invade(
     state.fronts[:free] = state.fronts[free - 1] if free else 0
     count = state.count
     steps, reached = int(count[kernels.STEPS]), int(count[kernels.REACHED])
-    items, sites = state.items[: count[kernels.ITEMS]], state.sites[:steps]
+    candidates, sites = state.candidates[: count[kernels.CANDIDATES]], state.sites[:steps]
     taken, fronts = state.taken[:steps], state.fronts[:steps]
     if exits is None:
-        frontier = _Frontier(items, items["following"] == kernels.TAKEN, taken, sites, slice(None))
+        frontier = _Frontier(
+            candidates, candidates["following"] == kernels.TAKEN, taken, sites, slice(None)
+        )
     else:
         entrance = sources[:0] if is_free else sources
         kept, cut = _untrapped(ground, by_site, state, free, entrance, exits)
@@ -412,15 +424,15 @@ def invade(
         if isinstance(stop, int):
             chosen = chosen[: max(stop, free)]
         last = int(chosen[-1]) if chosen.size else -1
-        accepted = np.zeros(items.size, bool)
+        accepted = np.zeros(candidates.size, bool)
         accepted[taken[chosen[free:]]] = True
-        since = items["since"].astype(np.int64)
+        since = candidates["since"].astype(np.int64)
         # What was on the frontier: from a kept step, to what was not cut off by then.
         there = (since < 0) | (kept[since] & (since <= last))
-        there &= cut[items["to"]] > since
+        there &= cut[candidates["to"]] > since
         shown = np.flatnonzero(there | accepted)
         reached = int(np.searchsorted(chosen, reached)) if 0 <= reached <= last else -1
-        frontier = _Frontier(items, accepted, taken[chosen], sites, shown)
+        frontier = _Frontier(candidates, accepted, taken[chosen], sites, shown)
         sites, fronts = sites[chosen], fronts[chosen]
     return Invasion(
         sites=sites,
@@ -430,7 +442,7 @@ def invade(
         num_sites=num_sites,
         model=weights.model,
         touched=int(count[kernels.WORDS]),
-        shape=tuple(state.ground.axes[:, 0].tolist()),
+        shape=shape,
         has_target=bool(target.layers.any() or target.sites.size),
         _draw=draw,
         _given=weights.given,

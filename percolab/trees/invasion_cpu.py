@@ -32,18 +32,18 @@ PLANES = 32
 #: Number of buckets, and the size of the near heap that is cut down.
 BUCKETS, NEAR = 2**16, 2048
 _SHIFT = 48
-#: Of an item: what follows the last one of a bucket, and an item that was taken.
+#: Of a candidate: what follows the last one of a bucket, and a candidate that was taken.
 END, TAKEN = -1, -2
 #: Columns of an entry: its invaded sites, those that are invaded or on the frontier, and from here
 #: on where the random word of each class is among those drawn, or NOT_DRAWN.
 INVADED, TOUCHED, DRAWN = 0, 1, 2
 NOT_DRAWN = 2**32 - 1
-#: Counters of a run: its entries, drawn words, items, size of the near heap, its last bucket, the
-#: size from which on it is cut down, steps, sources that were led on from, size of the front, and
-#: the step that reached a target.
-ENTRIES, WORDS, ITEMS, SIZE, LIMIT, MOST, STEPS, EXPANDED, FRONT, REACHED = range(10)
+#: Counters of a run: its entries, drawn words, candidates, size of the near heap, its last bucket,
+#: the size from which on it is cut down, steps, sources that were led on from, size of the front,
+#: and the step that reached a target.
+ENTRIES, WORDS, CANDIDATES, SIZE, LIMIT, MOST, STEPS, EXPANDED, FRONT, REACHED = range(10)
 #: What may be invaded next, by bond ``bond``, to site ``to``, since step ``since``.
-ITEM = np.dtype(
+CANDIDATE = np.dtype(
     [("bond", "i8"), ("to", "i4"), ("since", "i4"), ("prefix", "u4"), ("following", "i4")]
 )
 
@@ -87,7 +87,7 @@ def neighbours(axes, first, steps, site, ends, bonds):
 
     Bonds of a site to itself are left out.  The arguments are those of :class:`Ground`.
     """
-    found, point = 0, int64(site)
+    count, point = 0, int64(site)
     if len(axes) > 0:
         point, rest, points = int64(0), int64(site), int64(1)
         for axis in range(len(axes)):
@@ -110,19 +110,19 @@ def neighbours(axes, first, steps, site, ends, bonds):
                     end += (x % length - x) * axes[axis, 3]
             bond += site if steps[n, 2] != 0 else end
         if inside and end != site:
-            ends[found] = end
-            bonds[found] = bond
-            found += 1
-    return found
+            ends[count] = end
+            bonds[count] = bond
+            count += 1
+    return count
 
 
 @njit(**_INLINED)
 def _is_target(axes, layers, sites, site):
-    found, rest = False, int64(site)
+    is_target, rest = False, int64(site)
     for axis in range(len(axes)):
         x = rest % axes[axis, 0]
         rest //= axes[axis, 0]
-        found = found or x < layers[axis, 0] or x >= axes[axis, 0] - layers[axis, 1]
+        is_target = is_target or x < layers[axis, 0] or x >= axes[axis, 0] - layers[axis, 1]
     low, high = 0, sites.size
     while low < high:
         middle = (low + high) >> 1
@@ -130,7 +130,7 @@ def _is_target(axes, layers, sites, site):
             low = middle + 1
         else:
             high = middle
-    return found or (low < sites.size and sites[low] == site)
+    return is_target or (low < sites.size and sites[low] == site)
 
 
 @njit(**_INLINED)
@@ -166,12 +166,12 @@ def find_entry(table, entries, count, word):
     table: uint64, at most half full; the word in the upper half and the entry in the lower one.
     """
     slot = _find_slot(word, table.size)
-    item = uint64(table[slot])
-    while item != uint64(NONE) and int64(item >> uint64(32)) != word:
+    stored = uint64(table[slot])
+    while stored != uint64(NONE) and int64(stored >> uint64(32)) != word:
         slot = (slot + 1) & (table.size - 1)
-        item = uint64(table[slot])
-    entry = int64(item & uint64(0xFFFFFFFF))
-    if item == uint64(NONE):
+        stored = uint64(table[slot])
+    entry = int64(stored & uint64(0xFFFFFFFF))
+    if stored == uint64(NONE):
         entry = int64(count[ENTRIES])
         count[ENTRIES] += 1
         table[slot] = uint64(uint64(uint64(word) << uint64(32)) | uint64(entry))
@@ -184,21 +184,21 @@ def find_entry(table, entries, count, word):
 
 @njit(**_KERNEL)
 def fill_table(table, old):
-    """Put the items of an old hash table into an empty one."""
-    for item in old:
-        if item != uint64(NONE):
-            slot = _find_slot(int64(item >> uint64(32)), table.size)
+    """Put what an old hash table stores into an empty one."""
+    for stored in old:
+        if stored != uint64(NONE):
+            slot = _find_slot(int64(stored >> uint64(32)), table.size)
             while table[slot] != uint64(NONE):
                 slot = (slot + 1) & (table.size - 1)
-            table[slot] = item
+            table[slot] = stored
 
 
 @njit(**_INLINED)
 def _key_prefix(draw, entries, digits, count, entry, klass, number):
     """Return the first 32 digits of a key; its word is drawn when it is first touched."""
-    found = uint32(0)
+    prefix = uint32(0)
     if draw.ranks.size:
-        found = uint32(draw.ranks[number])
+        prefix = uint32(draw.ranks[number])
     else:
         place = uint32(entries[entry, DRAWN + klass])
         if place == uint32(NOT_DRAWN):
@@ -210,67 +210,67 @@ def _key_prefix(draw, entries, digits, count, entry, klass, number):
         bit = uint32(number & 31)
         for k in range(PLANES):
             digit = uint32(uint32(digits[place, k] >> bit) & uint32(1))
-            found = uint32(found | uint32(digit << uint32(PLANES - 1 - k)))
-    return found
+            prefix = uint32(prefix | uint32(digit << uint32(PLANES - 1 - k)))
+    return prefix
 
 
-# The frontier.  In the heap an item is its prefix and its number, in the halves of a uint64.
+# The frontier.  In the heap a candidate is its prefix and its number, in the halves of a uint64.
 
 
 @njit(**_INLINED)
-def _rise(near, size, item):
-    """Put an item into a heap of this size."""
+def _rise(near, size, candidate):
+    """Put a candidate into a heap of this size."""
     place = int64(size)
     while place > 0:
         parent = (place - 1) >> 1
-        if near[parent] < item:
+        if near[parent] < candidate:
             break
         near[place] = near[parent]
         place = parent
-    near[place] = item
+    near[place] = candidate
 
 
 @njit(**_INLINED)
-def _sink(near, size, item):
-    """Put an item in place of the first one of a heap of this size."""
+def _sink(near, size, candidate):
+    """Put a candidate in place of the first one of a heap of this size."""
     place, child = int64(0), int64(1)
     while child < size:
         if child + 1 < size and near[child + 1] < near[child]:
             child += 1
-        if item < near[child]:
+        if candidate < near[child]:
             break
         near[place] = near[child]
         place, child = child, 2 * child + 1
-    near[place] = item
+    near[place] = candidate
 
 
 @njit(**_INLINED)
-def _put_away(items, heads, item):
-    bucket, n = int64(item >> uint64(_SHIFT)), int64(item & uint64(0xFFFFFFFF))
-    items[n].following = heads[bucket]
+def _put_away(candidates, heads, candidate):
+    bucket, n = int64(candidate >> uint64(_SHIFT)), int64(candidate & uint64(0xFFFFFFFF))
+    candidates[n].following = heads[bucket]
     heads[bucket] = int32(n)
 
 
 @njit(**_INLINED)
-def _cut_down(items, near, heads, count):
-    """Put the items of the heap into their buckets but for those in its lower ones."""
+def _cut_down(candidates, near, heads, count):
+    """Put the candidates of the heap into their buckets but for those in its lower ones."""
     size, kept = count[SIZE], int64(0)
     least = int64(near[0] >> uint64(_SHIFT))
     limit = (least + count[LIMIT]) >> 1
     for place in range(size):
-        item = near[place]
-        if int64(item >> uint64(_SHIFT)) <= limit:
-            _rise(near, kept, item)
+        candidate = near[place]
+        if int64(candidate >> uint64(_SHIFT)) <= limit:
+            _rise(near, kept, candidate)
             kept += 1
         else:
-            _put_away(items, heads, item)
+            _put_away(candidates, heads, candidate)
     count[SIZE], count[LIMIT] = kept, limit
     count[MOST] = max(int64(NEAR), 2 * kept)
 
 
 @njit(**_INLINED)
-def _is_filled(items, near, heads, count):
-    """Return whether there is a frontier, its smallest items in the heap."""
+def _is_filled(candidates, near, heads, count):
+    """Return whether there is a frontier, its smallest candidates in the heap."""
     if count[SIZE] == 0:
         bucket = count[LIMIT] + 1
         while bucket < heads.size and heads[bucket] == END:
@@ -279,23 +279,23 @@ def _is_filled(items, near, heads, count):
             n, size = int64(heads[bucket]), int64(0)
             heads[bucket] = END
             while n != END:
-                item = uint64(uint64(uint64(items[n].prefix) << uint64(32)) | uint64(n))
-                _rise(near, size, item)
+                candidate = uint64(uint64(uint64(candidates[n].prefix) << uint64(32)) | uint64(n))
+                _rise(near, size, candidate)
                 size += 1
-                n = int64(items[n].following)
+                n = int64(candidates[n].following)
             count[LIMIT], count[SIZE], count[MOST] = bucket, size, max(count[MOST], 2 * size)
     return count[SIZE] > 0
 
 
 @njit(**_INLINED)
-def _raise_first_equal(draw, items, near, size):
-    """Bring the item that comes first by all digits, and then by number, to the top of the heap."""
+def _raise_first_equal(draw, candidates, near, size):
+    """Bring the candidate that is first by all digits, then by number, to the top of the heap."""
     top = near[0]
     first, least, number = int64(0), uint64(NONE), int64(0)
     for place in range(size):
         if uint64(near[place] >> uint64(32)) == uint64(top >> uint64(32)):
             n = int64(near[place] & uint64(0xFFFFFFFF))
-            this = int64(items[n].to) if draw.by_site else int64(items[n].bond)
+            this = int64(candidates[n].to) if draw.by_site else int64(candidates[n].bond)
             key = full_key(draw, this)
             if key < least or (key == least and this < number):
                 first, least, number = place, key, this
@@ -303,39 +303,39 @@ def _raise_first_equal(draw, items, near, size):
 
 
 @njit(**_INLINED)
-def _push(items, near, heads, count, prefix, bond, to, since):
-    """Put a bond, or a site, on the frontier; there must be room for an item."""
-    n = count[ITEMS]
-    count[ITEMS] += 1
-    items[n].bond = bond
-    items[n].to = to
-    items[n].since = since
-    items[n].prefix = prefix
-    items[n].following = END
-    item = uint64(uint64(uint64(prefix) << uint64(32)) | uint64(n))
-    if int64(item >> uint64(_SHIFT)) > count[LIMIT]:
-        _put_away(items, heads, item)
+def _push(candidates, near, heads, count, prefix, bond, to, since):
+    """Put a bond, or a site, on the frontier; there must be room for a candidate."""
+    n = count[CANDIDATES]
+    count[CANDIDATES] += 1
+    candidates[n].bond = bond
+    candidates[n].to = to
+    candidates[n].since = since
+    candidates[n].prefix = prefix
+    candidates[n].following = END
+    candidate = uint64(uint64(uint64(prefix) << uint64(32)) | uint64(n))
+    if int64(candidate >> uint64(_SHIFT)) > count[LIMIT]:
+        _put_away(candidates, heads, candidate)
     else:
-        _rise(near, count[SIZE], item)
+        _rise(near, count[SIZE], candidate)
         count[SIZE] += 1
         if count[SIZE] >= count[MOST]:
-            _cut_down(items, near, heads, count)
+            _cut_down(candidates, near, heads, count)
 
 
 @njit(**_INLINED)
-def _pop(draw, items, near, heads, count):
-    """Take the item with the smallest key from the frontier; -1 where it is empty."""
-    found = int64(-1)
-    if _is_filled(items, near, heads, count):
+def _pop(draw, candidates, near, heads, count):
+    """Take the candidate with the smallest key from the frontier; -1 where it is empty."""
+    least = int64(-1)
+    if _is_filled(candidates, near, heads, count):
         size, prefix = count[SIZE], uint64(near[0] >> uint64(32))
         for child in range(1, min(size, 3)):
             if uint64(near[child] >> uint64(32)) == prefix:
-                _raise_first_equal(draw, items, near, size)
-        found = int64(near[0] & uint64(0xFFFFFFFF))
+                _raise_first_equal(draw, candidates, near, size)
+        least = int64(near[0] & uint64(0xFFFFFFFF))
         count[SIZE] = size - 1
         _sink(near, size - 1, near[size - 1])
-        items[found].following = TAKEN
-    return found
+        candidates[least].following = TAKEN
+    return least
 
 
 # The invasion
@@ -362,8 +362,8 @@ def mark_sources(sources, table, entries, count):
 
 @njit(**_KERNEL)
 def advance_invasion(
-    ground, draw, sources, is_free, target, ends, bonds, table, entries, digits, items, near, heads,
-    count, sites, taken, fronts, until_target, most,
+    ground, draw, sources, is_free, target, ends, bonds, table, entries, digits, candidates, near,
+    heads, count, sites, taken, fronts, until_target, most,
 ):  # fmt: skip
     """Invade site after site; return whether it has ended, or else needs more room.
 
@@ -371,8 +371,8 @@ def advance_invasion(
 
     sources: int64.  is_free: they are marked and in ``sites`` already, and lead on first; otherwise
     they are the first frontier.  ends, bonds: int64 (degree,), scratch.  The arrays of the state
-    are those of :class:`percolab.trees.invasion.State`; sites: int32, taken: int64, the item by
-    which each was invaded, and fronts: int64, one a step.
+    are those of :class:`percolab.trees.invasion.State`; sites: int32, taken: int64, the candidate
+    by which each was invaded, and fronts: int64, one a step.
     """
     axes, first, steps = ground.axes, ground.first, ground.steps
     by_site, class_size = draw.by_site, ground.class_size
@@ -384,12 +384,12 @@ def advance_invasion(
             2 * (count[ENTRIES] + room) > table.size
             or count[ENTRIES] + room > len(entries)
             or count[WORDS] + room > len(digits)
-            or count[ITEMS] + room > items.size
+            or count[CANDIDATES] + room > candidates.size
             or step >= sites.size
         ):
             return False
-        site, item, entry, found = int64(-1), int64(-1), int64(0), 1
-        # Take the next source that still leads on, or else the least item of the frontier.
+        site, candidate, entry, degree = int64(-1), int64(-1), int64(0), 1
+        # Take the next source that still leads on, or else the least candidate of the frontier.
         is_source = count[EXPANDED] < sources.size
         if is_source:
             ends[0], bonds[0] = sources[count[EXPANDED]], -1
@@ -400,10 +400,10 @@ def advance_invasion(
         else:
             if step >= most:
                 return True
-            item = _pop(draw, items, near, heads, count)
-            if item < 0:
+            candidate = _pop(draw, candidates, near, heads, count)
+            if candidate < 0:
                 return True
-            site = int64(items[item].to)
+            site = int64(candidates[candidate].to)
         # Invade the site, unless it was reached by another bond before.
         if site >= 0:
             entry = find_entry(table, entries, count, site >> 5)
@@ -411,12 +411,12 @@ def advance_invasion(
                 if _has(entries[entry, INVADED], site):
                     continue
                 _mark(entries, entry, INVADED, site)
-                sites[step], taken[step] = site, item
+                sites[step], taken[step] = site, candidate
                 count[STEPS] += 1
                 count[FRONT] -= int64(by_site)
-            found = neighbours(axes, first, steps, site, ends, bonds)
+            degree = neighbours(axes, first, steps, site, ends, bonds)
         # Put what the site leads to into the frontier.
-        for n in range(found):
+        for n in range(degree):
             end, bond, there = ends[n], bonds[n], entry
             if end >> 5 != site >> 5:
                 there = find_entry(table, entries, count, end >> 5)
@@ -432,7 +432,7 @@ def advance_invasion(
                 number, klass = bond, bond // class_size
                 owner = there if bond - klass * class_size == end else entry
             prefix = _key_prefix(draw, entries, digits, count, owner, klass, number)
-            _push(items, near, heads, count, prefix, bond, end, step)
+            _push(candidates, near, heads, count, prefix, bond, end, step)
             count[FRONT] += 1
         # Note the size of the frontier, and the first step that reaches the target.
         if not is_source:

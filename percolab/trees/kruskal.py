@@ -56,15 +56,15 @@ class Kruskal(OneTree):
         self._parents = np.empty(2 * self._crossing, np.int32)
 
     @staticmethod
-    def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
-        words, found = extent.num_words, 4 * extent.num_words + extent.periodic_bytes
+    def memory(extent: Extent, entries: int = 1, *, given: bool = False) -> Memory:
+        words, total = extent.num_words, 4 * extent.num_words + extent.periodic_bytes
         if extent.shape:
             crossing = kruskal_tiles.most_crossing(extent)
-            found += kruskal_tiles.tile_bytes(extent) + (24 + 3 * BOND_LIST_BYTES + 8) * crossing
+            total += kruskal_tiles.tile_bytes(extent) + (24 + 3 * BOND_LIST_BYTES + 8) * crossing
         if given or not extent.shape:
             # What bands are cut by takes little, but not on a small graph.
-            found += BOND_LIST_BYTES * 32 * words + 4 * extent.num_points + 80 * _KEYS_TRIED
-        return Memory(host=found + (0 if given else 4 * 32 * words))
+            total += BOND_LIST_BYTES * 32 * words + 4 * extent.num_points + 80 * _KEYS_TRIED
+        return Memory(host=total + (0 if given else 4 * 32 * words))
 
     def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
         (sample,) = samples
@@ -92,21 +92,21 @@ class Kruskal(OneTree):
         if self._listed.bonds.size < self.topology.num_bonds:
             self._listed = new_bond_list(self.topology.num_bonds)
         parents = np.arange(self.topology.num_points, dtype=np.int32)
-        found = 0
+        joined = 0
         for low, high in self._bands(weights):
-            if found == self._most_bonds:
+            if joined == self._most_bonds:
                 break
             between = np.uint64(low), np.uint64(high), self.exists, self.adjacency
             count = ordered_joins.list_bonds_between(
                 weights, self.prefixes, *between, parents, self._listed
             )
-            found += self._join_listed(weights, count, parents)
-        self._most_bonds = found
+            joined += self._join_listed(weights, count, parents)
+        self._most_bonds = joined
 
     def _join_listed(self, weights: BondWeights, count: int, parents: NDArray[np.int32]) -> int:
-        bonds, ends, items = self._listed
-        row = ordered_joins.sort_bonds(weights, self.prefixes, bonds, items, count)
-        ordered = items[row, :count]
+        bonds, ends, pairs = self._listed
+        row = ordered_joins.sort_bonds(weights, self.prefixes, bonds, pairs, count)
+        ordered = pairs[row, :count]
         return int(ordered_joins.join_in_order(ordered, bonds, ends, parents, self.tree))
 
     def _bands(self, weights: BondWeights) -> list[tuple[int, int]]:

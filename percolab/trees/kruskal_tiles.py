@@ -25,7 +25,7 @@ from percolab.kernels.union_find import find_halving
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid import bonds_in_boxes
 from percolab.lattices.topology import Topology, unpack_bits
-from percolab.trees.ordered_joins import LOW, add_to_tree, packed, settle, sort_items
+from percolab.trees.ordered_joins import LOW, add_to_tree, packed, settle, sort_pairs
 
 #: Sites of a tile, as a power of two.
 TILE_BITS = 14
@@ -52,7 +52,7 @@ class KruskalTiles(NamedTuple):
 class TileScratch(NamedTuple):
     """Memory for one tile."""
 
-    items: Any  # uint64 (2, bonds of a tile with its crossing ones), prefix and place
+    pairs: Any  # uint64 (2, bonds of a tile with its crossing ones), prefix and place
     bonds: Any  # uint32 (places,), the numbers of the bonds by their places
     origin: Any  # int64 (axes,), the first grid point of the tile
     extent: Any  # int64 (axes,), its grid points, fewer at the far ends of the lattice
@@ -135,15 +135,15 @@ def new_tiles(topology: Topology, total: int = TILE_BITS) -> KruskalTiles:
 
 def _crossing_bonds(topology: Topology, bits: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return bonds that leave their tile: rows (number, owner, other end), int64."""
-    stride, found = 32 * topology.num_words, [np.empty((0, 3), np.int64)]
+    stride, rows = 32 * topology.num_words, [np.empty((0, 3), np.int64)]
     for k, exists in enumerate(topology.exists):
         leaves = exists & ~bonds_in_boxes(topology, k, 1 << bits)
         owner = np.flatnonzero(unpack_bits(leaves, topology.num_points))
         other = owner + topology.deltas[k]
         crossing, ends, _ = topology.list_periodic_bonds(k)
         other[np.searchsorted(owner, crossing)] = ends
-        found.append(np.column_stack([k * stride + owner, owner, other]))
-    return np.concatenate(found)
+        rows.append(np.column_stack([k * stride + owner, owner, other]))
+    return np.concatenate(rows)
 
 
 def _places(
@@ -164,7 +164,7 @@ def new_tile_scratch(tiles: KruskalTiles) -> TileScratch:
     sites = 1 << int(tiles.bits.sum())
     places = len(tiles.offsets) * sites + int(np.diff(tiles.first).max(initial=0))
     return TileScratch(
-        items=np.empty((2, places), np.uint64),
+        pairs=np.empty((2, places), np.uint64),
         bonds=np.empty(places, np.uint32),
         origin=np.empty(tiles.shape.size, np.int64),
         extent=np.empty(tiles.shape.size, np.int64),
@@ -210,11 +210,11 @@ def _inside(offset, row, extent):
 
 @_inner
 def _collect(tiles, tile, stride, prefixes, exists, scratch):
-    """Write the bonds of a tile as items, prefix and place; return how many.
+    """Write the bonds of a tile as pairs, prefix and place; return how many.
 
     The place of a bond inside is its class and its owner's place.  Those of crossing bonds follow.
     """
-    items, bonds, origin, extent = scratch.items[0], scratch.bonds, scratch.origin, scratch.extent
+    pairs, bonds, origin, extent = scratch.pairs[0], scratch.bonds, scratch.origin, scratch.extent
     bits, total = uint64(tiles.bits[0]), uint64(tiles.bits.sum())
     n = uint64(0)
     _enter(tiles, tile, origin, extent)
@@ -227,12 +227,12 @@ def _collect(tiles, tile, stride, prefixes, exists, scratch):
             before = uint64(uint64(uint64(k) << total) | uint64(uint64(r) << bits))
             for x in range(low, high):
                 bond, place = uint64(first + x), uint64(before | x)
-                items[n], bonds[place] = packed(prefixes[bond], place), uint32(bond)
+                pairs[n], bonds[place] = packed(prefixes[bond], place), uint32(bond)
                 word = uint32(exists[uint64(bond >> uint64(5))])
                 n = uint64(n + uint64(uint32(word >> uint32(bond & uint64(31))) & uint32(1)))
     place = uint64(uint64(len(tiles.offsets)) << total)
     for e in range(tiles.first[tile], tiles.first[tile + 1]):
-        items[n], bonds[place] = packed(prefixes[tiles.bonds[e]], place), tiles.bonds[e]
+        pairs[n], bonds[place] = packed(prefixes[tiles.bonds[e]], place), tiles.bonds[e]
         n, place = uint64(n + uint64(1)), uint64(place + uint64(1))
     return int64(n)
 
@@ -245,14 +245,14 @@ def _find_fragment_and_cluster(scratch, site):
 
 
 @_inner
-def _join_inside(tiles, tile, items, count, scratch, tree):
+def _join_inside(tiles, tile, pairs, count, scratch, tree):
     """Join the sorted bonds of a tile; return how many are left over."""
     fragments, joined, touched = scratch.fragments, scratch.joined, scratch.touched
     total = uint32(tiles.bits.sum())
     mask, crossing = uint32(fragments.size - 1), uint32(uint32(len(tiles.offsets)) << total)
     left = int64(0)
     for n in range(count):
-        place = uint32(items[n] & uint64(LOW))
+        place = uint32(pairs[n] & uint64(LOW))
         if place >= crossing:
             site = tiles.sites[tiles.first[tile] + int64(uint32(place - crossing))]
             touched[_find_fragment_and_cluster(scratch, site)[1]] = uint8(1)
@@ -305,9 +305,9 @@ def join_tiles(weights, prefixes, exists, stride, tiles, scratch, listed, tree):
             scratch.fragments[site] = scratch.joined[site] = uint32(site)
             scratch.touched[site], scratch.numbers[site] = uint8(0), int32(-1)
         size = _collect(tiles, tile, stride, prefixes, exists, scratch)
-        items = scratch.items[sort_items(scratch.items, size)]
-        settle(weights, scratch.bonds, items, size)
-        left = _join_inside(tiles, tile, items, size, scratch, tree)
+        pairs = scratch.pairs[sort_pairs(scratch.pairs, size)]
+        settle(weights, scratch.bonds, pairs, size)
+        left = _join_inside(tiles, tile, pairs, size, scratch, tree)
         for n in range(left):
             place = scratch.left[n]
             listed.bonds[count] = scratch.bonds[place]

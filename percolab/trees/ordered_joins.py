@@ -27,7 +27,7 @@ _BLOCK = 64
 # Eleven digits a pass: the counts of a pass fit into the fastest cache.
 _DIGITS, _PASSES = 11, 3
 _VALUES = 1 << _DIGITS
-#: The low half of an item.
+#: The low half of a pair.
 LOW = 0xFFFFFFFF
 
 
@@ -102,7 +102,7 @@ class BondList(NamedTuple):
 
     bonds: Any  # uint32, their numbers
     ends: Any  # int32 (2 * room,), the two nodes that bond n joins at 2 n and 2 n + 1
-    items: Any  # uint64 (2, room), what is sorted, and scratch
+    pairs: Any  # uint64 (2, room), what is sorted, and scratch
 
 
 #: Bytes that a bond list takes for each bond.
@@ -116,27 +116,27 @@ def new_bond_list(room: int) -> BondList:
 
 @njit
 def packed(high, low):
-    """Return an item to be sorted by its high 32 bits, uint64."""
+    """Return a pair to be sorted by its high 32 bits, uint64."""
     return uint64(uint64(uint64(high) << uint64(32)) | uint64(uint64(low) & uint64(LOW)))
 
 
 @njit
-def sort_items(items, count):
-    """Sort items by their high 32 bits; equal ones stay in order.
+def sort_pairs(pairs, count):
+    """Sort pairs, key above position, by their high 32 bits; equal ones stay in order.
 
-    items: uint64 (2, room).  Returns the row that holds the result; the other one is scratch.  A
-    radix sort that leaves out the digits in which all items agree.
+    pairs: uint64 (2, room).  Returns the row that holds the result; the other one is scratch.  A
+    radix sort that leaves out the digits in which all pairs agree.
     """
     counts = np.zeros((_PASSES, _VALUES), np.uint32)
     for n in range(count):
-        key = uint64(items[0, n] >> uint64(32))
+        key = uint64(pairs[0, n] >> uint64(32))
         for turn in range(_PASSES):
             counts[turn, uint64(key & uint64(_VALUES - 1))] += uint32(1)
             key = uint64(key >> uint64(_DIGITS))
     source = 0
     for turn in range(_PASSES):
         places, shift = counts[turn], uint64(32 + _DIGITS * turn)
-        read, written = items[source], items[1 - source]
+        read, written = pairs[source], pairs[1 - source]
         if count == 0 or places[uint64(read[0] >> shift) & uint64(_VALUES - 1)] == count:
             continue
         total = uint32(0)
@@ -171,48 +171,48 @@ def order_by_all_digits(weights, bonds, count, order):
 
 
 @njit
-def settle(weights, bonds, items, count):
-    """Put sorted items that agree in their high halves in order; ``bonds[low half]`` is the bond.
+def settle(weights, bonds, pairs, count):
+    """Put sorted pairs that agree in their high halves in order; ``bonds[low half]`` is the bond.
 
-    bonds: uint32; items: uint64 (count,)
+    bonds: uint32; pairs: uint64 (count,)
     """
     begin = 0
     while begin < count:
         end = begin + 1
-        while end < count and uint64(items[begin] ^ items[end]) >> uint64(32) == uint64(0):
+        while end < count and uint64(pairs[begin] ^ pairs[end]) >> uint64(32) == uint64(0):
             end += 1
         if end - begin > 1:
-            equal, size = items[begin:end].copy(), end - begin
+            equal, size = pairs[begin:end].copy(), end - begin
             numbers, order = np.empty(size, np.uint32), np.empty(size, np.int64)
             for n in range(size):
                 numbers[n] = bonds[uint32(equal[n] & uint64(LOW))]
             order_by_all_digits(weights, numbers, size, order)
             for n in range(size):
-                items[begin + n] = equal[order[n]]
+                pairs[begin + n] = equal[order[n]]
         begin = end
 
 
 @njit(nogil=True, cache=True)
-def sort_bonds(weights, prefixes, bonds, items, count):
-    """Write the positions of bonds in ascending order to the low halves of items.
+def sort_bonds(weights, prefixes, bonds, pairs, count):
+    """Write the positions of bonds in ascending order to the low halves of pairs.
 
-    bonds: uint32, listed by ascending numbers if keys are given.  Returns the row of ``items``,
+    bonds: uint32, listed by ascending numbers if keys are given.  Returns the row of ``pairs``,
     uint64 (2, room), that holds the result.
     """
     if weights.given.size == 0:
         for n in range(count):
-            items[0, n] = packed(prefixes[bonds[n]], n)
-        row = sort_items(items, count)
-        settle(weights, bonds, items[row], count)
+            pairs[0, n] = packed(prefixes[bonds[n]], n)
+        row = sort_pairs(pairs, count)
+        settle(weights, bonds, pairs[row], count)
         return row
     # By the low halves of the keys first, then by the high ones.
     for n in range(count):
-        items[0, n] = packed(weights.given[bonds[n]], n)
+        pairs[0, n] = packed(weights.given[bonds[n]], n)
     for half in range(2):
-        row = sort_items(items, count)
+        row = sort_pairs(pairs, count)
         for n in range(count if half == 0 else 0):
-            place = uint32(items[row, n] & uint64(LOW))
-            items[0, n] = packed(weights.given[bonds[place]] >> uint64(32), place)
+            place = uint32(pairs[row, n] & uint64(LOW))
+            pairs[0, n] = packed(weights.given[bonds[place]] >> uint64(32), place)
     return row
 
 
@@ -223,25 +223,25 @@ def add_to_tree(tree, bond):
 
 
 @njit(nogil=True, cache=True)
-def join_in_order(items, bonds, ends, parents, tree):
+def join_in_order(pairs, bonds, ends, parents, tree):
     """Join bonds in ascending order; return how many are in the tree.
 
-    items:   uint64, their positions in the low halves, as :func:`sort_bonds` leaves them
+    pairs:   uint64, their positions in the low halves, as :func:`sort_bonds` leaves them
     bonds:   uint32, their numbers
     ends:    int32 (2 * room,), the nodes at their ends
     parents: int32, a union-find of the nodes, which goes on from what is joined
     tree:    uint32, words of bonds
     """
-    found = int64(0)
-    for n in range(items.size):
-        place = uint32(items[n] & uint64(LOW))
+    joined = int64(0)
+    for n in range(pairs.size):
+        place = uint32(pairs[n] & uint64(LOW))
         i = find_halving(parents, uint32(ends[2 * place]))
         j = find_halving(parents, uint32(ends[2 * place + 1]))
         if i != j:
             parents[max(i, j)] = min(i, j)
             add_to_tree(tree, bonds[place])
-            found += int64(1)
-    return found
+            joined += int64(1)
+    return joined
 
 
 @njit(nogil=True, cache=True)

@@ -55,7 +55,7 @@ class Heap(OneTree):
         self._bonds = numbers.astype(np.uint32)
 
     @staticmethod
-    def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
+    def memory(extent: Extent, entries: int = 1, *, given: bool = False) -> Memory:
         """Return the memory that it takes: most of it while the bonds are being listed."""
         return Memory(host=160 * 32 * extent.num_words + 9 * extent.num_points)
 
@@ -108,7 +108,7 @@ class Boruvka(OneTree):
         self._ends = np.column_stack([owner, other]).astype(np.int32)
 
     @staticmethod
-    def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
+    def memory(extent: Extent, entries: int = 1, *, given: bool = False) -> Memory:
         """Return the memory that it takes: most of it while the bonds are being listed."""
         bonds = 32 * extent.num_words
         return Memory(host=52 * bonds + 4 * extent.num_words + 12 * extent.num_points)

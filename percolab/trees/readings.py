@@ -58,7 +58,7 @@ class _SortedTree(NamedTuple):
 
     bonds: Words
     ends: NDArray[np.int32]
-    items: NDArray[np.uint64]
+    pairs: NDArray[np.uint64]
 
 
 def read_tree(topology: Topology, weights: BondWeights, words: Words) -> TreeReading:
@@ -96,8 +96,8 @@ def find_trunk(topology: Topology, weights: BondWeights, words: Words, axis: int
     words: as for :func:`read_tree`; axis: one of the topology's ``open_axes``.
     """
     tree = _sorted(topology, weights, _listed(topology, words, with_ends=True)[0])
-    found = _path(topology, tree, axis)
-    return tree.bonds[found[0]] if found else np.empty(0, np.uint32)
+    path = _path(topology, tree, axis)
+    return tree.bonds[path[0]] if path else np.empty(0, np.uint32)
 
 
 def _listed(
@@ -115,9 +115,9 @@ def _sorted(topology: Topology, weights: BondWeights, tree: _SortedTree) -> _Sor
     prefixes = np.empty(0 if weights.given.size else 32 * topology.num_bond_words, np.uint32)
     if prefixes.size:
         fill_prefixes(weights.generator, weights.seed, weights.sample, prefixes)
-    items = np.empty((2, tree.bonds.size), np.uint64)
-    row = sort_bonds(weights, prefixes, tree.bonds, items, tree.bonds.size)
-    return tree._replace(items=items[row])
+    pairs = np.empty((2, tree.bonds.size), np.uint64)
+    row = sort_bonds(weights, prefixes, tree.bonds, pairs, tree.bonds.size)
+    return tree._replace(pairs=pairs[row])
 
 
 def _path(topology: Topology, tree: _SortedTree, axis: int) -> tuple[NDArray[np.bool_], int] | None:
@@ -129,7 +129,7 @@ def _path(topology: Topology, tree: _SortedTree, axis: int) -> tuple[NDArray[np.
     nodes = np.arange(topology.num_points, dtype=np.int32)
     nodes[first], nodes[last] = first[0], last[0]
     source, target = np.int32(first[0]), np.int32(last[0])
-    largest = int(mark_path(tree.items, tree.ends, nodes, source, target, on_path))
+    largest = int(mark_path(tree.pairs, tree.ends, nodes, source, target, on_path))
     return (on_path, largest) if largest >= 0 else None
 
 

@@ -60,10 +60,10 @@ def list_tree(tree, adjacency, bonds, ends, degrees):
 
 
 @njit(nogil=True, cache=True)
-def mark_path(items, ends, nodes, source, target, on_path):
+def mark_path(pairs, ends, nodes, source, target, on_path):
     """Mark the tree's bonds on the path between two nodes; return the last of them in order, or -1.
 
-    items:   uint64 (bonds,), positions in their low halves, in ascending order of the bonds
+    pairs:   uint64 (bonds,), positions in their low halves, in ascending order of the bonds
     ends:    int32 (bonds, 2)
     nodes:   int32 (points,), the node of every site
     on_path: bool (bonds,), cleared
@@ -74,8 +74,8 @@ def mark_path(items, ends, nodes, source, target, on_path):
     parents = np.arange(nodes.size).astype(np.int32)
     degrees, crossed = np.zeros(nodes.size, np.int32), np.zeros(nodes.size, np.uint32)
     closing = int64(-1)
-    for n in range(items.size):
-        bond = uint32(items[n] & uint64(LOW))
+    for n in range(pairs.size):
+        bond = uint32(pairs[n] & uint64(LOW))
         i, j = nodes[ends[bond, 0]], nodes[ends[bond, 1]]
         a, b = find_halving(parents, uint32(i)), find_halving(parents, uint32(j))
         if a == b:

@@ -2,7 +2,7 @@
 
 Weights, and how many bonds sites have, are what :mod:`percolab.trees.readings` reads on the CPU.
 
-tree: uint32, bond words of the items; degrees: uint32 (items * num_points,).
+tree: uint32, bond words of the entries; degrees: uint32 (entries * num_points,).
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ _PLANES = WEIGHT_DIGITS + 1
 _COLUMNS = THREADS * _PLANES
 # Words of a batch entry that one thread weighs, where there are many.
 _WORDS_A_THREAD = 8
-#: Columns of the sums of an item: bonds, and their weights in units of 2^-32.
+#: Columns of the sums of an entry: bonds, and their weights in units of 2^-32.
 BONDS, WEIGHT, SUMS = 0, 1, 2
 
 
 @cuda.jit(cache=True)
-def weigh_kernel(generator, samples, tree, words_per_item, is_drawn, sums, bins):
+def weigh_kernel(generator, samples, tree, words_per_entry, is_drawn, sums, bins):
     """Count the bonds of every tree, sum up their weights, and sort these into bins.
 
-    A thread takes words of one item, and draws the 33 planes of each.  is_drawn: 0 leaves weights
-    out, as for given keys.  sums: uint64 (items * SUMS,), bins: uint32 (items * BINS,), both
+    A thread takes words of one entry, and draws the 33 planes of each.  is_drawn: 0 leaves weights
+    out, as for given keys.  sums: uint64 (entries * SUMS,), bins: uint32 (entries * BINS,), both
     cleared.
     """
     columns = cuda.shared.array(_COLUMNS, types.uint32)
     counts = cuda.shared.array(BINS, types.uint32)
     weights = cuda.shared.array(THREADS, types.uint64)
     numbers = cuda.shared.array(THREADS, types.uint32)
-    thread, item = uint32(cuda.threadIdx.x), uint32(cuda.blockIdx.y)
+    thread, entry = uint32(cuda.threadIdx.x), uint32(cuda.blockIdx.y)
     base = uint32(thread * uint32(_PLANES))
     for n in range(thread, BINS, THREADS):
         counts[n] = uint32(0)
     cuda.syncthreads()
     total, number = uint64(0), uint32(0)
-    sample = samples[uint32(item + uint32(1))]
+    sample = samples[uint32(entry + uint32(1))]
     planes = columns[base : base + _PLANES]
     word = uint32(cuda.grid(1))
-    while word < words_per_item:
-        left = tree[uint32(uint32(item * words_per_item) + word)]
+    while word < words_per_entry:
+        left = tree[uint32(uint32(entry * words_per_entry) + word)]
         number = uint32(number + uint32(popcount(left)))
         if left != uint32(0) and is_drawn != uint32(0):
             fill_planes(generator, samples[0], sample, word, planes)
@@ -86,22 +86,22 @@ def weigh_kernel(generator, samples, tree, words_per_item, is_drawn, sums, bins)
         width //= 2
     cuda.syncthreads()
     if thread == uint32(0):
-        own = uint32(item * uint32(SUMS))
+        own = uint32(entry * uint32(SUMS))
         cuda.atomic.add(sums, uint32(own + uint32(BONDS)), uint64(numbers[0]))
         cuda.atomic.add(sums, uint32(own + uint32(WEIGHT)), weights[0])
     for n in range(thread, BINS, THREADS):
         if counts[n] != uint32(0):
-            cuda.atomic.add(bins, uint32(uint32(item * uint32(BINS)) + uint32(n)), counts[n])
+            cuda.atomic.add(bins, uint32(uint32(entry * uint32(BINS)) + uint32(n)), counts[n])
 
 
 @cuda.jit(cache=True)
-def degrees_kernel(tree, adjacency, words_per_item, degrees):
+def degrees_kernel(tree, adjacency, words_per_entry, degrees):
     """Count the bonds of the trees at every site of a graph: one thread a word."""
-    word, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
-    if word >= words_per_item:
+    word, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    if word >= words_per_entry:
         return
-    base = uint32(item * adjacency.num_points)
-    left = tree[uint32(uint32(item * words_per_item) + word)]
+    base = uint32(entry * adjacency.num_points)
+    left = tree[uint32(uint32(entry * words_per_entry) + word)]
     while left != uint32(0):
         bond = uint32(uint32(word << uint32(5)) + uint32(lowest_one(left)))
         left = uint32(left & uint32(left - uint32(1)))
@@ -111,14 +111,14 @@ def degrees_kernel(tree, adjacency, words_per_item, degrees):
 
 
 @cuda.jit(cache=True)
-def lattice_degrees_kernel(tree, adjacency, words_per_item, degrees):
+def lattice_degrees_kernel(tree, adjacency, words_per_entry, degrees):
     """Count the bonds of the trees at every site of a lattice, but for those that others own.
 
     These are counted if they are not across a periodic boundary, and so found by the index
     difference.
     """
-    item, points = uint32(cuda.blockIdx.y), uint32(adjacency.num_points)
-    base = uint32(item * words_per_item)
+    entry, points = uint32(cuda.blockIdx.y), uint32(adjacency.num_points)
+    base = uint32(entry * words_per_entry)
     for step in range(PER_THREAD):
         i = element(step)
         if i < points:
@@ -135,33 +135,33 @@ def lattice_degrees_kernel(tree, adjacency, words_per_item, degrees):
                     inner = inner_word(tree, adjacency.periodic_words, base, word)
                     if has_bit(inner, j & uint32(31)):
                         degree = uint32(degree + uint32(1))
-            degrees[uint32(uint32(item * points) + i)] = degree
+            degrees[uint32(uint32(entry * points) + i)] = degree
 
 
 @cuda.jit(cache=True)
-def periodic_degrees_kernel(tree, adjacency, words_per_item, degrees):
+def periodic_degrees_kernel(tree, adjacency, words_per_entry, degrees):
     """Count the periodic bonds at the sites that do not own them: one thread a bond."""
-    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < uint32(adjacency.periodic_bonds.size):
-        is_open, _, j = periodic_bond(n, tree, uint32(item * words_per_item), adjacency)
+        is_open, _, j = periodic_bond(n, tree, uint32(entry * words_per_entry), adjacency)
         if is_open:
-            place = uint32(uint32(item * uint32(adjacency.num_points)) + j)
+            place = uint32(uint32(entry * uint32(adjacency.num_points)) + j)
             cuda.atomic.add(degrees, place, uint32(1))
 
 
 @cuda.jit(cache=True)
 def tally_degrees_kernel(degrees, occupied, points, width, tallies):
-    """Count the sites by how many bonds they have; tallies: uint32 (items * width,), cleared."""
+    """Count the sites by how many bonds they have; tallies: uint32 (entries * width,), cleared."""
     counts = cuda.shared.array(SHARED_DEGREES, types.uint32)
-    item = uint32(cuda.blockIdx.y)
+    entry = uint32(cuda.blockIdx.y)
     for k in range(cuda.threadIdx.x, SHARED_DEGREES, THREADS):
         counts[k] = uint32(0)
     cuda.syncthreads()
-    begin = uint32(item * width)
+    begin = uint32(entry * width)
     for step in range(PER_THREAD):
         i = element(step)
         if i < points and has_bit(occupied[uint32(i >> uint32(5))], i & uint32(31)):
-            degree = degrees[uint32(uint32(item * points) + i)]
+            degree = degrees[uint32(uint32(entry * points) + i)]
             if degree < uint32(SHARED_DEGREES):
                 cuda.atomic.add(counts, degree, uint32(1))
             else:
@@ -175,12 +175,12 @@ def tally_degrees_kernel(degrees, occupied, points, width, tallies):
 class TreeSums(NamedTuple):
     """Sums over the trees of some samples, int64 each, as ``TreeReading`` has them of one."""
 
-    bonds: NDArray[np.int64]  # (items,), how many there are
-    # (items,), the sum of their weights in units of 2^-32; 0 where keys are given
+    bonds: NDArray[np.int64]  # (entries,), how many there are
+    # (entries,), the sum of their weights in units of 2^-32; 0 where keys are given
     weight: NDArray[np.int64]
-    # (items, most bonds of a site + 1), how many sites have so many of them
+    # (entries, most bonds of a site + 1), how many sites have so many of them
     degrees: NDArray[np.int64]
-    weights: NDArray[np.int64]  # (items, 64), the histogram of the weights; 0 where keys are given
+    weights: NDArray[np.int64]  # (entries, 64), the histogram of the weights; 0 with given keys
 
 
 class ReadingsBatch:
@@ -198,21 +198,22 @@ class ReadingsBatch:
         self._zeros = tuple(cuda.to_device(np.zeros(size, kind)) for size, kind in pairs)
 
     @staticmethod
-    def memory(width: int, items: int) -> Memory:
+    def memory(width: int, entries: int) -> Memory:
         """Return the memory that it takes; width: most bonds of a site, and one."""
-        size = items * (8 * SUMS + 4 * BINS + 4 * width)
+        size = entries * (8 * SUMS + 4 * BINS + 4 * width)
         return Memory(host=size, device=2 * size)
 
-    def read(self, items: int) -> TreeSums:
-        """Return sums over the trees of the first items."""
+    def read(self, entries: int) -> TreeSums:
+        """Return sums over the trees of the first entries."""
         trees = self._trees
-        trees.launches.call(("read", trees.generator, items), lambda: self._enqueue(items))
+        trees.launches.call(("read", trees.generator, entries), lambda: self._enqueue(entries))
         trees.launches.wait()
-        sums, bins, degrees = (array.reshape(trees.capacity, -1)[:items] for array in self._pinned)
+        numbers = (array.reshape(trees.capacity, -1)[:entries] for array in self._pinned)
+        sums, bins, degrees = numbers
         read = sums[:, BONDS], sums[:, WEIGHT], degrees, bins
         return TreeSums(*(each.astype(np.int64) for each in read))
 
-    def _enqueue(self, items: int) -> None:
+    def _enqueue(self, entries: int) -> None:
         trees, launch, batch = self._trees, self._trees.launches, self._trees.batch
         top, drawn = trees.topology, trees.generator is not None
         for device, zeros in zip(self._device, self._zeros, strict=True):
@@ -221,18 +222,18 @@ class ReadingsBatch:
         words = np.uint32(top.num_bond_words)
         key = trees.generator or 0, batch.keys.on_device.samples
         weighed = batch.opened, words, np.uint32(drawn), sums, bins
-        launch.one(weigh_kernel, -(-int(words) // _WORDS_A_THREAD), items, *key, *weighed)
+        launch.one(weigh_kernel, -(-int(words) // _WORDS_A_THREAD), entries, *key, *weighed)
         degrees, points = trees.scratch, np.uint32(top.num_points)
         counted = batch.opened, batch.adjacency, words, degrees
         if top.neighbours is None:
-            launch.each(lattice_degrees_kernel, top.num_points, items, *counted)
-            launch.one(periodic_degrees_kernel, top.num_periodic_bonds, items, *counted)
+            launch.each(lattice_degrees_kernel, top.num_points, entries, *counted)
+            launch.one(periodic_degrees_kernel, top.num_periodic_bonds, entries, *counted)
         else:
-            sites = np.uint32(items * top.num_points)
+            sites = np.uint32(entries * top.num_points)
             launch.each(zero_kernel, int(sites), 1, degrees, sites)
-            launch.one(degrees_kernel, int(words), items, *counted)
+            launch.one(degrees_kernel, int(words), entries, *counted)
         tallied = degrees, batch.existing_sites, points, np.uint32(self._width), tallies
-        launch.each(tally_degrees_kernel, top.num_points, items, *tallied)
+        launch.each(tally_degrees_kernel, top.num_points, entries, *tallied)
         for device, pinned in zip(self._device, self._pinned, strict=True):
             launch.download(device, pinned)
 

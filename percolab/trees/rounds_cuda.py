@@ -1,7 +1,7 @@
 """CUDA kernels of Boruvka's algorithm (1926): prefixes of all keys, and rounds over listed bonds.
 
-A batch is one graph that is not connected: site i of item n is ``n * points + i``, and bond b is
-``n * slots + b``, where ``slots`` is 32 * words of an item; both are uint32.  Bonds are listed as
+A batch is one graph that is not connected: site i of entry n is ``n * points + i``, and bond b is
+``n * slots + b``, where ``slots`` is 32 * words of an entry; both are uint32.  Bonds are listed as
 ``prefix << 32 | number``, where the prefix is the first 32 binary digits of the key: in the order
 (key, number) but for equal prefixes, where all digits are compared.
 
@@ -46,21 +46,21 @@ class RoundKeys(NamedTuple):
     """What the keys of the bonds of a batch follow from."""
 
     generator: Any  # one of :data:`percolab.bonds.words.GENERATORS`' values
-    samples: Any  # uint64 (1 + items,), the seed and then every item's sample
+    samples: Any  # uint64 (1 + entries,), the seed and then every entry's sample
     given: Any  # uint64 (slots,), given keys; or (1,), and then the keys are the samples' own
     limits: Any  # uint64 (2,), the least and the largest of given keys
     is_given: Any  # uint32, 1 where they are given
-    slots: Any  # uint32, bond numbers of an item
+    slots: Any  # uint32, bond numbers of an entry
 
 
 class BoruvkaForest(NamedTuple):
     """What is known of the sites of a batch and of its trees."""
 
-    # uint32 (items * points,), another site of the same cluster; roots have themselves. Before
+    # uint32 (entries * points,), another site of the same cluster; roots have themselves. Before
     # tiles are joined, the prefix of the least bond to another tile, or NO_SITE
     parents: Any
-    best: Any  # uint64 (items * points,), at roots the least bond that was offered, as it is listed
-    tree: Any  # uint32 (items * words,), the chosen bonds
+    best: Any  # uint64 (entries * points,), at roots the least bond that was offered, as listed
+    tree: Any  # uint32 (entries * words,), the chosen bonds
 
 
 class CandidateList(NamedTuple):
@@ -74,7 +74,7 @@ class CandidateList(NamedTuple):
 def begin_kernel(parents, sites, tree, words, counts, listed, is_tiled):
     """Begin with no bond chosen, every site a cluster, and so many bonds in the first list.
 
-    sites, words: of all items.  is_tiled: parents begin as NO_SITE.
+    sites, words: of all entries.  is_tiled: parents begin as NO_SITE.
     """
     for step in range(PER_THREAD):
         n = element(step)
@@ -126,7 +126,7 @@ def given_prefixes_kernel(given, limits, prefixes):
 
 
 @cuda.jit(cache=True)
-def prefixes_kernel(keys, words, words_per_item, prefixes):
+def prefixes_kernel(keys, words, words_per_entry, prefixes):
     """Write the prefixes of the bonds of samples: a thread draws the 32 planes of a word.
 
     Plane k has digit k of 32 numbers, one bit each; a number's prefix is its bit of all planes.  So
@@ -138,9 +138,9 @@ def prefixes_kernel(keys, words, words_per_item, prefixes):
     word = uint32(first + thread)
     base = uint32(thread * uint32(_COLUMN))
     if word < words:
-        item = uint32(word // words_per_item)
-        own = uint32(word - uint32(item * words_per_item))
-        sample = keys.samples[uint32(item + uint32(1))]
+        entry = uint32(word // words_per_entry)
+        own = uint32(word - uint32(entry * words_per_entry))
+        sample = keys.samples[uint32(entry + uint32(1))]
         planes = columns[base : base + 32]
         fill_planes(keys.generator, keys.samples[0], sample, own, planes)
         # Row r of the matrix is plane 31 - r, so that the first digit becomes the highest bit.
@@ -212,7 +212,7 @@ def list_all_kernel(exists, words, prefixes, listed, counts):
 
 @cuda.jit(device=True)
 def find_ends(own, adjacency):
-    """Return (owner, other end) of a bond by its number in an item, uint32 each."""
+    """Return (owner, other end) of a bond by its number in an entry, uint32 each."""
     stride = uint32(uint32(adjacency.num_words) << uint32(5))
     k = uint32(own // stride)
     i = uint32(own - uint32(k * stride))
@@ -259,9 +259,9 @@ def _append(shared, counts, target, forest, bond, i, j, listed):
 def _find_roots(forest, adjacency, slots, bond):
     """Return the roots of the clusters at both ends of a listed bond."""
     number = uint32(bond & uint64(0xFFFFFFFF))
-    item = uint32(number // slots)
-    i, j = find_ends(uint32(number - uint32(item * slots)), adjacency)
-    base = uint32(item * adjacency.num_points)
+    entry = uint32(number // slots)
+    i, j = find_ends(uint32(number - uint32(entry * slots)), adjacency)
+    base = uint32(entry * adjacency.num_points)
     return (
         _find_root(forest.parents, uint32(base + i)),
         _find_root(forest.parents, uint32(base + j)),
@@ -337,9 +337,9 @@ def _read_key(keys, number):
     """Return the key of a bond of a batch, uint64."""
     if keys.is_given != uint32(0):
         return keys.given[number]
-    item = uint32(number // keys.slots)
-    own = uint32(number - uint32(item * keys.slots))
-    sample = keys.samples[uint32(item + uint32(1))]
+    entry = uint32(number // keys.slots)
+    own = uint32(number - uint32(entry * keys.slots))
+    sample = keys.samples[uint32(entry + uint32(1))]
     return uniform_number(
         keys.generator, keys.samples[0], sample, uint32(own >> uint32(5)), uint32(own & uint32(31))
     )
@@ -366,10 +366,10 @@ def _comes_before(one, other, keys, are_whole):
 def _offer(best, root, bond, keys, are_whole):
     old = best[root]
     while _comes_before(bond, old, keys, are_whole):
-        found = cuda.atomic.cas(best, root, old, bond)
-        if found == old:
+        before = cuda.atomic.cas(best, root, old, bond)
+        if before == old:
             return
-        old = found
+        old = before
 
 
 @cuda.jit(cache=True)

@@ -80,9 +80,9 @@ class BoruvkaTiles(NamedTuple):
     extents: Any  # three uint32, binary logarithms of a tile's
     counts: Any  # three uint32, tiles along each axis
     shifts: Any  # int32 by class, the other end's place in the tile less the owner's
-    inner: Any  # uint32 (words_per_item,), the bonds with both ends in one tile
+    inner: Any  # uint32 (words_per_entry,), the bonds with both ends in one tile
     num_words: Any  # uint32, words of one class
-    words_per_item: Any  # uint32, of all classes
+    words_per_entry: Any  # uint32, of all classes
     points: Any  # uint32, grid points
 
 
@@ -90,16 +90,16 @@ class BoruvkaTiles(NamedTuple):
 def crossing_kernel(crossing, adjacency, slots, prefixes, parents, bonds):
     """List the bonds between tiles first, and give their ends the least prefix.
 
-    crossing: uint32 (n,), their numbers in an item.
+    crossing: uint32 (n,), their numbers in an entry.
     """
-    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n >= uint32(crossing.size):
         return
     own = crossing[n]
-    number = uint32(uint32(item * slots) + own)
-    bonds[uint32(uint32(item * uint32(crossing.size)) + n)] = listed_bond(prefixes, number)
+    number = uint32(uint32(entry * slots) + own)
+    bonds[uint32(uint32(entry * uint32(crossing.size)) + n)] = listed_bond(prefixes, number)
     prefix = uint32(prefixes[number] & uint32(0xFFFFFFFE))
-    base = uint32(item * adjacency.num_points)
+    base = uint32(entry * adjacency.num_points)
     i, j = find_ends(own, adjacency)
     cuda.atomic.min(parents, uint32(base + i), prefix)
     cuda.atomic.min(parents, uint32(base + j), prefix)
@@ -156,11 +156,11 @@ def _chooses(best, outwards, root, prefix, is_first):
 
 
 @cuda.jit(device=True)
-def _bond_at(tiles, corner, item, identity):
+def _bond_at(tiles, corner, entry, identity):
     """Return the number in the batch of a bond by its number in the tile."""
     k = uint32(identity >> uint32(SITE_BITS))
     _, i = _locate_site(tiles, corner, uint32(identity & uint32(_SITE_MASK)))
-    word = uint32(uint32(item * tiles.words_per_item) + uint32(k * tiles.num_words))
+    word = uint32(uint32(entry * tiles.words_per_entry) + uint32(k * tiles.num_words))
     return uint32(uint32(word << uint32(5)) + i)
 
 
@@ -171,7 +171,7 @@ def _list_bond(prefixes, number, bonds, place):
 
 
 @cuda.jit(device=True)
-def _write_chosen(tiles, corner, item, chosen, tree):
+def _write_chosen(tiles, corner, entry, chosen, tree):
     wide = uint32(min(uint32(tiles.extents[0]), uint32(5)))
     pieces = uint32(uint32(uint32(len(tiles.shifts)) << uint32(SITE_BITS)) >> wide)
     piece = uint32(cuda.threadIdx.x)
@@ -182,7 +182,7 @@ def _write_chosen(tiles, corner, item, chosen, tree):
             uint32(chosen[uint32(identity >> uint32(5))] >> uint32(identity & uint32(31))) & mask
         )
         if bits != uint32(0):
-            number = _bond_at(tiles, corner, item, identity)
+            number = _bond_at(tiles, corner, entry, identity)
             word, shift = uint32(number >> uint32(5)), uint32(number & uint32(31))
             cuda.atomic.or_(tree, word, uint32(bits << shift))
             if shift != uint32(0):
@@ -193,8 +193,8 @@ def _write_chosen(tiles, corner, item, chosen, tree):
 
 
 @cuda.jit(device=True)
-def _write_roots(tiles, corner, item, parents, forest):
-    first_site, place = uint32(item * tiles.points), uint32(cuda.threadIdx.x)
+def _write_roots(tiles, corner, entry, parents, forest):
+    first_site, place = uint32(entry * tiles.points), uint32(cuda.threadIdx.x)
     while place < uint32(TILE_SITES):
         inside, i = _locate_site(tiles, corner, place)
         if inside:
@@ -226,14 +226,14 @@ def _ends_word(identity, i, j):
 
 
 @cuda.jit(device=True)
-def _list_inner(tiles, corner, item, lists, prefixes, forest, outwards, counters, light):
+def _list_inner(tiles, corner, entry, lists, prefixes, forest, outwards, counters, light):
     """List the inner bonds of a warp's sites; return how many, and how many heavy ones are aside.
 
     Writes the least outward prefix of every site, too.
     """
     memory, far, begin, end = lists
     thread, count, aside = uint32(cuda.threadIdx.x), uint32(0), uint32(0)
-    first_site = uint32(item * tiles.points)
+    first_site = uint32(entry * tiles.points)
     for step in range(TILE_SITES // TILE_THREADS):
         place = uint32(uint32(uint32(step) * uint32(TILE_THREADS)) + thread)
         inside, i = _locate_site(tiles, corner, place)
@@ -245,7 +245,7 @@ def _list_inner(tiles, corner, item, lists, prefixes, forest, outwards, counters
             is_inner = inside and has_bit(tiles.inner[word], i & uint32(31))
             prefix = uint32(0)
             if is_inner:
-                word = uint32(word + uint32(item * tiles.words_per_item))
+                word = uint32(word + uint32(entry * tiles.words_per_entry))
                 number = uint32(uint32(word << uint32(5)) | uint32(i & uint32(31)))
                 prefix = uint32(prefixes[number] | uint32(1))
             is_heavy = prefix > light
@@ -320,7 +320,7 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts, light):
     memory = cuda.shared.array(0, types.uint32)
     thread = uint32(cuda.threadIdx.x)
     lane, warp = uint32(thread & uint32(LANES - 1)), uint32(thread // uint32(LANES))
-    item = uint32(cuda.blockIdx.y)
+    entry = uint32(cuda.blockIdx.y)
     corner = _tile_corner(tiles, uint32(cuda.blockIdx.x))
     # A warp's memory begins and ends there: prefixes, and as far behind them the bonds' ends.
     classes = uint32(len(tiles.shifts))
@@ -334,7 +334,7 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts, light):
     if thread < uint32(_OWN):
         counters[thread] = uint32(0)
     count, aside = _list_inner(
-        tiles, corner, item, lists, prefixes, forest, outwards, counters, light
+        tiles, corner, entry, lists, prefixes, forest, outwards, counters, light
     )
     is_light, is_first, step = light != uint32(NO_SITE), True, uint32(1)
     cuda.syncthreads()
@@ -392,7 +392,7 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts, light):
                 break
             if not is_light:
                 is_first = False
-                _write_roots(tiles, corner, item, parents, forest)
+                _write_roots(tiles, corner, entry, parents, forest)
             is_light = False
             behind = uint32(size - aside)
             count, _ = _list_again(
@@ -401,7 +401,7 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts, light):
             aside = uint32(0)
             cuda.syncthreads()
         step = uint32(step + uint32(1))
-    _write_chosen(tiles, corner, item, chosen, forest.tree)
+    _write_chosen(tiles, corner, entry, chosen, forest.tree)
     # What is left for the rounds over all tiles.
     if lane == uint32(0):
         counters[_OWN + warp] = cuda.atomic.add(counters, _UNDECIDED, count)
@@ -412,11 +412,11 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts, light):
     cuda.syncthreads()
     target, n = uint32(counters[_PLACE] + thread), thread
     while n < num_kept:
-        _list_bond(prefixes, _bond_at(tiles, corner, item, uint32(kept[n])), bonds, target)
+        _list_bond(prefixes, _bond_at(tiles, corner, entry, uint32(kept[n])), bonds, target)
         target, n = uint32(target + uint32(TILE_THREADS)), uint32(n + uint32(TILE_THREADS))
     target, n = uint32(uint32(counters[_PLACE] + num_kept) + counters[_OWN + warp]), lane
     while n < count:
         identity = _make_identity(memory[uint32(uint32(far + begin) + n)])
-        number = _bond_at(tiles, corner, item, identity)
+        number = _bond_at(tiles, corner, entry, identity)
         _list_bond(prefixes, number, bonds, uint32(target + n))
         n = uint32(n + uint32(LANES))

@@ -16,10 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from percolab.bonds.words import uniform_number
 from percolab.errors import InputError
+from percolab.lattices.graph_files.weights import NOT_FINITE
 
 #: Bond numbers are uint32.
 MOST_BONDS = 2**32
 _SIGN = np.uint64(1 << 63)
+#: The key of an infinite float: what has it is solid and never used.
+SOLID = np.uint64(0xFFF << 52)
 
 
 class BondWeights(NamedTuple):
@@ -61,10 +64,10 @@ def make_bond_keys(weights, bonds):
 
 
 def values_to_keys(values: ArrayLike) -> NDArray[np.uint64]:
-    """Return keys that are ordered as values are: finite floats or integers, of any shape.
+    """Return keys that are ordered as values are: floats, inf among them, or integers, any shape.
 
-    Equal values have equal keys, -0.0 and 0.0 among them.  InputError: NaN, an infinity, or another
-    kind of number.
+    Equal values have equal keys, -0.0 and 0.0 among them.  InputError: NaN, minus infinity, or
+    another kind of number.
 
     >>> keys = values_to_keys([-2.5, -0.0, 0.0, 1e-300])
     >>> bool(keys[0] < keys[1] == keys[2] < keys[3])
@@ -72,19 +75,19 @@ def values_to_keys(values: ArrayLike) -> NDArray[np.uint64]:
     >>> bool(np.all(np.diff(values_to_keys([-3, 0, 2**62, 2**62 + 1]).astype(object)) > 0))
     True
     """
-    found = np.asarray(values)
-    if found.dtype.kind in "bu":
-        return found.astype(np.uint64)
-    if found.dtype.kind == "i":
-        return found.astype(np.int64).view(np.uint64) ^ _SIGN
-    if found.dtype.kind != "f":
-        raise InputError(f"weights must be floats or integers, got {found.dtype}")
-    if found.dtype.itemsize > 8:
-        raise InputError(f"weights must be floats of 64 bits at most, got {found.dtype}")
-    if not np.isfinite(found).all():
-        wrong = found[~np.isfinite(found)].ravel()[0]
-        raise InputError(f"weights must be finite, got {wrong}")
+    array = np.asarray(values)
+    if array.dtype.kind in "bu":
+        return array.astype(np.uint64)
+    if array.dtype.kind == "i":
+        return array.astype(np.int64).view(np.uint64) ^ _SIGN
+    if array.dtype.kind != "f":
+        raise InputError(f"weights must be floats or integers, got {array.dtype}")
+    if array.dtype.itemsize > 8:
+        raise InputError(f"weights must be floats of 64 bits at most, got {array.dtype}")
+    if not (array > -np.inf).all():
+        wrong = array[~(array > -np.inf)].ravel()[0]
+        raise InputError(f"weight {wrong}, {NOT_FINITE}")
     # Adding 0.0 makes -0.0 positive.
-    bits = (found.astype(np.float64) + 0.0).view(np.uint64)
+    bits = (array.astype(np.float64) + 0.0).view(np.uint64)
     keys: NDArray[np.uint64] = np.where(bits & _SIGN, ~bits, bits | _SIGN)
     return keys

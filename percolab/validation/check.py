@@ -133,16 +133,16 @@ def largest_as_normal(name: str, z: NDArray[np.float64]) -> Outcome:
     return Outcome(name, _deviate(float(exceeded)), 0.0, 1.0, f"|z| {largest:.2f} of {z.size}")
 
 
-def with_joint(name: str, found: Iterable[tuple[Outcome, NDArray[Any]]]) -> Iterator[Outcome]:
+def with_joint(name: str, compared: Iterable[tuple[Outcome, NDArray[Any]]]) -> Iterator[Outcome]:
     """Yield outcomes of the same samples, and one of all of them together, by their covariance.
 
-    found: each outcome with the deviation of every sample from its expectation, float64 (samples,).
+    compared: each outcome with the deviations of samples from its expectation, float64 (samples,).
     Hotelling's T^2 of their means, as the normal deviate of the same probability: H. Hotelling,
     Ann. Math. Stat. 2, 360 (1931).
     """
     from scipy.stats import f
 
-    outcomes, columns = zip(*found, strict=True)
+    outcomes, columns = zip(*compared, strict=True)
     yield from (replace(outcome, correlated=True) for outcome in outcomes)
     deviations = np.stack(columns, axis=1)
     count = len(deviations)

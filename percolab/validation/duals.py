@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.flows.net import list_bonds
+from percolab.kernels.registry import load
 from percolab.lattices.dual import find_faces
 from percolab.lattices.lattice import Lattice, lattice_names, load_lattice
 from percolab.lattices.planarity import is_drawn_planar
@@ -32,6 +33,8 @@ from percolab.validation.sampling import coupling_for
 _SHAPES = ((2, 3), (7, 5), (33, 34), (130, 70))
 #: Faces whose clusters are counted at a time.
 _FACES = 2**21
+#: Whose samples and duals are also labeled on a CUDA device alone, and cells along each axis.
+_ON_DEVICE, _CELLS = ("square", "triangular", "kagome"), 8
 #: Of the bond threshold.
 _PARTS = (0.6, 1.0, 1.1)
 
@@ -80,16 +83,16 @@ def count_violations(
     opened, rows = [], []
     for first in range(0, samples.size, batch.capacity):
         part = samples[first : first + batch.capacity]
-        items = batch.fill(XORWOW, seed, part, np.full(part.size, p_to_threshold(p), np.uint64))
-        opened.append(batch.copy_open_words(items).reshape(part.size, -1))
-        rows.append(labeler.join(items).rows().copy())
-    words, found = np.concatenate(opened), np.concatenate(rows)
-    flags = found[:, SPANNING]
+        entries = batch.fill(XORWOW, seed, part, np.full(part.size, p_to_threshold(p), np.uint64))
+        opened.append(batch.copy_open_words(entries).reshape(part.size, -1))
+        rows.append(labeler.join(entries).rows().copy())
+    words, measured = np.concatenate(opened), np.concatenate(rows)
+    flags = measured[:, SPANNING]
     in_two, in_any = flags >> TWO_DIRECTIONS & 1, flags >> FIRST_WRAPPING & 3
     winds = np.where(in_two, 1, np.where(in_any, 0, -1))
     bonds = np.bitwise_count(words).sum(axis=1, dtype=np.int64)
     sites = batch.topology.num_sites
-    return int((found[:, CLUSTERS] - dual.count_clusters(words) - sites + bonds != winds).sum())
+    return int((measured[:, CLUSTERS] - dual.count_clusters(words) - sites + bonds != winds).sum())
 
 
 def _identity(conditions: Conditions) -> Iterator[Outcome]:
@@ -113,7 +116,7 @@ def _identity_on(lattice: Lattice, conditions: Conditions) -> Iterator[Outcome]:
         topology = lattice.topology(shape, ("periodic", "periodic"))
         dual = Dual.of_topology(lattice, topology)
         for labeler_name in names:
-            coupling = coupling_for(device, topology, items=count, name=labeler_name)
+            coupling = coupling_for(device, topology, entries=count, name=labeler_name)
             for part in _PARTS:
                 seed = conditions.stream_seed("duals", name, shape, part)
                 own = count_violations(coupling.labeler, dual, seed, samples, part * middle)
@@ -121,6 +124,12 @@ def _identity_on(lattice: Lattice, conditions: Conditions) -> Iterator[Outcome]:
     note = f"{count * len(shapes) * len(_PARTS)} samples"
     for labeler_name in names:
         yield differing(f"C - C* - V + E, {labeler_name} on {name}", wrong[labeler_name], note)
+    if device.kind == "cuda" and name in _ON_DEVICE:
+        topology = lattice.topology(tuple(_CELLS * n for n in lattice.cell), ("periodic",) * 2)
+        duals = load("validation.duals_cuda:SmallDuals")(lattice, topology)
+        count, seed = conditions.count(2**10, 2**22), conditions.stream_seed("duals", name)
+        own = duals.count_violations(seed, 0, count, middle)
+        yield differing(f"C - C* - V + E, {name} and its dual", own, f"{count} samples")
 
 
 CHECKS = (Check("dual clusters", "planar lattices", _identity),)

@@ -74,7 +74,7 @@ def _all_configurations(name: str, conditions: Conditions) -> Iterator[Outcome]:
         words[:, k] |= is_open[:, bond].astype(np.uint32) << np.uint32(owner)
     num_open = is_open.sum(axis=1)
     for labeler in list_labelers(device.kind, topology):
-        coupling = coupling_for(device, topology, name=labeler, items=len(words))
+        coupling = coupling_for(device, topology, name=labeler, entries=len(words))
         rows = _compute_rows(coupling.labeler, words)
         wrong = _wrong_sums(rows, num_open, exact)
         note = f"sums over {len(rows)} configurations"
@@ -96,9 +96,9 @@ def _wrong_sums(rows: np.ndarray, num_open: np.ndarray, exact: _Exact) -> int:
     pairs += [(rows[:, SPANNING] >> axis & 1, sums) for axis, sums in exact.spanning.items()]
     wrong = 0
     for values, expected in pairs:
-        found = np.zeros(len(expected), np.int64)
-        np.add.at(found, num_open, values)
-        wrong += int(np.sum(found != np.array(expected)))
+        summed = np.zeros(len(expected), np.int64)
+        np.add.at(summed, num_open, values)
+        wrong += int(np.sum(summed != np.array(expected)))
     return wrong
 
 
@@ -109,26 +109,26 @@ def _sampled(name: str, conditions: Conditions) -> Iterator[Outcome]:
     rows = sampled_rows(conditions, topology, p, samples, stream=("exact", name))
     clusters, expected = rows[:, CLUSTERS], evaluate_counts(exact.clusters, p)
     outcome = mean_outcome(f"clusters of {name}, p = {p}", clusters, expected)
-    found = [(outcome, clusters - expected)]
+    compared = [(outcome, clusters - expected)]
     for axis, counts in exact.spanning.items():
         spans, expected = rows[:, SPANNING] >> axis & 1, evaluate_counts(counts, p)
         text = f"{name} spans along axis {axis}, p = {p}"
-        found.append((fraction_outcome(text, spans, expected), spans - expected))
-    yield from with_joint(f"{name}, p = {p}", found)
+        compared.append((fraction_outcome(text, spans, expected), spans - expected))
+    yield from with_joint(f"{name}, p = {p}", compared)
 
 
 def _thresholds(conditions: Conditions) -> Iterator[Outcome]:
     name = "square 3 x 3"
     topology = _topology(name)
     numbers = np.arange(conditions.count(quick=20_000, full=1_000_000), dtype=np.uint64)
-    coupling = coupling_for(conditions.device, topology, items=numbers.size)
+    coupling = coupling_for(conditions.device, topology, entries=numbers.size)
     seed = conditions.stream_seed("exact threshold")
-    found, thresholds = [], find_thresholds(coupling, XORWOW, seed, numbers, (0, TOP)) / TOP
+    compared, thresholds = [], find_thresholds(coupling, XORWOW, seed, numbers, (0, TOP)) / TOP
     for axis, counts in _exact_sums(topology).spanning.items():
         text, expected = f"mean threshold of {name} along axis {axis}", mean_threshold(counts)
         outcome = mean_outcome(text, thresholds[:, axis], expected)
-        found.append((outcome, thresholds[:, axis] - expected))
-    yield from with_joint(f"thresholds of {name}", found)
+        compared.append((outcome, thresholds[:, axis] - expected))
+    yield from with_joint(f"thresholds of {name}", compared)
 
 
 CHECKS = (

@@ -55,9 +55,9 @@ def _known_outputs(conditions: Conditions) -> Iterator[Outcome]:
     for state, outputs in CURAND_XORWOW.values():
         words = tuple(np.uint32(word) for word in state)
         for output in outputs:
-            found, *rest = xorwow_next(*words)
+            drawn, *rest = xorwow_next(*words)
             words = tuple(np.uint32(word) for word in rest)
-            wrong += int(found) != output
+            wrong += int(drawn) != output
     yield differing("XORWOW outputs unlike cuRAND's", wrong)
     starts = [(SPLITMIX64_SEED + n * GOLDEN) % 2**64 for n in (1, 2, 3)]
     wrong = sum(int(mix64(np.uint64(z))) != known for z, known in zip(starts, SPLITMIX64))
@@ -133,9 +133,9 @@ def _list_tests(counts: _Counts, case: str, p: float) -> Iterator[Outcome]:
     from scipy.stats import binom
 
     every = counts.words * binom.pmf(np.arange(33), 32, p)
-    found, expected = _merged(counts.of_word, every)
-    chi_square = float(np.sum((found - expected) ** 2 / expected))
-    yield as_normal(f"open bonds a word, {case}", chi_square, found.size - 1)
+    counted, expected = _merged(counts.of_word, every)
+    chi_square = float(np.sum((counted - expected) ** 2 / expected))
+    yield as_normal(f"open bonds a word, {case}", chi_square, counted.size - 1)
     # A bit has two cells, open and not.
     spread = counts.words * p * (1 - p)
     of_bit = np.sum((counts.of_bit - counts.words * p) ** 2) / spread
@@ -147,12 +147,12 @@ def _list_tests(counts: _Counts, case: str, p: float) -> Iterator[Outcome]:
 
 
 def _merged(
-    found: NDArray[np.int64], expected: NDArray[np.float64]
+    counted: NDArray[np.int64], expected: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return counts with the cells of both tails merged until each expects at least ten."""
     inner = np.flatnonzero(expected >= 10)
     cells = np.clip(np.arange(expected.size), inner[0], inner[-1]) - inner[0]
-    sums = np.bincount(cells, found.astype(float)), np.bincount(cells, expected)
+    sums = np.bincount(cells, counted.astype(float)), np.bincount(cells, expected)
     return np.asarray(sums[0], np.float64), np.asarray(sums[1], np.float64)
 
 

@@ -29,13 +29,13 @@ def count_lanes(words, columns, both, one, two, three):
         for k in range(both.size):
             one[i] += popcount(columns[i, k])
         for j in range(i + 1, 32):
-            found = 0
+            total = 0
             for k in range(both.size):
                 both[k] = columns[i, k] & columns[j, k]
-                found += popcount(both[k])
-            two[i, j] += found
+                total += popcount(both[k])
+            two[i, j] += total
             for m in range(j + 1, 32):
-                found = 0
+                total = 0
                 for k in range(both.size):
-                    found += popcount(both[k] & columns[m, k])
-                three[i, j, m] += found
+                    total += popcount(both[k] & columns[m, k])
+                three[i, j, m] += total

@@ -61,7 +61,7 @@ def _small(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
     names = [name for name in list_labelers(device.kind, lattice) if name != "reference"]
     wrong, notes = dict.fromkeys(names, 0), dict.fromkeys(names, "")
     compared, seed = 0, conditions.stream_seed("parity", lattice_name)
-    samples, limits = _items(lattice)
+    samples, limits = _entries(lattice)
     for number, (case, topology, model) in enumerate(_cases(lattice)):
         key = number % len(GENERATORS), seed, samples, limits
         expected = _found_by("reference", _CPU, topology, model, key)
@@ -76,7 +76,7 @@ def _small(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
         yield differing(text, wrong[name], notes[name] or f"{compared} configurations")
 
 
-def _items(lattice: Lattice) -> tuple[np.ndarray, np.ndarray]:
+def _entries(lattice: Lattice) -> tuple[np.ndarray, np.ndarray]:
     """Return batch entries (sample, threshold), uint64: p none, low, critical, high and all."""
     middle = _middle(lattice)
     grid = [p_to_threshold(p) for p in (0.0, 0.3 * middle, middle, (1 + middle) / 2, 1.0)]
@@ -108,7 +108,7 @@ def _cases(lattice: Lattice) -> Iterator[tuple[str, Topology, Model]]:
 
 
 def _found_by(name: str, device: Device, topology: Topology, model: Model, key: Any) -> _Found:
-    coupling = coupling_for(device, topology, model, name=name, items=len(key[2]))
+    coupling = coupling_for(device, topology, model, name=name, entries=len(key[2]))
     return _Found(*_configurations(coupling.labeler, *key), coupling.rows(*key))
 
 
@@ -119,9 +119,9 @@ def _configurations(
     batch, opened, labels = labeler.batch, [], []
     for first in range(0, len(samples), batch.capacity):
         part = slice(first, first + batch.capacity)
-        items = batch.fill(generator, seed, samples[part], limits[part])
-        opened.append(batch.copy_open_words(items))
-        labels.append(labeler.join(items, Reading.LABELS).labels())
+        entries = batch.fill(generator, seed, samples[part], limits[part])
+        opened.append(batch.copy_open_words(entries))
+        labels.append(labeler.join(entries, Reading.LABELS).labels())
     return np.concatenate(opened), np.concatenate(labels)
 
 
@@ -141,9 +141,9 @@ def _large(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
         # The reference labeler would take minutes, and raster is compared with.
         if name == "reference" or (device.kind, name) == ("cpu", "raster"):
             continue
-        coupling = coupling_for(device, topology, name=name, items=samples.size)
-        found = coupling.grid_rows(XORWOW, seed, samples, grid)
-        wrong = int(np.any(found != expected, axis=-1).sum())
+        coupling = coupling_for(device, topology, name=name, entries=samples.size)
+        rows = coupling.grid_rows(XORWOW, seed, samples, grid)
+        wrong = int(np.any(rows != expected, axis=-1).sum())
         text = f"{name} on {lattice_name}, {' x '.join(map(str, topology.shape))}: unlike raster"
         yield differing(text, wrong, f"{expected.size // expected.shape[-1]} rows")
 
@@ -159,9 +159,9 @@ def _spanning_thresholds(conditions: Conditions) -> Iterator[Outcome]:
     for name in list_labelers(device.kind, lattice):
         if (device.kind, name) == ("cpu", "reference"):
             continue
-        coupling = coupling_for(device, topology, name=name, items=samples.size)
-        found = find_thresholds(coupling, XORWOW, seed, samples, window)
-        wrong = int(np.sum(found != expected))
+        coupling = coupling_for(device, topology, name=name, entries=samples.size)
+        thresholds = find_thresholds(coupling, XORWOW, seed, samples, window)
+        wrong = int(np.sum(thresholds != expected))
         yield differing(f"{name}: spanning thresholds unlike reference's", wrong)
 
 

@@ -13,7 +13,7 @@ from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.coupled import Coupling, compute_memory, new_coupling
 from percolab.kernels.device import Device
-from percolab.kernels.memory import Memory, Needs, items_that_fit
+from percolab.kernels.memory import Memory, Needs, entries_that_fit
 from percolab.labelers import LABELERS, serving_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
@@ -26,9 +26,14 @@ _SITES_PER_BATCH, _FRACTION, _SAMPLES_PER_CALL = 2**28, 0.5, 2048
 
 
 def coupling_for(
-    device: Device, topology: Topology, model: Model = BOND, *, items: int, name: str | None = None
+    device: Device,
+    topology: Topology,
+    model: Model = BOND,
+    *,
+    entries: int,
+    name: str | None = None,
 ) -> Coupling:
-    """Return a labeler, by default the fastest, with its coupling for `items` batch entries."""
+    """Return a labeler, by default the fastest, with its coupling for `entries` batch entries."""
     device.open()
     serving = serving_labeler(name, device.kind, topology)
     extent = Extent.of_topology(topology)
@@ -36,9 +41,9 @@ def coupling_for(
     def memory(count: int) -> Memory:
         return compute_memory(serving, device.kind, extent, model, Needs(labels=True), count)
 
-    fitting = items_that_fit(memory, int(_FRACTION * device.free_memory()))
+    fitting = entries_that_fit(memory, int(_FRACTION * device.free_memory()))
     most = min(fitting, _SITES_PER_BATCH // topology.num_points)
-    return new_coupling(serving, device.kind, topology, model, capacity=max(min(items, most), 1))
+    return new_coupling(serving, device.kind, topology, model, capacity=max(min(entries, most), 1))
 
 
 def list_labelers(kind: str, topology: Topology) -> list[str]:
@@ -67,10 +72,12 @@ def sampled_rows(
         return coupling.rows(GENERATORS[rng], seed, part, limits)
 
     if conditions.device.is_shared:
-        return sample_rows(coupling_for(conditions.device, topology, model, items=samples), numbers)
+        return sample_rows(
+            coupling_for(conditions.device, topology, model, entries=samples), numbers
+        )
 
     def sample_share(share: NDArray[np.uint64]) -> NDArray[np.int64]:
-        coupling = coupling_for(conditions.device, topology, model, items=share.size)
+        coupling = coupling_for(conditions.device, topology, model, entries=share.size)
         pieces = np.array_split(share, -(-share.size // _SAMPLES_PER_CALL))
         return np.concatenate([sample_rows(coupling, piece) for piece in pieces])
 
@@ -87,7 +94,7 @@ def mean_outcome(
     return Outcome(name, float(values.mean()) / scale, expected, sigma / scale, note)
 
 
-def fraction_outcome(name: str, found: NDArray[Any], expected: float, note: str = "") -> Outcome:
+def fraction_outcome(name: str, values: NDArray[Any], expected: float, note: str = "") -> Outcome:
     """Return the outcome of a fraction of samples, 0 or 1 each, with the error of the expected."""
-    sigma = np.sqrt(expected * (1 - expected) / found.size)
-    return Outcome(name, float(np.mean(found != 0)), expected, float(sigma), note)
+    sigma = np.sqrt(expected * (1 - expected) / values.size)
+    return Outcome(name, float(np.mean(values != 0)), expected, float(sigma), note)

@@ -39,23 +39,23 @@ def _halves(
     lattice: str, model: Model, shapes: dict[tuple[int, ...], int], note: str, where: Conditions
 ) -> Iterator[Outcome]:
     for shape, samples in shapes.items():
-        found = _spanning(where, lattice, shape, where.count(samples, 50 * samples), model)
+        spans = _spanning(where, lattice, shape, where.count(samples, 50 * samples), model)
         name = f"{lattice} {model}s, {shape[0]} x {shape[1]} spans along x"
-        yield fraction_outcome(name, found, 0.5, f"{note}: 1/2 at every size")
+        yield fraction_outcome(name, spans, 0.5, f"{note}: 1/2 at every size")
 
 
 def _cardy(conditions: Conditions) -> Iterator[Outcome]:
     """Rectangles twice as long as wide; the correction, of order 1/width, is extrapolated away."""
     width, samples = conditions.count(16, 128), conditions.count(200_000, 2_000_000)
-    found, variance = 0.0, 0.0
+    extrapolated, variance = 0.0, 0.0
     for factor, weight in ((1, -1), (2, 2)):
         h = factor * width
         here = float(np.mean(_spanning(conditions, "square", (2 * h + 1, h), samples)))
-        found += weight * here
+        extrapolated += weight * here
         variance += weight**2 * here * (1 - here) / samples
     name = f"square bonds, 2:1 rectangle, widths {width} and {2 * width}"
     sigma = float(np.sqrt(variance))
-    yield Outcome(name, found, crossing_probability(2), sigma, "Cardy (1992)")
+    yield Outcome(name, extrapolated, crossing_probability(2), sigma, "Cardy (1992)")
 
 
 def _bethe(conditions: Conditions) -> Iterator[Outcome]:

@@ -140,8 +140,8 @@ def _compare_chain_means(name: str, values: Floats, expected: float) -> Outcome:
 def _jointly(text: str, values: dict[str, tuple[Floats, float]]) -> Iterator[Outcome]:
     """Yield outcomes of means of the same chains by name, with what is expected, and of all."""
     outcomes = (
-        (_compare_chain_means(f"{name}, {text}", found, expected), found - expected)
-        for name, (found, expected) in values.items()
+        (_compare_chain_means(f"{name}, {text}", measured, expected), measured - expected)
+        for name, (measured, expected) in values.items()
     )
     yield from with_joint(text, outcomes)
 
@@ -214,7 +214,7 @@ def _enumerated(name: str, conditions: Conditions) -> Iterator[Outcome]:
         )
         squares, fourths = means.of("state_squares"), means.square("state_squares")
         fourths = q**2 * fourths - 2 * q * sites**2 * squares + sites**4
-        found = {
+        measured = {
             "satisfied": means.of("satisfied"),
             "satisfied_squared": means.square("satisfied"),
             "open_bonds": means.of("open_bonds"),
@@ -225,7 +225,7 @@ def _enumerated(name: str, conditions: Conditions) -> Iterator[Outcome]:
             "sum_squares": means.of("sum_squares"),
             "largest_cluster": means.of("largest"),
         }
-        values = {key.replace("_", " "): (found[key], exact[key]) for key in found}
+        values = {key.replace("_", " "): (measured[key], exact[key]) for key in measured}
         yield from _jointly(f"{name}, {update}, q = {q}", values)
 
 

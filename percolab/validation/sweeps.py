@@ -93,14 +93,14 @@ def _generators(conditions: Conditions) -> Iterator[Outcome]:
         sampled_rows(conditions, topology, 0.5, samples, stream=("generators", rng), rng=rng)
         for rng in ("xorwow", "philox")
     ]
-    found, note = [], "value: XORWOW; expected: Philox"
+    compared, note = [], "value: XORWOW; expected: Philox"
     for observable in list_observables(boundary):
         one, other = (observable.of_rows(each).astype(np.float64) for each in rows)
         sigma = float(np.sqrt((one.var(ddof=1) + other.var(ddof=1)) / samples))
         name = f"mean {observable.name}, square, L = {size}"
         outcome = Outcome(name, float(one.mean()), float(other.mean()), sigma, note)
-        found.append((outcome, one - other))
-    yield from with_joint("XORWOW and Philox", found)
+        compared.append((outcome, one - other))
+    yield from with_joint("XORWOW and Philox", compared)
 
 
 #: Site percolation takes about ten times as long a sample as bond percolation.

@@ -40,15 +40,15 @@ def _wrapping(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
     topology = load_lattice(lattice_name).topology((size, size), _BOUNDARY)
     p, stream = THRESHOLDS[lattice_name, "bond"], ("wrapping", lattice_name)
     rows = sampled_rows(conditions, topology, p, samples, stream=stream)
-    exact, found = wrapping_probabilities(TORI[lattice_name]), []
+    exact, compared = wrapping_probabilities(TORI[lattice_name]), []
     text = f"{lattice_name} torus, L = {size}"
     for observable in list_observables(_BOUNDARY):
         if observable.name in WRAPPING:
             values, expected = observable.of_rows(rows), getattr(exact, WRAPPING[observable.name])
             name = f"{observable.name}, {text}"
             outcome = fraction_outcome(name, values, expected, "Pinson (1994)")
-            found.append((outcome, (values != 0) - expected))
-    yield from with_joint(text, found)
+            compared.append((outcome, (values != 0) - expected))
+    yield from with_joint(text, compared)
 
 
 DENSITIES = tuple(

@@ -1,11 +1,13 @@
 """Bridges, backbones and paths on a GPU: the CPU's numbers, and times beside one core.
 
-    python results/flow/gpu.py [SECONDS]
+    python results/flow/gpu.py [SECONDS] [compare] [times] [planar]
 
 First all numbers of samples of many lattices are compared with the CPU's.  Then batches of samples
 at p_c are read twice each, their bonds being known: labels, which bridges need, are part of the
 time.  Lines have milliseconds of the batch and of one sample alone, and nanoseconds a site of the
 batch and of one core.  What would begin after SECONDS, 130 unless given, is left out, with a line.
+Last, bridges of square lattices by labels of the dual are compared with those by words, and timed
+beside rows.  Stages that are named are done alone.
 """
 
 from __future__ import annotations
@@ -22,12 +24,15 @@ import percolab
 from percolab.bonds.model import Model
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import new_coupling
+from percolab.flows.dual_bridges_cuda import DualBridges
 from percolab.flows.flow import Flow
 from percolab.flows.flow_batch import FlowBatch, copy_net
 from percolab.flows.net import unpack_open
 from percolab.flows.readers import Backbone, Bridges, Path
 from percolab.kernels.device import device_name, load_cuda
 from percolab.labelers import new_labeler
+from percolab.labelers.forest import Reading
+from percolab.lattices.dual import make_dual_topology
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import load_lattice
 
@@ -53,6 +58,9 @@ TIMED = (
     ("square", 0.5, (4096,), 2**30),
 )
 READERS = (Bridges, Backbone, Path)
+#: Bridges of square lattices by the dual: sizes, and the sites of a batch.
+PLANAR, PLANAR_SITES = (64, 256, 1024, 4096), 2**26
+STAGES = ("compare", "times", "planar")
 START = time.perf_counter()
 
 
@@ -183,18 +191,63 @@ def time_size(name: str, p: float, size: int, batch_sites: int, last: float) -> 
         del reading
 
 
+def time_planar(size: int, items: int) -> bool:
+    """Print times of rows and of bridges by the dual; return whether words give the same."""
+    lattice = load_lattice("square")
+    topology = lattice.topology((size, size), ("periodic", "open"))
+    labeler = new_labeler(None, "cuda", topology, capacity=items)
+    batch, items = labeler.batch, labeler.batch.capacity
+    samples = np.arange(items, dtype=np.uint64)
+    batch.fill(XORWOW, 3, samples, np.full(items, p_to_threshold(0.5), np.uint64))
+    reading = DualBridges(batch, make_dual_topology(lattice, topology))
+    net = copy_net(Bridges(lattice, ())._make_circuit(topology), "bridges")
+    equal = np.array_equal(reading.rows(items), FlowBatch(labeler, net, "bridges", 1).rows(items))
+    dual = reading._labeler
+    held = min(items, dual.batch.capacity)
+
+    def row() -> None:
+        batch.launches.call(("row", items), lambda: labeler.join(items).enqueue_rows())
+        batch.launches.wait()
+
+    def label() -> None:
+        work = dual.join
+        batch.launches.call(("labels", held), lambda: work(held, Reading.LABELS).make_labels())
+        batch.launches.wait()
+
+    row()
+    label()
+    times = [least_ms(work, 6) for work in (row, lambda: reading.rows(items), label)]
+    each = 1e9 / items / size**2
+    print(
+        f"planar {size:5} {items:6} samples ({held} at a time): row {times[0]:.3f} ms, bridges "
+        f"{times[1]:.3f} ms, labels of {held} duals {times[2]:.3f} ms; row {each * times[0]:.2f} "
+        f"and bridges {each * times[1]:.2f} ps a site, {'OK' if equal else 'NOT EQUAL'} "
+        f"[{elapsed():.0f} s]",
+        flush=True,
+    )
+    return equal
+
+
 def main() -> None:
     """Compare, and print times."""
-    last = float(sys.argv[1]) if len(sys.argv) > 1 else 130.0
+    named = [word for word in sys.argv[1:] if word in STAGES] or STAGES
+    numbers = [word for word in sys.argv[1:] if word not in STAGES]
+    last = float(numbers[0]) if numbers else 130.0
     print(f"percolab {percolab.__version__}, numba-cuda {version('numba-cuda')}", end=", ")
     print(f"Python {platform.python_version()}, {device_name(load_cuda())}", flush=True)
-    good = compare_all()
-    for name, p, sizes, batch_sites in TIMED:
+    good = compare_all() if "compare" in named else True
+    for name, p, sizes, batch_sites in TIMED if "times" in named else ():
         for size in sizes:
             if elapsed() > last:
                 print(f"{name} {size}: left out after {elapsed():.0f} s")
             else:
                 time_size(name, p, size, batch_sites, last)
+    for size in PLANAR if "planar" in named else ():
+        for items in sorted({max(PLANAR_SITES // size**2, 1), 1}):
+            if elapsed() > last:
+                print(f"planar {size}: left out after {elapsed():.0f} s")
+            else:
+                good &= time_planar(size, items)
     print("all equal" if good else "NOT ALL EQUAL")
 
 

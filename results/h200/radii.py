@@ -62,7 +62,7 @@ def measure(name: str, model: str, kind: str, size: int) -> str:
         found = by_tiles()
     labeler: Any = coupling.labeler
     sites = RadiiBatch(labeler.batch, geometry)
-    few = min(sites.items, count)
+    few = min(sites.entries, count)
     own = np.full(few, limits[0], np.uint64)
 
     def by_sites() -> Any:

@@ -196,7 +196,7 @@ def test_fits_and_figures_take_one_chain_for_one(monkeypatch):
         burn_in=200, p=[p], samples=20_000, block_size=200, device="cpu",
     )  # fmt: skip
     (item,) = results.tasks.values()
-    found = two_peaks(item, Model.parse("potts:q=10"))[0].found
+    found = two_peaks(item, Model.parse("potts:q=10"))[0].order
     (curve,) = results.plot(kind="histogram").numbers["curves"]
     assert curve["first_order"] == plain(found)
     energies = item.extra("series").reshape(100, -1, 200)[:, 0].ravel()

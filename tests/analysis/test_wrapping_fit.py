@@ -83,7 +83,7 @@ def test_the_correction_is_found_with_its_sign():
     for b in (-2.5, 2.5):
         found = estimated(study(1, b))
         assert abs(found.threshold.value - P_C) < 4 * found.threshold.error
-        function = found.found.best.functions[0]
+        function = found.average.best.functions[0]
         # d Phi / d probit at W_any = 0.46 is 0.397.
         assert function.corrections[0] == pytest.approx(0.397 * b, abs=0.6)
 

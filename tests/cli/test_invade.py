@@ -159,7 +159,7 @@ def prepared():
         ("--lattice square -L 8 --model ising", "model 'ising': an invasion takes bonds or sites"),
         ("--lattice square -L 8 --rng philx", "unknown rng 'philx'; did you mean 'philox'?"),
         ("--lattice square -L 8 --multi", "--multi: only a graph (--graph) has it; leave it out"),
-        ("--lattice square -L 8 --weights nan.npy", "weights must be finite, got nan"),
+        ("--lattice square -L 8 --weights nan.npy", "weight nan, but a weight is a finite"),
         ("--lattice square -L 8 --weights few.npy", "weights: shape (3,), but those of the bonds"),
         ("--lattice square -L 8 --weights no.npy", "no.npy: no such file"),
         ("--lattice square -L 8 --p0 nan", "--p0 nan, but it must be a finite number"),

@@ -71,3 +71,18 @@ def test_what_a_graph_does_not_have_is_refused(options, told):
     Path("graph.csv").write_text("0,1\n1,2\n")
     assert told in refusal("label", "--graph", "graph.csv", *options)
     assert not Path("labels.h5").exists()
+
+
+def test_labels_of_a_graph_have_a_status_and_a_report_and_no_picture():
+    Path("g.csv").write_text("Ada,Bob\nBob,Cy\nDan,Eve\n")
+    for name in ("g.h5", "g.npy"):
+        told = answer("label", "--graph", "g.csv", "--out", name)
+        shown = answer("status", name)
+        assert shown in (told, "\n".join(told.splitlines()[:2]) + "\n")
+        assert ("Ada, Bob, Cy" in shown) == (name == "g.h5")
+        answer("report", name)
+        assert "2 clusters of 5 sites" in Path("g.html").read_text()
+        assert answer("export", name) == "label,sites\n0,3\n3,2\n"
+    refused = "g.h5: labels of a graph, whose sites have no places to be drawn at"
+    assert refusal("plot", "g.h5") == refusal("show", "g.h5") == refused
+    assert refusal("plot", "g.npy") == "g.npy: name the lattice with percolab show --lattice"

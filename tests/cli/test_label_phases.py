@@ -1,5 +1,6 @@
 """Segmented images: phases, neighbours, stacks of slices, tables; by SciPy's labels."""
 
+import hashlib
 import json
 import pickle
 from itertools import product
@@ -213,12 +214,41 @@ def test_labels_in_a_file_name_the_clusters_of_its_table():
     assert answer("export", "labels.h5") == Path("sizes.csv").read_text()
 
 
-@pytest.mark.parametrize("command", ["plot", "report", "fit"])
-def test_commands_that_take_no_labels_say_which_do(command):
+@pytest.mark.parametrize("name", ["labels.h5", "labels.npy"])
+def test_every_command_that_shows_results_shows_labels(name):
+    image = segmented((6, 8, 9), seed=3)
+    np.save("image.npy", image)
+    told = answer("label", "image.npy", "--phase", "1", "--out", name)
+    assert answer("status", name).splitlines()[0] == told.splitlines()[0]
+    answer("report", name, "--out", "page.html")
+    page = Path("page.html").read_text()
+    for line in answer("status", name).splitlines():
+        assert line in page
+    assert hashlib.sha256(Path(name).read_bytes()).hexdigest() in page
+    drawn = json.loads(answer("show", name, "--json"))
+    assert json.loads(answer("plot", name, "--json")) == {
+        key: value for key, value in drawn.items() if key != "figure"
+    }
+    assert Path("labels.png").exists()
+    table = answer("export", name).splitlines()
+    assert len(table) == 1 + percolab.label(image, phase=1).num_clusters
+    for command, option in (("plot", "--kind=curves"), ("report", "--min-size=4")):
+        assert refusal(command, name, option).startswith(option.split("=")[0])
+
+
+def test_an_image_is_not_taken_for_labels():
+    np.save("image.npy", np.eye(3, dtype=np.int32))
+    Path("empty.npy").touch()
+    for command in ("status", "plot", "report", "export"):
+        for name in ("image.npy", "empty.npy"):
+            assert refusal(command, name) == f"{name}: holds no labels that percolab label wrote"
+
+
+def test_commands_that_take_no_labels_say_which_do():
     np.save("image.npy", np.eye(3, dtype=bool))
     answer("label", "image.npy")
-    told = refusal(command, "labels.h5")
-    assert told.endswith("percolab show, status and export read labels")
+    told = refusal("fit", "labels.h5")
+    assert told.endswith("percolab show, plot, status, report and export read labels")
     stored(Path("results.h5"))
     assert answer("status", "results.h5").startswith("square")
 

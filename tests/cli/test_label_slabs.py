@@ -27,10 +27,12 @@ def assert_equal_to_the_whole(image, slabs, **options):
     np.testing.assert_array_equal(out, whole.array)
     assert found.num_clusters == whole.num_clusters
     for one, other in zip(found.phases, whole.phases, strict=True):
-        assert one.to_dict() | {"wrapping": {}} == other.to_dict() | {"wrapping": {}}
-    for axis, labels in whole.spanning.items():
-        np.testing.assert_array_equal(found.spanning[axis], labels)
-    assert set(found.spanning) == set(whole.spanning)
+        assert one.to_dict() == other.to_dict()
+    for name in ("spanning", "wrapping"):
+        ours, theirs = getattr(found, name), getattr(whole, name)
+        assert set(ours) == set(theirs)
+        for axis, labels in theirs.items():
+            np.testing.assert_array_equal(ours[axis], labels)
     return found
 
 
@@ -75,6 +77,31 @@ def test_a_cluster_that_winds_through_all_slabs_is_one():
         assert found.num_clusters == 1
         comb = np.ascontiguousarray(image[::-1].T)
         assert_equal_to_the_whole(comb, min(slabs, 12), phase="0,1")
+
+
+def test_a_helix_wraps_only_if_it_closes():
+    image = np.eye(12, dtype=bool) | np.eye(12, k=1, dtype=bool)
+    image[-1, 0] = True
+    for slabs in (1, 2, 5, 12):
+        found = assert_equal_to_the_whole(image, slabs, boundary="periodic")
+        assert [each.tolist() for each in found.wrapping.values()] == [[0], [0]]
+        found = assert_equal_to_the_whole(image, slabs, boundary="periodic,open")
+        assert (found.wrapping["x"].size, found.spanning["y"].tolist()) == (0, [0])
+        two = np.concatenate([image[:, ::2] | image[:, 1::2]] * 2)
+        assert_equal_to_the_whole(two, slabs, boundary="periodic")
+    # A ring that closes by two diagonal bonds from the last row to the first.
+    ring = np.zeros((5, 8), bool)
+    ring[0, :4] = ring[-1, 4:] = True
+    for slabs in (1, 2, 5):
+        found = assert_equal_to_the_whole(ring, slabs, boundary="periodic", connectivity=8)
+        assert [each.tolist() for each in found.wrapping.values()] == [[0], []]
+    # Four bars, each of them joined to the next one across the periodic axis of the slabs alone.
+    image = np.zeros((8, 8), bool)
+    image[:, ::2] = True
+    image[0] = [1, 0, 1, 1, 1, 1, 1, 1]
+    for row in (image, image[::-1], np.roll(image, 3, axis=0)):
+        for slabs in (1, 3, 8):
+            assert_equal_to_the_whole(np.ascontiguousarray(row), slabs, boundary="periodic")
 
 
 def test_bonds_over_several_layers_join_slabs():
@@ -142,7 +169,7 @@ def test_the_command_in_slabs_says_what_the_one_without_says():
 
 def test_slabs_are_as_many_as_the_memory_takes(monkeypatch):
     class Little:
-        available = 4 * 96 * 3 * 60
+        available = 4 * label_slabs._BYTES * 3 * 60
 
     monkeypatch.setattr("psutil.virtual_memory", lambda: Little)
     bounds = label_slabs._cut((10, 6, 10), "auto", 1)

@@ -254,7 +254,7 @@ def prepared():
         ("image.png", "image.png: labels are .npy or .h5 files, as percolab label writes them"),
         ("low.npy", "low.npy: label -2, but labels are at least -1 (no site)"),
         ("real.npy", "real.npy: holds float64, but labels are integers"),
-        ("row.npy", "row.npy: 1 dimensions; name the lattice with --lattice"),
+        ("row.npy", "row.npy: name the lattice with percolab show --lattice"),
         ("four.npy --lattice hypercubic-4d", "hypercubic-4d has dimension 4; only 2 and 3"),
         ("results.h5", "results.h5: is an HDF5 file, but not one of labels"),
         ("labels.h5 --lattice square", "labels.h5: holds its lattice and boundary; leave out"),

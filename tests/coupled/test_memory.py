@@ -13,7 +13,7 @@ from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import compute_memory, new_coupling
 from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.kernels.memory import Memory, Needs, items_that_fit
+from percolab.kernels.memory import Memory, Needs, entries_that_fit
 from percolab.kinds.memory import check_memory, required_memory
 from percolab.labelers import LABELERS
 from percolab.lattices.extent import Extent
@@ -126,5 +126,5 @@ def test_items_share_what_is_left_of_what_they_have_together():
     def memory(items):
         return Memory(device=1000 + 10 * items)
 
-    assert items_that_fit(memory, 1055) == 5
-    assert items_that_fit(memory, 900) == 0
+    assert entries_that_fit(memory, 1055) == 5
+    assert entries_that_fit(memory, 900) == 0

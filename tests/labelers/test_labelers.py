@@ -66,7 +66,7 @@ def test_labels_and_rows_equal_scipy(lattice_name, name):
 @every_labeler
 @pytest.mark.parametrize("boundary", ["open", "periodic"])
 @pytest.mark.parametrize("lattice_name", LATTICES)
-def test_batch_of_items_gives_the_rows_of_single_samples(lattice_name, boundary, name):
+def test_batch_of_entries_gives_the_rows_of_single_samples(lattice_name, boundary, name):
     item = lattice(lattice_name)
     topology = item.topology(item.shape(6), (boundary,) * item.dimension)
     labeler, single = cpu_labeler(name, topology), cpu_labeler("reference", topology)

@@ -12,6 +12,7 @@ from graph_file_support import (
     written,
 )
 
+from percolab.errors import InputError
 from percolab.lattices.graph import Graph, load_graph, load_weighted_graph
 from percolab.lattices.graph_files import read_graph, stream
 
@@ -27,6 +28,7 @@ def weighted_edges(seed, *, integers):
         drawn = rng.integers(-3, 4, len(edges)) * rng.choice([1, BEYOND], len(edges))
         return num_sites, [(u, v, int(w)) for (u, v), w in zip(edges, drawn)]
     drawn = rng.normal(size=len(edges)) * rng.choice([0.0, 1.0, 1e-300, 1e200], len(edges))
+    drawn[rng.random(len(edges)) < 0.1] = np.inf
     return num_sites, [(u, v, float(w)) for (u, v), w in zip(edges, drawn)]
 
 
@@ -125,6 +127,16 @@ def test_the_graph_of_a_file_is_the_same_with_its_weights(tmp_path):
     assert load_graph(path).notes[1].endswith("one bond for each pair of sites")
 
 
+def test_infinite_weights_are_for_trees_and_invasions_alone(tmp_path):
+    path = written(tmp_path / "a.csv", "0,1,inf\n1,2,+Infinity\n0,2,3\n")
+    graph, data = load_weighted_graph(path)
+    assert data.weights.tolist() == [np.inf, np.inf, 3.0]
+    with pytest.raises(
+        InputError, match=r"a\.csv: weight inf, but the weights of a study are finite"
+    ):
+        graph.with_weights(data.weights)
+
+
 def test_explicit_zeros_are_weights_and_minus_zero_is_zero(tmp_path):
     path = written(tmp_path / "a.csv", "0,1,-0.0\n1,2,-0\n2,3,+.0e5\n3,4,1d-400\n")
     found = read_graph(path, weights=True).weights
@@ -191,7 +203,7 @@ GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
         ("a.csv", "# none\n", "names no sites"),
         ("a.csv", "", "is empty"),
         ("a.mtx", f"{MTX} pattern general\n2 2 1\n1 2\n", "line 1: is a pattern, whose bonds"),
-        ("a.mtx", f"{MTX} real general\n2 2 1\n1 2 inf\n", "line 3: weight 'inf', but a weight is"),
+        ("a.mtx", f"{MTX} real general\n2 2 1\n1 2 -inf\n", "line 3: weight '-inf', but a weight"),
         ("a.mtx", f"{MTX} real general\n2 2 1\n1 2 +-1\n", "line 3: weight .* a finite number"),
         (
             "a.mtx",
@@ -236,7 +248,7 @@ def test_bad_weights_are_refused_in_one_line(name, text, message, tmp_path):
 def test_bad_weights_in_npz_are_refused_in_one_line(tmp_path):
     path = tmp_path / "a.npz"
     for values, message in (
-        ([1.0, np.inf], r"entry \(1, 2\) is inf, but a weight is a finite number"),
+        ([1.0, -np.inf], r"entry \(1, 2\) is -inf, but a weight is a finite number"),
         ([1.0, np.nan], "a value is NaN, but a weight is a number"),
         (np.array([1, 2**63], np.uint64), "weight 9223372036854775808, but integers are below"),
         (np.array([1, 2], np.longdouble), "weights are float128, but floats have 64 bits"),

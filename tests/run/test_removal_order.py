@@ -14,7 +14,9 @@ import percolab
 from percolab.analysis.maxima import measure_robustness, network_bounds
 from percolab.api import estimates, sweep
 from percolab.bonds.words import GENERATORS, uniform_number
+from percolab.coupled.adaptive import order_by_score
 from percolab.coupled.one_by_one import (
+    ADAPTIVE_RANKS,
     _begin,
     list_layers,
     list_openings,
@@ -169,6 +171,48 @@ def test_adaptive_removal_always_takes_a_site_with_the_most_bonds_left(name):
     np.testing.assert_array_equal(found, rows)
 
 
+def network_scores(graph, order, model):
+    """Return the score of every node, or of every edge both ways, by networkx."""
+    degrees = dict(graph.degree)
+    if model == "site":
+        return degrees if order == "degree" else networkx.betweenness_centrality(graph)
+    scores = {(i, j): degrees[i] * degrees[j] for i, j in graph.edges}
+    if order == "betweenness":
+        scores = networkx.edge_betweenness_centrality(graph)
+    return scores | {(j, i): value for (i, j), value in scores.items()}
+
+
+@pytest.mark.parametrize(("order", "model"), [
+    ("degree", "bond"), ("betweenness", "site"), ("betweenness", "bond")
+])  # fmt: skip
+@pytest.mark.parametrize("name", networks())
+def test_adaptive_removal_always_takes_the_largest_score_of_what_is_left(name, order, model):
+    """Step by step: the score is the largest that networkx finds in what is left."""
+    graph = numbered(name)
+    options = {"model": model, "order": f"{order}:adaptive", "samples": 1}
+    found, item = stored_rows(sweep(graph=NETWORKS[name], **options, **OPTIONS))
+    task, structure = item.task, item.task.structure
+    openings = list_openings(structure.topology(task.shape), sites=model == "site")
+    openings = openings._replace(ranks=ADAPTIVE_RANKS[task.order])
+    removed = np.empty(task.num_openings, np.uint32)
+    key = GENERATORS[task.rng], np.uint64(task.stream_seed), np.uint64(0)
+    order_by_score(*key, openings, structure.num_sites, removed)
+    numbers = structure.inner_numbers if model == "site" else structure.bond_numbers()
+    if numbers is not None:
+        removed = np.argsort(numbers)[removed]
+    left, rows = graph.copy(), [cluster_row(graph)]
+    for n in removed[::-1].tolist():
+        scores = network_scores(left, order, model)
+        own = n if model == "site" else tuple(structure.bonds.pairs[n].tolist())
+        assert scores[own] >= (1 - 1e-9) * max(scores.values())
+        if model == "site":
+            left.remove_node(own)
+        else:
+            left.remove_edge(*own)
+        rows.append(cluster_row(left))
+    np.testing.assert_array_equal(found, rows)
+
+
 @pytest.mark.parametrize("order", ["degree", "betweenness"])
 @pytest.mark.parametrize("name", networks())
 def test_bonds_are_removed_as_networkx_does_it_by_hand(name, order):
@@ -281,6 +325,28 @@ def test_sampled_means_are_those_of_all_orders_that_a_rule_allows(order):
             assert_z(blocks[:, n].mean(), expected, spread)
         else:
             assert blocks[0, n] == pytest.approx(expected)
+
+
+def test_adaptive_removal_of_equal_scores_takes_each_as_often():
+    """A ring: every bond may be first, and then the middle of the path that is left."""
+    ring = [(n, (n + 1) % 6) for n in range(6)]
+    task = Study(
+        structure=Graph.of_bonds(6, ring), sizes=(6,), boundary=(), method="microcanonical",
+        order="betweenness:adaptive",
+    ).task(6)  # fmt: skip
+    openings = list_openings(task.structure.topology((6,)), sites=False)
+    openings = openings._replace(ranks=ADAPTIVE_RANKS[task.order])
+    bonds = np.argsort(task.structure.bond_numbers())
+    counts, order = np.zeros((6, 6)), np.empty(6, np.uint32)
+    for sample in range(3000):
+        key = GENERATORS[task.rng], np.uint64(task.stream_seed), np.uint64(sample)
+        order_by_score(*key, openings, 6, order)
+        first, second = bonds[order[5]], bonds[order[4]]
+        counts[first, second] += 1
+    for first in range(6):
+        assert_z(counts[first].sum(), 500, np.sqrt(500 * 5 / 6))
+        # Of a path of six sites the middle bond carries the most.
+        assert counts[first, (first + 3) % 6] == counts[first].sum()
 
 
 def mean_largest(graph, *, adaptive):
@@ -398,7 +464,10 @@ def test_a_stored_study_says_its_order():
     ("options", "message"),
     [
         (("--order", "degre"), "order = degre: no such file, and none of random, degree"),
-        (("--order", "degree:adaptive"), "order degree:adaptive removes sites: give model site"),
+        (
+            ("--order", "betweenness:adaptive", "--multi", "--graph", "parallel.txt"),
+            "order betweenness:adaptive is of graphs without parallel bonds: no --multi",
+        ),
         (("--order", "degree", "--method", "grid", "-p", "0.5"), "is one of method microcanonical"),
         (("--order", "weight"), "weight"),
         (("--order", "one.txt"), "one.txt: line 1: 1 columns, but it has the two sites of a bond"),
@@ -412,6 +481,7 @@ def test_orders_that_cannot_be_used_are_refused_in_a_line(options, message, tmp_
     monkeypatch.chdir(tmp_path)
     networkx.write_edgelist(networkx.path_graph(6), "path.txt", data=False)
     files = {"one": "3\n", "twice": "0 1\n1 0\n", "none": "0 5\n", "score": "0 1 nan\n"}
+    files["parallel"] = "0 1\n1 0\n1 2\n"
     for name, text in files.items():
         (tmp_path / f"{name}.txt").write_text(text)
     command = ("sweep", "--graph", "path.txt", "--samples", 5, "--device", "cpu", "--out", "x.h5")

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse
-from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 import percolab
 from percolab.configurations.tree_files import write_tree_file
@@ -160,9 +160,53 @@ def test_an_array_has_a_weight_for_each_class_and_site(name, shape, boundary):
     # Its words are those of its bonds, wherever these are listed.
     flags = unpack_bits(found.words.ravel(), 32 * found.words.size)
     np.testing.assert_array_equal(np.flatnonzero(flags), np.sort(found.numbers))
-    values[0, 0, -1] = np.inf
-    with pytest.raises(InputError, match=r"weight inf at \[0, 0,"):
+    values[0, 0, -1] = -np.inf
+    with pytest.raises(InputError, match=r"weight -inf at \[0, 0,"):
         percolab.tree(name, weights=values, boundary=boundary)
+
+
+@pytest.mark.parametrize("method", [name for name in TREE_METHODS if name != "prim:persistent"])
+def test_a_bond_of_infinite_weight_is_in_no_tree(method):
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        num_sites, pairs, weights = random_edges(seed, ties=False)
+        weights[rng.random(len(weights)) < 0.4] = np.inf
+        finite = weights < np.inf
+        found = percolab.tree((pairs, weights), num_sites=num_sites, method=method)
+        chosen, total = reference_tree(num_sites, pairs[finite], weights[finite])
+        assert list(map(tuple, found.bonds.tolist())) == chosen
+        assert (found.weight, found.parts) == (float(total), num_sites - len(chosen))
+        values = rng.normal(size=(2, 6, 7))
+        values[rng.random(values.shape) < 0.5] = np.inf
+        found = percolab.tree("square", weights=values, boundary="periodic,open", method=method)
+        klass, owner, other = (
+            load_lattice("square").topology((7, 6), ("periodic", "open")).bonds().T
+        )
+        flat = values.reshape(2, -1)[klass, owner]
+        there = coo_least(42, owner, other, flat)
+        theirs = minimum_spanning_tree(there).tocoo()
+        assert sorted(map(tuple, found.bonds.tolist())) == sorted(zip(theirs.row, theirs.col))
+        assert found.parts == connected_components(there)[0]
+        assert np.bitwise_count(found.words).sum() == len(found.bonds)
+
+
+def coo_least(num_sites, owner, other, weights):
+    """Return the finite weights, of parallel bonds the least, at (smaller, larger site)."""
+    least = {}
+    for pair, weight in zip(np.sort(np.column_stack([owner, other])).tolist(), weights.tolist()):
+        if weight < min(np.inf, least.get(tuple(pair), np.inf)):
+            least[tuple(pair)] = weight
+    ends = np.array(list(least)).T
+    return scipy.sparse.coo_array((list(least.values()), ends), (num_sites, num_sites)).tocsr()
+
+
+def test_solid_bonds_cut_the_trunk():
+    values = np.random.default_rng(2).random((2, 6, 6))
+    assert percolab.tree("square", weights=values).trunk(1).size
+    values[1, 2] = np.inf
+    found = percolab.tree("square", weights=values)
+    assert (found.parts, found.trunk(1).size) == (2, 0)
+    assert found.trunk(0).size
 
 
 def test_the_tree_of_a_sample_is_cut_into_its_clusters():
@@ -262,7 +306,7 @@ SQUARE = np.zeros((2, 4, 4))
         (([(0, 1, 2)], [1]), {}, "pairs of sites are an integer array (n, 2)"),
         (np.array([[0, 1.5, 2]]), {}, "site 1.5, but sites are integers"),
         (np.array([[0, 0.5, 2], [0.5, 0, 1], [2, 1, 0]]), {}, "an array (3, 3) that may be edges"),
-        (np.array([[0, 1, np.inf]]), {}, "weight inf, but a weight is a finite number"),
+        (np.array([[0, 1, -np.inf]]), {}, "weight -inf, but a weight is a finite number, or inf"),
         (np.array([["0", "1", "2"]]), {}, "sites are <U1, but they must be integers"),
         ({"0": 1}, {}, "a graph is no dict"),
         (scipy.sparse.coo_array((2, 3)), {}, "a matrix of shape (2, 3), but an adjacency"),

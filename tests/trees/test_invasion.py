@@ -32,14 +32,15 @@ NO_SITES = np.empty(0, np.int64)
 class Reference:
     """Bonds and keys of a topology, as Python sees them."""
 
-    def __init__(self, topology, model, generator=0, seed=1, sample=0, given=None):
+    def __init__(self, topology, model, generator=0, seed=1, sample=0, given=None, solid=()):
+        self.solid = set(solid)  # numbers of bonds or sites that are never used
         self.topology, self.by_site = topology, model == "site"
         klass, owner, other = topology.bonds().T
         stride = 32 * topology.num_words
         self.bonds = [
             (k * stride + i, i, j)
             for k, i, j in zip(klass.tolist(), owner.tolist(), other.tolist())
-            if i != j
+            if i != j and self.solid.isdisjoint((i, j) if self.by_site else (k * stride + i,))
         ]
         self.around = {}
         for number, i, j in self.bonds:
@@ -69,7 +70,7 @@ class Reference:
 
     def frontier(self, invaded, entrance, free):
         """Return {number: sites that it leads to} of what could be taken."""
-        found = {site: site for site in entrance if site not in invaded}
+        found = {site: site for site in entrance if site not in self.solid.union(invaded)}
         for site in invaded:
             for number, end in self.around.get(site, []):
                 if end not in invaded:
@@ -172,6 +173,49 @@ def test_lattice_is_invaded_as_the_reference_does(name, shape, boundary, model):
                 ground, reference, weights, of_side[0], layers, high, enters=True, **kind
             )
             assert_as_reference(ground, reference, weights, *of_site, enters=False, **kind)
+
+
+@pytest.mark.parametrize("model", ["bond", "site"])
+def test_what_has_an_infinite_weight_is_never_invaded_and_no_way_out(model):
+    random, reached = np.random.default_rng(7), set()
+    for case in range(48):
+        graph = Graph.of_bonds(24, random.integers(0, 24, (50, 2)), source=[0, 1], target=[22, 23])
+        name, L, boundary = ("square", 5, "open,periodic") if case % 2 else (graph, None, None)
+        source = "x-" if case % 2 else None
+        field = make_field(load_structure(name) if case % 2 else graph, L, boundary)
+        topology = field.structure.topology(field.shape, field.boundary)
+        shape = (topology.num_classes, *field.shape[::-1]) if case % 2 else (graph.num_bonds,)
+        shape = field.shape[::-1] if model == "site" else shape
+        values = random.integers(0, 30, shape).astype(float)
+        values[random.random(shape) < 0.3] = np.inf
+        trapping, stop = bool(case & 2), ("spanning", "all", 13)[case % 3]
+        options = {"source": source, "model": model, "trapping": trapping, "stop": stop}
+        invader = Invader(field, weights=values, **options)
+        floats, keys = invader.given
+        reference = Reference(
+            topology, model, given=keys, solid=np.flatnonzero(floats == np.inf).tolist()
+        )
+        low, high = (layer.tolist() for layer in topology.end_layers[0])
+        expected = reference.invade(low, set(high), enters=True, stop=stop, trapping=trapping)
+        found = invader.run()
+        outer = np.arange(25) if field.inner is None else invader._outer_numbers
+        assert found.sites.tolist() == outer[expected[0]].tolist()
+        assert found.fronts.tolist() == expected[2]
+        assert (found.tried.size, found.breakthrough) == (len(expected[3]), expected[4])
+        assert np.isfinite(found.tried).all()
+        reached.add(found.breakthrough is None)
+    assert reached == {True, False}
+
+
+def test_a_solid_site_is_no_source():
+    values = np.ones((4, 4))
+    values[0, 1] = np.inf
+    given = {"model": "site", "weights": values}
+    with pytest.raises(InputError, match="source: site 1 has the weight inf, so nothing enters"):
+        invade_named("square", 4, source=[0, 1], target="top", **given)
+    assert 1 not in invade_named("square", 4, source="bottom", stop="all", **given).sites
+    values[0] = np.inf
+    assert invade_named("square", 4, source="bottom", **given).num_invaded == 0
 
 
 def random_graph(random):
@@ -425,7 +469,10 @@ def test_mass_within_a_distance_uses_the_places_of_sites():
         ({"sample": -1}, "sample = -1, but it must be an integer from 0"),
         ({"stop": True}, "stop = True, but only integers are allowed"),
         ({"weights": np.ones((2, 3))}, "weights: shape (2, 3), but those of the bonds of square"),
-        ({"weights": np.full((2, 64), np.nan)}, "weights must be finite, got nan"),
+        (
+            {"weights": np.full((2, 64), np.nan)},
+            "weight nan, but a weight is a finite number, or inf",
+        ),
         ({"weights": [["a"]]}, "weights must be floats or integers"),
     ],
     ids=str,

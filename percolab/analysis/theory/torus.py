@@ -83,9 +83,9 @@ def wrapping_probabilities(tau: complex) -> WrappingProbabilities:
     divisor = np.gcd(n, m)
     weight = np.cos(2 * np.pi * divisor / 3) - (-1.0) ** divisor
     # The defects l (a, b) and -l (a, b) belong to one winding, and the sum over all has both.
-    found = _weights(tau, _COUPLING, n, m) * weight
-    x_alone, y_alone = float(found[n == 0].sum()), float(found[m == 0].sum())
-    oblique = float(found[(n != 0) & (m != 0)].sum())
+    terms = _weights(tau, _COUPLING, n, m) * weight
+    x_alone, y_alone = float(terms[n == 0].sum()), float(terms[m == 0].sum())
+    oblique = float(terms[(n != 0) & (m != 0)].sum())
     both = cross + oblique
     return WrappingProbabilities(
         x=both + x_alone,

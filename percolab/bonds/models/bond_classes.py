@@ -42,7 +42,7 @@ class BondClasses(Model):
         return not self.fixed
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "chosen", tuple(sorted(self.chosen, key=lambda item: item[0])))
+        object.__setattr__(self, "chosen", tuple(sorted(self.chosen, key=lambda chosen: chosen[0])))
         names = [name for name, _ in self.chosen]
         for name in names:
             if names.count(name) > 1:

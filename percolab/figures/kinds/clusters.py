@@ -252,11 +252,11 @@ def _no_maxima(figures: StudyView) -> str | None:
 
 
 def _describe_maxima(numbers: Numbers) -> list[str]:
-    found = [sizes_and_range(numbers["curves"])]
+    sentences = [sizes_and_range(numbers["curves"])]
     if len(numbers["sizes"]) == 1:
         located = [each for each in numbers["sizes"][0]["estimates"] if each["p"] is not None]
-        found += [f"{each['meaning'].capitalize()}: p = {each['p']:.4g}." for each in located]
-    return found
+        sentences += [f"{each['meaning'].capitalize()}: p = {each['p']:.4g}." for each in located]
+    return sentences
 
 
 CLUSTERS = FigureKind(

@@ -161,17 +161,17 @@ def _no_collapse(figures: StudyView) -> str | None:
 
 def _describe(numbers: Numbers) -> list[str]:
     names = {"largest": "the largest cluster", "chi": "the mean cluster size"}
-    found = []
+    sentences = []
     for item in numbers["collapses"]:
         sizes = sorted(set(item["L"]))
         name = names.get(item["observable"], "the probability")
         agrees = item["quality"] < POOR_COLLAPSE
         after = "on one curve within errors" if agrees else "together, but not within errors,"
-        found.append(
+        sentences.append(
             f"Curves of {name} at {counted(len(sizes), 'size')} up to L = {sizes[-1]} lie apart "
             f"before and {after} after, with quality S = {item['quality']:.3g}."
         )
-    return found
+    return sentences
 
 
 COLLAPSE = FigureKind(

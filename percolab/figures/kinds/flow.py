@@ -24,16 +24,16 @@ _LABELS = {
 
 def _draw(figures: StudyView, into: Target) -> Drawn:
     """Draw the mean over samples that span of every column against L, with its power law."""
-    found = figures.exponents
-    assert found is not None
-    drawn = [item for item in found.values if item.quantity in FLOW_QUANTITIES]
+    fits = figures.exponents
+    assert fits is not None
+    drawn = [item for item in fits.values if item.quantity in FLOW_QUANTITIES]
     threshold, source = figures.find_threshold()
     rows, columns = (2, 2) if len(drawn) == 4 else (1, len(drawn))
     numbers = []
     with into.sheet(PAGE_WIDTH * min(columns, 2) / 2, 2.6 * rows + 0.4) as sheet:
         panels: Any = np.atleast_1d(sheet.subplots(rows, columns)).ravel()
         for axes, item in zip(panels, drawn, strict=True):
-            laws = [each for each in found.exponents if each.source == item.meaning]
+            laws = [each for each in fits.exponents if each.source == item.meaning]
             numbers.append(_draw_values(axes, item, laws[0] if laws else None))
         elements.letter_panels(panels)
         sheet.set_title(f"{figures.title}, $p = {threshold:.6g}$")
@@ -75,12 +75,12 @@ def _problem(figures: StudyView) -> str | None:
 
 
 def _describe(numbers: Numbers) -> list[str]:
-    found = []
+    sentences = []
     for item in numbers["quantities"]:
         words, exponent = _LABELS[item["quantity"]][0].replace("$", ""), item["exponent"]
         law = f", with {exponent['name']} = {exponent['value']:.4g}" if exponent else ""
-        found.append(f"The {words} of {counted(len(item['sizes']), 'size')}{law}.")
-    return found
+        sentences.append(f"The {words} of {counted(len(item['sizes']), 'size')}{law}.")
+    return sentences
 
 
 FLOW = FigureKind(

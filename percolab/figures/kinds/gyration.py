@@ -154,15 +154,15 @@ def _problem(figures: StudyView) -> str | None:
 def _describe(numbers: Numbers) -> list[str]:
     last = numbers["curves"][-1]
     lengths = [value for value in last["correlation_length"] if value is not None]
-    found = [
+    sentences = [
         f"Radii of clusters of {counted(len(numbers['curves']), 'size')} lie on a nearly straight "
         "line on logarithmic axes."
     ]
     if numbers["fit"]:
-        found.append(f"Its slope is 1/d_f with d_f = {numbers['fit']['d_f']:.3f}.")
+        sentences.append(f"Its slope is 1/d_f with d_f = {numbers['fit']['d_f']:.3f}.")
     if lengths:
-        found.append(f"The correlation length of L = {last['L']} reaches {max(lengths):.3g}.")
-    return found
+        sentences.append(f"The correlation length of L = {last['L']} reaches {max(lengths):.3g}.")
+    return sentences
 
 
 GYRATION = FigureKind(

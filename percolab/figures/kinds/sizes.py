@@ -305,14 +305,14 @@ def _describe(numbers: Numbers) -> list[str]:
     sizes = sorted({curve["L"] for curve in numbers["curves"]})
     last = numbers["curves"][-1]
     positive = [value for value in last["n_s"] if value > 0]
-    found = [
+    sentences = [
         f"Cluster numbers of {counted(len(sizes), 'size')} up to L = {sizes[-1]} fall from "
         f"{positive[0]:.2g} to {min(positive):.1g} per site, on a nearly straight line on "
         "logarithmic axes up to where the lattice ends them."
     ]
     if numbers["fit"]:
-        found.append(f"Its slope is tau = {numbers['fit']['tau']:.3f}.")
-    return found
+        sentences.append(f"Its slope is tau = {numbers['fit']['tau']:.3f}.")
+    return sentences
 
 
 SIZES = FigureKind(

@@ -72,8 +72,8 @@ class WrappingCurve:
         if means is None or samples is None or len(means) < 2 or not self.p[0] <= p <= self.p[-1]:
             return None
         near = nearest_nodes(self.p, p)
-        found = means[:, near] @ node_weights(self.p[near], np.array([p]))[0]
-        return float(mean_of_blocks(found, samples)), float(standard_error(found, samples))
+        at_p = means[:, near] @ node_weights(self.p[near], np.array([p]))[0]
+        return float(mean_of_blocks(at_p, samples)), float(standard_error(at_p, samples))
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,12 +271,12 @@ def _make_curve(task: TaskResult, name: str) -> WrappingCurve:
 
 def _describe(numbers: Numbers) -> list[str]:
     panels = numbers["panels"]
-    found = [sizes_and_range(panels[0]["curves"]), goes_from("The first", panels[0]["curves"][-1])]
+    lines = [sizes_and_range(panels[0]["curves"]), goes_from("The first", panels[0]["curves"][-1])]
     compared = numbers["at_threshold"]
     if compared:
         away = max(abs(item["value"] - item["theory"]) / item["error"] for item in compared)
-        found.append(f"At p_c all are within {away:.1f} standard errors of theory.")
-    return found
+        lines.append(f"At p_c all are within {away:.1f} standard errors of theory.")
+    return lines
 
 
 WRAPPING = FigureKind(

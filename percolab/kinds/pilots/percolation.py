@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.words import TOP, p_to_threshold
 from percolab.errors import InputError
+from percolab.kinds.ensembles import fix_graph
 from percolab.kinds.grid import GridSampler
 from percolab.measure.columns import open_axes
 from percolab.measure.rows import LARGEST, SECOND_LARGEST, SPANNING, SUM_SQUARES
@@ -106,22 +107,22 @@ def place_windows(
     """
     windows: dict[int, tuple[float, float]] = {}
     for size in sizes:
-        found = _stored_thresholds(item for item in stored if item.task.size == size)
-        if len(found) > 1:
-            windows[size] = find_threshold_range(found)
+        thresholds = _stored_thresholds(item for item in stored if item.task.size == size)
+        if len(thresholds) > 1:
+            windows[size] = find_threshold_range(thresholds)
             continue
         before = windows[max(windows)] if windows else (0.0, 1.0)
-        found = _sample_thresholds(make_pilot_task(study.task(size)), before, pilot)
-        low, high = windows[size] = find_threshold_range(found)
+        thresholds = _sample_thresholds(make_pilot_task(study.task(size)), before, pilot)
+        low, high = windows[size] = find_threshold_range(thresholds)
         pilot.on_note(f"pilot: L = {size}: samples begin to span from {low:.4g} to {high:.4g}")
     return windows
 
 
 def _stored_thresholds(items: Iterable[TaskResult]) -> Floats:
     """Return T of the samples that are there and span at some p, float64 (n, open axes)."""
-    parts = [found.reshape(-1, found.shape[-1]) for found in (i.all_thresholds() for i in items)]
-    found = np.concatenate(parts) if parts else np.empty((0, 1), np.uint64)
-    spans: Floats = found[(found <= np.uint64(TOP)).all(axis=1)] / TOP
+    parts = [each.reshape(-1, each.shape[-1]) for each in (i.all_thresholds() for i in items)]
+    thresholds = np.concatenate(parts) if parts else np.empty((0, 1), np.uint64)
+    spans: Floats = thresholds[(thresholds <= np.uint64(TOP)).all(axis=1)] / TOP
     return spans
 
 
@@ -183,8 +184,8 @@ def covering(low: np.ndarray, high: np.ndarray, points: int) -> tuple[float, ...
     share = np.cumsum(np.diff(edges) * np.max(covers / (high - low), axis=1))
     values = np.interp(np.linspace(0.0, share[-1], points), np.append(0.0, share), edges)
     digits = max(math.ceil(-math.log10(np.diff(values).min())) + 1, 2)
-    found = {round(float(value), digits) for value in values}
-    return tuple(sorted(p for p in found if 0.0 < p < 1.0))
+    rounded = {round(float(value), digits) for value in values}
+    return tuple(sorted(p for p in rounded if 0.0 < p < 1.0))
 
 
 def place_over_maxima(study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
@@ -196,6 +197,8 @@ def place_over_maxima(study: Study, pilot: PilotConditions) -> dict[int, tuple[f
             spanning[size] = list(zip(begin.clip(0.0, 1.0), end.clip(0.0, 1.0)))
     for size in study.sizes:
         task = make_pilot_task(study.task(size))
+        # Of an ensemble the first of the pilot's graphs shows where clusters are most critical.
+        task = fix_graph(task, 0)
         sampler = GridSampler(task, labeler=pilot.labeler, device=pilot.device)
         first = 0.0, min(2 * _half_grown(sampler), 1.0)
         windows = [_narrowed(sampler, first, which) for which in _PEAKED]

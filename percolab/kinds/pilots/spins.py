@@ -90,8 +90,8 @@ def place_spins(task: Task, pilot: PilotConditions) -> tuple[float, ...]:
         if around == 0:
             # Chains that know their start yet make the transition wider than it is.
             middle = (float(edges[0].mean() + edges[1].mean()) / 2,)
-            found = find_burn_in(replace(task, p=middle), pilot)
-            sweeps = _SWEEPS if found.warning else max(found.updates, _SWEEPS)
+            search = find_burn_in(replace(task, p=middle), pilot)
+            sweeps = _SWEEPS if search.warning else max(search.updates, _SWEEPS)
             burn_in = sweeps // 2
     return covering(edges[0], edges[1], POINTS)
 
@@ -109,7 +109,7 @@ def invaded(task: Task, pilot: PilotConditions) -> Floats:
             return np.asarray(rows[:, SPANNING] & mask != 0)
         return np.asarray(2 * rows[:, LARGEST] >= task.num_sites)
 
-    found: list[Floats] = []
+    invaded_p: list[Floats] = []
     step = sampler.chains.capacity
     for first in range(0, count, step):
         numbers = range(first, min(first + step, count))
@@ -124,9 +124,9 @@ def invaded(task: Task, pilot: PilotConditions) -> Floats:
                 high, low = np.where(below, middle, high), np.where(below, low, middle)
             sampler.chains.advance_at(_thresholds(high))
             if sweep >= _LOST:
-                found.append(high)
+                invaded_p.append(high)
     # In an order that does not depend on how many chains a device sweeps together.
-    values = np.sort(np.concatenate(found))
+    values = np.sort(np.concatenate(invaded_p))
     if values.min() > 1 - 2.0 ** (1 - _STEPS):
         raise InputError(
             f"L = {task.size}: {task.structure.name} does not span with all bonds open: give the p "
@@ -265,11 +265,11 @@ def _longest(parts: Floats) -> tuple[float, bool]:
         for n in range(len(SERIES)):
             series = parts[:, point, n]
             try:
-                found = autocorrelation(*_lagged(series - series.mean()), series.shape[1])
+                time = autocorrelation(*_lagged(series - series.mean()), series.shape[1])
             except AnalysisError:
                 # What does not vary has no time.
                 continue
-            tau, is_complete = max(tau, found.tau), is_complete and found.complete
+            tau, is_complete = max(tau, time.tau), is_complete and time.complete
     return tau, is_complete
 
 

@@ -1,6 +1,6 @@
 """CUDA kernels that find the clusters of tiles, and write labels once all clusters are known.
 
-labels: uint32 (items * points,); opened: uint32, bond words of the items; starts, first: uint32
+labels: uint32 (entries * points,); opened: uint32, bond words of the entries; starts, first: uint32
 (TILE_WORDS,); interior: uint32 (tiles, NODES + 1); kept: uint16.
 """
 
@@ -73,7 +73,7 @@ def word_span(tiles, across, number, word):
 
 @cuda.jit(device=True)
 def block_number():
-    """Return the number of this tile of this item, counted through all items."""
+    """Return the number of this tile of this entry, counted through all entries."""
     tiles = uint32(cuda.gridDim.x * cuda.gridDim.y)
     number = uint32(uint32(cuda.blockIdx.y * cuda.gridDim.x) + uint32(cuda.blockIdx.x))
     return uint32(uint32(uint32(cuda.blockIdx.z) * tiles) + number)
@@ -89,7 +89,7 @@ def occupied_at(occupied, site, count):
 
 @cuda.jit(device=True)
 def _border_at(border, base, site, count):
-    """Return the word of border sites; the item's begin at ``base``."""
+    """Return the word of border sites; the entry's begin at ``base``."""
     if count == uint32(0):
         return uint32(0)
     return bits_at(border, base, site, count)
@@ -191,12 +191,12 @@ def _keep_runs(table, totals, block, kept):
         end = uint32(uint32(strip * STRIP_NODES) + totals[strip])
         while n < end:
             entry = table[table_root(table, n)]
-            found = uint32(entry & uint32(PLACE))
+            code = uint32(entry & uint32(PLACE))
             if uint32(entry & uint32(BORDER)) != uint32(0):
-                found = uint32(uint32(KEPT_BORDER) | entry_field(entry))
+                code = uint32(uint32(KEPT_BORDER) | entry_field(entry))
             elif uint32(entry_field(entry) + run_length(entry)) == uint32(1):
-                found = uint32(found | uint32(KEPT_SINGLE))
-            kept[uint64(base + uint64(n))] = types.uint16(found)
+                code = uint32(code | uint32(KEPT_SINGLE))
+            kept[uint64(base + uint64(n))] = types.uint16(code)
             n = uint32(n + uint32(TILE_WORDS))
 
 
@@ -205,11 +205,11 @@ def tile_kernel(
     tiles, opened, border_words, listed, labels, nodes, interior, spanning, openings, kept,
     tallies, forest, first_loops,
 ):  # fmt: skip
-    """Find the clusters of every tile of every item, and make those at its border nodes.
+    """Find the clusters of every tile of every entry, and make those at its border nodes.
 
     One block of TILE_WORDS threads a tile; grid axis 0 counts tiles along axis 0 of the lattice,
-    axis 1 the others, axis 2 items.  tiles, nodes, openings, tallies: records.  border_words:
-    uint32, one bit a site of every item.  listed: bonds that a strip can list.  kept: if it has
+    axis 1 the others, axis 2 entries.  tiles, nodes, openings, tallies: records.  border_words:
+    uint32, one bit a site of every entry.  listed: bonds that a strip can list.  kept: if it has
     room, it gets for every run, TILE_NODES a tile, what :func:`label_tile_kernel` finds its label
     by.  tallies: they get the finished clusters if they have room.  forest, first_loops: as
     in :mod:`percolab.measure.wrapping_cuda`; nodes begin in the forest too if it has room.
@@ -223,17 +223,17 @@ def tile_kernel(
     links = cuda.shared.array(0, types.uint32)
     queue = links[2 * len(tiles.classes) * TILE_WORDS :]
     room = nodes.room
-    word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
+    word, entry = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
     site, count = word_span(tiles, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), uint32(word))
     occupied = occupied_at(tiles.occupied, site, count)
-    border = _border_at(border_words, uint32(item * tiles.num_words), site, count)
+    border = _border_at(border_words, uint32(entry * tiles.num_words), site, count)
     sites[word] = site
     if word == 0:
         counter[0], counter[1], counter[2] = uint32(0), uint32(0), uint32(0)
-        # All tiles of an item write the same.
-        spanning[item] = uint32(0)
-        first_loops[item] = int32(0)
-    base = uint32(item * tiles.words_per_item)
+        # All tiles of an entry write the same.
+        spanning[entry] = uint32(0)
+        first_loops[entry] = int32(0)
+    base = uint32(entry * tiles.words_per_entry)
     place = (site, count, occupied)
     runs = join_tile(table, starts, first, totals, links, queue, listed, tiles, opened, base, place)
     start, lane = uint32((word // LANES) * STRIP_NODES), uint32(word % LANES)
@@ -262,7 +262,7 @@ def tile_kernel(
     cuda.syncthreads()
     if kept.size > 1:
         _keep_runs(table, totals, block, kept)
-    start_of_labels, begin = uint32(item * tiles.points), uint32(0)
+    start_of_labels, begin = uint32(entry * tiles.points), uint32(0)
     while begin < total:
         if total > uint32(places.size):
             # The list was too short: it is filled again.
@@ -279,7 +279,7 @@ def tile_kernel(
     cuda.syncthreads()
     if tallies.counts.size > 1:
         # The links have done their work, too: their memory serves the bins.
-        to = uint64(uint64(item) * uint64(tallies.width))
+        to = uint64(uint64(entry) * uint64(tallies.width))
         clear_bins(links, TILE_BINS, TILE_WORDS)
         cuda.syncthreads()
         tally_finished(table, start, runs, lane, links, tallies.counts, to)
@@ -304,12 +304,12 @@ def _label_runs(table, totals, sites, known, block, kept):
         n = uint32(strip * STRIP_NODES + cuda.threadIdx.x)
         end = uint32(uint32(strip * STRIP_NODES) + totals[strip])
         while n < end:
-            found = uint32(kept[uint64(base + uint64(n))])
-            if found >= uint32(KEPT_BORDER):
-                table[n] = known[uint32(found ^ uint32(KEPT_BORDER))]
+            code = uint32(kept[uint64(base + uint64(n))])
+            if code >= uint32(KEPT_BORDER):
+                table[n] = known[uint32(code ^ uint32(KEPT_BORDER))]
             else:
-                found = uint32(found & uint32(PLACE))
-                table[n] = uint32(sites[found >> uint32(5)] + uint32(found & uint32(31)))
+                code = uint32(code & uint32(PLACE))
+                table[n] = uint32(sites[code >> uint32(5)] + uint32(code & uint32(31)))
             n = uint32(n + uint32(TILE_WORDS))
 
 
@@ -326,10 +326,10 @@ def label_tile_kernel(tiles, opened, labels, nodes, interior, kept):
     filled = cuda.shared.array(TILE_WORDS, types.uint32)
     totals = cuda.shared.array(STRIPS, types.uint32)
     known = cuda.shared.array(0, types.uint32)
-    word, item = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
+    word, entry = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
     site, count = word_span(tiles, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), uint32(word))
     occupied = occupied_at(tiles.occupied, site, count)
-    joined = load_chain(tiles, opened, uint32(item * tiles.words_per_item), site, count)
+    joined = load_chain(tiles, opened, uint32(entry * tiles.words_per_entry), site, count)
     begins = uint32(uint32(uint32(~joined) | uint32(1)) & occupied)
     strip, lane = word // LANES, word % LANES
     before, whole = number_words(first, uint32(popcount(begins)), strip, lane, word)
@@ -345,7 +345,7 @@ def label_tile_kernel(tiles, opened, labels, nodes, interior, kept):
     cuda.syncthreads()
     _label_runs(table, totals, sites, known, block, kept)
     cuda.syncthreads()
-    base = uint32(item * tiles.points)
+    base = uint32(entry * tiles.points)
     for row in range(strip * LANES, strip * LANES + LANES):
         for bit in range(lane, 32, LANES):
             if has_bit(filled[row], bit):
@@ -355,12 +355,12 @@ def label_tile_kernel(tiles, opened, labels, nodes, interior, kept):
 
 @cuda.jit(cache=True)
 def label_vacant_kernel(labels, points, occupied):
-    """Label the vacant grid points of every item with their own index: one thread a word."""
-    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    """Label the vacant grid points of every entry with their own index: one thread a word."""
+    n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < occupied.size:
         left = uint32(~occupied[n])
         while left != uint32(0):
             site = uint32(uint32(n << uint32(5)) + uint32(lowest_one(left)))
             left = uint32(left & uint32(left - uint32(1)))
             if site < points:
-                labels[uint32(uint32(item * points) + site)] = site
+                labels[uint32(uint32(entry * points) + site)] = site

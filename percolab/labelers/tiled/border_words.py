@@ -74,7 +74,7 @@ def most_in_a_tile(border, shape, extents, tiles):
         y, z = row % shape[1], row // shape[1]
         first = tiles[0] * (y // extents[1] + tiles[1] * (z // extents[2]))
         for column in range(tiles[0]):
-            found = int64(0)
+            ones = int64(0)
             stop = min((column + 1) * extents[0], shape[0])
             for x in range(column * extents[0], stop, 32):
                 site = row * shape[0] + x
@@ -84,6 +84,6 @@ def most_in_a_tile(border, shape, extents, tiles):
                     word |= uint32(border[place + 1] << uint32(uint32(32) - shift))
                 if stop - x < 32:
                     word &= uint32((1 << (stop - x)) - 1)
-                found += popcount(uint32(word))
-            counts[first + column] += found
+                ones += popcount(uint32(word))
+            counts[first + column] += ones
     return counts.max()

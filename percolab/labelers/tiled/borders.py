@@ -1,12 +1,12 @@
 """CUDA kernels of the tiled labeler: tiles into border clusters, these into clusters, into rows.
 
-A site is at the *border* of its tile in an item if it is of an end layer, or an open bond leads
+A site is at the *border* of its tile in an entry if it is of an end layer, or an open bond leads
 from it to another tile.  A cluster of a tile that holds no border site is finished when its tile
 is.  Every other becomes a *node*; ``labels`` holds a node's number at its border sites, and nowhere
 else anything, until the labels are written.  The open bonds between tiles are listed before, and
 joined on the nodes.
 
-Tile t of item n is block n * tiles + t.  A block has room for ``room`` nodes from ``block * room``
+Tile t of entry n is block n * tiles + t.  A block has room for ``room`` nodes from ``block * room``
 on; ``interior[block]`` holds the sums over its finished clusters (:mod:`percolab.measure.sums`)
 and then the number of its nodes, all uint32.  A node has a parent, a
 size, end flags (bit 2a: it touches the first layer of axis a, bit 2a + 1: the last), and its
@@ -45,80 +45,80 @@ _put, _take = SUMS.put, SUMS.take
 
 @cuda.jit(cache=True)
 def clear_border_kernel(border, ends, counts):
-    """Begin the border of every item with its end layers, and forget the listed bonds."""
-    item, size = uint32(cuda.blockIdx.y), uint32(ends.size)
+    """Begin the border of every entry with its end layers, and forget the listed bonds."""
+    entry, size = uint32(cuda.blockIdx.y), uint32(ends.size)
     for step in range(PER_THREAD):
         n = element(step)
         if n < size:
-            border[uint32(uint32(item * size) + n)] = ends[n]
+            border[uint32(uint32(entry * size) + n)] = ends[n]
     if element(0) == uint32(0):
-        counts[item] = uint32(0)
+        counts[entry] = uint32(0)
 
 
 @cuda.jit(device=True)
-def _mark_bits(border, place, found):
+def _mark_bits(border, place, bits):
     """Set bits of the border that another thread may set, too."""
-    if found != uint32(0):
-        cuda.atomic.or_(border, place, found)
+    if bits != uint32(0):
+        cuda.atomic.or_(border, place, bits)
 
 
 @cuda.jit(device=True)
-def mark_from(border, base, first, found):
+def mark_from(border, base, first, bits):
     """Set the bits that a word has of the sites ``first`` ..., int64; site 0 is at ``base``."""
     place, shift = uint32(base + uint32(first >> int64(5))), uint32(first & int64(31))
-    _mark_bits(border, place, uint32(found << shift))
+    _mark_bits(border, place, uint32(bits << shift))
     if shift != uint32(0):
-        after = uint32(found >> uint32(uint32(32) - shift))
+        after = uint32(bits >> uint32(uint32(32) - shift))
         _mark_bits(border, uint32(place + uint32(1)), after)
 
 
 @cuda.jit(cache=True)
-def list_crossing_kernel(opened, words_per_item, crossing, border, words_of_sites, listed):
+def list_crossing_kernel(opened, words_per_entry, crossing, border, words_of_sites, listed):
     """List the open bonds between tiles, and mark their ends in the border: one thread an entry."""
     shared = cuda.shared.array(2, types.uint32)
-    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if cuda.threadIdx.x == 0:
         shared[0] = uint32(0)
     cuda.syncthreads()
-    found, slot = uint32(0), uint32(0)
+    bits, slot = uint32(0), uint32(0)
     if n < uint32(crossing.words.size):
-        word = opened[uint32(uint32(item * words_per_item) + crossing.words[n])]
-        found = uint32(word & crossing.masks[n])
-    if found != uint32(0):
-        slot = cuda.atomic.add(shared, 0, uint32(popcount(found)))
-        base = uint32(item * words_of_sites)
+        word = opened[uint32(uint32(entry * words_per_entry) + crossing.words[n])]
+        bits = uint32(word & crossing.masks[n])
+    if bits != uint32(0):
+        slot = cuda.atomic.add(shared, 0, uint32(popcount(bits)))
+        base = uint32(entry * words_of_sites)
         owner = crossing.owners[n]
-        cuda.atomic.or_(border, uint32(base + owner), found)
+        cuda.atomic.or_(border, uint32(base + owner), bits)
         first = int64(int64(int64(owner) << int64(5)) + int64(crossing.deltas[n]))
-        mark_from(border, base, first, found)
+        mark_from(border, base, first, bits)
     cuda.syncthreads()
     if cuda.threadIdx.x == 0:
-        shared[1] = cuda.atomic.add(listed.counts, item, shared[0])
+        shared[1] = cuda.atomic.add(listed.counts, entry, shared[0])
     cuda.syncthreads()
-    place = uint64(uint64(uint64(item) * uint64(listed.room)) + uint64(uint32(shared[1] + slot)))
-    while found != uint32(0):
-        listed.bonds[place] = uint32(uint32(n << uint32(5)) + uint32(lowest_one(found)))
-        found = uint32(found & uint32(found - uint32(1)))
+    place = uint64(uint64(uint64(entry) * uint64(listed.room)) + uint64(uint32(shared[1] + slot)))
+    while bits != uint32(0):
+        listed.bonds[place] = uint32(uint32(n << uint32(5)) + uint32(lowest_one(bits)))
+        bits = uint32(bits & uint32(bits - uint32(1)))
         place = uint64(place + uint64(1))
 
 
 @cuda.jit(device=True)
-def listed_bond(k, item, listed, crossing):
-    """Return (entry, bit, owner, other end) of the k-th listed bond of an item."""
-    bond = listed.bonds[uint64(uint64(uint64(item) * uint64(listed.room)) + uint64(k))]
+def listed_bond(k, entry, listed, crossing):
+    """Return (crossing word, bit, owner, other end) of the k-th listed bond of a batch entry."""
+    bond = listed.bonds[uint64(uint64(uint64(entry) * uint64(listed.room)) + uint64(k))]
     n, bit = uint32(bond >> uint32(5)), uint32(bond & uint32(31))
     owner = uint32(uint32(crossing.owners[n] << uint32(5)) + bit)
     return n, bit, owner, uint32(owner + uint32(crossing.deltas[n]))
 
 
 @cuda.jit(cache=True)
-def merge_kernel(labels, points, opened, words_per_item, parents, crossing, listed):
+def merge_kernel(labels, points, opened, words_per_entry, parents, crossing, listed):
     """Join the nodes at the two ends of every listed bond that is open."""
-    item = uint32(cuda.blockIdx.y)
-    base, k = uint32(item * points), uint32(cuda.grid(1))
-    while k < listed.counts[item]:
-        n, bit, owner, other = listed_bond(k, item, listed, crossing)
-        if has_bit(opened[uint32(uint32(item * words_per_item) + crossing.words[n])], bit):
+    entry = uint32(cuda.blockIdx.y)
+    base, k = uint32(entry * points), uint32(cuda.grid(1))
+    while k < listed.counts[entry]:
+        n, bit, owner, other = listed_bond(k, entry, listed, crossing)
+        if has_bit(opened[uint32(uint32(entry * words_per_entry) + crossing.words[n])], bit):
             i, j = labels[uint32(base + owner)], labels[uint32(base + other)]
             if i != j:
                 union(parents, uint32(0), i, j)
@@ -180,9 +180,9 @@ def origin_kernel(nodes, interior, blocks):
 def end_flags_kernel(labels, points, nodes, sites, flags):
     """Set the flags of every end-layer site at its cluster's root."""
     parents, ends = nodes.parents, nodes.ends
-    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < sites.size:
-        node = labels[uint32(uint32(item * points) + uint32(sites[n]))]
+        node = labels[uint32(uint32(entry * points) + uint32(sites[n]))]
         root = find(parents, uint32(0), node)
         flag = flags[n]
         if uint32(ends[root] & flag) != flag:
@@ -191,18 +191,18 @@ def end_flags_kernel(labels, points, nodes, sites, flags):
 
 @cuda.jit(cache=True)
 def partial_nodes_kernel(nodes, interior, tiles, partials, spanning):
-    """Reduce an item's finished clusters and roots to the sums of one thread a block.
+    """Reduce an entry's finished clusters and roots to the sums of one thread a block.
 
     A block has a power of two of warps, up to TILES_PER_BLOCK; each takes one tile at a time.
     """
     columns = cuda.shared.array(COLUMNS, types.int64)
     parents, sizes, ends = nodes.parents, nodes.sizes, nodes.ends
-    thread, item = cuda.threadIdx.x, cuda.blockIdx.y
+    thread, entry = cuda.threadIdx.x, cuda.blockIdx.y
     warp, lane = thread // LANES, thread % LANES
     sums, spans = _empty(), int64(0)
     warps = cuda.blockDim.x // LANES
     for tile in range(cuda.blockIdx.x * warps + warp, tiles, cuda.gridDim.x * warps):
-        block = item * tiles + tile
+        block = entry * tiles + tile
         if lane == 0:
             sums = _merged(sums, _take(interior[block], 0, 1))
         for n in range(lane, interior[block, NODES], LANES):
@@ -213,23 +213,23 @@ def partial_nodes_kernel(nodes, interior, tiles, partials, spanning):
                 if ends[node] != uint32(0):
                     spans |= spanning_bits(ends[node])
     if spans != 0:
-        cuda.atomic.or_(spanning, item, uint32(spans))
+        cuda.atomic.or_(spanning, entry, uint32(spans))
     sums = reduce_block(columns, THREADS, thread, cuda.blockDim.x, sums)
     if thread == 0:
-        _put(partials[item, cuda.blockIdx.x], 0, 1, sums)
+        _put(partials[entry, cuda.blockIdx.x], 0, 1, sums)
 
 
 @cuda.jit(cache=True)
 def merge_over_periods_kernel(
-    labels, points, opened, words_per_item, forest, crossing, listed, loops
+    labels, points, opened, words_per_entry, forest, crossing, listed, loops
 ):
     """Join the nodes at the two ends of every listed bond that is open, in one forest of nodes."""
-    item = uint32(cuda.blockIdx.y)
-    base, k = uint32(item * points), uint32(cuda.grid(1))
-    while k < listed.counts[item]:
-        n, bit, owner, other = listed_bond(k, item, listed, crossing)
-        if has_bit(opened[uint32(uint32(item * words_per_item) + crossing.words[n])], bit):
+    entry = uint32(cuda.blockIdx.y)
+    base, k = uint32(entry * points), uint32(cuda.grid(1))
+    while k < listed.counts[entry]:
+        n, bit, owner, other = listed_bond(k, entry, listed, crossing)
+        if has_bit(opened[uint32(uint32(entry * words_per_entry) + crossing.words[n])], bit):
             one, other = labels[uint32(base + owner)], labels[uint32(base + other)]
             wound = join_over_periods(forest, one, other, crossing.codes[n])
-            note_loop(wound, item, loops)
+            note_loop(wound, entry, loops)
         k = uint32(k + uint32(cuda.gridsize(1)))

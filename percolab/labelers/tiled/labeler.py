@@ -94,33 +94,33 @@ class Tiled:
         self._make_nodes(max(tiling.room, room))
 
     @staticmethod
-    def memory(extent: Extent, needs: Needs, items: int) -> Memory:
+    def memory(extent: Extent, needs: Needs, entries: int) -> Memory:
         """Return the memory of tiles, of nodes at their borders, and of lists."""
         points, words = extent.num_points, count_words(extent.num_points)
         bounds = tiling_bounds(extent, TILE_WORDS, LANES)
         nodes = bounds.tiles * bounds.room
         forest = 8 if extent.periodic_bonds else 0
         kept = 2 * bounds.tiles * TILE_NODES if needs.labels else 0
-        of_item = 4 * points + 4 * words + 24 * bounds.tiles + (16 + forest) * nodes + kept
-        # Inner bonds and end layers are of all items, and entries of bonds between tiles.
+        of_entry = 4 * points + 4 * words + 24 * bounds.tiles + (16 + forest) * nodes + kept
+        # All batch entries share inner bonds, end layers and the words of bonds between tiles.
         shared = 4 * extent.num_words + 4 * words + 20 * bounds.entries + 8 * extent.end_sites
-        of_item += 4 * bounds.crossing + 4
+        of_entry += 4 * bounds.crossing + 4
         # One after the other: parts of entries, pieces of the periodic bonds, flags of an end
         # layer.  What the batch says that a class takes is free again.
-        entries = min(bounds.entries, words // PARTS + extent.part_words)
+        part = min(bounds.entries, words // PARTS + extent.part_words)
         periodic = extent.class_bytes + 20 * extent.piece_bonds
-        most = max(36 * entries, periodic, 4 * extent.end_sites)
+        most = max(36 * part, periodic, 4 * extent.end_sites)
         tiles = Memory(host=max(most - extent.class_bytes, 0))
-        tiles = tiles.plus(Memory(device=items * of_item + shared))
-        tiles = tiles.plus(RowsBatch.memory(points, items, needs))
+        tiles = tiles.plus(Memory(device=entries * of_entry + shared))
+        tiles = tiles.plus(RowsBatch.memory(points, entries, needs))
         if not needs.radii_axes:
             return tiles
-        radii = TileRadii.memory(points, nodes, bounds.tiles, needs.radii_axes, items)
+        radii = TileRadii.memory(points, nodes, bounds.tiles, needs.radii_axes, entries)
         return tiles.plus(radii)
 
     @staticmethod
     def most_points(axes: int) -> int:
-        """Return the most grid points of an item: end layers are marked next to the sizes."""
+        """Return the most grid points of an entry: end layers are marked next to the sizes."""
         return MAX_POINTS
 
     def _load(self) -> None:
@@ -138,7 +138,7 @@ class Tiled:
             occupied=self.batch.existing_sites,
             chain=np.int32(top.chain),
             num_words=np.uint32(top.num_words),
-            words_per_item=np.uint32(top.num_bond_words),
+            words_per_entry=np.uint32(top.num_bond_words),
             points=np.uint32(top.num_points),
         )
         room = tiling.num_crossing
@@ -184,13 +184,13 @@ class Tiled:
         #: The nodes with their periods, where an axis is periodic; one element stands for none.
         self.forest = arrays.array("forest", max(size, 2) if self.may_wrap else 1, np.uint64)
 
-    def join(self, items: int, reading: Reading = Reading.ROWS) -> NodesOfBatch:
+    def join(self, entries: int, reading: Reading = Reading.ROWS) -> NodesOfBatch:
         # Radii are captured together with the joins.
         if reading is Reading.LABELS:
-            self.join_tiles(items, self.kept, over_periods=False)
+            self.join_tiles(entries, self.kept, over_periods=False)
         elif reading is Reading.ROWS:
-            self.join_tiles(items)
-        return NodesOfBatch(self, items)
+            self.join_tiles(entries)
+        return NodesOfBatch(self, entries)
 
     @property
     def kept(self) -> Any:
@@ -199,9 +199,9 @@ class Tiled:
             self._kept = cuda.device_array(self.num_blocks * TILE_NODES, np.uint16)
         return self._kept
 
-    def items_with_radii(self, geometry: Geometry) -> int:
+    def entries_with_radii(self, geometry: Geometry) -> int:
         """Return of how many batch entries radii can be read at a time."""
-        return int(self.radii_batch(geometry).items)
+        return int(self.radii_batch(geometry).entries)
 
     def radii_batch(self, geometry: Geometry) -> TileRadii:
         if self._radii is None:
@@ -210,7 +210,7 @@ class Tiled:
 
     def join_tiles(
         self,
-        items: int,
+        entries: int,
         kept: Any = None,
         openings: Openings | None = None,
         *,
@@ -223,8 +223,8 @@ class Tiled:
         """
         upper = self.batch.opened if openings is None else openings.upper
         nodes, launch = self.nodes, self.batch.launches
-        self.read.clear_tallies(items)
-        self._list_crossing(items, upper)
+        self.read.clear_tallies(entries)
+        self._list_crossing(entries, upper)
         classes = len(self.tiling.classes)
         # Two words for the bonds of every class; then the list, which later has the nodes.
         words = 2 * classes * TILE_WORDS
@@ -234,7 +234,7 @@ class Tiled:
         shared = max(shared, 4 * TILE_BINS)
         launch.blocks(
             tile_kernel,
-            self.tile_launch_grid(items),
+            self.tile_launch_grid(entries),
             TILE_WORDS,
             self.tiles,
             self.batch.opened,
@@ -251,16 +251,16 @@ class Tiled:
             self.read.loops.first,
             shared=shared,
         )
-        self._merge(items, over_periods=over_periods)
+        self._merge(entries, over_periods=over_periods)
 
-    def _merge(self, items: int, *, over_periods: bool) -> None:
+    def _merge(self, entries: int, *, over_periods: bool) -> None:
         """Join the nodes at the ends of the open bonds between tiles."""
         if not self.listed.room:
             return
         tiles, launch = self.tiles, self.batch.launches
-        words = self.labels, tiles.points, self.batch.opened, tiles.words_per_item
+        words = self.labels, tiles.points, self.batch.opened, tiles.words_per_entry
         bonds = self.crossing, self.listed
-        grid = self.listed_launch_grid(items)
+        grid = self.listed_launch_grid(entries)
         if over_periods and self.may_wrap:
             forest = *words, self.forest, *bonds, self.read.loops
             launch.blocks(borders.merge_over_periods_kernel, grid, THREADS, *forest)
@@ -268,117 +268,119 @@ class Tiled:
             parents = *words, self.nodes.parents, *bonds
             launch.blocks(borders.merge_kernel, grid, THREADS, *parents)
 
-    def _list_crossing(self, items: int, opened: Any) -> None:
+    def _list_crossing(self, entries: int, opened: Any) -> None:
         """List the open bonds between tiles, and mark what is at the border of a tile."""
         launch, ends, listed = self.batch.launches, self._ends, self.listed
-        launch.each(borders.clear_border_kernel, ends.size, items, self.border, ends, listed.counts)
-        tiles, entries = self.tiles, self.tiling.num_entries
-        bonds = opened, tiles.words_per_item, self.crossing, self.border, tiles.num_words
-        launch.one(borders.list_crossing_kernel, entries, items, *bonds, listed)
+        launch.each(
+            borders.clear_border_kernel, ends.size, entries, self.border, ends, listed.counts
+        )
+        tiles = self.tiles
+        bonds = opened, tiles.words_per_entry, self.crossing, self.border, tiles.num_words
+        launch.one(borders.list_crossing_kernel, self.tiling.num_entries, entries, *bonds, listed)
 
-    def tile_launch_grid(self, items: int) -> tuple[int, int, int]:
+    def tile_launch_grid(self, entries: int) -> tuple[int, int, int]:
         """Return the grid of blocks with one tile each."""
         tiles = self.tiling.tiles
-        return tiles[0], tiles[1] * tiles[2], items
+        return tiles[0], tiles[1] * tiles[2], entries
 
-    def listed_launch_grid(self, items: int) -> tuple[int, int]:
-        """Return the grid of blocks for the listed bonds of each item, of which a part is open."""
-        return -(-int(self.listed.room) // (2 * THREADS)), items
+    def listed_launch_grid(self, entries: int) -> tuple[int, int]:
+        """Return the grid of blocks for the listed bonds of each entry, of which a part is open."""
+        return -(-int(self.listed.room) // (2 * THREADS)), entries
 
-    def count_blocks(self, items: int) -> tuple[int, np.int32]:
+    def count_blocks(self, entries: int) -> tuple[int, np.int32]:
         """Return the blocks of threads that go through the nodes of all tiles, and their number."""
-        tiles = items * self.tiling.num_tiles
+        tiles = entries * self.tiling.num_tiles
         return -(-tiles // borders.TILES_PER_BLOCK), np.int32(tiles)
 
-    def gather(self, items: int, *, with_origins: bool = False) -> None:
+    def gather(self, entries: int, *, with_origins: bool = False) -> None:
         """Move sizes and end flags to the roots of nodes, and with ``with_origins`` origins."""
-        blocks, tiles = self.count_blocks(items)
+        blocks, tiles = self.count_blocks(entries)
         nodes = self.nodes, self.interior, tiles, self.forest, np.uint32(with_origins)
         self.batch.launches.blocks(borders.gather_kernel, blocks, THREADS, *nodes)
 
-    def flag_ends(self, items: int) -> None:
+    def flag_ends(self, entries: int) -> None:
         """Tell the roots of nodes which end layers they touch."""
         sites, flags = self.end_flags
         nodes = self.labels, self.tiles.points, self.nodes
-        self.batch.launches.one(borders.end_flags_kernel, sites.size, items, *nodes, sites, flags)
+        self.batch.launches.one(borders.end_flags_kernel, sites.size, entries, *nodes, sites, flags)
 
-    def sum_nodes(self, items: int) -> None:
+    def sum_nodes(self, entries: int) -> None:
         """Sum what rows need over finished clusters and the roots of nodes."""
         nodes = self.nodes, self.interior, np.int32(self.tiling.num_tiles)
         sums = self.read.partials, self.read.spanning
         self.batch.launches.blocks(
-            borders.partial_nodes_kernel, *self._node_launch_grid(items), *nodes, *sums
+            borders.partial_nodes_kernel, *self._node_launch_grid(entries), *nodes, *sums
         )
 
-    def tally_nodes(self, items: int, tallies: Any, first: int = 0, step: int = 1) -> None:
-        """Add the roots of nodes to tally ``first + item * step`` of each item, if it has one."""
+    def tally_nodes(self, entries: int, tallies: Any, first: int = 0, step: int = 1) -> None:
+        """Add the roots of nodes to tally ``first + entry * step`` of each entry, if it has one."""
         if self.read.tally_width:
             nodes = self.nodes, self.interior, np.int32(self.tiling.num_tiles)
             places = self.read.tally_width, tallies, np.int64(first), np.int64(step)
             self.batch.launches.blocks(
-                tally_nodes_kernel, *self._node_launch_grid(items), *nodes, *places
+                tally_nodes_kernel, *self._node_launch_grid(entries), *nodes, *places
             )
 
-    def _node_launch_grid(self, items: int) -> tuple[tuple[int, int], int]:
-        """Return the blocks and threads that go through the tiles of each item."""
+    def _node_launch_grid(self, entries: int) -> tuple[tuple[int, int], int]:
+        """Return the blocks and threads that go through the tiles of each entry."""
         warps = min(1 << (self.tiling.num_tiles - 1).bit_length(), borders.TILES_PER_BLOCK)
-        return (self.read.partials.shape[1], items), warps * LANES
+        return (self.read.partials.shape[1], entries), warps * LANES
 
-    def join_rows(self, items: int, *, with_origins: bool = False) -> None:
-        """Make the rows of the first items on the device, which were joined over periods.
+    def join_rows(self, entries: int, *, with_origins: bool = False) -> None:
+        """Make the rows of the first entries on the device, which were joined over periods.
 
         with_origins: give the roots of nodes the smallest site of their cluster, too.
         """
-        self.gather(items, with_origins=with_origins)
-        self.flag_ends(items)
-        self.sum_nodes(items)
-        self.tally_nodes(items, self.read.tallies)
-        self.read.finish(items)
+        self.gather(entries, with_origins=with_origins)
+        self.flag_ends(entries)
+        self.sum_nodes(entries)
+        self.tally_nodes(entries, self.read.tallies)
+        self.read.finish(entries)
 
-    def write_labels(self, items: int) -> None:
-        """Write the labels of the first items, joined to have their labels read."""
+    def write_labels(self, entries: int) -> None:
+        """Write the labels of the first entries, joined to have their labels read."""
         nodes, launch = self.nodes, self.batch.launches
         # The origin of every cluster at borders becomes its smallest site.
-        blocks, count = self.count_blocks(items)
+        blocks, count = self.count_blocks(entries)
         launch.blocks(borders.origin_kernel, blocks, THREADS, nodes, self.interior, count)
         words = self.tiles, self.batch.opened, self.labels, nodes, self.interior, self._kept
         launch.blocks(
             label_tile_kernel,
-            self.tile_launch_grid(items),
+            self.tile_launch_grid(entries),
             TILE_WORDS,
             *words,
             shared=4 * int(nodes.room),
         )
         tiles = self.tiles
         vacant = self.labels, tiles.points, tiles.occupied
-        launch.one(label_vacant_kernel, int(tiles.num_words), items, *vacant)
+        launch.one(label_vacant_kernel, int(tiles.num_words), entries, *vacant)
 
 
 class NodesOfBatch:
-    """The forest of the items of a batch: finished clusters of tiles, and nodes at borders."""
+    """The forest of the entries of a batch: finished clusters of tiles, and nodes at borders."""
 
-    def __init__(self, labeler: Tiled, items: int) -> None:
-        self._labeler, self._items = labeler, items
+    def __init__(self, labeler: Tiled, entries: int) -> None:
+        self._labeler, self._entries = labeler, entries
 
     def rows(self) -> NDArray[np.int64]:
         self.enqueue_rows()
-        return self._labeler.read.fetch(self._items)
+        return self._labeler.read.fetch(self._entries)
 
     def enqueue_rows(self) -> None:
         """Measure the clusters on the device; ``labeler.read.fetch`` waits for the rows."""
-        self._labeler.join_rows(self._items)
-        self._labeler.read.download(self._items)
+        self._labeler.join_rows(self._entries)
+        self._labeler.read.download(self._entries)
 
     def make_labels(self) -> None:
-        self._labeler.write_labels(self._items)
+        self._labeler.write_labels(self._entries)
 
     def labels(self) -> NDArray[np.int32]:
         self.make_labels()
         batch, points = self._labeler.batch, self._labeler.batch.topology.num_points
         batch.launches.wait()
-        flat = self._labeler.labels[: self._items * points].copy_to_host()
-        found: NDArray[np.int32] = flat.view(np.int32).reshape(self._items, points)
-        return found
+        flat = self._labeler.labels[: self._entries * points].copy_to_host()
+        labels: NDArray[np.int32] = flat.view(np.int32).reshape(self._entries, points)
+        return labels
 
     def radii(self, geometry: Geometry) -> NDArray[np.int64]:
-        return self._labeler.radii_batch(geometry).rows(self._labeler, self._items)
+        return self._labeler.radii_batch(geometry).rows(self._labeler, self._entries)

@@ -190,12 +190,23 @@ def _upper(low, high):
 
 @cuda.jit(cache=True)
 def tile_moments_kernel(
-    tiles, opened, drawn, drawn_words, nodes, interior, kept, slots, places, moments, width, found
-):
-    """Gather the moments of the clusters of every tile; those of finished ones go to ``found``.
+    tiles,
+    opened,
+    drawn,
+    drawn_words,
+    nodes,
+    interior,
+    kept,
+    slots,
+    places,
+    moments,
+    width,
+    all_bins,
+):  # fmt: skip
+    """Gather the moments of the clusters of every tile; those of finished ones go to ``all_bins``.
 
     drawn: uint32, the occupied sites, ``drawn_words`` words an entry.  slots: uint32, for how many
-    clusters there is room at a time.  found: uint64, the bins.
+    clusters there is room at a time.  all_bins: uint64, the bins.
     One block of TILE_WORDS threads a tile, on the grid of the tile kernel.
     """
     table = cuda.shared.array(TILE_NODES, types.uint32)
@@ -209,7 +220,7 @@ def tile_moments_kernel(
     sums = cuda.shared.array(0, types.uint32)
     word, entry = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
     site, count = word_span(tiles, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), uint32(word))
-    joined = load_chain(tiles, opened, uint32(entry * tiles.words_per_item), site, count)
+    joined = load_chain(tiles, opened, uint32(entry * tiles.words_per_entry), site, count)
     there = occupied_at(tiles.occupied, site, count)
     begins = uint32(uint32(uint32(~joined) | uint32(1)) & there)
     strip, lane = word // LANES, word % LANES
@@ -254,9 +265,9 @@ def tile_moments_kernel(
     base = uint64(uint64(entry) * uint64(width))
     for n in range(PER_BIN * word, _TILE_NUMBERS, PER_BIN * TILE_WORDS):
         if bins[n] != uint64(0):
-            cuda.atomic.add(found, uint64(base + uint64(n)), bins[n])
+            cuda.atomic.add(all_bins, uint64(base + uint64(n)), bins[n])
             if bins[n + 1] != uint64(0) or bins[n + 2] != uint64(0):
-                add_wide(found, uint64(base + uint64(n + 1)), bins[n + 1], bins[n + 2])
+                add_wide(all_bins, uint64(base + uint64(n + 1)), bins[n + 1], bins[n + 2])
 
 
 @cuda.jit(cache=True)
@@ -318,7 +329,7 @@ def root_moments_kernel(nodes, interior, blocks, forest, geometry, moments):
 
 
 @cuda.jit(cache=True)
-def root_spreads_kernel(nodes, interior, tiles, axes, moments, width, found):
+def root_spreads_kernel(nodes, interior, tiles, axes, moments, width, all_bins):
     """Add the clusters at borders of tiles, known by their roots, to their entry's bins."""
     warp, lane = cuda.threadIdx.x // LANES, cuda.threadIdx.x % LANES
     entry = cuda.blockIdx.y
@@ -336,5 +347,5 @@ def root_spreads_kernel(nodes, interior, tiles, axes, moments, width, found):
             ):
                 size, low, high = read_spread(moments, at, axes)
                 to = uint64(row + uint64(PER_BIN * size_bin(size)))
-                cuda.atomic.add(found, to, uint64(size * size))
-                add_wide(found, uint64(to + uint64(1)), low, high)
+                cuda.atomic.add(all_bins, to, uint64(size * size))
+                add_wide(all_bins, uint64(to + uint64(1)), low, high)

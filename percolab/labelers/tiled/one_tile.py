@@ -133,13 +133,13 @@ def other_starts(starts, word, shift, row):
     """Return the run starts around the other ends of a class's bonds, at the bits of the owners."""
     far = int32(int32(word) + int32(row + (shift >> 5)))
     places = uint32(shift & 31)
-    found = uint32(0)
+    bits = uint32(0)
     if far >= int32(0):
-        found = uint32(starts[uint32(far)] >> places)
+        bits = uint32(starts[uint32(far)] >> places)
     if places != uint32(0) and far < int32(TILE_WORDS - 1):
         following = starts[uint32(far + int32(1))]
-        found = uint32(found | uint32(following << uint32(uint32(32) - places)))
-    return found
+        bits = uint32(bits | uint32(following << uint32(uint32(32) - places)))
+    return bits
 
 
 @cuda.jit(device=True)
@@ -162,7 +162,7 @@ def before_first(starts, first, word, shift, row, others):
 
 @cuda.jit(device=True)
 def load_chain(tiles, opened, base, site, count):
-    """Return a word's chain bonds inside the tile; the item's words start at ``opened[base]``."""
+    """Return a word's chain bonds inside the tile; the entry's words start at ``opened[base]``."""
     if tiles.chain < 0 or count == uint32(0):
         return uint32(0)
     index = uint32(uint32(tiles.chain) * tiles.num_words)
@@ -175,12 +175,12 @@ def _load_bonds(tiles, opened, base, site, count, word, links):
     """Read a word's bonds inside the tile that are no chain bonds into ``links``."""
     classes = tiles.classes
     for c in range(len(classes)):
-        found = uint32(0)
+        bonds = uint32(0)
         if count > uint32(0):
             index = uint32(uint32(classes[c]) * tiles.num_words)
-            found = bits_at(tiles.inner, index, site, count)
-            found = uint32(found & bits_at(opened, uint32(base + index), site, count))
-        links[2 * c * TILE_WORDS + word] = found
+            bonds = bits_at(tiles.inner, index, site, count)
+            bonds = uint32(bonds & bits_at(opened, uint32(base + index), site, count))
+        links[2 * c * TILE_WORDS + word] = bonds
 
 
 @cuda.jit(device=True)
@@ -195,17 +195,17 @@ def split_bonds(starts, edges, joined, shifts, rows, word, links):
     extras = uint32(0)
     for c in range(len(shifts)):
         place = uint32(uint32(2 * c * TILE_WORDS) + uint32(word))
-        found = links[place]
-        if found != uint32(0):
+        bonds = links[place]
+        if bonds != uint32(0):
             others = other_starts(starts, word, shifts[c], rows[c])
-            found = mark_segment_starts(found, uint32(edges | others))
-            firsts = mark_segment_starts(uint32(found & ~covered), edges)
+            bonds = mark_segment_starts(bonds, uint32(edges | others))
+            firsts = mark_segment_starts(uint32(bonds & ~covered), edges)
             if c + 1 < len(shifts):
                 covered = uint32(covered | fill_segments(firsts, edges))
             links[place] = firsts
-            found = uint32(found & ~firsts)
-            extras = uint32(extras + uint32(popcount(found)))
-        links[uint32(place + uint32(TILE_WORDS))] = found
+            bonds = uint32(bonds & ~firsts)
+            extras = uint32(extras + uint32(popcount(bonds)))
+        links[uint32(place + uint32(TILE_WORDS))] = bonds
     return extras
 
 
@@ -264,7 +264,9 @@ def join_first(table, starts, first, shifts, rows, word, own, links):
                 left = uint32(left & uint32(left - uint32(1)))
                 n = uint32(uint32(number + count_starts(ours, bit)) - uint32(1))
                 parent = uint32(uint32(before + count_starts(others, bit)) - uint32(1))
-                table[n] = with_parent(table[n], parent)
+                # A bond along the row may have both of its ends in one run.
+                if parent != n:
+                    table[n] = with_parent(table[n], parent)
 
 
 @cuda.jit(device=True)
@@ -355,7 +357,7 @@ def join_tile(table, starts, first, totals, links, queue, room, tiles, opened, b
 
     starts, first: get a word's run starts and the number of its first run, TILE_WORDS each.
     totals: gets the runs of every strip, and how many bonds it lists, 2 * STRIPS.  links, queue:
-    scratch, 2 * TILE_WORDS for each class and STRIPS * room.  The item's words start at
+    scratch, 2 * TILE_WORDS for each class and STRIPS * room.  The entry's words start at
     ``opened[base]``.  place: the first grid point of this thread's word, how many it holds, and
     the bits of those that are occupied.  Returns the number of runs of this thread's strip.
     """

@@ -26,8 +26,8 @@ def _opening_bits(tiles, opened, base, upper, index, site, count):
     if count == uint32(0):
         return uint32(0)
     start = uint32(base + index)
-    found = bits_at(upper, start, site, count) & ~bits_at(opened, start, site, count)
-    return uint32(found & bits_at(tiles.inner, index, site, count))
+    bits = bits_at(upper, start, site, count) & ~bits_at(opened, start, site, count)
+    return uint32(bits & bits_at(tiles.inner, index, site, count))
 
 
 @cuda.jit(device=True)
@@ -55,7 +55,7 @@ def write_openings(
 ):
     """Write the openings of this thread's word, once roots hold the numbers of their nodes."""
     word, chain, classes = cuda.threadIdx.x, tiles.chain, tiles.classes
-    least, found = uint32(block * room), openings.list
+    least, lists = uint32(block * room), openings.list
     for c in range(-1, len(classes)):
         k = chain if c < 0 else classes[c]
         if k >= 0:
@@ -70,12 +70,12 @@ def write_openings(
                     slot = cuda.atomic.add(counter, 1, uint32(1))
                     # Where nodes ran out of room, numbers are wrong, and all is done again.
                     if slot < openings.room and counter[0] <= room:
-                        found[block, slot, 0] = uint32(least + entry_field(table[i]))
-                        found[block, slot, 1] = uint32(least + entry_field(table[j]))
-                        found[block, slot, 2] = uint32(
+                        lists[block, slot, 0] = uint32(least + entry_field(table[i]))
+                        lists[block, slot, 1] = uint32(least + entry_field(table[j]))
+                        lists[block, slot, 2] = uint32(
                             uint32(uint32(index << uint32(5)) + place[0]) + bit
                         )
-                        found[block, slot, 3] = uint32(0)
+                        lists[block, slot, 3] = uint32(0)
                     else:
                         # Whoever writes it writes the same.
                         openings.overflow[0] = uint32(1)

@@ -36,11 +36,11 @@ class TileRadii:
         points = labeler.batch.topology.num_points
         self._width = radii_row_width(points)
         #: Of how many batch entries radii are read at a time.
-        self.items = entries_at_once(points, labeler.batch.capacity)
+        self.entries = entries_at_once(points, labeler.batch.capacity)
         self._places = cuda.to_device(geometry.places)
         self._spans = cuda.to_device(geometry.spans)
-        self._bins = cuda.device_array(self.items * self._width, np.uint64)
-        self._pinned = cuda.pinned_array(self.items * self._width, np.uint64)
+        self._bins = cuda.device_array(self.entries * self._width, np.uint64)
+        self._pinned = cuda.pinned_array(self.entries * self._width, np.uint64)
         self._moments: Any = None
         self._make_moments(labeler)
 
@@ -58,30 +58,30 @@ class TileRadii:
         if self._moments is None or self._moments.size < numbers:
             self._moments = cuda.device_array(numbers, np.uint64)
 
-    def rows(self, labeler: Any, items: int) -> NDArray[np.int64]:
-        """Join the bonds of the first entries; return their numbers, (items, PER_BIN * bins).
+    def rows(self, labeler: Any, entries: int) -> NDArray[np.int64]:
+        """Join the bonds of the first entries; return their numbers, (entries, PER_BIN * bins).
 
         They are valid until the next call.
         """
-        launch, size = labeler.batch.launches, items * self._width
+        launch, size = labeler.batch.launches, entries * self._width
         self._make_moments(labeler)
 
         def work() -> None:
-            labeler.join_tiles(items, labeler.kept)
+            labeler.join_tiles(entries, labeler.kept)
             launch.each(zero_kernel, size, 1, self._bins, np.uint32(size))
             # Every node points to its root; those of what wraps or touches end layers are marked.
-            labeler.gather(items)
-            labeler.flag_ends(items)
-            _mark_windings(labeler, items)
-            self._gather_moments(labeler, items)
+            labeler.gather(entries)
+            labeler.flag_ends(entries)
+            _mark_windings(labeler, entries)
+            self._gather_moments(labeler, entries)
             launch.download(self._bins[:size], self._pinned[:size])
 
-        launch.call(("radii", items), work)
+        launch.call(("radii", entries), work)
         launch.wait()
         numbers: NDArray[np.int64] = self._pinned[:size].view(np.int64)
-        return numbers.reshape(items, self._width)
+        return numbers.reshape(entries, self._width)
 
-    def _gather_moments(self, labeler: Any, items: int) -> None:
+    def _gather_moments(self, labeler: Any, entries: int) -> None:
         """Gather the moments of all clusters, and add to the bins what each gives."""
         batch, axes = labeler.batch, self._axes
         launch, clusters = batch.launches, (labeler.nodes, labeler.interior)
@@ -90,7 +90,7 @@ class TileRadii:
         slots = 8 if SIMULATED else 320 if axes < 3 else 640
         launch.blocks(
             tile_moments_kernel,
-            labeler.tile_launch_grid(items),
+            labeler.tile_launch_grid(entries),
             TILE_WORDS,
             labeler.tiles,
             batch.opened,
@@ -105,23 +105,23 @@ class TileRadii:
             self._bins,
             shared=4 * (WORDS + 2 * axes) * slots,
         )
-        blocks, count = labeler.count_blocks(items)
+        blocks, count = labeler.count_blocks(entries)
         geometry = self._places, self._spans, np.int32(32 // axes)
         moved = *clusters, count, labeler.forest, geometry, self._moments
         launch.blocks(root_moments_kernel, blocks, THREADS, *moved)
         tiles = labeler.tiling.num_tiles
-        grid = -(-tiles // TILES_PER_BLOCK), items
+        grid = -(-tiles // TILES_PER_BLOCK), entries
         roots = *clusters, np.int32(tiles), np.int32(axes), self._moments, width, self._bins
         launch.blocks(root_spreads_kernel, grid, THREADS, *roots)
 
 
-def _mark_windings(labeler: Any, items: int) -> None:
+def _mark_windings(labeler: Any, entries: int) -> None:
     """Mark the roots of clusters that wrap, if any can."""
     tiles = labeler.tiles
     if labeler.may_wrap and labeler.listed.room:
-        words = labeler.labels, tiles.points, labeler.batch.opened, tiles.words_per_item
+        words = labeler.labels, tiles.points, labeler.batch.opened, tiles.words_per_entry
         bonds = labeler.nodes, labeler.forest, labeler.crossing, labeler.listed
-        grid = labeler.listed_launch_grid(items)
+        grid = labeler.listed_launch_grid(entries)
         labeler.batch.launches.blocks(mark_winding_kernel, grid, THREADS, *words, *bonds)
 
 

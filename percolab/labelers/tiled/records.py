@@ -17,7 +17,7 @@ class Tiles(NamedTuple):
     occupied:       uint32, the sites that there are, a bit each
     chain:          the class of the chain bonds, or -1, int32
     num_words:      words of a class, uint32
-    words_per_item: bond words of an item, uint32
+    words_per_entry: bond words of an entry, uint32
     points:         grid points, uint32
     """
 
@@ -31,7 +31,7 @@ class Tiles(NamedTuple):
     occupied: Any
     chain: Any
     num_words: Any
-    words_per_item: Any
+    words_per_entry: Any
     points: Any
 
 
@@ -70,11 +70,11 @@ class Nodes(NamedTuple):
 
 
 class CrossingList(NamedTuple):
-    """The open bonds between tiles of every item.
+    """The open bonds between tiles of every entry.
 
     bonds:  uint32, 32 n + b for bit b of entry n of the crossing bonds
-    counts: uint32 (items,)
-    room:   bonds for which an item has room, uint32
+    counts: uint32 (entries,)
+    room:   bonds for which an entry has room, uint32
     """
 
     bonds: Any
@@ -101,7 +101,7 @@ class Openings(NamedTuple):
 
 
 class Tallies(NamedTuple):
-    """The tallies of all items: uint64, ``width`` numbers (uint32) each; or one number for none."""
+    """The tallies of all entries: uint64, ``width`` (uint32) numbers each; or one for none."""
 
     counts: Any
     width: Any

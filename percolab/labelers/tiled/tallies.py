@@ -1,6 +1,6 @@
 """CUDA: the tallies of a batch that was labeled in tiles.
 
-tallies: uint64, ``width`` numbers an item; bins: uint32 (TILE_BINS,), in shared memory.
+tallies: uint64, ``width`` numbers an entry; bins: uint32 (TILE_BINS,), in shared memory.
 """
 
 from numba import types, uint32, uint64
@@ -46,30 +46,30 @@ def tally_finished(table, start, runs, lane, bins, tallies, base):
 
 @cuda.jit(cache=True)
 def copy_tally_kernel(finished, width, tallies, first, step):
-    """Begin tally ``first + item * step`` of every item with that of its finished clusters."""
-    item = uint64(cuda.blockIdx.y)
-    to = uint64(uint64(uint64(first) + uint64(item * uint64(step))) * uint64(width))
+    """Begin tally ``first + entry * step`` of every entry with that of its finished clusters."""
+    entry = uint64(cuda.blockIdx.y)
+    to = uint64(uint64(uint64(first) + uint64(entry * uint64(step))) * uint64(width))
     for part in range(PER_THREAD):
         n = element(part)
         if n < width:
-            tallies[uint64(to + uint64(n))] = finished[uint64(item * uint64(width)) + uint64(n)]
+            tallies[uint64(to + uint64(n))] = finished[uint64(entry * uint64(width)) + uint64(n)]
 
 
 @cuda.jit(cache=True)
 def tally_nodes_kernel(nodes, interior, tiles, width, tallies, first, step):
-    """Add the clusters at borders of tiles, known by their roots, to every item's tally.
+    """Add the clusters at borders of tiles, known by their roots, to every entry's tally.
 
     A block has a power of two of warps, up to TILES_PER_BLOCK; each takes one tile at a time.
     """
     bins = cuda.shared.array(ALL_BINS, types.uint32)
     parents, sizes = nodes.parents, nodes.sizes
-    thread, item = cuda.threadIdx.x, cuda.blockIdx.y
+    thread, entry = cuda.threadIdx.x, cuda.blockIdx.y
     clear_bins(bins, ALL_BINS, cuda.blockDim.x)
     cuda.syncthreads()
     warp, lane, warps = thread // LANES, thread % LANES, cuda.blockDim.x // LANES
-    base = uint64(uint64(uint64(first) + uint64(item * step)) * uint64(width))
+    base = uint64(uint64(uint64(first) + uint64(entry * step)) * uint64(width))
     for tile in range(cuda.blockIdx.x * warps + warp, tiles, cuda.gridDim.x * warps):
-        block = item * tiles + tile
+        block = entry * tiles + tile
         for n in range(lane, interior[block, NODES], LANES):
             node = uint32(uint32(uint32(block) * nodes.room) + uint32(n))
             if parents[node] == node and sizes[node] != uint32(0):

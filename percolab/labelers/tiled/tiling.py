@@ -124,9 +124,9 @@ class Tiling:
     def _leaving_bonds(self, k: int) -> Iterator[CrossingBonds]:
         """Yield the bonds of class k between tiles, but across no periodic boundary."""
         top = self.topology
-        deltas, found = top.deltas[k : k + 1], self._leaving_parts(k)
+        deltas, parts = top.deltas[k : k + 1], self._leaving_parts(k)
         step = -(-len(top.parts) // PARTS)
-        while some := list(islice(found, step)):
+        while some := list(islice(parts, step)):
             words, masks = map(np.concatenate, zip(*some))
             runs = np.array([words.size]), deltas, np.zeros_like(deltas)
             yield CrossingBonds(words, masks, *runs, num_words=top.num_words)
@@ -143,10 +143,10 @@ class Tiling:
     @property
     def ends(self) -> np.ndarray:
         """The sites of end layers, uint32 (num_words,), one bit a site, made anew."""
-        found = np.zeros(self.topology.num_words, np.uint32)
+        words = np.zeros(self.topology.num_words, np.uint32)
         for layer in chain.from_iterable(self.topology.end_layers):
-            set_bits(found, layer)
-        return found
+            set_bits(words, layer)
+        return words
 
 
 def why_not_tiled(topology: Topology) -> str:

@@ -195,5 +195,5 @@ def _merge_both_entries(
             f"{where}: is not symmetric: entry ({i}, {j}) is {missed}, entry ({j}, {i}) is "
             f"{next(iter(strange))}, but a bond has one weight"
         )
-    found: np.ndarray = more
-    return found
+    merged: np.ndarray = more
+    return merged

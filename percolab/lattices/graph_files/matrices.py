@@ -170,9 +170,9 @@ def _check_header(name: str, file: IO[bytes], size: int) -> None:
 
 
 def _weights(values: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Return the values of entries as weights; ValueError if one is not finite or too large."""
+    """Return the values of entries as weights; ValueError if one is NaN, -inf or too large."""
     if values.dtype.kind == "f":
-        wrong = np.flatnonzero(~np.isfinite(values))
+        wrong = np.flatnonzero(~(values > -np.inf))
         if wrong.size:
             entry = tuple(ends[wrong[0]].tolist())
             raise ValueError(f"entry {entry} is {values[wrong[0]]}, {NOT_FINITE}")

@@ -115,7 +115,7 @@ def read_pairs(
     Sites with names are numbered in the order in which these first stand in the file.
 
     InputError: a line that is not laid out so, more than ``most`` pairs, a name that is too long or
-    cannot be printed, a weight that is missing, not finite or beyond int64, or an integer beyond
+    cannot be printed, a weight that is missing, NaN, -inf or beyond int64, or an integer beyond
     2^53 next to weights that are none.
     """
     numbers: dict[str, int] | None = {} if has_names else None
@@ -207,9 +207,9 @@ def _large_in(part: Lines, values: np.ndarray) -> tuple[int, int] | None:
     large = np.flatnonzero(is_beyond_floats(values))
     if not large.size:
         return None
-    for number, found in enumerate(_DATA.finditer(part.text)):
+    for number, match in enumerate(_DATA.finditer(part.text)):
         if number == large[0]:
-            line = part.line + part.text.count(b"\n", 0, found.start())
+            line = part.line + part.text.count(b"\n", 0, match.start())
             return line, int(values[large[0]])
     return None
 
@@ -233,13 +233,13 @@ def _read_block(
         if numbers is None:
             one, other = (_site(cells, at, line, columns, where) for at in columns.sites)
             if value.lower().lstrip("+-") == "nan":
-                found = shown(value.encode())
-                raise InputError(f"{where}: weight {found}, but a weight is a number")
+                given = shown(value.encode())
+                raise InputError(f"{where}: weight {given}, but a weight is a number")
         else:
             one, other = (_named_site(cells, at, line, numbers, where) for at in columns.sites)
         if columns.width and len(cells) != columns.width:
-            found = shown(line.encode())
-            raise InputError(f"{where}: {found}, but a line has {columns.width} columns")
+            given = shown(line.encode())
+            raise InputError(f"{where}: {given}, but a line has {columns.width} columns")
         pairs.append((one, other))
         if weights or columns.width == 3:
             values.append(weight := _weight(value, columns.weight, line, where))

@@ -35,12 +35,12 @@ def read_sites(path_or_text: str | Path, num_sites: int) -> np.ndarray:
     """
     if isinstance(path_or_text, str) and not names_file(path_or_text):
         where = f"sites {shown(path_or_text.encode())}"
-        found = [_list_sites(path_or_text.encode(), num_sites, where)]
+        parts = [_list_sites(path_or_text.encode(), num_sites, where)]
     else:
         path = Path(path_or_text)
         where = str(path)
-        found = [_list_sites(line, num_sites, place) for line, place in data_lines(path)]
-    return _unite(found, where)
+        parts = [_list_sites(line, num_sites, place) for line, place in data_lines(path)]
+    return _unite(parts, where)
 
 
 def sites_named(given: str | Path, names: Sequence[str]) -> np.ndarray:
@@ -63,9 +63,9 @@ def sites_named(given: str | Path, names: Sequence[str]) -> np.ndarray:
     return _unite([_sites_from_names(line, numbers, place) for line, place in lines], text)
 
 
-def _unite(found: Sequence[np.ndarray], where: str) -> np.ndarray:
+def _unite(parts: Sequence[np.ndarray], where: str) -> np.ndarray:
     """Return all sites, ascending, each once; InputError if there are none."""
-    sites = np.unique(np.concatenate([np.empty(0, np.int32), *found]))
+    sites = np.unique(np.concatenate([np.empty(0, np.int32), *parts]))
     if not sites.size:
         raise InputError(f"{where}: names no sites")
     return sites
@@ -81,8 +81,8 @@ def _named(text: str, numbers: dict[str, int]) -> list[str]:
 
 
 def _sites_from_names(text: str, numbers: dict[str, int], where: str) -> np.ndarray:
-    found = _named(text, numbers)
-    if not found:
+    named = _named(text, numbers)
+    if not named:
         parts = [part.strip().strip('"') for part in text.split(",") if part.strip()]
         strange = next((part for part in parts if part not in numbers), "")
         # In a long list the nearest takes too long to find.
@@ -90,7 +90,7 @@ def _sites_from_names(text: str, numbers: dict[str, int], where: str) -> np.ndar
         hint = f"; did you mean {close[0]!r}?" if close else ""
         lead = f"{where}: " if where else ""
         raise InputError(f"{lead}no site is named {shown(strange.encode())}{hint}")
-    return np.unique(np.array([numbers[name] for name in found], np.int32))
+    return np.unique(np.array([numbers[name] for name in named], np.int32))
 
 
 def data_lines(path: Path) -> Iterator[tuple[bytes, str]]:

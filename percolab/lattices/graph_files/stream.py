@@ -35,15 +35,15 @@ class Lines(NamedTuple):
 def file_size(path: Path) -> int:
     """Return the bytes of a file; InputError if it is missing, no plain file or empty."""
     try:
-        found = path.stat()
+        status = path.stat()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise InputError(f"{path}: cannot be read: {_reason(error)}") from error
-    if not stat.S_ISREG(found.st_mode):
-        kind = "a directory" if stat.S_ISDIR(found.st_mode) else "not a plain file"
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a directory" if stat.S_ISDIR(status.st_mode) else "not a plain file"
         raise InputError(f"{path}: cannot be read: it is {kind}")
-    if found.st_size == 0:
+    if status.st_size == 0:
         raise InputError(f"{path}: is empty")
-    return found.st_size
+    return status.st_size
 
 
 def check_unpacked(path: Path, unpacked: int, packed: int) -> None:
@@ -124,11 +124,11 @@ def next_data_line(parts: Iterable[Lines]) -> tuple[Lines | None, Iterator[Lines
     """
     parts = iter(parts)
     for part in parts:
-        found = _DATA_LINE.search(part.text)
-        if found:
-            line = part.line + part.text.count(b"\n", 0, found.start())
-            rest = part.text[found.end() + 1 :]
-            return Lines(found.group(), line), chain([Lines(rest, line + 1)], parts)
+        match = _DATA_LINE.search(part.text)
+        if match:
+            line = part.line + part.text.count(b"\n", 0, match.start())
+            rest = part.text[match.end() + 1 :]
+            return Lines(match.group(), line), chain([Lines(rest, line + 1)], parts)
     return None, iter(())
 
 

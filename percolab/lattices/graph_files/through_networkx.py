@@ -87,12 +87,12 @@ def edges_of_networkx(
 def _weights(graph: Any, where: Path | str) -> np.ndarray:
     if graph.is_directed():
         raise InputError(f"{where}: is directed, but weights are of bonds, which have no direction")
-    found = list(graph.edges(data="weight"))
+    bonds = list(graph.edges(data="weight"))
     try:
-        return weights_from_objects([weight for _, _, weight in found])
+        return weights_from_objects([weight for _, _, weight in bonds])
     except ValueError as error:
         # Only now, edge by edge, which one is wrong.
-        for one, other, weight in found:
+        for one, other, weight in bonds:
             try:
                 weights_from_objects([weight])
             except ValueError as own:

@@ -1,4 +1,4 @@
-"""Weights of bonds: int64 or float64, finite, one for each bond.
+"""Weights of bonds: int64 or float64, one for each bond; an infinite one is never used (solid).
 
 Integers never become floats that would not distinguish them.
 """
@@ -15,8 +15,9 @@ import numpy as np
 #: Integers up to here are floats, every one of them.
 MOST_OF_FLOATS = 2**53
 #: How an error about a bad weight ends.
-NOT_FINITE = "but a weight is a finite number"
+NOT_FINITE = "but a weight is a finite number, or inf where nothing passes"
 _INTEGER = re.compile(r"[+-]?\d{1,20}")
+_INFINITE = re.compile(r"\+?inf(inity)?", re.IGNORECASE)
 _WRITTEN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eEdD][+-]?[0-9]+)?")
 _FORTRAN = str.maketrans("dD", "ee")
 
@@ -24,8 +25,8 @@ _FORTRAN = str.maketrans("dD", "ee")
 def plain_weights(values: np.ndarray) -> np.ndarray:
     """Return real numbers as weights, int64 or float64, with no -0.0 among them.
 
-    ValueError: another kind of number, one that is not finite, an integer beyond int64, or floats
-    of more than 64 bits.
+    ValueError: another kind of number, NaN, minus infinity, an integer beyond int64, or floats of
+    more than 64 bits.
 
     >>> plain_weights(np.array([1.5, -0.0], np.float32)).tolist()
     [1.5, 0.0]
@@ -35,12 +36,12 @@ def plain_weights(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind == "f":
         if values.dtype.itemsize > 8:
             raise ValueError(f"weights are {values.dtype}, but floats have 64 bits at most")
-        wrong = values[~np.isfinite(values)]
+        wrong = values[~(values > -np.inf)]
         if wrong.size:
             raise ValueError(f"weight {wrong.ravel()[0]}, {NOT_FINITE}")
         # Adding 0.0 makes -0.0 positive.
-        found: np.ndarray = values.astype(np.float64) + 0.0
-        return found
+        weights: np.ndarray = values.astype(np.float64) + 0.0
+        return weights
     if values.dtype == np.uint64 and values.size and values.max() >= 2**63:
         raise ValueError(f"weight {values.max()}, but integers are below 2^63")
     return values.astype(np.int64)
@@ -77,14 +78,16 @@ def weight_of_text(text: str) -> int | float:
     >>> weight_of_text("9007199254740993"), weight_of_text("-1.5D+01")
     (9007199254740993, -15.0)
     """
+    if _INFINITE.fullmatch(text):
+        return math.inf
     if not _WRITTEN.fullmatch(text):
         raise ValueError(NOT_FINITE)
     if text.lstrip("+-").isdigit():
         # Python reads no integers of thousands of digits.
-        found = int(text) if len(text) < 1000 else 2**63
-        if not -(2**63) <= found < 2**63:
+        weight = int(text) if len(text) < 1000 else 2**63
+        if not -(2**63) <= weight < 2**63:
             raise ValueError("but integers are at least -2^63 and below 2^63")
-        return found
+        return weight
     value = float(text.translate(_FORTRAN))
     if not math.isfinite(value):
         raise ValueError(NOT_FINITE)
@@ -104,12 +107,12 @@ def _number(value: Any) -> int | float:
         if not -(2**63) <= value < 2**63:
             raise ValueError(f"weight {value}, but integers are at least -2^63 and below 2^63")
         return int(value)
-    if not math.isfinite(value):
+    if not value > -math.inf:
         raise ValueError(f"weight {value}, {NOT_FINITE}")
     return float(value)
 
 
 def is_beyond_floats(integers: np.ndarray) -> np.ndarray:
     """Return which integers are beyond 2^53 on either side."""
-    found: np.ndarray = (integers > MOST_OF_FLOATS) | (integers < -MOST_OF_FLOATS)
-    return found
+    is_beyond: np.ndarray = (integers > MOST_OF_FLOATS) | (integers < -MOST_OF_FLOATS)
+    return is_beyond

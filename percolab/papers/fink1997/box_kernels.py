@@ -20,7 +20,7 @@ _CHUNK = 256
 
 
 @njit
-def _put_bits(made, skip, count, begin, found):
+def _put_bits(made, skip, count, begin, opened):
     """Put ``count`` bits of words, from bit ``skip`` on, to bit ``begin`` of others."""
     words = (skip + count + 31) >> 5
     beyond = (skip + count) & 31
@@ -32,26 +32,26 @@ def _put_bits(made, skip, count, begin, found):
         if n == words - 1 and beyond:
             bits = uint32(bits & uint32(uint32(uint32(1) << uint32(beyond)) - uint32(1)))
         if uint32(bits << up) != uint32(0):
-            found[place + n] |= uint32(bits << up)
+            opened[place + n] |= uint32(bits << up)
         if up != uint32(0):
             over = uint32(bits >> uint32(uint32(32) - up))
             if over != uint32(0):
-                found[place + n + 1] |= over
+                opened[place + n + 1] |= over
 
 
 @njit
-def _fill_rows(keys, limit, klass, first, rows, width, exists, found):
+def _fill_rows(keys, limit, klass, first, rows, width, exists, opened):
     """Write what is open of the owners in rows, one row after the other from bit 0 on.
 
     klass: uint64, one type in all calls, or it is compiled for each.  first: the number of an owner
     in the whole lattice, uint64.  rows: int64, the first owner of every row, counted from there.
-    width: owners in a row.  exists, found: uint32, one bit an owner.
+    width: owners in a row.  exists, opened: uint32, one bit an owner.
     """
     stream = keys.generator, keys.seed, keys.sample
     most = min(int64(width), int64(32 * _CHUNK))
     every, made = np.empty((most + 62) >> 5, np.uint32), np.empty((most + 62) >> 5, np.uint32)
     every[:] = uint32(0xFFFFFFFF)
-    found[:] = uint32(0)
+    opened[:] = uint32(0)
     base = uint64(uint64(klass) * keys.num_words)
     for n in range(rows.size):
         for start in range(0, width, 32 * _CHUNK):
@@ -61,9 +61,9 @@ def _fill_rows(keys, limit, klass, first, rows, width, exists, found):
             words = (skip + count + 31) >> 5
             word = uint64(base + uint64(owner >> uint64(5)))
             fill_open_bonds(*stream, limit, word, every[:words], made[:words])
-            _put_bits(made, skip, count, int64(n) * width + start, found)
-    for word in range(found.size):
-        found[word] &= exists[word]
+            _put_bits(made, skip, count, int64(n) * width + start, opened)
+    for word in range(opened.size):
+        opened[word] &= exists[word]
 
 
 @njit(nogil=True, cache=True)

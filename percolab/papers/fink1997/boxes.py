@@ -163,13 +163,13 @@ class Blocks:
 
     def neighbour(self, box: Vector, direction: Vector) -> Vector | None:
         """Return the box that a direction leads to, None where the lattice ends."""
-        found = []
+        neighbour = []
         axes = zip(box, direction, self.counts, self.whole.boundary)
         for place, step, count, kind in axes:
             if kind == "open" and not 0 <= place + step < count:
                 return None
-            found.append((place + step) % count)
-        return tuple(found)
+            neighbour.append((place + step) % count)
+        return tuple(neighbour)
 
     def first_site(self, box: Vector) -> int:
         """Return the number of a box's first site in the whole lattice."""
@@ -356,14 +356,14 @@ def _chosen(face: Face, index: Any) -> Face:
 
 def _chained(faces: Iterable[Face]) -> Face:
     """Return several faces as one."""
-    found = tuple(faces)
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    chained = tuple(faces)
+    if len(chained) == 1:
+        return chained[0]
+    if not chained:
         return no_face()
     return Face(
-        np.concatenate([face.clusters for face in found]),
-        np.concatenate([face.codes for face in found]),
+        np.concatenate([face.clusters for face in chained]),
+        np.concatenate([face.codes for face in chained]),
     )
 
 
@@ -481,8 +481,8 @@ def join_boundaries(low: Boundary, high: Boundary, axis: int) -> Boundary:
         if direction != none:
             aslant = [own.get(_moved(direction, axis, 1)), others.get(_moved(direction, axis, -1))]
             straight = [own.get(direction), others.get(direction)]
-            found = straight + (aslant if is_upward(direction) else aslant[::-1])
-            there = [border for border in found if border is not None]
+            borders = straight + (aslant if is_upward(direction) else aslant[::-1])
+            there = [border for border in borders if border is not None]
             if there:
                 faces[direction] = _chained_borders(there)
         for step, side in ((-1, own), (1, others)):
@@ -499,12 +499,12 @@ _NO_BORDER = Border(no_face())
 
 def _cut(face: Face, borders: dict[Vector, Border]) -> dict[Vector, Border]:
     """Return the parts of a face that was chained from borders, under their directions."""
-    found, start = {}, 0
+    by_direction, start = {}, 0
     for direction, border in borders.items():
         end = start + border.face.num_bonds
-        found[direction] = Border(_chosen(face, slice(start, end)), border.counts)
+        by_direction[direction] = Border(_chosen(face, slice(start, end)), border.counts)
         start = end
-    return found
+    return by_direction
 
 
 def row_from_boxes(boundary: Boundary) -> Row:
@@ -624,11 +624,11 @@ class BoxRaster:
         self, box: Vector
     ) -> dict[Vector, list[tuple[Piece, Vector, Vector, bool]]]:
         """Return by direction what crosses there: (piece, its owners' box, the other, own?)."""
-        found: dict[Vector, list[tuple[Piece, Vector, Vector, bool]]] = {}
+        crossings: dict[Vector, list[tuple[Piece, Vector, Vector, bool]]] = {}
         for piece in self._tables_of(box).pieces:
             other = self.blocks.neighbour(box, piece.direction)
             if other is not None:
-                found.setdefault(piece.direction, []).append((piece, box, other, True))
+                crossings.setdefault(piece.direction, []).append((piece, box, other, True))
         for direction in product((-1, 0, 1), repeat=len(box)):
             owner = self.blocks.neighbour(box, direction) if any(direction) else None
             cut = all(not step or n > 1 for step, n in zip(direction, self.blocks.counts))
@@ -636,9 +636,9 @@ class BoxRaster:
                 continue
             for piece in self._tables_of(owner).pieces:
                 if piece.direction == opposite(direction):
-                    found.setdefault(direction, []).append((piece, owner, box, False))
+                    crossings.setdefault(direction, []).append((piece, owner, box, False))
         # A class crosses a face in one direction; its pieces are in the same order on both sides.
-        return {d: sorted(found[d], key=lambda part: part[0].klass) for d in sorted(found)}
+        return {d: sorted(crossings[d], key=lambda part: part[0].klass) for d in sorted(crossings)}
 
     def _crossing(
         self, keys: SlabKeys, piece: Piece, owner: Vector, other: Vector, own: bool
@@ -699,9 +699,9 @@ class BoxRaster:
             for bit, (axis, low, high) in enumerate(ends):
                 along = [np.arange(n) for n in shape]
                 along[axis] = along[axis][low:high]
-                found = tables.grid.listed(tables.sites, along)
-                sites.append(found)
-                flags.append(np.full(found.size, 1 << bit, np.uint32))
+                listed = tables.grid.listed(tables.sites, along)
+                sites.append(listed)
+                flags.append(np.full(listed.size, 1 << bit, np.uint32))
             self._ends[key] = np.concatenate(sites), np.concatenate(flags)
         return self._ends[key]
 

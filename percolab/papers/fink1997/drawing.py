@@ -66,7 +66,7 @@ def read_record(path: Path) -> Parts:
     """Return the records by part, one for every way of merging a sample."""
     parts = json.loads(path.read_bytes())["parts"]
     return {
-        name: [each | found for each in own["records"] for found in each["ways"].values()]
+        name: [each | way for each in own["records"] for way in each["ways"].values()]
         for name, own in parts.items()
     }
 
@@ -220,8 +220,8 @@ def table_2(records: Records) -> str:
     rows = [["ranks", *heads, *(f"{d}-D, local" for d in dimensions)]]
     for ranks in sorted({r["ranks"] for r in records}):
         here = select(records, ranks=ranks)
-        found = [select(here, dimension=d, merge=merge) for merge in ways for d in dimensions]
-        cells = [f"{r[0]['global_ms']:.3g}" if r else "" for r in found]
+        selected = [select(here, dimension=d, merge=merge) for merge in ways for d in dimensions]
+        cells = [f"{r[0]['global_ms']:.3g}" if r else "" for r in selected]
         local = [select(here, dimension=d) for d in dimensions]
         cells += [f"{r[0]['local_ms']:.3g}" if r else "" for r in local]
         rows.append([str(ranks), *cells])
@@ -233,8 +233,8 @@ def table_2(records: Records) -> str:
 
 def verdict(checks: Iterable[bool]) -> str:
     """Say whether all, some or none of several checks hold."""
-    found = list(checks)
-    return "agrees" if all(found) else "agrees in part" if any(found) else "does not agree"
+    outcomes = list(checks)
+    return "agrees" if all(outcomes) else "agrees in part" if any(outcomes) else "does not agree"
 
 
 def shares(points: dict[float, float]) -> str:
@@ -260,12 +260,12 @@ def claims_of_times(parts: Parts) -> list[str]:
             select(own, merge=m, coupling_ratio=0.0)[0]["global_ms"] for m in (NONE, BOTH)
         )
         low, high = GAINS[dimension]
-        found, net = falls(own, (0, 0)), falls(own, (none, both))
+        kept, net = falls(own, (0, 0)), falls(own, (none, both))
         lines.append(
             f"{FIGURES[dimension]}, {dimension}-D: both optimizations together make the global "
             f"stage faster by {100 * low:.0f} to {100 * high:.0f} %: "
-            f"{verdict(x >= low for x in found.values())}.  Here, by kappa / kappa_c: "
-            f"{shares(found)}.  At p = 0 there is nothing to merge, but the calls take "
+            f"{verdict(x >= low for x in kept.values())}.  Here, by kappa / kappa_c: "
+            f"{shares(kept)}.  At p = 0 there is nothing to merge, but the calls take "
             f"{none:.2g} ms without and {both:.2g} ms with both.  Less those: "
             f"{verdict(x >= low for x in net.values())}; {shares(net)}."
         )
@@ -330,14 +330,14 @@ def claim_of_costs(parts: Parts) -> list[str]:
     checks, shown = [], []
     for dimension in dimensions_of(parts["coupling"]):
         own = select(parts["coupling"], dimension=dimension, merge=NONE)
-        found = {
+        costs = {
             place: r["global_ms"] / (r["global_ms"] + r["local_ms"])
             for place, ratio in couplings_of(dimension).items()
             for r in select(own, coupling_ratio=ratio)
         }
-        checks += [expected[dimension](share) for share in found.values()]
+        checks += [expected[dimension](share) for share in costs.values()]
         shown.append(
-            f"{dimension}-D {', '.join(f'{100 * s:.0f} % {place}' for place, s in found.items())}"
+            f"{dimension}-D {', '.join(f'{100 * s:.0f} % {place}' for place, s in costs.items())}"
         )
     return [
         "fig7: local labeling takes most of the time in 2-D, the global stage in 3-D and 4-D: "

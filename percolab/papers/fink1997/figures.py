@@ -98,10 +98,10 @@ class Sample:
                 times = []
                 for _ in range(LOCAL_REPEATS):
                     start = time.thread_time()
-                    found = raster.label(box, crossing)
+                    labeled = raster.label(box, crossing)
                     times.append(time.thread_time() - start)
                 local.append(min(times))
-                self.boxes.append(found)
+                self.boxes.append(labeled)
         self.what = {
             "dimension": dimension, "lattice": whole.lattice.name, "shape": shape,
             "blocks": counts, "ranks": prod(counts), "box_sites": prod(shape) // prod(counts),
@@ -171,11 +171,11 @@ def scaled_blocks(dimension: int, most: int) -> list[tuple[int, ...]]:
     >>> scaled_blocks(2, 8)
     [(1, 1), (2, 1), (2, 2), (4, 2)]
     """
-    found = [(1,) * dimension]
-    while prod(found[-1]) < most:
-        axis = (len(found) - 1) % dimension
-        found.append(tuple(n * (1 + (k == axis)) for k, n in enumerate(found[-1])))
-    return found
+    counts = [(1,) * dimension]
+    while prod(counts[-1]) < most:
+        axis = (len(counts) - 1) % dimension
+        counts.append(tuple(n * (1 + (k == axis)) for k, n in enumerate(counts[-1])))
+    return counts
 
 
 @click.command(help=__doc__)

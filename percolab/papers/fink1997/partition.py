@@ -107,19 +107,19 @@ class _BoxMember:
         A row that was begun is not left.
         """
         steps: list[RankStep] = []
-        found = self._boxes.merged(draw, steps, done)
+        boundary = self._boxes.merged(draw, steps, done)
         if self._transport.rank:
             self._transport.send(0, [np.array(steps, np.float64)])
-            return found, steps
+            return boundary, steps
         for rank in range(1, self._transport.size):
             answer = self._transport.receive(rank)
             assert answer is not None
             steps += [RankStep(*map(int, own[:3]), *own[3:]) for own in answer[0].tolist()]
-        return found, steps
+        return boundary, steps
 
-    def make_row_of_parts(self, found: Any) -> Row:
+    def make_row_of_parts(self, boundary: Any) -> Row:
         """Return the row of a sample from the boundary of all boxes."""
-        return row_from_boxes(found)
+        return row_from_boxes(boundary)
 
 
 @dataclass(frozen=True)

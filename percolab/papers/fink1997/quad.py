@@ -114,11 +114,11 @@ def list_stages(counts: Vector) -> list[tuple[int, int]]:
     >>> list_stages((4, 2))
     [(0, 1), (1, 1), (0, 2)]
     """
-    found, step = [], 1
+    stages, step = [], 1
     while step < max(counts):
-        found += [(axis, step) for axis, count in enumerate(counts) if step < count]
+        stages += [(axis, step) for axis, count in enumerate(counts) if step < count]
         step *= 2
-    return found
+    return stages
 
 
 def rank_of(blocks: Blocks, box: Vector) -> int:
@@ -270,8 +270,8 @@ def _make_offer(boundary: Boundary, direction: Vector, marks: _Marks) -> tuple[O
     count = boundary.num_clusters
     parents, numbers = np.arange(count, dtype=np.uint32), np.full(count, INSIDE, np.uint32)
     none = np.empty(0, np.int64)
-    found = number_entries(clusters, none, 0, 0, parents, none, numbers)
-    chosen = np.empty(found, np.int64)
+    num_clusters = number_entries(clusters, none, 0, 0, parents, none, numbers)
+    chosen = np.empty(num_clusters, np.int64)
     chosen[clusters] = face.clusters
     counted = slice(0, 0 if is_upward(direction) else None)
     sizes, flags = boundary.sizes[chosen[counted]], boundary.flags[chosen[counted]]
@@ -312,13 +312,13 @@ def _meetings(offsets: tuple[Vector, ...], counts: Vector) -> list[tuple[Vector,
 
     offsets: of its bonds; counts: boxes along each axis
     """
-    found: set[Vector] = set()
+    upward: set[Vector] = set()
     for offset in offsets:
         # A bond that leads aslant crosses some of the faces along its way.
         steps = [sorted({0, int(np.sign(o)) * (n > 1)}) for o, n in zip(offset, counts)]
         ways = (way for way in product(*steps) if any(way))
-        found |= {way if is_upward(way) else opposite(way) for way in ways}
-    return [(direction, color) for direction in sorted(found) for color in range(3)]
+        upward |= {way if is_upward(way) else opposite(way) for way in ways}
+    return [(direction, color) for direction in sorted(upward) for color in range(3)]
 
 
 def _color(blocks: Blocks, lower: Vector, direction: Vector) -> int:
@@ -425,13 +425,13 @@ class _Once:
     def __call__(self, low: Boundary, high: Boundary, axis: int) -> Boundary:
         pair = id(low), id(high)
         if pair in self._done:
-            seconds, (*_, found) = self._done[pair]
+            seconds, (*_, joined) = self._done[pair]
             self.owed += seconds
-            return found
+            return joined
         start = self._clock()
-        found = join_boundaries(low, high, axis)
-        self._done[pair] = self._clock() - start, (low, high, found)
-        return found
+        joined = join_boundaries(low, high, axis)
+        self._done[pair] = self._clock() - start, (low, high, joined)
+        return joined
 
 
 class _Ranks:
@@ -450,7 +450,7 @@ class _Ranks:
         self._mail: dict[tuple[int, int], deque[Any]] = {}
         self._waiting: dict[int, Message] = {}
         self.stages: dict[str, Stage] = {}
-        self.found: list[Boundary | None] = [None] * len(boxes)
+        self.boundaries: list[Boundary | None] = [None] * len(boxes)
 
     def run(self) -> None:
         """Let all ranks work until they are done."""
@@ -481,7 +481,7 @@ class _Ranks:
         try:
             message = self._ranks[rank].send(content)
         except StopIteration as end:
-            self.found[rank] = end.value
+            self.boundaries[rank] = end.value
         seconds = self._clock() - start + self._join.owed
         self._stage(stage).seconds[rank] += seconds
         self._join.owed = 0.0
@@ -519,7 +519,7 @@ def simulate(
     merge.check(boxes[0].blocks)
     ranks = _Ranks(boxes, merge, clock, length)
     ranks.run()
-    return Merged(ranks.found, ranks.stages)
+    return Merged(ranks.boundaries, ranks.stages)
 
 
 # --- one rank of many ----------------------------------------------------------------------------
@@ -540,17 +540,17 @@ def merge_over(
     content: Boundary | Offer | None = None
     start = time.perf_counter()
     while True:
-        found: Boundary | None = None
+        merged: Boundary | None = None
         message: Message | None = None
         try:
             message = work.send(content)
         except StopIteration as end:
-            found = end.value
+            merged = end.value
         arrays = [] if message is None else _message_arrays(message.content, merge)
         if step is not None:
             steps.append(step._replace(work=time.perf_counter() - start))
         if message is None:
-            return found
+            return merged
         before = replace(traffic)
         came = _passed(transport, message, arrays)
         start, step, content = time.perf_counter(), None, None
@@ -657,8 +657,8 @@ class Boxes:
 
     def row(self, draw: SampleKey) -> Row | None:
         """Return the row of a sample; with ``tree`` and a transport None but on the first rank."""
-        found = self.merged(draw)
-        return None if found is None else row_from_boxes(found)
+        merged = self.merged(draw)
+        return None if merged is None else row_from_boxes(merged)
 
     def merged(
         self,
@@ -681,8 +681,8 @@ class Boxes:
         steps.append(RankStep(rank, -1, 0, 0.0, 0.0, time.perf_counter() - start))
         if self.transport is not None:
             return merge_over(self.transport, own[0], self.merge, steps)
-        found = simulate(own, self.merge)
-        for name, stage in found.stages.items():
+        simulated = simulate(own, self.merge)
+        for name, stage in simulated.stages.items():
             seconds = max(stage.seconds, default=0.0)
             steps.append(RankStep(0, stage_number(name), 0, 0.0, 0.0, seconds))
-        return found.boundaries[0]
+        return simulated.boundaries[0]

@@ -32,10 +32,10 @@ Times = dict[str, dict[int, float]]
 
 def times_of(parts: dict[str, Any]) -> Times:
     """Return the medians of a record."""
-    found: Times = {}
+    times: Times = {}
     for r in sorted(parts["trees"]["records"], key=lambda r: r["V"]):
-        found.setdefault(r["way"], {})[r["V"]] = r["time"]
-    return found
+        times.setdefault(r["way"], {})[r["V"]] = r["time"]
+    return times
 
 
 def ratios_of(times: Times, way: str, over: str = HEAP) -> dict[int, float]:

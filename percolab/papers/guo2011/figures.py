@@ -85,11 +85,11 @@ class Bench:
 
     def check(self, words: np.ndarray) -> None:
         """Raise RuntimeError unless trees of weightings are the reference, some of many."""
-        for item, keys in enumerate(self.keys(len(words))):
-            if item in (0, 1, len(words) // 2, len(words) - 1):
+        for tree, keys in enumerate(self.keys(len(words))):
+            if tree in (0, 1, len(words) // 2, len(words) - 1):
                 self._reference.build_given(keys)
-                if not np.array_equal(self._reference.words(1)[0], words[item]):
-                    raise RuntimeError(f"tree {item} differs from that of {SERIAL}")
+                if not np.array_equal(self._reference.words(1)[0], words[tree]):
+                    raise RuntimeError(f"tree {tree} differs from that of {SERIAL}")
 
     def on_cpu(self, method: str) -> Found:
         """Return the time of a tree by one core."""

@@ -88,13 +88,13 @@ def adjacency_bytes(extent: Extent) -> Memory:
 def words_from_ranks(
     topology: Topology, graph: CompressedAdjacency, chosen: NDArray[np.uint32]
 ) -> NDArray[np.uint32]:
-    """Return chosen bonds, uint32 (items, n) of ranks and starts of trees, as words of bonds."""
-    found = np.zeros((len(chosen), topology.num_bond_words), np.uint32)
-    item, place = np.nonzero(chosen < NO_BOND)
-    number = graph.numbers[chosen[item, place]]
+    """Return chosen bonds, uint32 (entries, n) of ranks and starts of trees, as words of bonds."""
+    words = np.zeros((len(chosen), topology.num_bond_words), np.uint32)
+    entry, place = np.nonzero(chosen < NO_BOND)
+    number = graph.numbers[chosen[entry, place]]
     one = np.uint32(1) << (number & np.uint32(31))
-    np.bitwise_or.at(found, (item, number >> np.uint32(5)), one)
-    return found
+    np.bitwise_or.at(words, (entry, number >> np.uint32(5)), one)
+    return words
 
 
 @njit(nogil=True, cache=True)
@@ -150,7 +150,7 @@ class Prim:
         self._r3 = np.empty(count, np.uint64)
 
     @staticmethod
-    def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
+    def memory(extent: Extent, entries: int = 1, *, given: bool = False) -> Memory:
         """Return the memory that it takes; given keys are the caller's."""
         bonds = extent.num_classes * extent.num_points
         own = 20 * extent.num_points + 24 * bonds + 4 * extent.num_words
@@ -172,6 +172,6 @@ class Prim:
             _grow(graph, self._keys[graph.ranks], self._where, self._r1, self._r2, self._r3)
         return 1
 
-    def words(self, items: int) -> NDArray[np.uint32]:
+    def words(self, entries: int) -> NDArray[np.uint32]:
         """Return the bonds of the tree, uint32 (1, words of all classes)."""
         return words_from_ranks(self.topology, self._graph, self._r1[None])

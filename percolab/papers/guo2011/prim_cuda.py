@@ -55,7 +55,7 @@ _MAX_GRID_Y = 65535
 
 
 class _CudaPrim:
-    """What both ways have in common: the graph, the weights of all items, and their trees.
+    """What both ways have in common: the graph, the weights of all entries, and their trees.
 
     launches: the stream that everything is done on
     """
@@ -68,7 +68,7 @@ class _CudaPrim:
         self._samples = cuda.device_array(self.capacity + 1, np.uint64)
         self._weights = cuda.device_array(self.capacity * max(self._host.halves, 1), np.uint64)
         self._words = cuda.device_array(self.capacity * topology.num_bond_words, np.uint32)
-        # What is chosen by an item, as many entries as are marked.
+        # What an entry chose, as many ranks as are marked.
         self._chosen: Any = None
         self._length = 0
 
@@ -77,15 +77,15 @@ class _CudaPrim:
 
     def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
         """Find the trees of samples, uint64 (n,) with n <= capacity; return n."""
-        items = len(samples)
+        entries = len(samples)
         self.launches.wait()
-        self._samples[: items + 1].copy_to_device(np.array([seed, *samples], np.uint64))
+        self._samples[: entries + 1].copy_to_device(np.array([seed, *samples], np.uint64))
         if self._host.halves:
             graph = self._graph.numbers, self._graph.ranks, self._weights
             arguments = generator, self._samples, *graph
-            self.launches.one(weigh_kernel, self._host.halves, items, *arguments)
-        self.grow(items)
-        return items
+            self.launches.one(weigh_kernel, self._host.halves, entries, *arguments)
+        self.grow(entries)
+        return entries
 
     def build_given(self, keys: NDArray[np.uint64]) -> int:
         """Find the tree of given keys, uint64 (32 * words of all classes,); return 1."""
@@ -93,36 +93,36 @@ class _CudaPrim:
 
     def build_each_given(self, keys: Iterable[NDArray[np.uint64]]) -> int:
         """Find the trees of given keys, uint64 (32 * words of all classes,) each; return n."""
-        items = self.load(keys)
-        self.grow(items)
-        return items
+        entries = self.load(keys)
+        self.grow(entries)
+        return entries
 
     def load(self, keys: Iterable[NDArray[np.uint64]]) -> int:
-        """Copy the given keys of items to the device as W; return how many they are."""
-        halves, items = self._host.halves, 0
+        """Copy the given keys of entries to the device as W; return how many they are."""
+        halves, entries = self._host.halves, 0
         self.launches.wait()
-        for item, own in enumerate(keys):
-            items = item + 1
+        for entry, own in enumerate(keys):
+            entries = entry + 1
             if halves:
                 weights = np.ascontiguousarray(own[self._host.numbers][self._host.ranks])
-                self._weights[item * halves : (item + 1) * halves].copy_to_device(weights)
-        return items
+                self._weights[entry * halves : (entry + 1) * halves].copy_to_device(weights)
+        return entries
 
-    def grow(self, items: int) -> None:
-        """Launch the rounds of the first items, whose weights are there."""
+    def grow(self, entries: int) -> None:
+        """Launch the rounds of the first entries, whose weights are there."""
         raise NotImplementedError
 
-    def words(self, items: int) -> NDArray[np.uint32]:
-        """Return the bonds of the first trees, uint32 (items, words of all classes)."""
+    def words(self, entries: int) -> NDArray[np.uint32]:
+        """Return the bonds of the first trees, uint32 (entries, words of all classes)."""
         num_words = self.topology.num_bond_words
-        own = self._words[: items * num_words]
+        own = self._words[: entries * num_words]
         self.launches.one(clear_tree_kernel, own.size, 1, own)
         if self._length and self._host.halves:
             chosen = np.uint32(self._length), self._chosen, np.uint32(num_words), own
-            self.launches.one(mark_tree_kernel, self._length, items, self._graph.numbers, *chosen)
+            self.launches.one(mark_tree_kernel, self._length, entries, self._graph.numbers, *chosen)
         self.launches.wait()
-        found: NDArray[np.uint32] = own.copy_to_host()
-        return found.reshape(items, num_words)
+        words: NDArray[np.uint32] = own.copy_to_host()
+        return words.reshape(entries, num_words)
 
 
 _EMPTY = np.zeros(1, np.uint32)
@@ -152,14 +152,14 @@ class PrimCuda(_CudaPrim):
         )
 
     @staticmethod
-    def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
+    def memory(extent: Extent, entries: int = 1, *, given: bool = False) -> Memory:
         """Return the memory that it takes; given keys are the caller's."""
         bonds = extent.num_classes * extent.num_points
         own = 16 * extent.num_points + 16 * bonds + 4 * extent.num_words + 16 * MAX_BLOCKS + 24
         host = 24 * bonds * given + 4 * extent.num_words
         return adjacency_bytes(extent).plus(Memory(host, own))
 
-    def grow(self, items: int) -> None:
+    def grow(self, entries: int) -> None:
         """Launch all rounds."""
         if not self._length or not self._host.halves:
             # One site, or no bonds: nothing is chosen.
@@ -192,7 +192,7 @@ class PrimCuda(_CudaPrim):
 
 
 class PersistentPrim(_CudaPrim):
-    """Guo's rounds in one launch, a warp an item; the protocol is Trees.
+    """Guo's rounds in one launch, a warp an entry; the protocol is Trees.
 
     most_shared: bytes of shared memory that candidates may take, 12 each; those that do not fit lie
     in the device's memory.  None: what a block of the device can have.
@@ -230,21 +230,21 @@ class PersistentPrim(_CudaPrim):
         return super()._on_device(graph._replace(ends=ends))
 
     @staticmethod
-    def memory(extent: Extent, items: int = 1, *, given: bool = False) -> Memory:
+    def memory(extent: Extent, entries: int = 1, *, given: bool = False) -> Memory:
         """Return the memory that it takes, as if nothing of it were in shared memory."""
         points, bonds = extent.num_points, extent.num_classes * extent.num_points
-        of_item = (8 + _CANDIDATE) * points + 16 * bonds + 4 * extent.num_words + 8
-        host = 24 * bonds * given + 4 * items * extent.num_words
-        return adjacency_bytes(extent).plus(Memory(host, items * of_item + 8))
+        of_entry = (8 + _CANDIDATE) * points + 16 * bonds + 4 * extent.num_words + 8
+        host = 24 * bonds * given + 4 * entries * extent.num_words
+        return adjacency_bytes(extent).plus(Memory(host, entries * of_entry + 8))
 
-    def grow(self, items: int) -> None:
+    def grow(self, entries: int) -> None:
         """Launch the one kernel."""
         if not self._length or not self._host.halves:
             self._length = 0
             return
         points = np.uint32(self.topology.num_points)
         kernel = grow_in_shared_kernel if self._shared else grow_in_memory_kernel
-        launch = kernel[items, WARP, self.launches.stream, self._shared]
+        launch = kernel[entries, WARP, self.launches.stream, self._shared]
         if self._shared > _PLAIN_SHARED:
             _allow_shared(launch)
         # Without candidates in the device's memory there are no arrays of them.
@@ -264,10 +264,10 @@ def _most_shared() -> int:
     from cuda.bindings import driver
 
     attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
-    error, found = driver.cuDeviceGetAttribute(attribute, cuda.get_current_device().id)
+    error, most = driver.cuDeviceGetAttribute(attribute, cuda.get_current_device().id)
     if int(error) != 0:
         raise RuntimeError(f"CUDA driver: {error.name}")
-    return int(found)
+    return int(most)
 
 
 def _allow_shared(launch: Any) -> None:

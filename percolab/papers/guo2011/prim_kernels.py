@@ -1,6 +1,6 @@
 """CUDA kernels of Guo's Prim: round by round as in the paper, and all rounds in one launch.
 
-Keys, candidates and trees of several items lie one after the other.  The arrays have the paper's
+Keys, candidates and trees of several entries lie one after the other.  The arrays have the paper's
 names: V and E are a graph's ``starts`` and ``ends``, W the ``weights``, R1, R2, R3 the candidates'
 bonds, sites and keys (:mod:`percolab.papers.guo2011.prim`).
 """
@@ -53,7 +53,7 @@ class AdjacencyArrays(NamedTuple):
 
 
 class Rounds(NamedTuple):
-    """What the rounds of one item work on.
+    """What the rounds of one entry work on.
 
     r1, r2, r3: bonds uint32, sites uint32 and keys uint64 of the candidates
     state:      uint32 (2,), how many of them are of the tree, and the site that came last
@@ -70,24 +70,24 @@ class Rounds(NamedTuple):
 
 @cuda.jit(cache=True)
 def weigh_kernel(generator, samples, numbers, ranks, weights):
-    """Write W of every sample; samples: the seed, then the items' samples."""
-    item, half = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
+    """Write W of every sample; samples: the seed, then the entries' samples."""
+    entry, half = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     if half < ranks.size:
         number = numbers[ranks[half]]
         word, bit = uint32(number >> uint32(5)), uint32(number & uint32(31))
-        key = uniform_number(generator, samples[0], samples[uint32(item + uint32(1))], word, bit)
-        weights[uint64(uint64(item) * uint64(ranks.size) + uint64(half))] = key
+        key = uniform_number(generator, samples[0], samples[uint32(entry + uint32(1))], word, bit)
+        weights[uint64(uint64(entry) * uint64(ranks.size) + uint64(half))] = key
 
 
 @cuda.jit(cache=True)
 def mark_tree_kernel(numbers, length, chosen, num_words, words):
-    """Set the bits of chosen bonds, ``length`` entries an item, among words that are 0."""
-    item, place = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
+    """Set the bits of chosen bonds, ``length`` ranks a batch entry, among words that are 0."""
+    entry, place = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     if place < length:
-        rank = chosen[uint64(uint64(item) * uint64(length) + uint64(place))]
+        rank = chosen[uint64(uint64(entry) * uint64(length) + uint64(place))]
         if rank < uint32(NO_BOND):
             number = numbers[rank]
-            word = uint64(uint64(item) * uint64(num_words) + uint64(number >> uint32(5)))
+            word = uint64(uint64(entry) * uint64(num_words) + uint64(number >> uint32(5)))
             atomic_or(words, word, uint32(uint32(1) << uint32(number & uint32(31))))
 
 
@@ -259,7 +259,7 @@ def _relax(graph, weights, half, end, bond, key, keys, bonds):
 
 @cuda.jit(device=True)
 def _grow(graph, points, weights, levels, keys, bonds, leads, chosen):
-    """Find the tree of one item by one warp, whose candidates are keys and bonds by site.
+    """Find the tree of one entry by one warp, whose candidates are keys and bonds by site.
 
     2^levels[0] neighbouring candidates are a group, 2^levels[1] neighbouring groups a lane's.  The
     least candidate of a group is its lead, known by its site; the least of a lane's is in its
@@ -364,25 +364,25 @@ def _grow(graph, points, weights, levels, keys, bonds, leads, chosen):
 
 @cuda.jit(cache=True)
 def grow_in_shared_kernel(graph, points, weights, levels, chosen):
-    """Find the tree of every item, a warp each, its candidates in dynamic shared memory."""
+    """Find the tree of every entry, a warp each, its candidates in dynamic shared memory."""
     keys = cuda.shared.array(0, uint64)
     words = cuda.shared.array(0, uint32)
     bonds = words[uint32(points << uint32(1)) :]
     leads = words[uint32(points * uint32(3)) :]
-    item, halves, sites = uint64(cuda.blockIdx.x), graph.ends.size, graph.sites.size
-    own, tree = weights[uint64(item * uint64(halves)) :], chosen[uint64(item * uint64(sites)) :]
+    entry, halves, sites = uint64(cuda.blockIdx.x), graph.ends.size, graph.sites.size
+    own, tree = weights[uint64(entry * uint64(halves)) :], chosen[uint64(entry * uint64(sites)) :]
     _grow(graph, points, own, levels, keys, bonds, leads, tree)
 
 
 @cuda.jit(cache=True)
 def grow_in_memory_kernel(graph, points, weights, levels, all_keys, all_bonds, chosen):
-    """Find the tree of every item, a warp each, its candidates in the device's memory.
+    """Find the tree of every entry, a warp each, its candidates in the device's memory.
 
-    An item's leads are behind its bonds.
+    An entry's leads are behind its bonds.
     """
-    item, halves, sites = uint64(cuda.blockIdx.x), graph.ends.size, graph.sites.size
-    own, tree = weights[uint64(item * uint64(halves)) :], chosen[uint64(item * uint64(sites)) :]
-    begin = uint64(item * uint64(points))
+    entry, halves, sites = uint64(cuda.blockIdx.x), graph.ends.size, graph.sites.size
+    own, tree = weights[uint64(entry * uint64(halves)) :], chosen[uint64(entry * uint64(sites)) :]
+    begin = uint64(entry * uint64(points))
     keys, bonds = all_keys[begin:], all_bonds[uint64(begin << uint64(1)) :]
     leads = bonds[points:]
     _grow(graph, points, own, levels, keys, bonds, leads, tree)

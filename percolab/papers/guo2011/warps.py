@@ -24,9 +24,9 @@ if SIMULATED:
         values = cuda.shared.array(WARP, uint64)
         values[cuda.threadIdx.x] = value
         cuda.syncthreads()
-        found = [values[lane] for lane in range(WARP)]
+        listed = [values[lane] for lane in range(WARP)]
         cuda.syncthreads()
-        return found
+        return listed
 
     def in_step():
         """Wait for all lanes; what they wrote is seen by all."""

@@ -9,8 +9,8 @@ A site's bonds lead one step down along each axis, in a fixed order of site numb
 open neighbour is that of the last axis with an open bond, and of the last axis no bond is left for
 the label reduction.  Bonds across periodic boundaries are joined from percolab's list of them.
 
-labels: uint32 (items * num_points,), those of item n from n * num_points on; opened: uint32 (items
-* classes * num_words,), words of open bonds.
+labels: uint32 (entries * num_points,), those of entry n from n * num_points on; opened: uint32
+(entries * classes * num_words,), words of open bonds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from percolab.kernels.launches import PER_THREAD, element
 from percolab.kernels.neighbours import has_bit
 from percolab.kernels.union_find import union
 from percolab.labelers.four_step import bond_word
-from percolab.labelers.four_step_cuda import analysis_kernel, item_offsets
+from percolab.labelers.four_step_cuda import analysis_kernel, entry_offsets
 from percolab.labelers.labeled_batch import LabeledBatch
 
 cuda = load_cuda()
@@ -70,8 +70,8 @@ def reduce_label(labels, start, opened, base, adjacency, strides, i):
 
 @cuda.jit(cache=True)
 def initial_label_kernel(labels, opened, adjacency, strides):
-    """Step (i) for every site of every item."""
-    start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
+    """Step (i) for every site of every entry."""
+    start, base = entry_offsets(uint32(cuda.blockIdx.y), adjacency)
     for step in range(PER_THREAD):
         i = element(step)
         if i < adjacency.num_points:
@@ -80,8 +80,8 @@ def initial_label_kernel(labels, opened, adjacency, strides):
 
 @cuda.jit(cache=True)
 def reduce_label_kernel(labels, opened, adjacency, strides):
-    """Step (iii) for every site of every item."""
-    start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
+    """Step (iii) for every site of every entry."""
+    start, base = entry_offsets(uint32(cuda.blockIdx.y), adjacency)
     for step in range(PER_THREAD):
         i = element(step)
         if i < adjacency.num_points:
@@ -97,13 +97,13 @@ class Komura2015(LabeledBatch):
         super().__init__(batch, tally=tally)
         self._strides = tuple(np.uint32(-delta) for delta in batch.topology.deltas)
 
-    def label(self, items: int) -> None:
-        """Label the open bonds of the first items of the batch."""
+    def label(self, entries: int) -> None:
+        """Label the open bonds of the first entries of the batch."""
         launch, points = self.batch.launches, self.batch.topology.num_points
         bonds = self.labels, self.batch.opened, self.batch.adjacency
         every_site = self.labels, self.batch.adjacency.num_points
-        launch.each(initial_label_kernel, points, items, *bonds, self._strides)
-        launch.each(analysis_kernel, points, items, *every_site)
-        launch.each(reduce_label_kernel, points, items, *bonds, self._strides)
-        self.join_periodic_bonds(items)
-        launch.each(analysis_kernel, points, items, *every_site)
+        launch.each(initial_label_kernel, points, entries, *bonds, self._strides)
+        launch.each(analysis_kernel, points, entries, *every_site)
+        launch.each(reduce_label_kernel, points, entries, *bonds, self._strides)
+        self.join_periodic_bonds(entries)
+        launch.each(analysis_kernel, points, entries, *every_site)

@@ -6,7 +6,7 @@ import numpy as np
 from numba import int32, njit, uint32
 
 from percolab.kernels.device import load_cuda
-from percolab.labelers.four_step_cuda import item_offsets
+from percolab.labelers.four_step_cuda import entry_offsets
 from percolab.papers.weigel2011.own_labels import own_labels_kernel
 from percolab.papers.weigel2011.tiles import TileStep, is_in, is_open, site_at, tile_bounds
 
@@ -63,8 +63,8 @@ def grow(labels, start, queue, first, opened, base, adjacency, tiles, bounds, x,
 
 @cuda.jit(cache=True)
 def bfs_kernel(labels, queue, opened, adjacency, tiles):
-    """Label the clusters of every tile of every item: one block of one thread a tile."""
-    start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
+    """Label the clusters of every tile of every entry: one block of one thread a tile."""
+    start, base = entry_offsets(uint32(cuda.blockIdx.y), adjacency)
     bounds = tile_bounds(int32(cuda.blockIdx.x), tiles.edge, tiles)
     left, top, right, bottom = bounds
     # The sites of the tiles before it.
@@ -85,15 +85,15 @@ class Bfs(TileStep):
         self._queue = cuda.device_array(labels.size, np.uint32)
 
     @staticmethod
-    def memory(extent, edge, items):
+    def memory(extent, edge, entries):
         """Return the bytes of the queues, which have room for every site."""
-        return 4 * items * extent.num_points
+        return 4 * entries * extent.num_points
 
-    def run(self, items):
+    def run(self, entries):
         """Label the clusters of all tiles."""
         batch, launch = self.batch, self.batch.launches
         points = batch.topology.num_points
-        launch.each(own_labels_kernel, points, items, self.labels, batch.adjacency.num_points)
+        launch.each(own_labels_kernel, points, entries, self.labels, batch.adjacency.num_points)
         bonds = batch.opened, batch.adjacency, self.tiles
-        grid = self.num_tiles, items
+        grid = self.num_tiles, entries
         launch.blocks(bfs_kernel, grid, 1, self.labels, self._queue, *bonds)

@@ -192,9 +192,9 @@ def figure_9(parts: Parts) -> tuple[Any, str]:
 def curves_of(parts: Parts) -> dict[str, Records]:
     """Return what Fig. 10 compares, by name: those of the paper at their best B."""
     names = sorted({r["labeler"] for r in parts["sizes"]}, key=lambda n: (":" not in n, n))
-    found = {name: best(select(parts["sizes"], labeler=name)) for name in names}
-    found["CPU, raster"] = select(parts.get("cpu", []), states=2, update="sw")
-    return {name: own for name, own in found.items() if own}
+    curves = {name: best(select(parts["sizes"], labeler=name)) for name in names}
+    curves["CPU, raster"] = select(parts.get("cpu", []), states=2, update="sw")
+    return {name: own for name, own in curves.items() if own}
 
 
 def figure_10(parts: Parts) -> tuple[Any, str]:

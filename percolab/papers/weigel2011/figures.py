@@ -70,7 +70,7 @@ LEAST_SEWN = 4
 class Unmeasured:
     """A labeler for :class:`percolab.spins.chains_cuda.CudaChains` that measures no clusters.
 
-    label: what labels the items of the batch
+    label: what labels the entries of the batch
     """
 
     def __init__(self, labeler: Any) -> None:
@@ -78,9 +78,9 @@ class Unmeasured:
         self.row_width, self.is_capturable = labeler.row_width, labeler.is_capturable
         self.label = labeler.label
 
-    def join(self, items: int, _reading: Reading) -> Unmeasured:
-        """Label the items."""
-        self.label(items)
+    def join(self, entries: int, _reading: Reading) -> Unmeasured:
+        """Label the entries."""
+        self.label(entries)
         return self
 
     def enqueue_rows(self) -> None:
@@ -129,9 +129,9 @@ class Bench:
         for _ in range(3):  # directly, which compiles; captured; launched
             for work in parts.values():
                 work()
-        found: list[list[float]] = []
+        runs: list[list[float]] = []
         begin = time.perf_counter()
-        while len(found) < REPEATS and (time.perf_counter() - begin < MOST_SECONDS or not found):
+        while len(runs) < REPEATS and (time.perf_counter() - begin < MOST_SECONDS or not runs):
             events = [self.cuda.event() for _ in range(len(parts) + 1)]
             events[0].record(stream)
             for event, work in zip(events[1:], parts.values(), strict=True):
@@ -140,15 +140,15 @@ class Bench:
             events[-1].synchronize()
             seen()
             times = [1e6 * first.elapsed_time(last) for first, last in pairwise(events)]
-            found.append([each / self.what["sites"] for each in times])
-        return {name: list(each) for name, each in zip(parts, zip(*found), strict=True)}
+            runs.append([each / self.what["sites"] for each in times])
+        return {name: list(each) for name, each in zip(parts, zip(*runs), strict=True)}
 
     def updates(self, labeler: Any, update: str = "sw") -> Found:
         """Return the time of whole updates, as many as are one call."""
         chains = self._begun(labeler, update, self.planes)
         stream = labeler.batch.launches.stream
-        found = self._times(stream, {"update": lambda: chains._sweep(UPDATES)}, lambda: None)
-        return {"update": [each / UPDATES for each in found["update"]]}
+        times = self._times(stream, {"update": lambda: chains._sweep(UPDATES)}, lambda: None)
+        return {"update": [each / UPDATES for each in times["update"]]}
 
     def updated(self, labeler: Any, update: str) -> Found:
         """Return the times of whole updates with their medians."""
@@ -183,7 +183,7 @@ class Bench:
             return parts, lambda: None
 
         def flip() -> None:
-            chains.labeler.label = lambda items: None
+            chains.labeler.label = lambda entries: None
             chains._join_labels()
             chains.keep()
 
@@ -209,13 +209,13 @@ class Bench:
         chains.begin(XORWOW, [self.chain], [False])
         chains.advance(1)  # compiles
         chains.spins.planes[:] = self.planes
-        found: list[float] = []
+        times: list[float] = []
         begin = time.perf_counter()
-        while len(found) < REPEATS and (time.perf_counter() - begin < MOST_SECONDS or not found):
+        while len(times) < REPEATS and (time.perf_counter() - begin < MOST_SECONDS or not times):
             start = time.perf_counter()
             chains.advance(1)
-            found.append(1e9 * (time.perf_counter() - start) / self.what["sites"])
-        return summary({"update": found})
+            times.append(1e9 * (time.perf_counter() - start) / self.what["sites"])
+        return summary({"update": times})
 
 
 def summary(repeats: Found) -> Found:
@@ -343,12 +343,12 @@ def fit_power(x: list[float], y: list[float]) -> tuple[float, float, float]:
     """
     logarithms = np.log(x), np.log(y)
     design = np.column_stack([logarithms[0], np.ones(len(x))])
-    found, residuals, rank, _ = np.linalg.lstsq(design, logarithms[1], rcond=None)
+    coefficients, residuals, rank, _ = np.linalg.lstsq(design, logarithms[1], rcond=None)
     error = np.nan
     if len(x) > 2 and rank == 2:
         scatter = float(residuals[0]) / (len(x) - 2)
         error = float(np.sqrt(scatter * np.linalg.inv(design.T @ design)[0, 0]))
-    return float(found[0]), error, float(np.exp(found[1]))
+    return float(coefficients[0]), error, float(np.exp(coefficients[1]))
 
 
 def fit_sewing(sizes: list[int], times: list[float]) -> list[float] | None:
@@ -357,15 +357,15 @@ def fit_sewing(sizes: list[int], times: list[float]) -> list[float] | None:
         return None
     inverse, weights = 1 / np.array(sizes, float), 1 / np.array(times)
     design = np.column_stack([np.ones_like(inverse), inverse, inverse**2]) * weights[:, None]
-    found: list[float] = np.linalg.lstsq(design, np.ones(len(sizes)), rcond=None)[0].tolist()
-    return found
+    coefficients: list[float] = np.linalg.lstsq(design, np.ones(len(sizes)), rcond=None)[0].tolist()
+    return coefficients
 
 
 def fits(records: list[Found], least_tiles: int) -> Found:
     """Return the fits of Figs. 6 and 8, and the best B of Fig. 9, of the part ``sizes``."""
     relaxed = [record for record in records if record["labeler"] == "tiles:self+relaxation"]
     sewn = [record for record in records if record["labeler"] == "tiles:self+sewing"]
-    found: Found = {"steps": None, "sewing": {}, "best_edge": {}, "best_sewing_edge": {}}
+    fitted: Found = {"steps": None, "sewing": {}, "best_edge": {}, "best_sewing_edge": {}}
     points = [
         (record["L"] / record["B"], float(np.mean(record["steps"])))
         for record in relaxed
@@ -373,7 +373,7 @@ def fits(records: list[Found], least_tiles: int) -> Found:
     ]
     if len({ratio for ratio, _ in points}) > 1:
         exponent, error, prefactor = fit_power(*(list(part) for part in zip(*points)))
-        found["steps"] = {
+        fitted["steps"] = {
             "exponent": exponent,
             "error": None if np.isnan(error) else error,
             "prefactor": prefactor,
@@ -386,13 +386,13 @@ def fits(records: list[Found], least_tiles: int) -> Found:
             for r in sewn
             if r["B"] == edge and r["L"] >= LEAST_SEWN * edge
         ] or [(0, 0.0)]
-        found["sewing"][edge] = fit_sewing(*(list(part) for part in zip(*line)))
+        fitted["sewing"][edge] = fit_sewing(*(list(part) for part in zip(*line)))
     for name, own in (("best_edge", relaxed), ("best_sewing_edge", sewn)):
         for size in sorted({record["L"] for record in own}):
             of_size = [record for record in own if record["L"] == size]
             best = min(of_size, key=lambda r: labeling_time(r["ns_a_site"]))
-            found[name][size] = best["B"]
-    return found
+            fitted[name][size] = best["B"]
+    return fitted
 
 
 def labeling_time(times: dict[str, float]) -> float:

@@ -37,25 +37,25 @@ class Weigel(LabeledBatch):
         cls.is_capturable = cls.consolidation_step.is_capturable
 
     @classmethod
-    def memory(cls, extent: Extent, needs: Needs, items: int) -> Memory:
+    def memory(cls, extent: Extent, needs: Needs, entries: int) -> Memory:
         """Return the memory of the labels and of both steps, in tiles of the usual edge."""
-        found = LabeledBatch.memory(extent, needs, items)
+        labels = LabeledBatch.memory(extent, needs, entries)
         if len(extent.shape) != 2:  # served by another labeler
-            return found
+            return labels
         steps = cls.local_step, cls.consolidation_step
-        return found.plus(Memory(device=sum(step.memory(extent, EDGE, items) for step in steps)))
+        return labels.plus(Memory(device=sum(step.memory(extent, EDGE, entries) for step in steps)))
 
-    def label(self, items: int) -> None:
-        """Label the open bonds of the first items of the batch."""
-        self.local.run(items)
-        self.consolidation.run(items)
-        self.find_roots(items)
+    def label(self, entries: int) -> None:
+        """Label the open bonds of the first entries of the batch."""
+        self.local.run(entries)
+        self.consolidation.run(entries)
+        self.find_roots(entries)
 
-    def find_roots(self, items: int) -> None:
+    def find_roots(self, entries: int) -> None:
         """Make every site's label the root of its tree."""
         points = self.batch.topology.num_points
         work = self.labels, self.batch.adjacency.num_points
-        self.batch.launches.each(analysis_kernel, points, items, *work)
+        self.batch.launches.each(analysis_kernel, points, entries, *work)
 
 
 class BfsSewing(Weigel):

@@ -10,7 +10,7 @@ cuda = load_cuda()
 
 @cuda.jit(cache=True)
 def own_labels_kernel(labels, num_points):
-    """Label every site of every item by itself."""
+    """Label every site of every entry by itself."""
     start = uint32(uint32(cuda.blockIdx.y) * num_points)
     for step in range(PER_THREAD):
         i = element(step)

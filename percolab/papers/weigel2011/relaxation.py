@@ -77,19 +77,19 @@ def make_border(topology, tiles):
 
 @cuda.jit(cache=True)
 def prepare_relaxation_kernel(roots, labels, num_points, opened, words, border):
-    """Store the roots at both ends of every open entry of every item; of a closed one the site 0.
+    """Store the roots at both ends of every open bond of every entry; of a closed one the site 0.
 
-    roots: uint32 (capacity, 2, entries).  words: bond words of an item.
+    roots: uint32 (capacity, 2, ends).  words: bond words of an entry.
     """
-    n, item = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < border.bonds.size:
         bond = uint64(border.bonds[n])
-        start, base = uint32(item * num_points), uint32(item * words)
+        start, base = uint32(entry * num_points), uint32(entry * words)
         own, beyond = uint32(0), uint32(0)
         if has_bit(opened[uint32(base + uint32(bond >> uint64(5)))], bond & uint64(31)):
             own = find(labels, start, uint32(border.own[n]))
             beyond = find(labels, start, uint32(border.beyond[n]))
-        roots[item, 0, n], roots[item, 1, n] = own, beyond
+        roots[entry, 0, n], roots[entry, 1, n] = own, beyond
 
 
 @cuda.jit(cache=True)
@@ -98,12 +98,12 @@ def relaxation_kernel(labels, num_points, roots, border, last_change, step):
 
     last_change, step: uint32 (1,)
     """
-    tile, item = uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y)
-    start = uint32(item * num_points)
+    tile, entry = uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y)
+    start = uint32(entry * num_points)
     n = uint32(border.first[tile] + uint32(cuda.threadIdx.x))
     end = uint32(border.first[uint32(tile + uint32(1))])
     while n < end:
-        own, beyond = uint32(start + roots[item, 0, n]), uint32(start + roots[item, 1, n])
+        own, beyond = uint32(start + roots[entry, 0, n]), uint32(start + roots[entry, 1, n])
         low = labels[beyond]
         if low < labels[own]:
             atomic_min(labels, own, low)
@@ -122,9 +122,9 @@ class Relaxation(TileStep):
     def __init__(self, batch, labels, tiles):
         super().__init__(batch, labels, tiles)
         border = make_border(batch.topology, tiles)
-        self._entries = border.bonds.size
+        self._ends = border.bonds.size
         self._border = TileEdges(*(cuda.to_device(part) for part in border))
-        self._roots = cuda.device_array((batch.capacity, 2, max(self._entries, 1)), np.uint32)
+        self._roots = cuda.device_array((batch.capacity, 2, max(self._ends, 1)), np.uint32)
         # The number of a step, and of the last one in which a label changed.  Steps are counted
         # through, so that what an earlier call noted cannot be taken for this.
         self._step, self._last_change = (cuda.to_device(np.zeros(1, np.uint32)) for _ in range(2))
@@ -135,43 +135,43 @@ class Relaxation(TileStep):
         self.steps = 0
 
     @staticmethod
-    def memory(extent, edge, items):
-        """Return the bytes of the border and of the roots stored for its entries."""
+    def memory(extent, edge, entries):
+        """Return the bytes of the border and of the roots stored for its ends."""
         width, height = extent.shape
         tiles_x, tiles_y = -(-width // edge), -(-height // edge)
         across = sum(
             (tiles_x - 1) * height * abs(right) + (tiles_y - 1) * width * abs(down)
             for right, down in extent.offsets
         )
-        entries = 2 * (across + extent.periodic_bonds)
-        return entries * (16 + 8 * items) + 4 * (tiles_x * tiles_y + 1)
+        ends = 2 * (across + extent.periodic_bonds)
+        return ends * (16 + 8 * entries) + 4 * (tiles_x * tiles_y + 1)
 
-    def run(self, items):
+    def run(self, entries):
         """Join the clusters of all tiles."""
         self.steps = 0
-        if self._entries:
-            self._prepare(items)
-            while self._changes(items):
+        if self._ends:
+            self._prepare(entries)
+            while self._changes(entries):
                 pass
 
-    def _prepare(self, items):
+    def _prepare(self, entries):
         batch, points = self.batch, self.batch.adjacency.num_points
         words = np.uint32(batch.topology.num_bond_words)
         sources = self.labels, points, batch.opened, words, self._border
-        batch.launches.one(prepare_relaxation_kernel, self._entries, items, self._roots, *sources)
+        batch.launches.one(prepare_relaxation_kernel, self._ends, entries, self._roots, *sources)
 
-    def _changes(self, items):
+    def _changes(self, entries):
         """Make a step; return whether a label changed."""
         self.steps += 1
         self._pinned_step += np.uint32(1)
-        self.batch.launches.call((self._key, items), lambda: self._relax(items))
+        self.batch.launches.call((self._key, entries), lambda: self._relax(entries))
         self.batch.launches.wait()
         return bool(self._pinned_change[0] == self._pinned_step[0])
 
-    def _relax(self, items):
+    def _relax(self, entries):
         launch, points = self.batch.launches, self.batch.adjacency.num_points
         threads = min(4 * int(self.tiles.edge), THREADS)
         launch.upload(self._step, self._pinned_step)
         work = self.labels, points, self._roots, self._border, self._last_change, self._step
-        launch.blocks(relaxation_kernel, (self.num_tiles, items), threads, *work)
+        launch.blocks(relaxation_kernel, (self.num_tiles, entries), threads, *work)
         launch.download(self._last_change, self._pinned_change)

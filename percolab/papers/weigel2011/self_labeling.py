@@ -13,7 +13,7 @@ from numba import int32, njit, types, uint32
 
 from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import has_bit
-from percolab.labelers.four_step_cuda import item_offsets
+from percolab.labelers.four_step_cuda import entry_offsets
 from percolab.papers.weigel2011.tiles import TileStep, is_in, is_open, site_at, tile_bounds
 
 cuda = load_cuda()
@@ -25,15 +25,15 @@ _MOST_THREADS, _MOST_SHARED = 1024, 48 * 1024
 @njit
 def inner_bonds(opened, base, adjacency, tiles, bounds, x, y):
     """Return the open bonds of a site that stay in its tile, bit k for class k."""
-    found = uint32(0)
+    bits = uint32(0)
     if not is_in(x, y, bounds):
-        return found
+        return bits
     i = site_at(x, y, tiles)
     for k in range(len(adjacency.ends)):
         stays = is_in(int32(x + tiles.right[k]), int32(y + tiles.down[k]), bounds)
         if stays and is_open(opened, base, adjacency, k, i):
-            found = uint32(found | uint32(uint32(1) << uint32(k)))
-    return found
+            bits = uint32(bits | uint32(uint32(1) << uint32(k)))
+    return bits
 
 
 @njit
@@ -53,13 +53,13 @@ def lower_ends(shared, bonds, n, tiles):
 
 @cuda.jit(cache=True)
 def self_labeling_kernel(labels, opened, adjacency, tiles):
-    """Label the clusters of every tile of every item: one block a tile.
+    """Label the clusters of every tile of every entry: one block a tile.
 
     Shared memory: the labels as places in the tile, row after row; the open bonds of the sites; and
     the last pass in which a label changed.
     """
     shared = cuda.shared.array(0, types.uint32)
-    start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
+    start, base = entry_offsets(uint32(cuda.blockIdx.y), adjacency)
     bounds = tile_bounds(int32(cuda.blockIdx.x), tiles.edge, tiles)
     edge = uint32(tiles.edge)
     sites, threads = uint32(edge * edge), uint32(cuda.blockDim.x)
@@ -109,9 +109,9 @@ class SelfLabeling(TileStep):
         if self._shared > _MOST_SHARED:
             raise ValueError(f"tiles of edge {tiles.edge} do not fit in shared memory")
 
-    def run(self, items):
+    def run(self, entries):
         """Label the clusters of all tiles."""
-        batch, grid = self.batch, (self.num_tiles, items)
+        batch, grid = self.batch, (self.num_tiles, entries)
         bonds = batch.opened, batch.adjacency, self.tiles
         batch.launches.blocks(
             self_labeling_kernel, grid, self._threads, self.labels, *bonds, shared=self._shared

@@ -14,7 +14,7 @@ from numba import int32, njit, uint32
 from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import other_end
 from percolab.kernels.union_find import union
-from percolab.labelers.four_step_cuda import item_offsets
+from percolab.labelers.four_step_cuda import entry_offsets
 from percolab.labelers.periodic_cuda import periodic_kernel
 from percolab.papers.weigel2011.tiles import (
     TileStep,
@@ -52,7 +52,7 @@ def sew(labels, start, opened, base, adjacency, tiles, k, owners, part):
 @cuda.jit(cache=True)
 def sewing_kernel(labels, opened, adjacency, tiles, half):
     """Join parts of edge ``half``, int32, 2 x 2 of them a block of two threads."""
-    start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
+    start, base = entry_offsets(uint32(cuda.blockIdx.y), adjacency)
     whole = tile_bounds(int32(cuda.blockIdx.x), int32(half + half), tiles)
     left, top, right, bottom = whole
     middle_x, middle_y = int32(left + half), int32(top + half)
@@ -75,13 +75,13 @@ def sewing_kernel(labels, opened, adjacency, tiles, half):
 class Sewing(TileStep):
     """Hierarchical sewing; labels are trees whose roots are the smallest sites of clusters."""
 
-    def run(self, items):
+    def run(self, entries):
         """Join the clusters of all tiles."""
         batch, launch = self.batch, self.batch.launches
         bonds = self.labels, batch.opened, batch.adjacency
         shape, half = batch.topology.shape, int(self.tiles.edge)
         while half < max(shape):
-            grid = num_tiles(shape, 2 * half), items
+            grid = num_tiles(shape, 2 * half), entries
             launch.blocks(sewing_kernel, grid, 2, *bonds, self.tiles, np.int32(half))
             half *= 2
-        launch.one(periodic_kernel, batch.topology.num_periodic_bonds, items, *bonds)
+        launch.one(periodic_kernel, batch.topology.num_periodic_bonds, entries, *bonds)

@@ -57,9 +57,9 @@ def why_not(offsets):
 
 
 class TileStep:
-    """A local labeling or a consolidation of the items of a batch.
+    """A local labeling or a consolidation of the entries of a batch.
 
-    labels: uint32 (capacity * num_points,), those of item n from n * num_points on; each points
+    labels: uint32 (capacity * num_points,), those of entry n from n * num_points on; each points
             to a smaller site of its cluster, or to its own site
     """
 
@@ -70,17 +70,17 @@ class TileStep:
         self.batch, self.labels, self.tiles = batch, labels, tiles
 
     @staticmethod
-    def memory(extent, edge, items):
+    def memory(extent, edge, entries):
         """Return the bytes of the device that it takes in addition to the labels."""
         return 0
 
     @property
     def num_tiles(self):
-        """Tiles of an item."""
+        """Tiles of an entry."""
         return num_tiles(self.batch.topology.shape, int(self.tiles.edge))
 
-    def run(self, items):
-        """Do it for the first items of the batch."""
+    def run(self, entries):
+        """Do it for the first entries of the batch."""
         raise NotImplementedError
 
 

@@ -7,7 +7,7 @@ from numba import int32, njit, uint32
 from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import other_end
 from percolab.kernels.union_find import find
-from percolab.labelers.four_step_cuda import item_offsets
+from percolab.labelers.four_step_cuda import entry_offsets
 from percolab.papers.weigel2011.own_labels import own_labels_kernel
 from percolab.papers.weigel2011.tiles import TileStep, is_in, is_open, site_at, tile_bounds
 
@@ -23,8 +23,8 @@ def insert(labels, start, i, j):
 
 @cuda.jit(cache=True)
 def union_kernel(labels, opened, adjacency, tiles):
-    """Join the bonds inside every tile of every item: one block of one thread a tile."""
-    start, base = item_offsets(uint32(cuda.blockIdx.y), adjacency)
+    """Join the bonds inside every tile of every entry: one block of one thread a tile."""
+    start, base = entry_offsets(uint32(cuda.blockIdx.y), adjacency)
     bounds = tile_bounds(int32(cuda.blockIdx.x), tiles.edge, tiles)
     left, top, right, bottom = bounds
     for y in range(top, bottom):
@@ -39,10 +39,10 @@ def union_kernel(labels, opened, adjacency, tiles):
 class Union(TileStep):
     """Union-find; labels are trees whose roots are the smallest sites of clusters in the tile."""
 
-    def run(self, items):
+    def run(self, entries):
         """Label the clusters of all tiles."""
         batch, launch = self.batch, self.batch.launches
         points = batch.topology.num_points
-        launch.each(own_labels_kernel, points, items, self.labels, batch.adjacency.num_points)
+        launch.each(own_labels_kernel, points, entries, self.labels, batch.adjacency.num_points)
         bonds = batch.opened, batch.adjacency, self.tiles
-        launch.blocks(union_kernel, (self.num_tiles, items), 1, self.labels, *bonds)
+        launch.blocks(union_kernel, (self.num_tiles, entries), 1, self.labels, *bonds)

@@ -1,0 +1,158 @@
+"""CUDA: bridges of planar lattices, by labels of the dual.
+
+A bond is a bridge exactly if the faces on both of its sides are one where all closed bonds are
+left out, that is, if they are in one cluster of the dual: of a lattice in the plane, or around a
+cylinder, but not on a torus.  So bridges are the closed bonds of the dual within a cluster of it.
+One labeling finds all of them, however large the sample is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types, uint32, uint64
+from numpy.typing import NDArray
+
+from percolab.bonds.batch_cuda import CudaBatch
+from percolab.bonds.model import BOND
+from percolab.kernels.device import free_memory, load_cuda
+from percolab.kernels.launches import PER_THREAD, element, zero_kernel
+from percolab.kernels.memory import Memory, Needs, entries_that_fit
+from percolab.kernels.neighbours import has_bit, inner_word, other_end, periodic_bond
+from percolab.labelers import labeler_class, serving_labeler
+from percolab.labelers.forest import Reading
+from percolab.lattices.dual import DualTopology
+from percolab.lattices.extent import Extent
+
+cuda = load_cuda()
+
+#: In the place of the bond that a bond of the dual crosses, where there is none.
+_NONE = 0xFFFFFFFF
+#: The part of the free memory of a device that the dual takes, one over this; one sample's must
+#: fit.
+_SHARE = 4
+
+
+@cuda.jit(cache=True)
+def dual_words_kernel(opened, words, first, sources, exists, crossing):
+    """Write the open bonds of the dual of every entry, a thread for PER_THREAD words.
+
+    opened: uint32, ``words`` of every entry, from number ``first`` on.  sources: uint32 (32 * dual
+    words,), bit by bit the places of the bonds crossed.  exists, crossing: uint32, the bonds of the
+    dual that there are, and those of all entries.
+    """
+    size, entry = uint32(exists.size), uint32(cuda.blockIdx.y)
+    base = uint32(uint32(entry + first) * words)
+    for step in range(PER_THREAD):
+        word = element(step)
+        if word < size:
+            is_open = uint32(0)
+            for bit in range(32):
+                place = sources[uint32(uint32(uint32(bit) * size) + word)]
+                closed = True
+                if place != uint32(_NONE):
+                    own = opened[uint32(base + uint32(place >> uint32(5)))]
+                    closed = not has_bit(own, place & uint32(31))
+                if closed:
+                    is_open = uint32(is_open | uint32(uint32(1) << uint32(bit)))
+            crossing[uint32(uint32(entry * size) + word)] = uint32(is_open & exists[word])
+
+
+@cuda.jit(cache=True)
+def count_joined_kernel(exists, opened, labels, adjacency, first, counts):
+    """Count the closed bonds of every entry whose ends have one label, but periodic ones.
+
+    counts: uint64 (entries,), entry ``first`` being that of the first.
+    """
+    shared = cuda.shared.array(1, types.uint32)
+    entry, points = uint32(cuda.blockIdx.y), adjacency.num_points
+    start, base = uint32(entry * points), uint32(entry * uint32(exists.size))
+    if cuda.threadIdx.x == 0:
+        shared[0] = uint32(0)
+    cuda.syncthreads()
+    count = uint32(0)
+    for step in range(PER_THREAD):
+        i = element(step)
+        if i < points:
+            word, label = uint32(i >> uint32(5)), labels[uint32(start + i)]
+            for k in range(len(adjacency.ends)):
+                there = inner_word(exists, adjacency.periodic_words, uint32(0), word)
+                closed = uint32(there & uint32(~opened[uint32(base + word)]))
+                word = uint32(word + adjacency.num_words)
+                if has_bit(closed, i & uint32(31)):
+                    j = other_end(adjacency.ends, k, i)
+                    if labels[uint32(start + j)] == label:
+                        count = uint32(count + uint32(1))
+    if count != uint32(0):
+        cuda.atomic.add(shared, 0, count)
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0 and shared[0] != uint32(0):
+        cuda.atomic.add(counts, uint32(entry + first), uint64(shared[0]))
+
+
+@cuda.jit(cache=True)
+def count_joined_periodic_kernel(opened, words, labels, adjacency, first, counts):
+    """Add the closed bonds across periodic boundaries whose ends have one label; a thread each."""
+    n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
+    if n < adjacency.periodic_bonds.size:
+        start = uint32(entry * adjacency.num_points)
+        is_open, i, j = periodic_bond(n, opened, uint32(entry * words), adjacency)
+        if not is_open and labels[uint32(start + i)] == labels[uint32(start + j)]:
+            cuda.atomic.add(counts, uint32(entry + first), uint64(1))
+
+
+def copy_sources(dual: DualTopology) -> Any:
+    """Return which bonds those of a dual cross, as :func:`dual_words_kernel` takes them."""
+    sources = dual.sources.astype(np.uint32).reshape(-1, 32).T
+    return cuda.to_device(np.ascontiguousarray(sources).ravel())
+
+
+class DualBridges:
+    """Counts the bridges of every sample of a labeler's batch, a few samples at a time.
+
+    batch: of samples of a planar lattice with an open axis; dual: that of its topology.
+    """
+
+    def __init__(self, batch: CudaBatch, dual: DualTopology) -> None:
+        name = serving_labeler(None, "cuda", dual.topology)
+        chosen, extent = labeler_class(name, "cuda"), Extent.of_topology(dual.topology)
+
+        def memory(entries: int) -> Memory:
+            labels: Memory = chosen.memory(extent, Needs(labels=True), entries)
+            return CudaBatch.memory(extent, BOND, entries).plus(labels)
+
+        fitting = entries_that_fit(memory, free_memory(cuda) // _SHARE)
+        entries = max(min(batch.capacity, fitting), 1)
+        own = CudaBatch(dual.topology, BOND, entries, launches=batch.launches)
+        self._batch, self._labeler = batch, chosen(own)
+        self._sources = copy_sources(dual)
+        self._counts = cuda.device_array(batch.capacity, np.uint64)
+
+    def rows(self, entries: int) -> NDArray[np.int64]:
+        """Return the bridges of the first entries of the batch, (entries, 1)."""
+        launches, counts = self._batch.launches, self._counts
+
+        def work() -> None:
+            launches.each(zero_kernel, entries, 1, counts, np.uint32(entries))
+            step = self._labeler.batch.capacity
+            for first in range(0, entries, step):
+                self._count(first, min(step, entries - first))
+
+        launches.call(("dual bridges", entries), work)
+        launches.wait()
+        rows: NDArray[np.int64] = counts[:entries].copy_to_host().view(np.int64)[:, None]
+        return rows
+
+    def _count(self, first: int, entries: int) -> None:
+        """Add up the bridges of entries from a number on."""
+        labeler, own, launches = self._labeler, self._labeler.batch, self._batch.launches
+        start, words = np.uint32(first), np.uint32(self._batch.topology.num_bond_words)
+        bonds = self._batch.opened, words, start, self._sources, own.exists, own.opened
+        launches.each(dual_words_kernel, own.exists.size, entries, *bonds)
+        labeler.join(entries, Reading.LABELS).make_labels()
+        counts: tuple[Any, ...] = labeler.labels, own.adjacency, start, self._counts
+        points, words = own.topology.num_points, np.uint32(own.exists.size)
+        launches.each(count_joined_kernel, points, entries, own.exists, own.opened, *counts)
+        periodic = own.topology.num_periodic_bonds
+        launches.one(count_joined_periodic_kernel, periodic, entries, own.opened, words, *counts)
