@@ -16,6 +16,7 @@ from percolab.labelers.tiled.borders import NODES
 from percolab.labelers.tiled.one_tile import (
     KEPT_BORDER,
     LANES,
+    PLACE,
     STRIP_NODES,
     TILE_NODES,
     TILE_WORDS,
@@ -88,6 +89,7 @@ def mark_tiles_kernel(
             root = find(nodes.parents, uint32(0), node)
             label = nodes.origins[root]
         else:
+            code = uint32(code & uint32(PLACE))
             label = uint32(begins[code >> uint32(5)] + uint32(code & uint32(31)))
         mark_cluster(marks, entry, tiles.num_words, label)
 
@@ -185,7 +187,10 @@ def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
         while left != uint32(0):
             rest = uint32(left & uint32(left - uint32(1)))
             code = uint32(kept[run])
-            place, bit = uint32(code >> uint32(5)), uint32(code & uint32(31))
+            place, bit = (
+                uint32(uint32(code & uint32(PLACE)) >> uint32(5)),
+                uint32(code & uint32(31)),
+            )
             if code >= uint32(KEPT_BORDER):
                 spin = known[uint32(code ^ uint32(KEPT_BORDER))]
                 is_set = has_bit(spin, plane)
