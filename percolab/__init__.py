@@ -28,11 +28,13 @@ if TYPE_CHECKING:
         threshold,
     )
     from percolab.configurations.directed import DirectedComponents, components
+    from percolab.configurations.exact import exact
     from percolab.configurations.fields import gaussian_field
     from percolab.configurations.flow import flow
     from percolab.configurations.invade import invade
     from percolab.configurations.label import label
     from percolab.configurations.label_slabs import label_in_slabs
+    from percolab.configurations.removals import remove_each
     from percolab.configurations.show import show
     from percolab.configurations.tree import tree
     from percolab.errors import AnalysisError, InputError
@@ -66,6 +68,7 @@ __all__ = [
     "ThresholdFit",
     "components",
     "estimates",
+    "exact",
     "fit",
     "flow",
     "gaussian_field",
@@ -79,6 +82,7 @@ __all__ = [
     "open_results",
     "open_table",
     "plot",
+    "remove_each",
     "show",
     "sweep",
     "threshold",
@@ -127,6 +131,7 @@ _HOMES = {
     "TableFit": "analysis.table_fit",
     "ThresholdFit": "analysis.threshold",
     "components": "configurations.directed",
+    "exact": "configurations.exact",
     "flow": "configurations.flow",
     "gaussian_field": "configurations.fields",
     "invade": "configurations.invade",
@@ -140,6 +145,7 @@ _HOMES = {
     "graph_topology": "lattices.graph",
     "load_graph": "lattices.graph",
     "load_lattice": "lattices.lattice",
+    "remove_each": "configurations.removals",
     "show": "configurations.show",
     "to_pandas": "tables.frames",
     "to_xarray": "tables.frames",

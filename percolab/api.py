@@ -122,14 +122,15 @@ class Results(StoredResults):
 
     def plot(
         self,
-        path: str | Path | None = None,
+        out: str | Path | None = None,
         observable: str | None = None,
         *,
         kind: str | None = None,
         ax: Axes | None = None,
+        **options: Any,
     ) -> Figure:
         """Draw the study and return the figure, as :func:`percolab.plot` does."""
-        return plot(self, path, observable, kind=kind, ax=ax)
+        return plot(self, out, observable, kind=kind, ax=ax, **options)
 
     def to_pandas(self, *, sizes: bool = False) -> pandas.DataFrame:
         """Return means and standard errors, as :func:`percolab.to_pandas` does."""
@@ -242,10 +243,11 @@ class Results(StoredResults):
             p = grids[0][len(grids[0]) // 2]
         if "update" in study.kind.settings:
             options["update"] = study.update
-        return show(
+        figure: Figure = show(
             study.structure, size, take_number("p", p), sample=sample, seed=study.seed,
             rng=study.rng, model=study.model, boundary=study.boundary or None, **options,
         )  # fmt: skip
+        return figure
 
     def status(self) -> dict[str, Any]:
         """Return the study, the samples of every size and the runs, as ``percolab status --json``.
@@ -414,10 +416,10 @@ class Threshold(Shown):
             **({"published": f"{known.value:.12g}"} if known else {}),
         }
 
-    def plot(self, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
+    def plot(self, out: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
         """Draw roots or crossings against L with p_c, as :func:`percolab.plot` does."""
         kind = "roots" if isinstance(self.fit, RootFit) else "crossings"
-        return plot(self.results, path, kind=kind, ax=ax)
+        return plot(self.results, out, kind=kind, ax=ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Return every number as plain JSON values, as ``percolab threshold --json`` does."""
@@ -531,7 +533,7 @@ class DataTable(GivenTable):
 
     def plot(
         self,
-        path: str | Path | None = None,
+        out: str | Path | None = None,
         *,
         series: str | None = None,
         kind: str | None = None,
@@ -540,12 +542,12 @@ class DataTable(GivenTable):
     ) -> Figure:
         """Draw the fit of a series and return the figure, whose ``numbers`` are all that is drawn.
 
-        path: a .png, .pdf or .svg file to write it to as well.  kind: "curves", the default,
+        out: a .png, .pdf or .svg file to write it to as well.  kind: "curves", the default,
         "crossings" or "collapse".  ax: axes to draw into, for a kind of one panel.  options: of
         ``fit``.
         """
         into = Target(ax, f"kind {kind or 'curves'}")
-        return _finish_figure(draw_table(self.fit(series, **options), kind, into), path, ax)
+        return _finish_figure(draw_table(self.fit(series, **options), kind, into), out, ax)
 
 
 def open_table(table: Any, columns: str | Mapping[str, str] | None = None) -> DataTable:
@@ -714,15 +716,18 @@ def estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEsti
 
 def plot(
     results: StoredResults,
-    path: str | Path | None = None,
+    out: str | Path | None = None,
     observable: str | None = None,
     *,
     kind: str | None = None,
+    bootstrap: int = 200,
     ax: Axes | None = None,
+    **options: Any,
 ) -> Figure:
     """Draw a study and return the figure, which a notebook shows.
 
-    path: a .png, .pdf or .svg file to write it to as well; None writes none.
+    out: a .png, .pdf or .svg file to write it to as well; None writes none.  observable, options:
+    of the fit, as for :func:`percolab.fit`.  bootstrap: replicas of what has its errors from them.
 
     kind: one figure alone, of docs/plots.md: "curves", "drift", "collapse", "clusters", "maxima" or
     "thresholds", of spins those of docs/spins.md; None is the overview.
@@ -743,16 +748,20 @@ def plot(
     """
     check_results(results)
     _check_named(observable)
-    fitted = partial(fit_results, results, observable)
-    drawn = study_figure(results, observable=observable, fitted=fitted, kind=kind, ax=ax)
-    return _finish_figure(drawn, path, ax)
+    chosen = _fit_options(options, ("nu", "omega", "window"))
+    fitted = partial(fit_results, results, observable, **chosen)
+    keys: dict[str, Any] = {
+        "observable": observable,
+        "bootstrap": take_integer("bootstrap", bootstrap),
+    }
+    return _finish_figure(study_figure(results, fitted=fitted, kind=kind, ax=ax, **keys), out, ax)
 
 
-def _finish_figure(drawn: Drawn, path: str | Path | None, ax: Axes | None) -> Figure:
+def _finish_figure(drawn: Drawn, out: str | Path | None, ax: Axes | None) -> Figure:
     """Return a figure, which has its numbers unless ax is given; write it to a file on request."""
     figure: Figure = drawn[0]
     if ax is None:
         figure.numbers = drawn[1]  # type: ignore[attr-defined]
-    if path is not None:
-        save_figure(figure, take_path("path", path))
+    if out is not None:
+        save_figure(figure, take_path("out", out))
     return figure

@@ -6,8 +6,12 @@ import numpy as np
 CASES = (
     ((9, 13), 1, {}),
     ((9, 13), 3, {"connectivity": 8}),
-    ((12, 10), 2, {"boundary": "periodic", "on": "triangular"}),
-    ((8, 10), 1, {"boundary": ("open", "periodic"), "on": "honeycomb", "labeler": "four_step"}),
+    ((12, 10), 2, {"boundary": "periodic", "lattice": "triangular"}),
+    (
+        (8, 10),
+        1,
+        {"boundary": ("open", "periodic"), "lattice": "honeycomb", "labeler": "four_step"},
+    ),
     ((3, 5, 7), 2, {}),
     ((4, 5, 6), 6, {"connectivity": 26, "boundary": "periodic"}),
 )

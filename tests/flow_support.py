@@ -12,7 +12,7 @@ from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import new_coupling
 from percolab.flows.flow import Circuit, Flow
 from percolab.flows.net import BondList, list_bonds, unpack_open
-from percolab.flows.readers import Backbone, Bridges, Conductance, Path
+from percolab.flows.readers import Backbone, BridgeFree, Bridges, Conductance, Path
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import load_lattice
 
@@ -47,6 +47,13 @@ def expected_bridges(bonds):
     graph, times = without_loops(pairs)
     single = {pair for pair in map(frozenset, nx.bridges(graph)) if times[pair] == 1}
     return np.array([frozenset(pair) in single for pair in pairs], bool)
+
+
+def expected_bridge_free(flow):
+    """Return the sites of the largest cluster without bridges."""
+    graph = nx.Graph(flow.bonds[~expected_bridges(flow.bonds)].tolist())
+    graph.add_nodes_from(range(flow.circuit.num_points))
+    return max(map(len, nx.connected_components(graph)))
 
 
 def joined_pairs(flow):
@@ -161,7 +168,8 @@ def assert_same_flow(structure, topology, model, ps, *, samples=5, capacity=3):
     host = new_coupling("raster", "cpu", topology, Model.parse(model))
     assert device.labeler.batch.capacity == capacity
     rows = {}
-    for kind in (Bridges, Backbone, Path, Conductance) if topology.open_axes else (Bridges,):
+    kinds = (Bridges, BridgeFree, *((Backbone, Path, Conductance) if topology.open_axes else ()))
+    for kind in kinds:
         found, rows[kind.word] = (
             kind(structure, topology.shape).rows(coupling, XORWOW, 7, numbers, thresholds)
             for coupling in (device, host)

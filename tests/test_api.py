@@ -1,8 +1,11 @@
 """A notebook can do what the command line does."""
 
+import importlib
+import inspect
 import json
 import pickle
 from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -342,3 +345,104 @@ def test_a_message_names_arguments_in_python_and_options_in_a_shell():
         with pytest.raises(AnalysisError, match=r"\(sweep with measure sizes\)"):
             raise AnalysisError("no S_4 (sweep with --measure sizes)")
         assert refusal("sweep", "--device", "x").startswith("--device x: must be auto")
+
+
+#: Options that name what Python has in another way, or has not: each with the reason.
+_SHELL_ALONE = {
+    "json": "functions return values",
+    "quiet": "nothing is printed",
+    "verbose": "nothing is printed",
+    "bethe": "the lattice is bethe:3",
+    "shells": "L of a Bethe lattice",
+    "numbering": "the lattice is bethe:3:random",
+    "study": "a file of settings",
+    "plan": "a question of the command",
+    "prepare": "a question of the command",
+    "observable": "of the fit that the command prints",
+}
+_OF_COMMAND = {
+    "label": {
+        *("configuration", "out", "sizes", "slabs", "tortuosity"),
+        *("T", "K", "beta", "sweeps", "update"),
+    },
+    "tree": {"samples", "workers", "executor", "part", "out"},
+    "plot": {"results", "columns", "kappa", "series"},
+    "invade": {"samples", "plot", "p0", "out"},
+    "field": {"out"},
+}
+_FIT = {"degree", "min_size", "nu", "omega", "priors", "window"}
+
+
+@pytest.mark.parametrize(
+    ("command", "function"),
+    [
+        ("label", percolab.label),
+        ("show", percolab.show),
+        ("tree", percolab.tree),
+        ("invade", percolab.invade),
+        ("plot", percolab.plot),
+        ("field", percolab.gaussian_field),
+        ("threshold", percolab.threshold),
+        ("sweep", percolab.sweep),
+    ],
+)
+def test_arguments_have_the_names_of_the_options(command, function):
+    options = importlib.import_module(f"percolab.cli.{command}").command.params
+    arguments = inspect.signature(function).parameters
+    known = {*arguments, *_SHELL_ALONE, *_OF_COMMAND.get(command, ())}
+    known |= _FIT if "options" in arguments else set()
+    for option in options:
+        assert known & {name.lstrip("-").replace("-", "_") for name in option.opts}, option.opts
+
+
+def test_a_page_with_a_slider_and_a_graph_are_shown_as_in_the_shell(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert percolab.show("square", 8, 0.5, seed=3, html="a.html") == Path("a.html")
+    answer("show", "--lattice", "square", "-L", 8, "-p", 0.5, "--seed", 3, "--html", "b.html")
+    assert Path("a.html").read_bytes() == Path("b.html").read_bytes()
+    Path("c.html").write_text("mine")
+    for options, message in (
+        ({"html": "c.html"}, "c.html: holds something else"),
+        ({"html": "a.png"}, "a.png: "),
+        ({"html": "d.html", "tree": True}, "tree: a page"),
+    ):
+        with pytest.raises(InputError, match=message):
+            percolab.show("square", 8, **options)
+    Path("g.csv").write_text("a,b\nb,c\nc,d\n")
+    numbers = json.loads(answer("show", "--graph", "g.csv", "-p", 0.7, "--seed", 2, "--json"))
+    shown = percolab.show(graph="g.csv", p=0.7, seed=2).numbers
+    assert shown == {key: value for key, value in numbers.items() if key != "figure"}
+    with pytest.raises(InputError, match="L: a graph is drawn with its clusters alone"):
+        percolab.show(graph="g.csv", L=4, p=0.5)
+
+
+def test_graphs_are_given_by_the_same_name_everywhere(tmp_path):
+    path = tmp_path / "g.csv"
+    path.write_text("a,b,3\na,b,1\nb,c,2\nc,d,9\ne,f,1\n")
+    found = percolab.label(graph=path, source=["a"], target=["d"])
+    assert found.spanning["source-target"].tolist() == [0]
+    assert (
+        percolab.label(graph=path, source=["a"], target=["f"]).spanning["source-target"].size == 0
+    )
+    assert (percolab.label(lattice="square", L=4, p=0.3) == percolab.label("square", 4, 0.3)).all()
+    assert percolab.tree(graph=path).weight == percolab.tree(path).weight == 13
+    assert percolab.tree(graph=path, multi=True).weight == 13
+    assert percolab.invade(graph=path, source=["a"], stop="all").num_invaded == 4
+    for wrong, message in (
+        (lambda: percolab.tree("square", 4, graph=path), "lattice: the graph is given as well"),
+        (lambda: percolab.invade("square", 4, graph=path), "lattice: the graph is given as well"),
+        (lambda: percolab.tree(), "tree: give a lattice or a graph"),
+        (lambda: percolab.invade(), "invade: give a lattice or a graph"),
+        (lambda: percolab.label("square", 4, source=[0]), "source: only a graph has it"),
+        (lambda: percolab.invade("square", 4, multi=True), "multi: only a graph has it"),
+    ):
+        with pytest.raises(InputError, match=message):
+            wrong()
+
+
+def test_a_figure_takes_the_options_of_a_fit():
+    results = small_results()
+    usual = plot(results, kind="collapse").numbers
+    assert plot(results, kind="collapse", min_size=8).numbers != usual
+    with pytest.raises(InputError, match="min_sise: a fit has no such option"):
+        plot(results, min_sise=8)

@@ -12,6 +12,10 @@ and, where what flows was measured, over the samples that span,
     red bonds ~ L^(1/nu)                            A. Coniglio, J. Phys. A 15, 3829 (1982)
     conductance ~ L^(d - 2 - t/nu)
 
+and over all samples
+
+    largest cluster without bridges ~ L^D_B         X. Xu et al., Phys. Rev. E 89, 012120 (2014)
+
 d_f = d - beta/nu, and tau = 1 + d / d_f by hyperscaling (D. Stauffer and A. Aharony, Introduction
 to Percolation Theory, 1994). Between the p of a grid a quantity is the polynomial through the
 nearest points. Every power law has its corrections (:mod:`percolab.analysis.power_law`).
@@ -66,7 +70,8 @@ class CriticalQuantity:
     """A power of L at p_c: its name, its exponent's name and sign, its meaning in words.
 
     of_squares: whether it is a mean of squared sizes, for the corrections.  of_cube: whether it has
-    the power d - 2 of a homogeneous cube in addition.
+    the power d - 2 of a homogeneous cube in addition.  of_all: whether it is a mean over
+    all samples, not over those that span.
     """
 
     name: str
@@ -75,6 +80,7 @@ class CriticalQuantity:
     meaning: str
     of_squares: bool = False
     of_cube: bool = False
+    of_all: bool = False
 
 
 #: In the order in which exponents are shown.
@@ -84,8 +90,11 @@ QUANTITIES = (
     CriticalQuantity("chi", "gamma/nu", 1, "chi = (<sum s^2> - <s_1^2>)/N at p_c", True),
     CriticalQuantity("s1_squared", "gamma/nu", 1, "<s_1^2>/N at p_c", True),
 )
-#: Columns of what flows, as means over the samples that span.
+#: Columns of what flows, as means over the samples that span, or over all.
 FLOW_QUANTITIES = (
+    CriticalQuantity(
+        "bridge_free_largest", "D_B", 1, "largest cluster without bridges at p_c", of_all=True
+    ),
     CriticalQuantity("backbone_sites", "D_B", 1, "sites of the backbone at p_c"),
     CriticalQuantity("path_length", "d_min", 1, "length of the shortest path at p_c"),
     CriticalQuantity("red_bonds", "1/nu", 1, "red bonds at p_c"),
@@ -350,7 +359,7 @@ def cluster_values(
 def flow_values(
     p_c: float, flows: Sequence[BlockMoments], replicas: CriticalReplicas
 ) -> list[Values]:
-    """Return what flows at p_c, a mean over the samples that span, of every size.
+    """Return what flows at p_c, a mean over the samples that span or over all, of every size.
 
     A size at which no sample spans has 0.
     """
@@ -362,7 +371,10 @@ def flow_values(
                 continue
             weights = with_data_first(drawn[task.label])
             # Sums, so that several seeds of a size add up; p near which nothing spans do no harm.
-            own = np.stack([task.moments[name] for name in (quantity.name, SPANNING)])
+            sums_of_blocks = task.moments[quantity.name]
+            samples = np.broadcast_to(task.samples[:, None], sums_of_blocks.shape)
+            counted = samples.astype(float) if quantity.of_all else task.moments[SPANNING]
+            own = np.stack([sums_of_blocks, counted])
             at_p_c = _interpolated(task.p, weights @ own, every, p_c)
             sums[task.L] = sums.get(task.L, 0.0) + at_p_c
         if sums:

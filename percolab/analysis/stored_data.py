@@ -166,11 +166,12 @@ def read_flow_moments(results: StoredResults) -> list[BlockMoments]:
     """
     names = axis_observables(results.study.boundary)
     flows = []
-    for item in list_tasks(results, *names[-1:]) if names else ():
+    for item in list_tasks(results, *names[-1:]):
         columns = [column for column in item.columns if column.measure in FLOW_WORDS]
         moments = {column.name: item.single_sum(column) for column in columns}
         if moments:
-            moments[SPANNING] = item.column(names[-1]).astype(float)
+            if names:
+                moments[SPANNING] = item.column(names[-1]).astype(float)
             p = np.array(item.task.p)
             flows.append(BlockMoments(item.task.size, p, item.samples, moments, item.task.id))
     return flows

@@ -11,7 +11,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from percolab.cli.terminal import echo
+from percolab.cli.terminal import COLOUR, echo, has_colour
 from percolab.errors import AnalysisError, InputError
 from percolab.run.measured import count_site_labelings
 from percolab.run.request import Watcher
@@ -79,6 +79,7 @@ class ProgressWatcher(Watcher):
             disable=self._silent,
             mininterval=0.2 if terminal else 10.0,
             dynamic_ncols=True,
+            colour=COLOUR if has_colour(sys.stderr) else None,
         )
         self._next_fit = time.monotonic() + _FIT_EVERY
 

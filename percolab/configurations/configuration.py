@@ -288,7 +288,7 @@ def read_image(
     def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
         if dtype.kind not in "biuf":
             return f"holds {dtype}; a site configuration holds booleans, integers or floats"
-        option = "on=" if is_array else "--lattice"
+        option = "lattice=" if is_array else "--lattice"
         if problem := lattice_problem(lattice, connectivity, len(shape), option):
             return problem
         used = lattice or image_lattice(connectivity, len(shape))
@@ -315,7 +315,7 @@ def read_image(
 
 
 def lattice_problem(
-    lattice: Lattice | None, connectivity: int | None, dimension: int, option: str = "on="
+    lattice: Lattice | None, connectivity: int | None, dimension: int, option: str = "lattice="
 ) -> str:
     """Return what is wrong with the lattice of an image of so many dimensions, or ""."""
     if lattice is None and connectivity is None and dimension not in DEFAULT_LATTICES:

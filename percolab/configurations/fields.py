@@ -17,19 +17,24 @@ import numpy as np
 from percolab.errors import InputError
 from percolab.kernels.memory import check_free
 from percolab.lattices.topology import MAX_POINTS
-from percolab.tasks.values import take_integer, take_sample_key
+from percolab.tasks.values import take_integer, take_number, take_sample_key
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def gaussian_field(
-    shape: Sequence[int], correlation: float | Callable[[Floats], Any], *, seed: int = 1
+    shape: Sequence[int],
+    exponent: float | None = None,
+    *,
+    correlation: Callable[[Floats], Any] | None = None,
+    seed: int = 1,
 ) -> Floats:
     """Return a periodic Gaussian field of mean 0 and variance 1, float64 of this shape.
 
-    correlation: C(r) of the values at two sites: a > 0 stands for (1 + r^2)^(-a/2), any other is a
-    function of distances, float64, with C(0) = 1.  On the torus r is the chord of each axis,
-    r^2 = sum of (L/pi)^2 sin^2(pi x/L): x itself where it is short, and smooth half way around.
+    exponent: a > 0 of the correlations C(r) = (1 + r^2)^(-a/2) of the values at two sites.
+    correlation: in its place C itself, a function of distances, float64, with C(0) = 1.  On the
+    torus r is the chord of each axis, r^2 = sum of (L/pi)^2 sin^2(pi x/L): x itself where it is
+    short, and smooth half way around.
     seed: of NumPy's Philox, so that equal arguments give equal fields.
 
     InputError: no such shape, a not above 0, or a function whose spectrum is negative somewhere,
@@ -38,6 +43,8 @@ def gaussian_field(
     >>> gaussian_field((2, 3), 1.5).shape
     (2, 3)
     """
+    if (exponent is None) == (correlation is None):
+        raise InputError("gaussian_field: give exponent or correlation, one of them")
     sizes = tuple(take_integer("shape", n) for n in shape)
     if min(sizes, default=0) < 1 or prod(sizes) > MAX_POINTS:
         raise InputError(f"shape = {sizes}, but it has lengths of at least 1 and at most "
@@ -46,12 +53,13 @@ def gaussian_field(
     check_free(f"shape = {sizes}: needs", 40 * prod(sizes))
     chords = [(n / np.pi * np.sin(np.pi * np.arange(n) / n)) ** 2 for n in sizes]
     squares: Floats = sum(np.ix_(*chords), np.zeros(()))
-    if callable(correlation):
+    if correlation is not None:
         target = np.asarray(correlation(np.sqrt(squares)), np.float64)
-    elif not 0 < correlation < np.inf:
-        raise InputError(f"exponent = {correlation}, but it must be a finite number above 0")
     else:
-        target = (1 + squares) ** (-correlation / 2)
+        power = take_number("exponent", exponent)
+        if not power > 0:
+            raise InputError(f"exponent = {exponent}, but it must be a finite number above 0")
+        target = (1 + squares) ** (-power / 2)
     spectrum = np.fft.rfftn(np.broadcast_to(target, sizes)).real
     # Rounding makes small ones negative.
     if not spectrum.min() > -1e-9 * spectrum.max():

@@ -40,7 +40,7 @@ _BOND_BYTES = 300
 
 
 def flow(
-    lattice: Any = None,
+    configuration: Any = None,
     L: int | str | tuple[int, ...] | None = None,
     p: float | None = None,
     *,
@@ -54,7 +54,7 @@ def flow(
     target: Any = None,
     axis: str | None = None,
     conductances: np.ndarray | Sequence[float] | None = None,
-    on: str | Path | Lattice | None = None,
+    lattice: str | Path | Lattice | None = None,
     threshold: float | str | None = None,
     below: bool = False,
     graph: Any = None,
@@ -65,11 +65,11 @@ def flow(
 
     The configuration is, as for :func:`percolab.label`, one of
 
-    * a mask, an array or a file of one (``boundary``, ``on``, ``threshold``, ``below``);
+    * a mask, an array or a file of one (``boundary``, ``lattice``, ``threshold``, ``below``);
     * a sample of a lattice at p, 0.5 unless given; or with ``opened`` the open bonds of this
       lattice: bool (classes, ..., y, x), or packed uint32 words (classes, num_words);
-    * a graph, as ``lattice`` or as ``graph`` (``multi``, ``columns``): all of its bonds are open,
-      or with p those of a sample.
+    * a graph, as ``configuration`` or as ``graph`` (``multi``, ``columns``): all of its bonds are
+      open, or with p those of a sample.
 
     source, target: the terminals.  Of a lattice each is a side, "y-", "y+", "top" ..., or numbers
     of its sites, x + Lx (y + Ly z); without them they are the two sides of ``axis``, the last open
@@ -91,28 +91,34 @@ def flow(
     >>> flow(graph=[(0, 1), (1, 2), (2, 0), (2, 3)], source=0, target=3).resistance
     1.6666666666666665
     """
+    if configuration is None and graph is None:
+        configuration, lattice = lattice, None
     sampled: dict[str, Any] = {"sample": sample, "seed": seed, "rng": rng, "model": model}
     refuse_spins(Model.parse(model))
     ends = {"source": source, "target": target}
-    is_graph = graph is not None or isinstance(lattice, Graph) or is_graph_object(lattice)
+    is_graph = (
+        graph is not None or isinstance(configuration, Graph) or is_graph_object(configuration)
+    )
     if not is_graph:
         refuse_given("only a graph has it", multi=multi or None, columns=columns)
-    if isinstance(lattice, np.ndarray) or is_mask_file(lattice):
+    if isinstance(configuration, np.ndarray) or is_mask_file(configuration):
         refuse_sample_settings("a mask is a configuration already", seed, sample, rng)
         refuse_given("a mask is a configuration already", L=L, p=p, opened=opened, graph=graph)
         kinds = "open" if boundary is None else boundary
         options: dict[str, Any] = {"threshold": threshold, "below": below}
-        chosen = site_configuration(lattice, load_labeled_lattice(on), kinds, **options)
+        chosen = site_configuration(configuration, load_labeled_lattice(lattice), kinds, **options)
         return _flow_through(chosen, ends, axis, conductances)
-    refuse_given("only a mask, an array, has it", on=on, threshold=threshold, below=below or None)
+    refuse_given(
+        "only a mask, an array, has it", lattice=lattice, threshold=threshold, below=below or None
+    )
     if is_graph:
         refuse_given("a graph has its own", L=L, boundary=boundary, opened=opened, axis=axis)
-        given = take_graph(lattice, graph, model, multi=multi, columns=columns, **ends)
+        given = take_graph(configuration, graph, model, multi=multi, columns=columns, **ends)
         chosen = random_configuration(given, given.num_sites, 1.0 if p is None else p, **sampled)
         return _flow_through(chosen, {}, None, conductances, seed, sample)
-    if lattice is None or L is None:
+    if configuration is None or L is None:
         raise InputError("flow: give a lattice and its size L, a mask or a graph")
-    structure, L = take_shape(take_structure(lattice, "flow"), L)
+    structure, L = take_shape(take_structure(configuration, "flow"), L)
     if opened is None:
         p = 0.5 if p is None else p
         chosen = random_configuration(structure, L, p, boundary=boundary, **sampled)

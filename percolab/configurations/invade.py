@@ -28,6 +28,7 @@ from percolab.tasks.shapes import take_shape
 from percolab.tasks.study import Task, axis_boundaries
 from percolab.tasks.values import (
     check_choice,
+    refuse_given,
     refuse_sample_settings,
     take_flag,
     take_integer,
@@ -68,7 +69,7 @@ Sites = str | int | Sequence[int] | NDArray[np.integer[Any]]
 
 
 def invade(
-    lattice: Any,
+    lattice: Any = None,
     L: int | str | tuple[int, ...] | None = None,
     *,
     source: Sites | None = None,
@@ -81,13 +82,16 @@ def invade(
     rng: str = "xorwow",
     boundary: str | Sequence[str] | None = None,
     weights: ArrayLike | None = None,
+    graph: Any = None,
+    multi: bool = False,
     columns: str | Sequence[Any] | None = None,
 ) -> Invasion:
     """Invade a sample from a source, always by the bond or site with the smallest weight.
 
     lattice: a name, a :class:`Lattice` (``L``: its size, or its sides as (64, 128)), a Bethe
     lattice (``L``: its shells), a :class:`Graph`, a networkx graph, a sparse matrix, a data frame
-    (``columns`` names those of its sites) or an edge array (n, 2).
+    (``columns`` names those of its sites) or an edge array (n, 2).  graph: in its place one of the
+    latter, or a file of one (docs/graph-files.md); multi: keep its parallel edges.
     source: a side, "x-", "x+", "y-" ... (or "left", "right", "bottom", "top"), "centre", a site or
     a list of sites; by default the first side of the last open axis, of a Bethe lattice its centre,
     of a graph its source.  target: the same; by default the side opposite to the source, any side
@@ -112,13 +116,17 @@ def invade(
     >>> invade("square", 2**15, source="centre", stop=1000).num_invaded
     1000
     """
-    if isinstance(lattice, str | Path):
-        if columns is not None:
-            raise InputError("columns: only a data frame has them; leave them out")
-        structure: Structure = load_structure(str(lattice))
+    if graph is not None:
+        refuse_given("the graph is given as well", lattice=lattice)
+        structure: Structure = make_graph(graph, multi=multi, columns=columns)
+    elif lattice is None:
+        raise InputError("invade: give a lattice or a graph")
+    elif isinstance(lattice, str | Path):
+        refuse_given("only a graph has it", multi=multi or None, columns=columns)
+        structure = load_structure(str(lattice))
     else:
-        is_known = isinstance(lattice, Structure) and columns is None
-        structure = lattice if is_known else make_graph(lattice, columns=columns)
+        is_known = isinstance(lattice, Structure) and columns is None and not multi
+        structure = lattice if is_known else make_graph(lattice, multi=multi, columns=columns)
     field = make_field(structure, L, boundary)
     if weights is not None:
         refuse_sample_settings("weights are given, which have no samples", seed, sample, rng)

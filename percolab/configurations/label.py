@@ -42,7 +42,7 @@ from percolab.tasks.values import (
 
 
 def label(
-    lattice: Any = None,
+    configuration: Any = None,
     L: int | str | tuple[int, ...] | None = None,
     p: float | None = None,
     *,
@@ -56,12 +56,14 @@ def label(
     device: str = "cpu",
     serial: bool = False,
     watcher: Watcher | None = None,
-    on: str | Path | Lattice | None = None,
+    lattice: str | Path | Lattice | None = None,
     threshold: float | str | None = None,
     below: bool = False,
     phase: Any = None,
     connectivity: int | None = None,
     graph: Any = None,
+    source: Any = None,
+    target: Any = None,
     multi: bool = False,
     columns: str | Sequence[Any] | None = None,
 ) -> Any:
@@ -72,29 +74,30 @@ def label(
     clusters: ``sizes``, ``spanning``, ``wrapping``, ``phases``, ``to_pandas()``
     (:class:`percolab.configurations.label_array.Labels`).
 
-    lattice is one of
+    configuration is one of
 
-    * an image, an array of 2 or 3 dimensions (with ``on`` of any): array[y, x] is the grid point
-      (x, y).  It may be a file, .npy, .png, .tif or "file.h5:/dataset", or a stack of slices: a
-      folder, "slices/*.png" or a list of files.  Sites are where it is not 0, if that is one
+    * an image, an array of 2 or 3 dimensions (with ``lattice`` of any): array[y, x] is the grid
+      point (x, y).  It may be a file, .npy, .png, .tif or "file.h5:/dataset", or a stack of slices:
+      a folder, "slices/*.png" or a list of files.  Sites are where it is not 0, if that is one
       value; or what is above ``threshold``, a number or "otsu", with ``below`` what is not; or the
       values ``phase``: 2, [1, 2] or "1,2" (two phases), (1, 2) in a list or "1+2" (one phase),
       "all" (each value).  Neighbours of a phase are joined: ``connectivity`` 4 or 8, in space 6,
-      18 or 26, the smallest unless given; or those of the lattice ``on``.  ``boundary``, one for
+      18 or 26, the smallest unless given; or those of ``lattice``.  ``boundary``, one for
       all axes or one for each, is open unless given.  Labels are in the image's shape.
     * an image that is on a GPU already, an array with ``__cuda_array_interface__`` (CuPy, PyTorch,
       Numba, JAX): sites are where it is not 0, neighbours of one value are joined.  The labels stay
       on the GPU, as a device array without clusters
       (:func:`percolab.configurations.device_arrays.label_device_array`).
-    * a lattice or its name, with its size L, or its sides as (64, 128): one sample of percolation
-      at p, 0.5 unless given; (seed, sample) names the one that a sweep with this seed measures.
-      Labels are in the lattice's shape, last axis first.
+    * a lattice or its name (``lattice`` alone is the same), with its size L, or its sides as
+      (64, 128): one sample of percolation at p, 0.5 unless given; (seed, sample) names the one that
+      a sweep with this seed measures.  Labels are in the lattice's shape, last axis first.
     * a :class:`percolab.Graph`, a networkx graph or a scipy.sparse matrix; or, as ``graph`` in its
       place, one of these, a file (docs/graph-files.md), a pandas.DataFrame, or an edge array
-      (n, 2): with p a sample of it, without p its connected components.  multi: keep parallel
-      edges.  columns: names of columns, as :func:`percolab.load_graph` takes them.  Labels
-      are flat, by the numbers that sites have in the graph, those with names in the order in which
-      they come.
+      (n, 2): with p a sample of it, without p its connected components.  source, target: sites
+      by number or name; the labels that connect both are ``spanning["source-target"]``.  multi:
+      keep parallel edges.  columns: names of columns, as :func:`percolab.load_graph` takes them.
+      Labels are flat, by the numbers that sites have in the graph, those with names in the order in
+      which they come.
     * a :class:`Topology`, whose labels are flat; the seed is that of the random streams themselves.
 
     opened: the configuration, packed uint32 bond words (num_classes, num_words), or booleans
@@ -115,9 +118,13 @@ def label(
     >>> label(graph=[(0, 1), (3, 4)]).sizes.tolist()
     [2, 1, 2]
     """
+    if configuration is None and graph is None:
+        configuration, lattice = lattice, None
     ways: dict[str, Any] = {"labeler": labeler, "device": device}
-    is_files = isinstance(lattice, list | tuple) and is_mask_file(lattice)
-    if isinstance(lattice, list | tuple) and not is_files:
+    of_graph: dict[str, Any] = {"source": source, "target": target, "columns": columns}
+    of_graph["multi"] = multi or None
+    is_files = isinstance(configuration, list | tuple) and is_mask_file(configuration)
+    if isinstance(configuration, list | tuple) and not is_files:
         raise InputError(
             "label: a list given: a mask is an array (numpy.array), and a list of edges goes with "
             "graph="
@@ -126,39 +133,41 @@ def label(
     if not isinstance(labeler, str | None):
         raise InputError(f"labeler = {labeler!r}, but it must be a name")
     rule: dict[str, Any] = {"threshold": threshold, "below": below, "phase": phase}
-    if is_device_array(lattice):
+    if is_device_array(configuration):
         why = "an array on a GPU is a configuration already"
         refuse_sample_settings(why, seed, sample, rng)
         refuse_given(why, model=None if model == "bond" else model, L=L, p=p, opened=opened)
-        refuse_given(why, graph=graph, multi=multi or None, columns=columns)
+        refuse_given(why, graph=graph, **of_graph)
         refuse_given("labels on a GPU are smallest sites", serial=serial or None)
         refuse_given("compare on the GPU", threshold=threshold, below=below or None, phase=phase)
         rule = {"connectivity": connectivity, "labeler": labeler}
-        return label_device_array(lattice, load_labeled_lattice(on), boundary or "open", **rule)
-    if is_mask(lattice):
+        return label_device_array(
+            configuration, load_labeled_lattice(lattice), boundary or "open", **rule
+        )
+    if is_mask(configuration):
         refuse_sample_settings("a mask is a configuration already", seed, sample, rng)
         refuse_given("a mask is a configuration already", model=None if model == "bond" else model)
         refuse_given("a mask is a configuration already", L=L, p=p, opened=opened, graph=graph)
-        refuse_given("only a graph has it", multi=multi or None, columns=columns)
+        refuse_given("only a graph has it", **of_graph)
         kinds = "open" if boundary is None else boundary
         chosen = site_configuration(
-            lattice, load_labeled_lattice(on), kinds, connectivity=connectivity, **rule
+            configuration, load_labeled_lattice(lattice), kinds, connectivity=connectivity, **rule
         )
         clusters = chosen.label(**ways, watcher=watcher)
         return Labels.make(clusters, chosen.shape, serial=serial, configuration=chosen)
-    rule |= {"on": on, "connectivity": connectivity, "below": below or None}
+    rule |= {"lattice": lattice, "connectivity": connectivity, "below": below or None}
     refuse_given("only a mask, an array, has it", **rule)
     keys: dict[str, Any] = {"sample": sample, "seed": seed, "rng": rng, "model": model}
     keys |= {name: take_sample_key(name, keys[name]) for name in ("sample", "seed")}
-    if graph is not None or isinstance(lattice, Graph) or is_graph_object(lattice):
-        given = take_graph(lattice, graph, model, multi=multi, columns=columns)
+    if graph is not None or isinstance(configuration, Graph) or is_graph_object(configuration):
+        given = take_graph(configuration, graph, model, **of_graph | {"multi": multi})
         refuse_given("a graph has its own", boundary=boundary, opened=opened)
         given.check_size(given.num_sites if L is None else take_integer("L", L), ())
         refuse_spins(Model.parse(model))
         chosen = random_configuration(given, given.num_sites, 1.0 if p is None else p, **keys)
         return Labels.make(chosen.label(**ways), chosen.shape, serial=serial)
-    refuse_given("only a graph has it", multi=multi or None, columns=columns)
-    if lattice is None:
+    refuse_given("only a graph has it", **of_graph)
+    if configuration is None:
         raise InputError("label: give a lattice, a mask or a graph")
     p, draw = 0.5 if p is None else p, Model.parse(model)
     refuse_spins(draw)
@@ -166,15 +175,15 @@ def label(
         raise InputError(f"model {model}: opened is a configuration already; leave the model out")
     check_choice("rng", rng, GENERATORS)
     check_probabilities((p,))
-    if isinstance(lattice, Topology):
+    if isinstance(configuration, Topology):
         if opened is None:
             key = GENERATORS[rng], keys["seed"], keys["sample"]
-            words, sites = draw_sample(lattice, draw, key, p)
+            words, sites = draw_sample(configuration, draw, key, p)
         else:
-            words, sites = take_open_bonds(lattice, opened, "this topology")
-        labels = compute_labels(lattice, words, sites, **ways)
-        return Labels.make(Clusters(labels, lattice, words), (-1,), serial=serial)
-    structure = take_structure(lattice, "label")
+            words, sites = take_open_bonds(configuration, opened, "this topology")
+        labels = compute_labels(configuration, words, sites, **ways)
+        return Labels.make(Clusters(labels, configuration, words), (-1,), serial=serial)
+    structure = take_structure(configuration, "label")
     if L is None:
         raise InputError("label: give the size L of the lattice")
     structure, L = take_shape(structure, L)
@@ -213,12 +222,12 @@ def take_graph(lattice: Any, graph: Any, model: str, **options: Any) -> Graph:
     return make_graph(given, **options, weights=Model.parse(model).needs_weights)
 
 
-def load_labeled_lattice(on: str | Path | Lattice | None) -> Lattice | None:
-    if on is None or isinstance(on, Lattice):
-        return on
-    if not isinstance(on, str | Path):
-        raise InputError(f"on = {on!r}, but it is a lattice, its name or a .toml file")
-    return load_lattice(str(on))
+def load_labeled_lattice(lattice: str | Path | Lattice | None) -> Lattice | None:
+    if lattice is None or isinstance(lattice, Lattice):
+        return lattice
+    if not isinstance(lattice, str | Path):
+        raise InputError(f"lattice = {lattice!r}, but it is a lattice, its name or a .toml file")
+    return load_lattice(str(lattice))
 
 
 def refuse_spins(draw: Model) -> None:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from percolab.bonds.model import Model
+from percolab.configurations.label import refuse_spins
 from percolab.configurations.picture import (
     draw_flow_picture,
     draw_labels_picture,
     draw_sample_picture,
     draw_tree_picture,
 )
+from percolab.configurations.sample_page import sample_page
 from percolab.errors import InputError
 from percolab.figures import save_figure
+from percolab.lattices.graph import make_graph
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure, take_structure
+from percolab.store.output_files import check_output, check_suffix, write_output
 from percolab.tasks.settings import SHOWN_SWEEPS
 from percolab.tasks.shapes import take_shape
 from percolab.tasks.study import axis_boundaries
@@ -29,9 +33,6 @@ from percolab.tasks.values import (
     take_path,
     take_sample_key,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def show(
@@ -53,8 +54,10 @@ def show(
     tree: bool = False,
     backbone: bool = False,
     weights: str | Path | np.ndarray | None = None,
+    graph: Any = None,
+    html: str | Path | None = None,
     out: str | Path | None = None,
-) -> Figure:
+) -> Any:
     """Draw the clusters of one sample and return the figure, as ``percolab show`` does.
 
     lattice: a name, a path to a .toml file, a :class:`Lattice`, or "bethe:z"; L its size, or its
@@ -64,8 +67,10 @@ def show(
 
     labels: in place of a sample a file that ``percolab label`` wrote.  tree: draw the minimum
     spanning tree of the sample, or of weights, an array as :func:`percolab.tree` takes it or the
-    file of one; no p.  backbone: draw what flows between the sides of the last open axis.  out: a
-    .png, .pdf or .svg file to write the figure to as well.
+    file of one; no p.  backbone: draw what flows between the sides of the last open axis.  graph: a
+    sample of a graph of up to 1000 sites, in any form that :func:`percolab.label` takes.  html: in
+    place of a figure write a page for a browser, with a slider for p, to this file, and return its
+    path.  out: a .png, .pdf or .svg file to write the figure to as well.
 
     Every number drawn is in ``numbers`` of the figure (dict of plain JSON values).
 
@@ -79,6 +84,13 @@ def show(
     tree, backbone = take_flag("tree", tree), take_flag("backbone", backbone)
     if not tree:
         refuse_given("only a tree (tree=True) has it", weights=weights)
+    if graph is not None:
+        reason = "a graph is drawn with its clusters alone"
+        refuse_given(reason, lattice=lattice, L=L, boundary=boundary, labels=labels, html=html)
+        refuse_given(reason, tree=tree or None, backbone=backbone or None, **given)
+        refuse_spins(Model.parse(model))
+        lattice = make_graph(graph, weights=Model.parse(model).needs_weights)
+        L = lattice.num_sites
     structure = None if lattice is None else take_structure(lattice, "show")
     if structure is not None and L is not None:
         structure, L = take_shape(structure, L)
@@ -87,6 +99,19 @@ def show(
         "sample": take_sample_key("sample", sample),
         "rng": rng,
     }
+    if html is not None:
+        reason = "a page (html) shows percolation on a lattice"
+        refuse_given(reason, labels=labels, tree=tree or None, backbone=backbone or None, out=out)
+        refuse_given(reason, **given)
+        if structure is None:
+            raise InputError("show: give a lattice with its size L")
+        path = take_path("html", html)
+        check_suffix(path, (".html", ".htm"), "a page")
+        check_output(path)
+        keys |= {"model": model, "boundary": boundary}
+        page, _ = sample_page(structure, _check_size(L), p, **keys)
+        write_output(path, page.encode())
+        return path
     if labels is not None:
         refuse_given("labels are a configuration already", L=L, p=p, **given)
         refuse_sample_settings("labels are a configuration already", seed, sample, rng)

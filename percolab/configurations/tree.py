@@ -46,9 +46,10 @@ _NO_MEANING = "has no meaning here"
 
 
 def tree(
-    graph: Any,
+    lattice: Any = None,
     L: int | str | tuple[int, ...] | None = None,
     *,
+    graph: Any = None,
     weights: np.ndarray | Sequence[Any] | None = None,
     sample: int = 0,
     seed: int = 1,
@@ -64,7 +65,7 @@ def tree(
 ) -> SpanningTree:
     """Return the minimum spanning tree of weights, or of one sample; a forest if not connected.
 
-    graph is one of
+    The first argument, or ``graph`` in its place, is one of
 
     * a file of a weighted graph (docs/graph-files.md), or with ``weights`` any graph's file;
     * a networkx graph whose edges have the attribute "weight";
@@ -97,8 +98,14 @@ def tree(
     ways: dict[str, Any] = {"method": method, "device": device}
     sites: dict[str, Any] = {"source": source, "target": target}
     named: dict[str, Any] = {"multi": multi, "columns": columns}
+    if lattice is None and graph is None:
+        raise InputError("tree: give a lattice or a graph")
+    refuse_given("the graph is given as well", lattice=None if graph is None else lattice)
+    is_name = isinstance(lattice, str | Path)
+    has_sample = _is_lattice(lattice, L) if is_name else isinstance(lattice, Structure)
+    has_sample |= isinstance(graph, Structure)
+    graph = lattice if graph is None else graph
     is_name = isinstance(graph, str | Path)
-    has_sample = _is_lattice(graph, L) if is_name else isinstance(graph, Structure)
     if weights is not None or not has_sample:
         refuse_sample_settings("these weights have no samples", seed, sample, rng)
     if not has_sample:

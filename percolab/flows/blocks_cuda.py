@@ -21,6 +21,7 @@ from percolab.flows.search_cuda import (
     UNSEEN,
     Tree,
     acts,
+    add_up,
     begin_at,
     clear,
     is_open,
@@ -86,7 +87,7 @@ def backbone_kernel(entries, net, opened, words, samples, memory, branches, numb
             reached = tree.levels[uint32(levels - uint32(1))]
             if thread == uint32(0):
                 tree.words[sink] = uint64(tree.words[sink] ^ virtual_word(key))
-            red = _add_up(net, tree, parts, levels, virtual_word(key))
+            red = add_up(net, tree, parts.low, levels, virtual_word(key))
             _number(net, tree, parts, levels)
             _look_around(net, opened, base, tree, parts, reached)
             _find_fences(net, tree, parts, levels)
@@ -102,27 +103,6 @@ def backbone_kernel(entries, net, opened, words, samples, memory, branches, numb
             numbers[entry, _BONDS] = uint64(sums[_BONDS] >> uint64(1))
         cuda.syncthreads()
         entry = uint32(entry + uint32(cuda.gridDim.x))
-
-
-@cuda.jit(device=True)
-def _add_up(net, tree, parts, levels, virtual):
-    """Sum words and sizes up the tree; return how many red bonds this thread came by."""
-    red, level = uint64(0), levels
-    while level > uint32(1):
-        level = uint32(level - uint32(1))
-        cuda.syncthreads()
-        n, last = level_range(tree, level)
-        while n < last:
-            site = tree.queue[n]
-            node = net.nodes[site]
-            if acts(net, site, node):
-                word, above = tree.words[node], low_half(tree.via[node])
-                if word == virtual:
-                    red = uint64(red + uint64(1))
-                cuda.atomic.xor(tree.words, above, word)
-                cuda.atomic.add(parts.low, above, parts.low[node])
-            n = uint32(n + uint32(cuda.blockDim.x))
-    return red
 
 
 @cuda.jit(device=True)

@@ -3,18 +3,18 @@
 from numba import types, uint32, uint64
 
 from percolab.flows.cycle_words import word_streams
-from percolab.flows.search_cuda import ROOT, UNSEEN, Tree, level_range, low_half, push, search
+from percolab.flows.search_cuda import ROOT, UNSEEN, Tree, add_up, push, search
 from percolab.kernels.device import load_cuda
 
 cuda = load_cuda()
 
 
 @cuda.jit(cache=True)
-def bridges_kernel(entries, net, opened, words, samples, labels, memory, numbers):
+def bridges_kernel(entries, net, opened, words, samples, labels, memory, closing, numbers):
     """Count the bridges of every sample, from its labels, uint32 (entries * points,).
 
-    net: without terminals.  words: of an entry.  samples: the seed, then the entries' samples.
-    numbers: uint64 (entries, 1).
+    closing: whether they are closed as well, uint32.  net: without terminals.  words: of an entry.
+    samples: the seed, then the entries' samples.  numbers: uint64 (entries, 1).
     """
     queued = cuda.shared.array(1, types.uint32)
     bridges = cuda.shared.array(1, types.uint64)
@@ -34,8 +34,11 @@ def bridges_kernel(entries, net, opened, words, samples, labels, memory, numbers
                 tree.words[site] = uint64(0)
                 push(tree.queue, queued, site)
             site = uint32(site + threads)
-        levels = search(net, opened, uint32(entry * words), key, tree, queued)
-        cuda.atomic.add(bridges, 0, _add_up(tree, levels))
+        base = uint32(entry * words)
+        levels = search(net, opened, base, key, tree, queued)
+        cuda.atomic.add(bridges, 0, add_up(net, tree, None, levels, uint64(0)))
+        if closing:
+            _close_bridges(tree, opened, base, points)
         cuda.syncthreads()
         if thread == uint32(0):
             numbers[entry, 0] = bridges[0]
@@ -43,19 +46,13 @@ def bridges_kernel(entries, net, opened, words, samples, labels, memory, numbers
 
 
 @cuda.jit(device=True)
-def _add_up(tree, levels):
-    """Sum the words up the forest; return how many bonds with the word 0 this thread came by."""
-    bridges, level = uint64(0), levels
-    while level > uint32(1):
-        level = uint32(level - uint32(1))
-        cuda.syncthreads()
-        n, last = level_range(tree, level)
-        while n < last:
-            site = tree.queue[n]
-            word = tree.words[site]
-            if word == uint64(0):
-                bridges = uint64(bridges + uint64(1))
-            else:
-                cuda.atomic.xor(tree.words, low_half(tree.via[site]), word)
-            n = uint32(n + uint32(cuda.blockDim.x))
-    return bridges
+def _close_bridges(tree, opened, base, points):
+    """Close the bonds with the word 0."""
+    cuda.syncthreads()
+    n = uint32(cuda.threadIdx.x)
+    while n < points:
+        if tree.via[n] != uint64(ROOT) and tree.words[n] == uint64(0):
+            place = uint32(tree.via[n] >> uint64(32))
+            bit = uint32(uint32(1) << uint32(place & uint32(31)))
+            cuda.atomic.and_(opened, uint32(base + uint32(place >> uint32(5))), uint32(~bit))
+        n = uint32(n + uint32(cuda.blockDim.x))

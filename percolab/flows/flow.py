@@ -131,6 +131,16 @@ class Flow(Shown):
         """Bridges among the open bonds."""
         return self._bridges[0]
 
+    @cached_property
+    def largest_bridge_free(self) -> int:
+        """Sites of the largest cluster without bridges: when all of them are closed."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        ends, many = self.bonds[~self.bridges].T, self.circuit.num_points
+        links = coo_array((np.ones(ends.shape[1], np.int8), tuple(ends)), shape=(many, many))
+        return int(np.bincount(connected_components(links, directed=False)[1]).max())
+
     @property
     def connected(self) -> bool:
         """Whether open bonds connect the terminals."""

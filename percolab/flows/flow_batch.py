@@ -16,6 +16,7 @@ from percolab.flows.paths_cuda import PathMemory, path_kernel
 from percolab.flows.search_cuda import SIMULATED, DeviceNet, Tree
 from percolab.kernels.device import free_memory, load_cuda
 from percolab.labelers.forest import Reading
+from percolab.measure.rows import LARGEST
 
 cuda = load_cuda()
 
@@ -23,6 +24,7 @@ _TREE = (np.uint64, np.uint64, np.uint32, np.uint32)
 #: The arrays that a search needs, of points + 2 numbers each, by what is measured.
 KINDS: dict[str, tuple[Any, ...]] = {
     "bridges": _TREE,
+    "bridge_free": _TREE,
     "backbone": (*_TREE, *[np.uint32] * len(Branches._fields)),
     "path": (np.uint32, np.uint32),
 }
@@ -35,7 +37,7 @@ _SHARE = 4
 class FlowBatch:
     """Reads what flows through every sample of a labeler's batch.
 
-    word: "bridges", "backbone" or "path".  numbers: how many are read of a sample.
+    word: "bridges", "bridge_free", "backbone" or "path".  numbers: how many are read of a sample.
     """
 
     def __init__(self, labeler: Any, net: DeviceNet, word: str, numbers: int) -> None:
@@ -55,9 +57,10 @@ class FlowBatch:
         bonds = self._net, batch.opened, np.uint32(batch.topology.num_bond_words)
         key = batch.keys.on_device.samples
         more: tuple[Any, ...]
-        if self._word == "bridges":
+        if self._word in ("bridges", "bridge_free"):
             labeler.join(entries, Reading.LABELS).make_labels()
-            kernel, more = bridges_kernel, (key, labeler.labels, Tree(*memory))
+            closing = np.uint32(self._word == "bridge_free")
+            kernel, more = bridges_kernel, (key, labeler.labels, Tree(*memory), closing)
         elif self._word == "backbone":
             kernel, more = backbone_kernel, (key, Tree(*memory[:4]), Branches(*memory[4:]))
         else:
@@ -65,6 +68,8 @@ class FlowBatch:
         of_all = np.uint32(entries), *bonds, *more, self._numbers
         batch.launches.blocks(kernel, min(entries, self.blocks), self.threads, *of_all)
         batch.launches.wait()
+        if self._word == "bridge_free":
+            return np.asarray(labeler.join(entries).rows()[:, LARGEST, None])
         rows: NDArray[np.int64] = self._numbers[:entries].copy_to_host().view(np.int64)
         return rows
 

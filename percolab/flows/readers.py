@@ -163,6 +163,17 @@ class Bridges(FlowReader):
         return super()._make_on_device(labeler)
 
 
+class BridgeFree(Bridges):
+    """The largest cluster without bridges."""
+
+    word = "bridge_free"
+    numbers = ("largest_bridge_free",)
+    site_bytes = 45
+    bond_bytes = 50
+    # The dual says how many bridges there are, but words which.
+    _make_on_device = FlowReader._make_on_device
+
+
 class Backbone(FlowReader):
     """Red bonds, and the bonds on trails and on paths between two sides."""
 

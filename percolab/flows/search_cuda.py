@@ -164,6 +164,32 @@ def search(net, opened, base, key, tree, queued):
 
 
 @cuda.jit(device=True)
+def add_up(net, tree, sizes, levels, wanted):
+    """Sum words up the tree; return how many bonds with a certain word this thread came by.
+
+    sizes: those of branches, which are added up too, or None.
+    """
+    count, level = uint64(0), levels
+    while level > uint32(1):
+        level = uint32(level - uint32(1))
+        cuda.syncthreads()
+        n, last = level_range(tree, level)
+        while n < last:
+            site = tree.queue[n]
+            node = net.nodes[site]
+            if acts(net, site, node):
+                word, above = tree.words[node], low_half(tree.via[node])
+                if word == wanted:
+                    count = uint64(count + uint64(1))
+                if word != uint64(0):
+                    cuda.atomic.xor(tree.words, above, word)
+                if sizes is not None:
+                    cuda.atomic.add(sizes, above, sizes[node])
+            n = uint32(n + uint32(cuda.blockDim.x))
+    return count
+
+
+@cuda.jit(device=True)
 def clear(array, value):
     """Set all numbers of an array of this block."""
     n = uint32(cuda.threadIdx.x)

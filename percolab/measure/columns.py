@@ -317,6 +317,7 @@ def _flow_columns(
     return _summed_columns(how, word, *rows)
 
 
+_FREE = "Xu, Wang, Zhou, Garoni and Deng, Phys. Rev. E 89, 012120 (2014)"
 _FLOWS = (
     *_flow_columns(
         "bridges",
@@ -356,6 +357,12 @@ _FLOWS = (
             _MOMENTS,
         ),
         kind=np.float64,
+    ),
+    *_flow_columns(
+        "bridge_free",
+        "sites of the largest cluster without bridges",
+        ("bridge_free_largest", "s_bf", "sites of the largest cluster without bridges", _FREE),
+        unit="site",
     ),
 )
 _OUTBREAK = "sites of the clusters that have a site of the source: of an outbreak that begins there"

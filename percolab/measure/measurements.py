@@ -95,6 +95,7 @@ MEASUREMENTS = {
         Measurement("bridges", frozenset({"bonds"}), "flows.readers:Bridges"),
         Measurement("backbone", frozenset({"bonds"}), "flows.readers:Backbone"),
         Measurement("path", frozenset({"bonds"}), "flows.readers:Path"),
+        Measurement("bridge_free", frozenset({"bonds"}), "flows.readers:BridgeFree"),
         Measurement("source", frozenset({"labels"}), "labelers.source:SourceClusters"),
         Measurement("conductance", frozenset({"bonds"}), "flows.readers:Conductance"),
     )

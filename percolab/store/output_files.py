@@ -79,8 +79,8 @@ def is_labels(path: str | Path) -> bool:
         return False
     if path.suffix.lower() != ".npy":
         return read_format(path) == LABELS
-    is_own = array("labels").is_own
-    if not path.stat().st_size or is_own is None or not is_own(path):
+    is_own = begins(rb"\x93NUMPY", _file_signature("labels"), at_end=True)
+    if not path.stat().st_size or not is_own(path):
         raise InputError(f"{path}: holds no labels that percolab label wrote")
     return True
 

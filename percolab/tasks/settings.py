@@ -397,8 +397,9 @@ class Settings(TypedDict, total=False):
             default=(),
             help="What to measure in addition to the observables: sizes (cluster numbers n_s), "
             "gyration (radii), openings (open bonds or occupied sites), source (sites of the "
-            "source's clusters), and what flows: bridges, backbone, path, conductance; of spins "
-            "also series (for reweighting) and correlation (correlation length). May be repeated.",
+            "source's clusters), and what flows: bridges, bridge_free, backbone, path, "
+            "conductance; of spins also series (for reweighting) and correlation (correlation "
+            "length). May be repeated.",
             repeated=True,
             parse=",".join,
             read=values.read_words(f"{_MEASURE_WORDS}, or a list with some of them"),

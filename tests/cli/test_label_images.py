@@ -77,10 +77,10 @@ def test_a_mask_from_python_is_that_of_the_command_line():
     np.save("mask.npy", mask)
     options = ("--lattice", "triangular", "--boundary", "periodic,open")
     answer("label", "mask.npy", *options, "--out", "a.npy")
-    found = percolab.label(mask, on="triangular", boundary=["periodic", "open"])
+    found = percolab.label(mask, lattice="triangular", boundary=["periodic", "open"])
     np.testing.assert_array_equal(found, np.load("a.npy"))
     assert found.dtype == np.int32
-    serial = percolab.label(mask.astype(bool), on=Path("triangular").name, serial=True,
+    serial = percolab.label(mask.astype(bool), lattice=Path("triangular").name, serial=True,
                             boundary="periodic,open")  # fmt: skip
     np.testing.assert_array_equal(np.unique(found)[1:][serial[serial >= 0]], found[found >= 0])
 
@@ -93,7 +93,7 @@ def test_a_mask_from_python_is_that_of_the_command_line():
         (np.ones(3), {}, "the array: an array of 1 dimensions; name its lattice"),
         (np.ones((2, 2)), {"L": 2}, "L: a mask is a configuration already; leave it out"),
         (np.ones((2, 2)), {"below": True}, "the array: below: says which side of a threshold"),
-        ("square", {"on": "square"}, "on: only a mask, an array, has it; leave it out"),
+        ("square", {"lattice": "square"}, "lattice: only a mask, an array, has it; leave it out"),
     ],
     ids=str,
 )

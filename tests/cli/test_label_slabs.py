@@ -23,7 +23,7 @@ def assert_equal_to_the_whole(image, slabs, **options):
     """Compare labels, phases and what spans with those of the image labeled at once."""
     whole = percolab.label(image, **options)
     out = np.full(image.shape, -7, np.int32)
-    found = percolab.label_in_slabs(image, slabs=slabs, out=out, **renamed(options))
+    found = percolab.label_in_slabs(image, slabs=slabs, out=out, **options)
     np.testing.assert_array_equal(out, whole.array)
     assert found.num_clusters == whole.num_clusters
     for one, other in zip(found.phases, whole.phases, strict=True):
@@ -34,10 +34,6 @@ def assert_equal_to_the_whole(image, slabs, **options):
         for axis, labels in theirs.items():
             np.testing.assert_array_equal(ours[axis], labels)
     return found
-
-
-def renamed(options):
-    return {{"on": "lattice"}.get(key, key): value for key, value in options.items()}
 
 
 SLOW = [slow(steps, kinds) for steps in (1, 2)
@@ -113,7 +109,7 @@ def test_bonds_over_several_layers_join_slabs():
         for _ in range(5):
             image = random.random((height, 10)) < 0.4
             for slabs in range(1, height // 3 + 1):
-                assert_equal_to_the_whole(image, slabs, on=lattice, boundary=boundary)
+                assert_equal_to_the_whole(image, slabs, lattice=lattice, boundary=boundary)
 
 
 def test_vacant_points_of_a_lattice_have_no_label():
@@ -124,7 +120,7 @@ def test_vacant_points_of_a_lattice_have_no_label():
         "[[bonds]]\noffset = [0, 1]\nat = [[1, 0]]\n"
     )
     lattice = lattice_from_text(text, where="rows")
-    assert_equal_to_the_whole(image, 3, on=lattice, boundary="periodic,open")
+    assert_equal_to_the_whole(image, 3, lattice=lattice, boundary="periodic,open")
 
 
 def test_anything_that_is_read_in_slices_is_labeled():

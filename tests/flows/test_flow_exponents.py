@@ -17,7 +17,9 @@ from percolab.store.results import read_results
 
 #: Powers of L of the means over the samples that span, in the order of FLOW_QUANTITIES.
 POWERS = {"backbone_sites": 1.8, "path_length": 1.375, "red_bonds": 1.14, "conductance": -1.28}
-WORDS = "backbone,path,conductance"
+#: That of the mean over all samples.
+OF_ALL = 1.9
+WORDS = "bridge_free,backbone,path,conductance"
 
 
 def a_task(size, rng, p=(0.5,), blocks=40):
@@ -31,6 +33,8 @@ def a_task(size, rng, p=(0.5,), blocks=40):
         name: spanning * (1 + 2 * (p - 0.5)) * size**k * (1 + 0.02 * rng.standard_normal(shape))
         for name, k in POWERS.items()
     } | {"spanning": spanning.astype(float)}
+    noise = 1 + 0.02 * rng.standard_normal(shape)
+    moments["bridge_free_largest"] = 50 * (1 + 2 * (p - 0.5)) * size**OF_ALL * noise
     label = f"{size} {rng.integers(2**40)}"
     whole = np.full(shape, 50.0 * size)
     samples = np.full(blocks, 50)
@@ -45,11 +49,15 @@ def test_exponents_are_powers_of_means_over_the_samples_that_span(p):
     clusters, flows = zip(*tasks)
     found = fit_exponents(GivenThreshold(0.5, 1.0), clusters, dimension=3, flows=flows)
     own = {item.name: item for item in found.exponents if item.law is not None}
+    (of_all,) = (item for item in found.exponents if item.source.startswith("largest cluster"))
+    assert abs(of_all.value - OF_ALL) <= 4 * of_all.error
     expected = {"D_B": 1.8, "d_min": 1.375, "1/nu": 1.14, "t/nu": 1 + 1.28}
     for name, value in expected.items():
         assert abs(own[name].value - value) <= 4 * own[name].error
         assert 0 < own[name].result.statistical_error < 0.03
     values = {item.name: item for item in found.values}
+    sizes = np.array(values["bridge_free_largest"].sizes)
+    assert values["bridge_free_largest"].values == pytest.approx(sizes**OF_ALL, rel=0.02)
     for name, k in POWERS.items():
         # Two seeds of L = 64 are one size.
         assert values[name].sizes == (8, 16, 32, 64)

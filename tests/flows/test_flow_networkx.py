@@ -2,7 +2,13 @@
 
 import numpy as np
 import pytest
-from flow_support import chain_flow, expected_bridges, expected_flow, random_flow
+from flow_support import (
+    chain_flow,
+    expected_bridge_free,
+    expected_bridges,
+    expected_flow,
+    random_flow,
+)
 from helpers import slow
 
 
@@ -13,6 +19,7 @@ def test_flow_through_random_multigraphs_is_that_of_networkx(numbers):
         flow = random_flow(number)
         assert np.array_equal(flow.bridges, expected_bridges(flow.bonds)), number
         assert flow.num_bridges == flow.bridges.sum()
+        assert flow.largest_bridge_free == expected_bridge_free(flow), number
         connected, red, trails, backbone, length, elastic = expected_flow(flow)
         assert flow.connected == connected, number
         assert flow.length == length, number

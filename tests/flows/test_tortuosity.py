@@ -93,7 +93,7 @@ def test_random_images_are_those_of_a_dense_solve(shape, p):
     [
         lambda: percolab.flow("square", 8, 0.9),
         lambda: percolab.flow(np.ones((5, 5), bool), source=0, target="y+"),
-        lambda: percolab.flow(np.ones((5, 5), bool), on="triangular"),
+        lambda: percolab.flow(np.ones((5, 5), bool), lattice="triangular"),
         lambda: percolab.flow(np.ones((5, 5), bool), boundary="periodic"),
         lambda: percolab.flow(np.ones((5, 5), bool), conductances=np.ones((2, 5, 5))),
         lambda: percolab.flow(graph=[(0, 1)], source=0, target=1),

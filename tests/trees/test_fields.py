@@ -27,7 +27,8 @@ def chords(shape):
 )
 def test_fields_have_the_correlation_that_is_requested(shape, correlation):
     count = 1000
-    fields = np.array([percolab.gaussian_field(shape, correlation, seed=n) for n in range(count)])
+    given = {"correlation" if callable(correlation) else "exponent": correlation}
+    fields = np.array([percolab.gaussian_field(shape, **given, seed=n) for n in range(count)])
     r = chords(shape)
     expected = correlation(r) if callable(correlation) else (1 + r**2) ** (-correlation / 2)
     origin = fields.reshape(count, -1)[:, 0].reshape(-1, *[1] * len(shape))
@@ -47,7 +48,7 @@ def test_a_field_is_a_function_of_its_arguments():
     assert (field.shape, field.dtype) == ((8, 6), np.float64)
     assert np.array_equal(field, percolab.gaussian_field((8, 6), 1.5, seed=3))
     assert not np.array_equal(field, percolab.gaussian_field((8, 6), 1.5, seed=4))
-    by_function = percolab.gaussian_field((8, 6), lambda r: (1 + r**2) ** -0.75, seed=3)
+    by_function = percolab.gaussian_field((8, 6), correlation=lambda r: (1 + r**2) ** -0.75, seed=3)
     assert np.allclose(field, by_function)
     # NumPy promises the same stream of Philox for ever.
     assert field[0, 0] == pytest.approx(-0.004823910112475405, rel=1e-12)
@@ -60,10 +61,12 @@ def test_a_field_is_a_function_of_its_arguments():
         (((8, 2**40), 1.0), "at most"),
         (((8, 8), 0), "exponent = 0, but it must be a finite number above 0"),
         (((8, 8), np.nan), "exponent = nan"),
-        (((8, 8), lambda r: 1.0 * (r < 2)), "spectrum on this torus is negative"),
-        (((8, 8), lambda r: np.nan * r), "spectrum"),
+        (((8, 8),), "give exponent or correlation, one of them"),
+        (((8, 8), None, lambda r: 1.0 * (r < 2)), "spectrum on this torus is negative"),
+        (((8, 8), None, lambda r: np.nan * r), "spectrum"),
     ],
 )
 def test_what_is_no_correlation_is_refused(arguments, message):
+    shape, exponent, correlation = (*arguments, None, None)[:3]
     with pytest.raises(InputError, match=message):
-        percolab.gaussian_field(*arguments)
+        percolab.gaussian_field(shape, exponent, correlation=correlation)

@@ -15,6 +15,7 @@ from percolab.lattices.shown import counted
 
 #: By column: what is drawn, and its exponent in mathematics.
 _LABELS = {
+    "bridge_free_largest": ("largest cluster without bridges", "D_B"),
     "backbone_sites": ("sites of the backbone", "D_B"),
     "path_length": ("bonds of the shortest path", r"d_\mathrm{min}"),
     "red_bonds": ("red bonds", r"1/\nu"),
@@ -28,10 +29,14 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     assert fits is not None
     drawn = [item for item in fits.values if item.quantity in FLOW_QUANTITIES]
     threshold, source = figures.find_threshold()
-    rows, columns = (2, 2) if len(drawn) == 4 else (1, len(drawn))
+    rows = 1 + (len(drawn) > 3)
+    columns = -(-len(drawn) // rows)
     numbers = []
     with into.sheet(PAGE_WIDTH * min(columns, 2) / 2, 2.6 * rows + 0.4) as sheet:
         panels: Any = np.atleast_1d(sheet.subplots(rows, columns)).ravel()
+        for axes in panels[len(drawn) :]:
+            axes.remove()
+        panels = panels[: len(drawn)]
         for axes, item in zip(panels, drawn, strict=True):
             laws = [each for each in fits.exponents if each.source == item.meaning]
             numbers.append(_draw_values(axes, item, laws[0] if laws else None))
@@ -65,7 +70,7 @@ def _draw_values(axes: Axes, item: Values, exponent: Exponent | None) -> dict[st
 
 def _problem(figures: StudyView) -> str | None:
     words = {word for item in figures.measured() for word in item.task.measure}
-    if not words & {"backbone", "path", "conductance"}:
+    if not words & {"backbone", "path", "conductance", "bridge_free"}:
         return f"what flows was not measured: {figures.how_to_measure('backbone,path,conductance')}"
     if figures.exponents is None or not any(
         item.quantity in FLOW_QUANTITIES for item in figures.exponents.values

@@ -1,0 +1,56 @@
+"""percolab removals: what is left of a graph without each single site or bond."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from percolab.cli.groups import GroupedCommand, grouped
+from percolab.cli.options import as_json, input_files, write_answer
+from percolab.cli.setting_options import given_settings, setting_option
+from percolab.lattices.shown import Table, counted
+from percolab.tasks.setting_groups import OUTPUT
+
+#: Rows that are shown.
+_SHOWN = 10
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("graph")
+@setting_option("model", help="site or bond: what is removed.  [default: site]")
+@setting_option("multi")
+@setting_option("columns")
+@grouped(OUTPUT, "--out", type=click.Path(), help="Write all of them to this file, .csv.")
+@as_json
+def command(graph: str, out: str | None, as_json: bool, **given: Any) -> None:
+    """Show what is left of GRAPH without each single site, or each single bond.
+
+    The ten whose removal leaves the smallest largest cluster are listed, with the number of
+    clusters then; --out and --json have all.  Nothing is random.
+    """
+    from percolab.configurations.removals import REMOVALS_CSV, remove_each
+    from percolab.store.output_files import check_output, check_suffix, write_output
+    from percolab.tables.csv_text import csv_text
+
+    if out is not None:
+        check_suffix(out, (".csv",), "removals")
+        check_output(out, REMOVALS_CSV, input_files())
+    found = remove_each(graph, **given_settings(given))
+    rows = [
+        [*(name if isinstance(name, tuple) else (name,)), largest, clusters]
+        for name, largest, clusters in found.to_rows()
+    ]
+    whole, clusters = found.intact
+    names = ("without",) if found.model == "site" else ("without", "to")
+    counts = {"site": found.graph.num_sites, "bond": found.graph.num_bonds, "cluster": clusters}
+    shown = ", ".join(counted(count, what) for what, count in counts.items())
+    text = f"{found.graph.name}: {shown}; the largest has {counted(whole, 'site')}\n\n"
+    text += Table((*names, "largest", "clusters"), rows[:_SHOWN]).to_text()
+    keys = (*names, "largest", "clusters")
+    removals = [dict(zip(keys, row, strict=True)) for row in rows]
+    record = {"largest": whole, "clusters": clusters, "removals": removals}
+    if out is not None:
+        write_output(out, csv_text(keys, rows).encode(), REMOVALS_CSV)
+        record, text = {"table": out} | record, f"{text}\nall of them in {out}"
+    write_answer(record, text, as_json=as_json)

@@ -1,0 +1,115 @@
+"""remove_each: what is left of a graph without each single site, or each single bond.
+
+One depth-first search finds all of it (R. Tarjan, SIAM J. Comput. 1, 146 (1972)): without a site
+its cluster falls apart into the branches below it from which no bond leads above it, and the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.flows.branches import search_branches
+from percolab.lattices.graph import Graph, make_graph
+from percolab.lattices.shown import Shown
+from percolab.store.output_files import Kind, begins
+from percolab.tasks.values import check_choice
+
+Integers = NDArray[np.int64]
+REMOVALS_CSV = Kind("a table of removals", begins(rb"without,(to,)?largest,clusters\n"))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Removals(Shown):
+    """What :func:`remove_each` returns.
+
+    graph:    the graph, whose sites or bonds are removed one at a time
+    model:    "site" or "bond": what is removed
+    largest:  int64 (num_sites,) or (num_bonds,), the sites of the largest cluster then
+    clusters: the same, how many clusters there are then
+    intact:   the sites of the largest cluster, and the clusters, of the whole graph
+    """
+
+    graph: Graph
+    model: str
+    largest: Integers
+    clusters: Integers
+    intact: tuple[int, int]
+
+    def name(self, number: int) -> Any:
+        """Return the name of a site, or the names of the two sites of a bond."""
+        if self.model == "site":
+            return self.graph.site_name(number)
+        return tuple(map(self.graph.site_name, self.graph.bonds.pairs[number]))
+
+    @property
+    def order(self) -> Integers:
+        """Sites or bonds by what is left without them: the smallest largest cluster first."""
+        return np.lexsort((-self.clusters, self.largest))
+
+    def to_rows(self) -> list[tuple[Any, int, int]]:
+        """Return name, largest and clusters of each, in this order."""
+        return [(self.name(n), int(self.largest[n]), int(self.clusters[n])) for n in self.order]
+
+    def _facts(self) -> dict[str, Any]:
+        first, left, _ = [*self.to_rows(), ("none", *self.intact)][0]
+        return {
+            "graph": self.graph.name,
+            "largest cluster": self.intact[0],
+            f"smallest without one {self.model}": f"{left}, without {first}",
+        }
+
+
+def remove_each(
+    graph: Any, *, model: str = "site", multi: bool = False, columns: Any = None
+) -> Removals:
+    """Return the largest cluster and the number of clusters without each single site, or bond.
+
+    graph, multi, columns: as :func:`percolab.sweep` takes them.  model: "site" or "bond".
+    InputError (one line): a graph that cannot be used.
+
+    >>> found = remove_each([(0, 1), (1, 2), (2, 3), (3, 4)])
+    >>> found.largest.tolist(), found.clusters.tolist()
+    ([4, 3, 2, 3, 4], [1, 2, 2, 2, 1])
+    """
+    check_choice("model", model, ("bond", "site"))
+    found = make_graph(graph, multi=multi, columns=columns)
+    pairs, count = found.bonds.pairs.astype(np.int64), found.num_sites
+    bonds = np.tile(np.arange(len(pairs)), 2)
+    ends = np.concatenate([pairs, pairs[:, ::-1]])
+    by_site = np.argsort(ends[:, 0], kind="stable")
+    starts = np.searchsorted(ends[by_site, 0], np.arange(count + 1))
+    tree = search_branches(starts, ends[by_site, 1], bonds[by_site], count)
+    return Removals(found, model, *_read(found, model, *tree))
+
+
+def _read(
+    graph: Graph, model: str, above: Integers, via: Integers, sizes: Integers, root: Integers,
+    is_cut: NDArray[np.bool_], is_bridge: NDArray[np.bool_],
+) -> tuple[Integers, Integers, tuple[int, int]]:  # fmt: skip
+    """Return the largest cluster and the number of clusters without each, and with all."""
+    count = graph.num_sites
+    whole = sizes[root]
+    roots = np.flatnonzero(root == np.arange(count))
+    first, second = [*np.sort(sizes[roots])[::-1].tolist(), 0][:2]
+    # The largest of the clusters that a site is not in.
+    is_alone = np.count_nonzero(sizes[roots] == first) == 1
+    others = np.where((whole == first) & is_alone, second, first)
+    if model == "bond":
+        bridges = np.flatnonzero(is_bridge)
+        largest = np.full(graph.num_bonds, first)
+        clusters = np.full(graph.num_bonds, roots.size)
+        below, rest = sizes[bridges], whole[bridges] - sizes[bridges]
+        largest[via[bridges]] = np.maximum(np.maximum(below, rest), others[bridges])
+        clusters[via[bridges]] += 1
+        return largest, clusters, (first, roots.size)
+    largest, rest, parts = np.zeros(count, np.int64), whole - 1, np.zeros(count, np.int64)
+    cut = np.flatnonzero(is_cut)
+    np.maximum.at(largest, above[cut], sizes[cut])
+    np.subtract.at(rest, above[cut], sizes[cut])
+    np.add.at(parts, above[cut], 1)
+    largest = np.maximum(np.maximum(largest, rest), others)
+    return largest, roots.size - 1 + parts + (rest > 0), (first, roots.size)

@@ -1,0 +1,51 @@
+"""One depth-first search of a graph: which branches of its trees hang by one site, or by one bond.
+
+Source: R. Tarjan, SIAM J. Comput. 1, 146 (1972).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def search_branches(starts, others, bonds, count):
+    """Search every cluster depth first.
+
+    Returns, int64 (count,) each, the site above every site, -1 of a root, the bond to it, the sites
+    in its branch, and its root; bool (count,) each, whether no bond leads from its branch above the
+    site above it, and whether none but its own leads to that site either.
+    """
+    above, via = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
+    sizes, root = np.ones(count, np.int64), np.full(count, -1, np.int64)
+    number, low = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    is_cut, is_bridge = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+    at = starts[:-1].copy()
+    reached = 0
+    for begin in range(count):
+        if root[begin] >= 0:
+            continue
+        site, root[begin] = begin, begin
+        number[begin] = low[begin] = reached
+        reached += 1
+        while site >= 0:
+            if at[site] < starts[site + 1]:
+                other, bond = others[at[site]], bonds[at[site]]
+                at[site] += 1
+                if root[other] < 0:
+                    above[other], via[other], root[other] = site, bond, begin
+                    number[other] = low[other] = reached
+                    reached += 1
+                    site = other
+                elif bond != via[site]:
+                    low[site] = min(low[site], number[other])
+                continue
+            parent = above[site]
+            if parent >= 0:
+                sizes[parent] += sizes[site]
+                low[parent] = min(low[parent], low[site])
+                is_cut[site] = low[site] >= number[parent]
+                is_bridge[site] = low[site] > number[parent]
+            site = parent
+    return above, via, sizes, root, is_cut, is_bridge
