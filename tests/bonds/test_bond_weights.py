@@ -1,7 +1,6 @@
 """Bonds with probabilities of their own, and clusters of a source: against all configurations."""
 
 from itertools import product
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from percolab.bonds.words import GENERATORS, TOP, p_to_threshold, uniform_number
 from percolab.coupled import new_coupling
 from percolab.coupled.points import PointByPoint
 from percolab.errors import InputError
+from percolab.kernels.device import Device
 from percolab.labelers import new_labeler
 from percolab.lattices.graph import make_graph
 from percolab.lattices.topology import unpack_bits
@@ -197,9 +197,14 @@ def test_what_has_no_weights_or_source_is_refused_in_a_line(given, message):
 
 def test_weights_are_of_the_cpu_alone():
     request = make_request(graph=SHARES, model="bond-weight", p=[0.5], samples=5)
-    cuda = {"device": SimpleNamespace(kind="cuda")}
     with pytest.raises(InputError, match="one of the CPU alone: use device cpu"):
-        open_study(request.study, request.rule, cuda)
+        open_study(request.study, request.rule, {"device": Device("cuda")})
+
+
+@pytest.mark.usefixtures("without_gpu")
+def test_weights_are_sampled_where_there_is_no_gpu_and_no_device_is_given():
+    given = {key: value for key, value in OPTIONS.items() if key != "device"}
+    assert sweep(graph=SHARES, model="bond-weight", p=[0.5], samples=5, **given).study.p == (0.5,)
 
 
 def test_weights_that_change_are_another_study(tmp_path, monkeypatch):
