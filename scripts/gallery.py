@@ -130,11 +130,15 @@ PARTS = (
         "Backbones, shortest paths and conductances between two sides at the threshold.",
         [
             "sweep --lattice square --boundary periodic,open -L 8,16,32,64 -p 0.5 --samples 4000 "
-            "--measure backbone,path,conductance --out flow.h5"
+            "--measure backbone,path,conductance,path_lengths --out flow.h5"
         ],
         _plots(
             "flow.h5",
-            {"flow": "The backbone, the shortest path, red bonds and the conductance against L."},
+            {
+                "flow": "The backbone, the shortest path, red bonds and the conductance against L.",
+                "path_lengths": "How often the shortest path has a length, scaled with its power "
+                "of L.",
+            },
         ),
     ),
     Part(

@@ -152,7 +152,7 @@ def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
     study.check_layers()
     if Model.parse(study.model).needs_weights and options["device"].resolve().kind != "cpu":
         raise InputError(f"model {study.model} is one of the CPU alone: use --device cpu")
-    if isinstance(study.structure, Ensemble) and options["device"].kind == "cuda":
+    if isinstance(study.structure, Ensemble) and options["device"].resolve().kind != "cpu":
         raise InputError(f"{study.structure.name} is sampled on the CPU alone: use --device cpu")
     if options.get("labeler") is not None:
         study.kind.algorithms.check(str(options["labeler"]))

@@ -245,7 +245,7 @@ WRONG = {
     "measure = ['sizes', 3]": "measure = ['sizes', 3], but it must be",
     "measure = ['']": "measure = [''], but it must name some of sizes, gyration",
     "measure = 'size'": "unknown measure 'size'; did you mean 'sizes'?",
-    "measure = ['sizes', 'radii']": "unknown measure 'radii'; known: backbone, bridges",
+    "measure = ['sizes', 'radii']": "unknown measure 'radii'; known: backbone, bridge_free",
     "seed = -1": "seed = -1, but it must be an integer from 0 to",
     "seed = 9223372036854775808": "seed = 9223372036854775808, but",
     "rng = 'philoks'": "unknown rng 'philoks'; did you mean 'philox'?",
