@@ -7,8 +7,8 @@ from kernel_report_support import load_report
 
 #: Shared memory that a kernel may declare statically.
 STATIC_SHARED = 48 * 1024
-#: Where it is not 64: the kernels that give clusters their spins, that weigh trees, and that sum the
-#: places of sites (shared memory has room for six blocks of 128 threads, and so have the registers).
+#: Where it is not 64: the kernels that give clusters their spins, that weigh trees, and that sum
+#: places of sites (shared memory has room for six blocks of 128 threads, as registers then have).
 MOST_REGISTERS = {
     "paint_tiles_kernel": 72,
     "repaint_tiles_kernel": 80,
