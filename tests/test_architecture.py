@@ -23,6 +23,29 @@ sweep("square", L=[4, 6], p=[0.4, 0.6], samples=4, device="cpu")
 sweep("square", L=[4, 6], samples=4, method="tree", device="cpu")
 print([name for name in sys.modules if name.startswith("percolab.papers")])
 """
+#: Rooms of which every module is loaded where numba-cuda is not installed.
+WITHOUT_CUDA = (
+    "analysis",
+    "benchmark",
+    "cli",
+    "configurations",
+    "figures",
+    "kinds",
+    "run",
+    "tables",
+)
+#: Loads the modules that are named, where loading numba.cuda is an error.
+LOAD = """
+import importlib, sys
+from percolab.kernels import device
+
+def missing():
+    raise ModuleNotFoundError("numba_cuda")
+
+device.load_cuda = missing
+for name in sys.argv[1:]:
+    importlib.import_module(f"percolab.{name}")
+"""
 HEAVY = {"numpy", "scipy", "numba", "h5py", "matplotlib"}
 #: The modules outside of the rooms, which may import anything.
 DOORS = {"__init__", "__main__"}
@@ -125,6 +148,15 @@ def test_only_the_cuda_modules_import_cuda_when_loaded():
 
 #: What takes tenths of a second to import, so that functions do that.
 SLOW_PARTS = {f"scipy.{part}" for part in ("fft", "linalg", "optimize", "sparse", "stats")}
+
+
+def test_commands_are_loaded_where_numba_cuda_is_not_installed():
+    names = [name for name in MODULES if name.split(".")[0] in WITHOUT_CUDA]
+    names.remove("configurations.device_arrays")
+    assert len(names) > 150
+    command = [sys.executable, "-c", LOAD, "api", *names]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_slow_parts_of_scipy_and_fits_of_commands_are_imported_by_functions():

@@ -22,7 +22,6 @@ from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.device import Device, open_device
-from percolab.kernels.launches import Launches
 from percolab.lattices.lattice import Lattice, load_lattice
 from percolab.lattices.topology import Topology
 
@@ -224,6 +223,8 @@ def kernel_events(cuda: Any) -> Iterator[Events]:
     Meanwhile calls are launched kernel by kernel, not as captured graphs.  Only kernels of loaded
     modules are replaced: run the work once before.
     """
+    from percolab.kernels.launches import Launches
+
     events: Events = defaultdict(list)
     replaced: list[tuple[Any, str, Any]] = [(Launches, "call", Launches.call)]
     for name, module in list(sys.modules.items()):

@@ -21,11 +21,6 @@ from percolab.tasks.study import axis_boundaries
 cuda = load_cuda()
 
 
-def is_device_array(given: Any) -> bool:
-    """Return whether this is an array on a GPU: of CuPy, JAX, Numba, PyTorch ..."""
-    return hasattr(given, "__cuda_array_interface__")
-
-
 def label_device_array(
     image: Any,
     lattice: Lattice | None = None,

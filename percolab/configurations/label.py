@@ -19,7 +19,6 @@ from percolab.configurations.configuration import (
     site_configuration,
     take_open_bonds,
 )
-from percolab.configurations.device_arrays import is_device_array, label_device_array
 from percolab.configurations.label_array import Labels
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph, make_graph
@@ -133,7 +132,10 @@ def label(
     if not isinstance(labeler, str | None):
         raise InputError(f"labeler = {labeler!r}, but it must be a name")
     rule: dict[str, Any] = {"threshold": threshold, "below": below, "phase": phase}
-    if is_device_array(configuration):
+    # Of CuPy, JAX, Numba, PyTorch: an array on a GPU.
+    if hasattr(configuration, "__cuda_array_interface__"):
+        from percolab.configurations.device_arrays import label_device_array
+
         why = "an array on a GPU is a configuration already"
         refuse_sample_settings(why, seed, sample, rng)
         refuse_given(why, model=None if model == "bond" else model, L=L, p=p, opened=opened)
