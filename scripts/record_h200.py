@@ -41,6 +41,8 @@ FOLDER = ROOT / "results" / "h200"
 LEAST_LIMIT, LIMIT = 60, 4
 #: Commands of a record that the table shows; its own head has all.
 SHOWN = 2
+#: The number of GPUs of a record that takes all that there are.
+ALL = 0
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Record:
     commands: {device}, {commit}, {out}, the file to write, and {folder}, a scratch folder, are
               filled in
     seconds:  expected, on an H200, kernels being compiled among them
-    gpus:     that it needs
+    gpus:     that it needs; ALL: all that there are
     is_alone: whether nothing is made at the same time, for it keeps all cores of the host at work
     small:    options that make every command a rehearsal; None: it has none
     is_long:  whether it is left out unless requested
@@ -79,12 +81,13 @@ class Record:
 
     def row(self) -> str:
         """Return it as a line of the README's table."""
-        device = "cuda:0,1" if self.gpus > 1 else "cuda"
+        device = {1: "cuda", 2: "cuda:0,1", ALL: "cuda:0,1,2,3"}[self.gpus]
         filled = {"device": device, "out": self.file, "commit": "COMMIT", "folder": "FOLDER"}
+        filled["gpus"] = "4"
         commands = "<br>".join(f"`{command.format(**filled)}`" for command in self.commands[:SHOWN])
         if len(self.commands) > SHOWN:
             commands += f"<br>and {len(self.commands) - SHOWN} more"
-        needed = f"{self.seconds:g} s" + (f" of {self.gpus} GPUs" if self.gpus > 1 else "")
+        needed = f"{self.seconds:g} s" + (f" of {self.gpus or 4} GPUs" if self.gpus != 1 else "")
         note = ", --long" if self.is_long else ""
         return f"| {self.file} | {self.what} | {commands} | {needed}{note} |"
 
@@ -404,6 +407,80 @@ RECORDS = (
     ),
 )
 
+_SPLIT = "percolab sweep --samples 1 --split lattice --device {device} --quiet --lattice"
+_MPI = (
+    "mpiexec --allow-run-as-root --oversubscribe -n {gpus} python results/h200-x4/transport.py "
+    "--device {device}"
+)
+#: Of a host with more than two GPUs, in results/h200-x4.
+SCALING = (
+    Record(
+        "split-2-square.txt",
+        "one sample of the square lattice over two of the GPUs and over one",
+        (f"{_STAGE} split --device {{device}} --lattice square",),
+        60,
+        gpus=2,
+        small="--sites 4096 --samples 2 --runs 1",
+    ),
+    Record(
+        "split-2-cubic.txt",
+        "one sample of the cubic lattice over two of the GPUs and over one",
+        (f"{_STAGE} split --device {{device}} --lattice cubic",),
+        60,
+        gpus=2,
+        small="--sites 4096 --samples 2 --runs 1",
+    ),
+    Record(
+        "split.txt",
+        "one sample over all GPUs and over one; 1e11 sites, and 2^33 a GPU",
+        (
+            f"{_STAGE} split --device {{device}}",
+            f"{_STAGE} split --device {{device}} --boundary open --sites 8589934592",
+        ),
+        150,
+        gpus=ALL,
+        small="--sites 4096 --samples 2 --runs 1",
+    ),
+    Record(
+        "transport.txt",
+        "how interfaces travel: from GPU to GPU, and through the host by MPI",
+        (_MPI, f"{_MPI} --through host"),
+        60,
+        gpus=ALL,
+        small="--sites 4096 --rows 3",
+    ),
+    Record(
+        "studies.txt",
+        "studies of many samples on one GPU and on all",
+        ("python results/h200-x4/studies.py --gpus {gpus}",),
+        150,
+        gpus=ALL,
+        small="--seconds 0.001",
+    ),
+    Record(
+        "test-gpus.txt",
+        "several GPUs against one and the CPU, bit for bit",
+        (f"{_PYTEST} tests/run/test_gpus.py tests/kernels/test_device.py",),
+        130,
+        gpus=ALL,
+        small="--collect-only",
+    ),
+    Record(
+        "large.txt",
+        "one sample of 1.6e13 sites and more over all GPUs, and large/, their files",
+        (
+            f"{_SPLIT} square -L 4014080 -p 0.5 --out {{folder}}/square-1.6e13.h5",
+            f"{_SPLIT} cubic -L 20256 -p 0.24881185 --out {{folder}}/cubic-8.3e12.h5",
+            f"{_SPLIT} square -L 8388608 -p 0.5 --out {{folder}}/square-7.0e13.h5",
+            f"{_TABLE} {{folder}}/*.h5",
+        ),
+        270,
+        gpus=ALL,
+        small=None,
+        keeps="large",
+    ),
+)
+
 
 class Failed(Exception):
     """Why a command failed; printed: what it printed."""
@@ -474,7 +551,7 @@ def arguments(
         # The GPUs that a command sees are numbered from 0 on.
         device = f"cuda:{','.join(str(n) for n in range(len(gpus)))}" if gpus[1:] else "cuda"
     options = f" {record.small}" if place.small and record.small else ""
-    known = {"device": device, "commit": place.known}
+    known = {"device": device, "commit": place.known, "gpus": len(gpus) or 1}
     shown = (command + options).format(**known, out=out.name, folder="FOLDER")
     filled = (command + options).format(**known, out=out, folder=out.parent)
     words = []
@@ -486,7 +563,7 @@ def arguments(
         "pytest": [*python, "-m", "pytest"],
         "python": python,
     }
-    if words[0] == "compute-sanitizer":
+    if words[0] in ("compute-sanitizer", "mpiexec"):
         words = [sys.executable if word == "python" else word for word in words]
     return [*started.get(words[0], words[:1]), *words[1:]], shown
 
@@ -566,7 +643,10 @@ def make_all(records: Sequence[Record], place: Place) -> dict[str, str]:
         others = [other for other, _ in at_work.values()]
         if any(one.is_alone for one in (record, *others)) and others:
             return False
-        return bool(free) and (not place.gpus or record.gpus <= len(free))
+        return bool(free) and (not place.gpus or count(record) <= len(free))
+
+    def count(record: Record) -> int:
+        return record.gpus or len(place.gpus)
 
     free = list(place.gpus or [""])
     left, found = list(records), {}
@@ -579,7 +659,7 @@ def make_all(records: Sequence[Record], place: Place) -> dict[str, str]:
                     found[record.file] = "not begun: the budget does not last"
                     click.echo(f"{record.file}: {found[record.file]}")
                     continue
-                own = [free.pop(0) for _ in range(record.gpus if place.gpus else 1)]
+                own = [free.pop(0) for _ in range(count(record) if place.gpus else 1)]
                 given = own if place.gpus else []
                 at_work[pool.submit(make, record, given, place)] = record, own
             if not at_work:
@@ -596,15 +676,15 @@ def make_all(records: Sequence[Record], place: Place) -> dict[str, str]:
     return found
 
 
-def chosen(only: Sequence[str], long: bool) -> list[Record]:
+def chosen(records: Sequence[Record], only: Sequence[str], long: bool) -> list[Record]:
     """Return the requested records; BadParameter: there is none of a name."""
     for name in only:
-        if name not in [record.file for record in RECORDS]:
-            names = ", ".join(record.file for record in RECORDS)
+        if name not in [record.file for record in records]:
+            names = ", ".join(record.file for record in records)
             raise click.BadParameter(f"no record {name!r}; there are {names}")
     if only:
-        return [record for record in RECORDS if record.file in only]
-    return [record for record in RECORDS if long or not record.is_long]
+        return [record for record in records if record.file in only]
+    return [record for record in records if long or not record.is_long]
 
 
 def gpus_of(device: str) -> tuple[str, ...]:
@@ -622,6 +702,7 @@ def gpus_of(device: str) -> tuple[str, ...]:
 @click.option("--out", default=FOLDER, type=click.Path(path_type=Path), show_default=True)
 @click.option("--only", multiple=True, metavar="FILE", help="Repeat for several.")
 @click.option("--long", is_flag=True, help="Also those that take long.")
+@click.option("--scaling", is_flag=True, help="Those of a host with more than two GPUs instead.")
 @click.option("--budget", default=1e9, help="Seconds: what does not fit is not begun.")
 @click.option("--commit", "known", envvar="PERCOLAB_COMMIT", help="Where git does not know it.")
 @click.option("--small", is_flag=True, help="A rehearsal at tiny sizes.")
@@ -631,16 +712,18 @@ def main(
     out: Path,
     only: tuple[str, ...],
     long: bool,
+    scaling: bool,
     budget: float,
     known: str | None,
     small: bool,
     listed: bool,
 ) -> None:
     """Make the records, say how long each took, and fail if one did."""
+    every = SCALING if scaling else RECORDS
     if listed:
-        click.echo("\n".join(record.row() for record in RECORDS))
+        click.echo("\n".join(record.row() for record in every))
         return
-    gpus, records = gpus_of(device), chosen(only, long)
+    gpus, records = gpus_of(device), chosen(every, only, long)
     facts = known or commit()
     if facts is None:
         raise click.UsageError("git does not know the commit here: give --commit")
