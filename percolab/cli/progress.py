@@ -95,7 +95,8 @@ class ProgressBar(Observer):
         if self._bar is None or self._silent:
             return
         with self._lock:
-            sites = count_site_labelings(result, len(blocks))
+            made = sum(block.count for block in blocks)
+            sites = count_site_labelings(result, made)
             seen = min(self._ahead, sites)
             self._ahead -= seen
             self._bar.update(sites - seen)

@@ -139,9 +139,15 @@ class GridSampler(CoupledSampler):
         return rows.reshape(len(samples), len(thresholds), -1)
 
     def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
+        return self.sample_groups(numbers, stopped, 1)
+
+    def sample_groups(
+        self, numbers: Sequence[int], stopped: IsStopped | None, largest: int
+    ) -> list[AnyBlock]:
+        """Return the blocks, neighbours added up in groups of at most ``largest``."""
         task = self.task
         if self._sums_on_device:
-            return self._sum_on_device(numbers)
+            return self._sum_on_device(numbers, largest)
         samples = number_samples(numbers, task.block_size)
         # Of every piece the rows, and what each reader reads.
         pieces: list[list[np.ndarray]] = []
@@ -162,17 +168,18 @@ class GridSampler(CoupledSampler):
         counted = None
         if OPENINGS in task.measure:
             measured, counted = measured[..., :-1], measured[..., -1:]
-        return list(blocks.make_sample_blocks(numbers, measured, task.observables, extras, counted))
+        more = extras, counted, largest
+        return list(blocks.make_sample_blocks(numbers, measured, task.observables, *more))
 
-    def _sum_on_device(self, numbers: Sequence[int]) -> list[AnyBlock]:
+    def _sum_on_device(self, numbers: Sequence[int], largest: int) -> list[AnyBlock]:
         """Return the blocks, whose rows never leave the device."""
         size, own = self.task.block_size, self.task.observables
         samples = SampleBlocks(np.array(numbers, np.uint64) * np.uint64(size), size)
         with self.device.driven():
             picks = blocks.pick_observables(own), blocks.pick_squared(own)
             coupling: Any = self.coupling
-            summed = coupling.block_sums(*self._key, samples, self._thresholds, *picks)
-        return list(blocks.make_summed_blocks(numbers, *summed))
+            sums, squares = coupling.block_sums(*self._key, samples, self._thresholds, *picks)
+        return list(blocks.make_summed_blocks(numbers, sums, squares, largest=largest))
 
 
 def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:

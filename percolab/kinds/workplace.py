@@ -27,6 +27,8 @@ SITES_PER_LAUNCH = 2**30
 SITES_PER_CALL = 2**22
 #: Rows of one call, in host memory.
 _ROWS_PER_CALL = 2**22
+#: Site labelings of a call on a CPU, some milliseconds, where its blocks are smaller.
+_LABELINGS_PER_CPU_CALL = 2**19
 
 # What several kinds refuse, in the words of Kind.refusals.
 OPENS_IN_ORDER = "method {method} opens the bonds of a whole sample in order; give p"
@@ -122,11 +124,11 @@ class TaskSampler:
 
     @property
     def blocks_per_call(self) -> int:
-        if not self.device.is_shared:
-            return 1
         task = self.task
-        # No more than the host has memory for their rows.
         rows = task.block_size * max(len(task.p), 1)
+        if not self.device.is_shared:
+            return max(_LABELINGS_PER_CPU_CALL // (task.num_points * rows), 1)
+        # No more than the host has memory for their rows.
         by_rows = _ROWS_PER_CALL * ROW_WIDTH // (row_width(task) * rows)
         return max(min(self._blocks_that_fill, by_rows), 1)
 
@@ -137,6 +139,12 @@ class TaskSampler:
 
     def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
         raise NotImplementedError
+
+    def sample_groups(
+        self, numbers: Sequence[int], stopped: IsStopped | None, largest: int
+    ) -> list[AnyBlock]:
+        """Return the blocks one by one: they are added up elsewhere."""
+        return self.sample(numbers, stopped)
 
     def continue_from(self, end: ChainEnd | None) -> None:
         """Do nothing: blocks are independent."""

@@ -431,7 +431,7 @@ class _Member:
             if not is_left:
                 assert self._inbox is not None
                 with self.device.driven():
-                    interface = self._inbox.take(offer, interface_from_head(head))
+                    interface = self._inbox.take(offer, interface_from_head(head), source)
             answer = _REFUSED if interface is None else _TAKEN
             self.transport.send(source, [np.array([answer], np.int64)])
             if interface is not None:

@@ -27,7 +27,8 @@ class Call:
 
     run: a name of the run; samplers of another one are forgotten.  devices: by their names; a
     worker that knows its number drives the one of that number, others the first.  end: of the block
-    before, where blocks are made one after the other.
+    before, where blocks are made one after the other.  largest: how many neighbouring blocks may be
+    added up to one.
     """
 
     run: str
@@ -35,6 +36,7 @@ class Call:
     devices: tuple[str, ...]
     numbers: tuple[int, ...] = ()
     end: ChainEnd | None = None
+    largest: int = 1
 
     @property
     def without_bonds(self) -> Call:
@@ -139,4 +141,6 @@ def measure_blocks(call: Call) -> list[AnyBlock] | None:
     """Return the blocks that are requested; None if a graph's bonds are not known here."""
     worker = _THREAD.worker
     sampler = worker.sampler(call)
-    return None if sampler is None else sampler.sample(call.numbers, worker.stopped.is_set)
+    if sampler is None:
+        return None
+    return sampler.sample_groups(call.numbers, worker.stopped.is_set, call.largest)

@@ -87,8 +87,8 @@ class Engine:
         return self.processes + int(not is_worker_too(self.devices))
 
     @property
-    def in_slabs(self) -> int:
-        """Samples in slabs that are measured at a time: one on each GPU, or one by each worker."""
+    def at_once(self) -> int:
+        """Jobs that are worked on at a time: one on each GPU, or one by each worker."""
         return self.processes if self.device.is_shared else self.workers
 
     def sampler(self, task: Task, *, share: float = 0.9, **hints: Any) -> BlockSampler:
@@ -135,8 +135,9 @@ class Engine:
             return WorkerPool(samplers, executor, 1)
         workers = self.processes * self.threads
         if self.given == "threads":
-            return WorkerPool(samplers, executor, workers)
-        return Callers(samplers, executor, workers, tuple(map(str, self.devices)))
+            return WorkerPool(samplers, executor, workers, self.at_once)
+        devices = tuple(map(str, self.devices))
+        return Callers(samplers, executor, workers, self.at_once, devices)
 
     def record(self) -> dict[str, Any]:
         record = run_record(
@@ -229,7 +230,7 @@ def _engine_on(
         task = study.task(size)
         given: dict[str, Any] = {"in_use": in_use, "device": device, "share": share}
         if slabs not in (None, "auto"):
-            layers[size] = parts_sampler.choose_slabs(task, slabs, engine.in_slabs, **given)
+            layers[size] = parts_sampler.choose_slabs(task, slabs, engine.at_once, **given)
             continue
         try:
             task.structure.check_size(size, task.boundary)
@@ -241,7 +242,7 @@ def _engine_on(
             if slabs is None:
                 raise InputError(f"{error}{parts_sampler.advice(task)}") from error
             try:
-                layers[size] = parts_sampler.choose_slabs(task, slabs, engine.in_slabs, **given)
+                layers[size] = parts_sampler.choose_slabs(task, slabs, engine.at_once, **given)
             except InputError as other:
                 raise InputError(f"{error}; {other}") from other
             continue

@@ -18,6 +18,7 @@ from percolab.store.interrupts import raise_lost_interrupt
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock, ChainEnd
+from percolab.tasks.groups import largest_group
 from percolab.tasks.kind import BlockSampler
 from percolab.tasks.part import WHOLE, JobPart
 
@@ -27,11 +28,15 @@ _TRIES = 3
 
 @dataclass(frozen=True)
 class BlockJob:
-    """Consecutive missing blocks of one task; whether they follow those before."""
+    """Consecutive missing blocks of one task.
+
+    follows: whether they follow those before.  largest: how many neighbours may be added up to one.
+    """
 
     task_id: str
     numbers: tuple[int, ...]
     follows: bool = False
+    largest: int = 1
 
 
 _JobsOfTask = Iterator[tuple[float, str, BlockJob]]
@@ -75,14 +80,29 @@ def missing_jobs(
     blocks: Mapping[str, int],
     samplers: Mapping[str, BlockSampler],
     part: JobPart = WHOLE,
+    *,
+    at_once: int = 1,
 ) -> Jobs:
-    """Return the jobs that bring each task to its number of ``blocks``; part: made here."""
+    """Return the jobs that bring each task to its number of ``blocks``.
+
+    part: the blocks that are made here.  at_once: how many jobs are worked on at a time; a task has
+    a multiple of that many, all about as large.
+    """
 
     def iterate_jobs(key: str, count: int) -> _JobsOfTask:
         result, sampler = results.tasks[key], samplers[key]
+        most = result.task.most_groups
+        own = part.count(count)
+        rounds = -(-own // (at_once * sampler.blocks_per_call))
+        step = -(-own // max(at_once * rounds, 1))
         missing = (number for number in part.below(count) if not result.has_block(number))
-        while numbers := tuple(islice(missing, sampler.blocks_per_call)):
-            yield numbers[-1] / count, key, BlockJob(key, numbers, sampler.is_serial)
+        for made in range(0, own, max(step, 1)):
+            numbers = tuple(islice(missing, step))
+            if not numbers:
+                return
+            # As many blocks as are there by now, or will be, are in groups as large.
+            largest = 1 if most is None else largest_group(made, most)
+            yield numbers[-1] / count, key, BlockJob(key, numbers, sampler.is_serial, largest)
 
     return Jobs(iterate_jobs(key, count) for key, count in blocks.items())
 
@@ -113,19 +133,26 @@ class WorkersLost(Exception):
 
 
 class WorkerPool:
-    """Workers that make so many jobs at a time: threads of this process, which share samplers."""
+    """Workers that take so many jobs at a time: threads of this process, which share samplers.
+
+    at_once: how many jobs are worked on at a time: one on each GPU, or one by each worker
+    """
 
     def __init__(
-        self, samplers: Mapping[str, BlockSampler], executor: Executor, workers: int
+        self,
+        samplers: Mapping[str, BlockSampler],
+        executor: Executor,
+        workers: int,
+        at_once: int = 1,
     ) -> None:
-        self.samplers, self.workers = samplers, workers
+        self.samplers, self.workers, self.at_once = samplers, workers, at_once
         self._executor = executor
         self._stop = threading.Event()
 
     def submit(self, job: BlockJob) -> Future[Any]:
         """Have a job made; BrokenExecutor if there is no worker."""
-        sample = self.samplers[job.task_id].sample
-        return self._executor.submit(sample, job.numbers, self._stop.is_set)
+        sample = self.samplers[job.task_id].sample_groups
+        return self._executor.submit(sample, job.numbers, self._stop.is_set, job.largest)
 
     def blocks(self, job: BlockJob, future: Future[Any]) -> list[AnyBlock] | None:
         """Return the blocks of a job that has ended, or None if it must be submitted again.
@@ -147,9 +174,10 @@ class Callers(WorkerPool):
         samplers: Mapping[str, BlockSampler],
         executor: Executor,
         workers: int,
+        at_once: int,
         devices: tuple[str, ...],
     ) -> None:
-        super().__init__(samplers, executor, workers)
+        super().__init__(samplers, executor, workers, at_once)
         self._gives_up: tuple[type[Exception], ...] = getattr(executor, "gives_up", ())
         run = uuid4().hex
         self._calls = {key: Call(run, sampler.spec(), devices) for key, sampler in samplers.items()}
@@ -161,7 +189,8 @@ class Callers(WorkerPool):
 
     def submit(self, job: BlockJob) -> Future[Any]:
         call = self._calls[job.task_id]
-        call = replace(call, numbers=job.numbers, end=self._ends[job.task_id])
+        end = self._ends[job.task_id]
+        call = replace(call, numbers=job.numbers, end=end, largest=job.largest)
         if job not in self._with_bonds:
             call = call.without_bonds
         return self._executor.submit(measure_blocks, call)

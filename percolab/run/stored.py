@@ -120,7 +120,7 @@ class _Run:
     def keep(self, job: BlockJob, blocks: list[AnyBlock]) -> None:
         result, made = self.results.tasks[job.task_id], self._record["blocks"]
         result.add(blocks)
-        made[job.task_id] = made.get(job.task_id, 0) + len(blocks)
+        made[job.task_id] = made.get(job.task_id, 0) + len(job.numbers)
         self._record["seconds"] = round(time.perf_counter() - self._begin, 3)
         self._observer.advanced(self.results, result, blocks)
 
@@ -147,7 +147,8 @@ def with_blocks(
     run = _Run(results, engine.record() | {"asked": request}, observer)
     observer.started(total, total - left)
     try:
-        jobs = measured.missing_jobs(results, blocks, pool.samplers, part)
+        at_once = pool.at_once
+        jobs = measured.missing_jobs(results, blocks, pool.samplers, part, at_once=at_once)
         _keep_all(run, Work(jobs, pool), saver)
     finally:
         observer.finished()

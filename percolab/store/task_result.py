@@ -51,6 +51,8 @@ class TaskResult(Shown):
     def __post_init__(self) -> None:
         self.columns = self.columns or self.task.columns
         self._largest = max((block.count for block in self.blocks.values()), default=1)
+        # Blocks that there are, once some were taken in; only :meth:`unite` adds others then.
+        self._num_blocks: int | None = None
 
     def _facts(self) -> dict[str, Any]:
         task = self.task
@@ -136,13 +138,15 @@ class TaskResult(Shown):
 
     def unite(self, blocks: Mapping[int, AnyBlock]) -> None:
         """Take in blocks of the same columns, none of which are there, and form groups."""
+        counts = [block.count for block in blocks.values()]
+        before = self.num_blocks if self._num_blocks is None else self._num_blocks
+        self._num_blocks = before + sum(counts)
         self.blocks.update(blocks)
         most = self.task.most_groups
         if most is None:
             return
         before = self._largest
-        own = max((block.count for block in blocks.values()), default=1)
-        self._largest = max(before, own, largest_group(self.num_blocks, most))
+        self._largest = max(before, *counts, largest_group(self._num_blocks, most))
         numbers = self.blocks if self._largest > before else blocks
         group_neighbours(self.blocks, sorted(numbers), self._largest)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from percolab.lattices.shown import Shown
 from percolab.measure.columns import Column
 from percolab.measure.rows import ROW_WIDTH
+from percolab.tasks.groups import group_arrays
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,18 +126,20 @@ def make_sample_blocks(
     observables: Sequence[Column],
     extras: dict[str, NDArray[Any]] | None = None,
     counted: NDArray[np.int64] | None = None,
+    largest: int = 1,
 ) -> list[Block]:
     """Return the blocks of samples with these rows, int64 (blocks, samples, m, row width).
 
     extras: further sums of the blocks, (blocks, m, numbers) by dataset, in addition to those of
-    tallies.  counted: the openings, if they are an observable, (blocks, samples, m, 1).
+    tallies.  counted: the openings, if they are an observable, (blocks, samples, m, 1).  largest:
+    how many neighbouring blocks are added up to one at most.
     """
     from percolab.measure.tallies import sum_tallies
 
     sums = sum_tallies(rows) | (extras or {})
     if counted is not None:
         rows = np.concatenate([rows[..., :ROW_WIDTH], counted], axis=-1)
-    return _sum_rows(numbers, rows, observables, sums)
+    return _sum_rows(numbers, rows, observables, sums, largest)
 
 
 def make_chain_blocks(
@@ -184,12 +187,13 @@ def _sum_rows(
     rows: NDArray[np.int64],
     observables: Sequence[Column],
     extras: dict[str, NDArray[Any]],
+    largest: int = 1,
 ) -> list[Block]:
     from percolab.measure.block_sums import sum_blocks
 
     picks = pick_squared(observables), *pick_observables(observables)
     sums, squares = sum_blocks(np.ascontiguousarray(rows), *picks)
-    return make_summed_blocks(numbers, sums, squares, extras)
+    return make_summed_blocks(numbers, sums, squares, extras, largest)
 
 
 def pick_observables(observables: Sequence[Column]) -> NDArray[np.int64]:
@@ -207,11 +211,20 @@ def make_summed_blocks(
     sums: NDArray[np.int64],
     squares: NDArray[np.float64],
     extras: dict[str, NDArray[Any]] | None = None,
+    largest: int = 1,
 ) -> list[Block]:
-    """Return blocks with these sums (blocks, m, C), squares and extras of all of them."""
+    """Return blocks with these sums (blocks, m, C), squares and extras of all of them.
+
+    largest: how many neighbouring blocks are added up to one at most.
+    """
+    arrays = {"sums": sums, "squares": squares} | (extras or {})
+    firsts, counts, arrays = group_arrays(numbers, arrays, largest)
+    sums, squares = arrays.pop("sums"), arrays.pop("squares")
     return [
-        Block(number, sums[n], squares[n], {name: own[n] for name, own in (extras or {}).items()})
-        for n, number in enumerate(numbers)
+        Block(
+            first, sums[n], squares[n], {name: own[n] for name, own in arrays.items()}, None, count
+        )
+        for n, (first, count) in enumerate(zip(firsts, counts))
     ]
 
 

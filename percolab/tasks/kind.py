@@ -64,6 +64,11 @@ class BlockSampler(Protocol):
     ) -> list[AnyBlock]:
         """Return the blocks with these numbers; Stopped if ``stopped`` returns True on the way."""
 
+    def sample_groups(
+        self, numbers: Sequence[int], stopped: Callable[[], bool] | None, largest: int
+    ) -> list[AnyBlock]:
+        """Return the same blocks, neighbours perhaps added up already, ``largest`` at most."""
+
     def continue_from(self, end: ChainEnd | None) -> None:
         """Continue from the end of another block; only where it is serial."""
 

@@ -66,7 +66,7 @@ def test_an_interface_of_another_process_is_copied_here(device):
             *head, where, name = mine.recv()
             slabs, expected = interface_of(draw, "cuda")
             expected = slabs.copied(expected)
-            found = slabs.copied(inbox.take([where, name], interface_from_head(head)))
+            found = slabs.copied(inbox.take([where, name], interface_from_head(head), 1))
             assert expected.num_bytes == offered_bytes([where, name]) > 0
             # A loop may be found either way around.
             assert replace(found.sums, loop=0) == replace(expected.sums, loop=0)
@@ -81,7 +81,7 @@ def test_an_interface_of_another_process_is_copied_here(device):
             mine.send("copied")
         # What does not exist any more cannot be mapped.
         process.join(60)
-        assert inbox.take([where, name], interface_from_head(head)) is None
+        assert Inbox().take([where, name], interface_from_head(head), 1) is None
 
 
 def follow_with_socket(folder, size):

@@ -149,7 +149,7 @@ class Inbox64:
     def __init__(self, memory):
         self.memory = memory
 
-    def take(self, offer, interface):
+    def take(self, offer, interface, source):
         self.memory.asked += 1
         if self.memory.is_refused:
             return None

@@ -44,7 +44,7 @@ class Sampler:
     def __init__(self, error=None, fails=()):
         self.error, self.fails, self.asked = error, fails, []
 
-    def sample(self, numbers, stopped):
+    def sample_groups(self, numbers, stopped, largest):
         self.asked += numbers
         if set(numbers) & set(self.fails):
             raise self.error
@@ -163,10 +163,10 @@ def test_a_signal_that_python_ignores_stops_the_run_after_the_next_block(number,
                 pass
 
     class Signalled(Sampler):
-        def sample(self, numbers, stopped):
+        def sample_groups(self, numbers, *others):
             if numbers[0] == 3:
                 Deleted()
-            return super().sample(numbers, stopped)
+            return super().sample_groups(numbers, *others)
 
     with handle_signals():
         blocks, saved, raised = run(Signalled())
@@ -192,6 +192,28 @@ def test_only_missing_blocks_are_given_out_each_once(step):
     jobs = list(missing_jobs(results, {key: 8}, {key: sampler}))
     assert [number for job in jobs for number in job.numbers] == [1, 2, 3, 6, 7]
     assert max(len(job.numbers) for job in jobs) <= step
+
+
+@pytest.mark.parametrize(("per_call", "at_once"), [(149, 4), (10**6, 4), (1, 3), (149, 1)])
+def test_every_device_has_as_many_jobs_about_as_large(per_call, at_once):
+    results, key = fresh()
+    sampler = Sampler()
+    sampler.blocks_per_call = per_call
+    jobs = list(missing_jobs(results, {key: 1000}, {key: sampler}, at_once=at_once))
+    sizes = [len(job.numbers) for job in jobs]
+    assert sum(sizes) == 1000
+    assert max(sizes) <= per_call
+    assert max(sizes) - min(sizes) <= len(sizes)
+    assert len(sizes) % at_once == 0 or per_call == 1
+
+
+def test_jobs_say_how_many_blocks_may_be_added_up():
+    results, key = fresh()
+    object.__setattr__(results.tasks[key].task, "most_groups", 4)
+    sampler = Sampler()
+    sampler.blocks_per_call = 5
+    jobs = missing_jobs(results, {key: 20}, {key: sampler})
+    assert [job.largest for job in jobs] == [1, 2, 4, 4]
 
 
 def test_jobs_are_made_when_workers_are_free():

@@ -16,6 +16,7 @@ from percolab.analysis.statistics import standard_error
 from percolab.analysis.stored_fits import fit_results
 from percolab.figures.study_view import StudyView
 from percolab.kernels.device import Device
+from percolab.kinds import workplace
 from percolab.run.request import Observer
 from percolab.run.runner import run_study
 from percolab.run.stored import Interrupted
@@ -25,6 +26,8 @@ from percolab.store.results import ResultsWriter, StoredResults, encode, read_re
 from percolab.store.task_result import TaskResult
 from percolab.store.tree import write_tree
 from percolab.tasks import kind
+from percolab.tasks.blocks import make_summed_blocks, same_block
+from percolab.tasks.groups import group_neighbours
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study
 
@@ -84,7 +87,9 @@ def test_one_go_continued_and_merged_from_parts_are_equal(tmp_path):
         assert without_runs(other) == without_runs(whole)
 
 
-def test_kills_change_nothing(tmp_path):
+def test_kills_change_nothing(tmp_path, monkeypatch):
+    # A call for each few blocks, or there would be too few calls to be killed between.
+    monkeypatch.setattr(workplace, "_LABELINGS_PER_CPU_CALL", 500)
     study = Study.from_description(sample(3).study.description(), sample(3).study.structure)
     rule = StopRule(dict.fromkeys(study.sizes, 300))
 
@@ -296,3 +301,25 @@ def test_a_target_error_is_reached_by_the_same_rounds_at_once_and_in_steps(tmp_p
     again = percolab.sweep("square", target_error=0.02, out=path, device="cpu", **grid)
     assert without_runs(again) == without_runs(whole)
     assert len(again.runs) == len(found.runs)
+
+
+@pytest.mark.parametrize("first", [0, 3, 8])
+@pytest.mark.parametrize("largest", [1, 4, 64])
+def test_blocks_of_a_call_are_grouped_as_one_by_one(first, largest):
+    """Of a call that begins anywhere, and with blocks missing in between."""
+    rng = np.random.default_rng(first)
+    numbers = [n for n in range(first, first + 45) if n not in (first + 9, first + 30)]
+    sums = rng.integers(-(2**40), 2**40, (len(numbers), 2, 3))
+    squares, means = rng.random((len(numbers), 2, 1)), rng.random((len(numbers), 2, 4))
+    one_by_one = {b.number: b for b in make_summed_blocks(numbers, sums, squares, {"m": means})}
+    group_neighbours(one_by_one, numbers, largest)
+    found = make_summed_blocks(numbers, sums, squares, {"m": means}, largest)
+    assert [block.number for block in found] == sorted(one_by_one)
+    assert all(same_block(block, one_by_one[block.number]) for block in found)
+    assert max(block.count for block in found) >= min(largest, 8)
+
+
+def test_blocks_of_a_call_whose_sum_does_not_fit_are_left_alone():
+    sums = np.full((4, 1, 1), 2**62)
+    found = make_summed_blocks(range(4), sums, np.zeros((4, 1, 1)), None, 4)
+    assert [block.count for block in found] == [1] * 4
