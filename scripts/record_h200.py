@@ -409,10 +409,10 @@ RECORDS = (
 
 _SPLIT = "percolab sweep --samples 1 --split lattice --device {device} --quiet --lattice"
 _MPI = (
-    "mpiexec --allow-run-as-root --oversubscribe -n {gpus} python results/h200-x4/transport.py "
+    "mpiexec --allow-run-as-root --oversubscribe -n {gpus} python results/h100-x4/transport.py "
     "--device {device}"
 )
-#: Of a host with more than two GPUs, in results/h200-x4.
+#: Of a host with more than two GPUs, in results/h100-x4.
 SCALING = (
     Record(
         "split-2-square.txt",
@@ -452,7 +452,7 @@ SCALING = (
     Record(
         "studies.txt",
         "studies of many samples on one GPU and on all",
-        ("python results/h200-x4/studies.py --gpus {gpus}",),
+        ("python results/h100-x4/studies.py --gpus {gpus}",),
         150,
         gpus=ALL,
         small="--seconds 0.001",

@@ -113,6 +113,7 @@ def test_records_have_heads_and_gpus_of_their_own(work):
     )
     found = work.make(
         work.record("both.txt", program, gpus=2),
+        work.record("all.txt", program, gpus=0),
         work.record("one.txt", program + meet.format("one.py", "other.py")),
         work.record("other.txt", program + meet.format("other.py", "one.py")),
         work.record(
@@ -121,10 +122,11 @@ def test_records_have_heads_and_gpus_of_their_own(work):
         ),
     )
     assert all(became.endswith(" s") for became in found.values()), found
-    both, one, other = (
-        (work.folder / f"{name}.txt").read_text().splitlines() for name in ("both", "one", "other")
+    both, every, one, other = (
+        (work.folder / f"{name}.txt").read_text().splitlines()
+        for name in ("both", "all", "one", "other")
     )
-    assert both[-1] == "0,1 cuda:0,1"
+    assert both[-1] == every[-1] == "0,1 cuda:0,1"
     assert sorted((one[-1], other[-1])) == ["0 cuda", "1 cuda"]
     assert one[0].startswith("# commit abc, 20")
     assert "some processor" in one[1]

@@ -1,7 +1,7 @@
 """What interfaces of one lattice cost on their way: from GPU to GPU, and through the host by MPI.
 
-    mpiexec -n 4 python results/h200-x4/transport.py
-    mpiexec -n 4 python results/h200-x4/transport.py --through host
+    mpiexec -n 4 python results/h100-x4/transport.py
+    mpiexec -n 4 python results/h100-x4/transport.py --through host
 
 Each rank of ``mpiexec`` drives a GPU of its own.  Rank 0 prints, for each lattice, what a row took
 by its clock, the bytes that all ranks sent for it, and the seconds of transport and of joining.

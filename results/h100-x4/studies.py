@@ -1,6 +1,6 @@
 """Studies of many samples on one GPU and on all: how much faster, and whether the files are equal.
 
-    python results/h200-x4/studies.py --gpus 4
+    python results/h100-x4/studies.py --gpus 4
 
 A study on one GPU runs beside those of the other lattices, each on a GPU of its own; then each runs
 on all GPUs, one after the other.  The time of a study is that of all its samples less that of a
