@@ -104,14 +104,13 @@ def command(results: str, as_json: bool, quantities: str | None, **options: Any)
     stored = read_results(results)
     answers = find_answers(stored.study)
     others = _without_defaults(options, "bootstrap", "nu", "priors")
+    replicas = {"bootstrap": others.pop("bootstrap", None)}
+    is_searched = asks_for_roots(stored) or asks_for_wrapping(stored)
     if answers.scales and not stored.study.structure.is_scalable:
         answer = _estimate(stored, options)
-    elif any(map(is_given, others.values())):
-        answer = load(answers.fit)(stored, options)
-    elif asks_for_roots(stored):
-        answer = _fit_roots(stored)
-    elif asks_for_wrapping(stored):
-        answer = _fit_wrapping(stored)
+    elif is_searched and not any(map(is_given, others.values())):
+        refuse(replicas, "p_c of percolab threshold has its error without replicas")
+        answer = (_fit_roots if asks_for_roots(stored) else _fit_wrapping)(stored)
     else:
         answer = load(answers.fit)(stored, options)
     write_answer(*answer, as_json=as_json)

@@ -53,8 +53,8 @@ _LADDER = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 _SHORTEST = {False: 8, True: 16}
 #: The larger of the two sizes over the smaller one, at least.
 _RATIO = 1.5
-#: Drift of the smaller size over the target.
-_DRIFT_SHARE = 0.5
+#: Drift of the smaller size over the target, and the error that is aimed at over it.
+_DRIFT_SHARE, _AIM = 0.5, 0.98
 #: Blocks of a size when the target is met, samples of a block, and sites of all its samples.
 _BLOCKS, _LEAST_BLOCK, _MOST_BLOCK, _MOST_SITES = 256, 2**8, 2**18, 2**29
 #: Part of the samples that is made at each of the two p that give the slope.
@@ -91,6 +91,8 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
             f"{name}: only a lattice has tori of several sizes; percolab sweep finds the "
             "thresholds of a graph"
         )
+    if structure.dimension == 1:
+        raise InputError(f"{structure.name}: p_c is 1 in one dimension, where every gap cuts")
     boundary = ("periodic",) * structure.dimension
     sizes: Any = given.pop("L", None)
     # Any size will do until the right ones are known.
@@ -112,6 +114,7 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
         _check_scaling(study)
         return request
     if sizes is not None:
+        _check_drift(study, goal)
         return request
     return replace(request, study=_with_sizes(study, goal, Device.parse_all(request.device)))
 
@@ -124,6 +127,17 @@ def _check_scaling(study: Study) -> None:
         raise InputError(
             f"L = {', '.join(map(str, study.sizes))}: in three dimensions and more a threshold "
             f"takes at least {MIN_SIZES} sizes (leave out -L, and they are chosen)"
+        )
+
+
+def _check_drift(study: Study, goal: Goal) -> None:
+    """Raise InputError where the drift of a given size alone is above the error."""
+    size, *others = study.sizes
+    drift = roots.choose_drift(study).of_length(axis_length(study.structure, size))
+    if not others and goal.error is not None and drift > _AIM * goal.error:
+        raise InputError(
+            f"L = {size}: the root of a torus so small may be off by {drift:.1e}, which no samples "
+            f"bring to an error of {goal.error:g}; give larger sizes, or leave out -L"
         )
 
 
@@ -394,7 +408,7 @@ class _Search(Search):
         low, high = 1.0, 1e30
         while high > 1.02 * low:
             work = sqrt(low * high)
-            if self._error_after(work, deviations) <= 0.98 * self._goal.error:
+            if self._error_after(work, deviations) <= _AIM * self._goal.error:
                 high = work
             else:
                 low = work

@@ -7,6 +7,11 @@ from cli_support import answer, left_in, refusal, run
 
 import percolab
 
+#: A lattice file of one dimension.
+CHAIN = """name = "chain"
+dimension = 1
+unit_cell = { sites = 1, bonds = [{ from = 0, to = 0, cell = [1] }] }
+"""
 QUICK = ("threshold", "kagome", "--error", "3e-3", "--device", "cpu", "--quiet")
 
 
@@ -54,6 +59,13 @@ def test_fit_says_p_c_of_the_roots(path, record):
     assert "published 0.52440499" in text
     for root in record["roots"]:
         assert f"\n{root['L']} " in text
+
+
+def test_fit_of_a_search_has_no_replicas(path):
+    told = refusal("fit", path, "--bootstrap", 20)
+    assert told == (
+        "--bootstrap: p_c of percolab threshold has its error without replicas; leave it out"
+    )
 
 
 def test_fit_with_options_is_the_fit_of_curves(path, tmp_path):
@@ -158,6 +170,8 @@ def test_a_file_of_another_study_is_refused(path, other, reason):
         (("square", "--time", "0"), "time = 0"),
         (("square", "--time", "abc"), "time = 'abc'"),
         (("square", "-L", "0"), "L = '0'"),
+        (("square", "-L", "3", "--error", "1e-3"), "off by 1.9e-03, which no samples"),
+        (("chain.toml",), "chain: p_c is 1 in one dimension"),
         (("kagome", "-L", "7"), "multiple of 2"),
         (("square", "--model", "potts:q=5"), "first order"),
         (("square-nnn", "--model", "ising"), "ising: square-nnn is not planar"),
@@ -174,8 +188,11 @@ def test_a_file_of_another_study_is_refused(path, other, reason):
 )
 def test_what_cannot_be_used_is_refused_in_one_line(options, reason, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    files = [tmp_path / name for name in options if name == "chain.toml"]
+    for file in files:
+        file.write_text(CHAIN, encoding="utf-8")
     assert reason in refusal("threshold", *options)
-    assert left_in() == []
+    assert left_in() == [file.name for file in files]
 
 
 def test_a_lattice_of_a_file_is_taken(tmp_path):
@@ -211,6 +228,7 @@ def test_three_dimensions_have_a_fit_of_three_probabilities_and_its_figure(tmp_p
     record = json.loads(answer(*command, "--out", path, "--json"))
     assert json.loads(answer("fit", path, "--json")) == record
     assert "wrapping_axis" in answer("fit", path)
+    assert "without replicas" in refusal("fit", path, "--bootstrap", 20)
     assert "R(p_c)" in answer("fit", path, "--observable", "wrapping_any", "--bootstrap", 0)
     drawn = json.loads(answer("plot", path, "--out", tmp_path / "p.png", "--json"))
     assert drawn["kind"] == "crossings"
