@@ -38,3 +38,9 @@ def file(tmp_path):
     from cli_support import stored
 
     return stored(tmp_path / "results.h5")
+
+
+@pytest.fixture
+def one_block_calls(monkeypatch):
+    """Small lattices are measured block by block, so that small studies have many calls."""
+    monkeypatch.setattr("percolab.kinds.workplace._LABELINGS_PER_CPU_CALL", 1)

@@ -58,7 +58,7 @@ PROCESSES = ("--executor", "processes", "--workers", "2")
 #: A ring with a chord, as no worker knows it from elsewhere.
 RING = [(n, (n + 1) % 40) for n in range(40)] + [(0, 17)]
 
-pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
+pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu", "one_block_calls")
 
 
 def serial(**settings):
