@@ -23,14 +23,13 @@ from typing import Any, Unpack
 import numpy as np
 
 from percolab.analysis import roots
-from percolab.analysis.quantities import MIN_SIZES
 from percolab.analysis.roots import SizeRoot, fit_roots, has_slopes, read_difference
 from percolab.analysis.value import Value
-from percolab.analysis.wrapping_fit import why_no_wrapping
 from percolab.bonds.model import Model
 from percolab.bonds.words import p_to_threshold
 from percolab.errors import AnalysisError, InputError
 from percolab.kernels.device import Device
+from percolab.kernels.registry import load
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure, load_structure
 from percolab.measure.rows import OPENINGS
@@ -38,8 +37,15 @@ from percolab.run.engine import Engine, choose_engine, memory_share, warm_up
 from percolab.run.executors import connected
 from percolab.run.placement import pilot_conditions, with_tasks
 from percolab.run.request import Observer, SweepOptions, continue_results, own_tasks
-from percolab.run.scaling_search import ScalingSearch, first_sizes
-from percolab.run.search_steps import Goal, Round, Search, axis_length, rounded, whole_size
+from percolab.run.search_steps import (
+    Goal,
+    Round,
+    Search,
+    axis_length,
+    first_sizes,
+    rounded,
+    whole_size,
+)
 from percolab.run.stored import Saver, with_blocks
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
@@ -95,7 +101,7 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
         raise InputError(f"{structure.name}: p_c is 1 in one dimension, where every gap cuts")
     boundary = ("periodic",) * structure.dimension
     sizes: Any = given.pop("L", None)
-    # Any size will do until the right ones are known.
+    # Any size will do in the plane until the right ones are known.
     own = first_sizes(structure) if sizes is None else sizes
     request = make_request(structure, boundary=boundary, L=own, **given)
     study = request.study
@@ -121,6 +127,10 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
 
 def _check_scaling(study: Study) -> None:
     """Raise InputError unless a fit of several sizes can give the threshold of a study."""
+    # Only here, as it imports what takes longer than a search in the plane.
+    from percolab.analysis.quantities import MIN_SIZES
+    from percolab.analysis.wrapping_fit import why_no_wrapping
+
     if reason := why_no_wrapping(study):
         raise InputError(f"{study.structure.name}: no way to its threshold here: {reason}")
     if len(study.sizes) < MIN_SIZES:
@@ -176,7 +186,9 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
     stored, path = (None, None) if writer is None else (writer.load(), writer.path)
     opened = continue_results(study, StopRule(dict.fromkeys(study.sizes, 1)), stored, path)
     results = opened.results
-    search: Search = (ScalingSearch if roots.why_no_roots(study) else _Search)(study, goal)
+    is_fitted = bool(roots.why_no_roots(study))
+    make_search = load("run.scaling_search:ScalingSearch") if is_fitted else _Search
+    search: Search = make_search(study, goal)
     p = search.known_p(results)
     if p is not None and goal.error is not None and search.next_round(results, p) is None:
         return results
