@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.json_values import plain
+from percolab.analysis.statistics import unit_diagonal
 from percolab.analysis.value import ChiSquare, Value
 from percolab.bonds.model import Model
 from percolab.errors import AnalysisError
@@ -55,6 +56,8 @@ _WINDOW = 0.5
 _CURVATURE = np.array([0.3, 0.5])
 #: The most states whose transition in the plane is continuous.
 _MOST_STATES = 4
+#: Steps of a fit at most, and the step of its root, over its error, after which it ends.
+_MOST_STEPS, _CONVERGED = 50, 1e-9
 #: Covariances of several p of the same samples come from so many blocks at least.
 LEAST_BLOCKS = 16
 
@@ -233,8 +236,6 @@ class _Curve:
 
 def find_root(items: Iterable[TaskResult]) -> SizeRoot:
     """Return the root of one size; items: its tasks, no two of which share samples."""
-    from scipy.optimize import least_squares
-
     measured = [result for result in items if result.blocks]
     task = measured[0].task
     curves: list[_Curve] = []
@@ -256,25 +257,16 @@ def find_root(items: Iterable[TaskResult]) -> SizeRoot:
         (slopes[0], mean[0] - slopes[0] * p[0]) if slopes else np.polyfit(p, mean, 1).tolist()
     )
 
-    def residuals(parameters: Floats) -> Floats:
-        root, rate, k, l = parameters  # noqa: E741
-        parts = []
-        for curve in curves:
-            u = rate * (curve.p - root)
-            parts.append(curve.whitening @ (curve.mean - u * (1 + k * u + l * u**2)))
-        for curve in curves:
-            if curve.slope is not None:
-                u = rate * (curve.slope_p - root)
-                steepness = rate * (1 + 2 * k * u + 3 * l * u**2)
-                parts.append(np.array([(curve.slope[0] - steepness) / curve.slope[1]]))
-        return np.concatenate([*parts, np.array([k, l]) / curvature])
-
-    scale = np.array([1 / abs(slope), abs(slope), 1.0, 1.0])
-    best = least_squares(
-        lambda x: residuals(x * scale), np.array([-start / slope, slope, 0, 0]) / scale
-    )
-    covariance = np.linalg.inv(best.jac.T @ best.jac) * np.outer(scale, scale)
-    root, slope = (best.x * scale)[:2]
+    parameters = np.array([-start / slope, slope, 0.0, 0.0])
+    for _ in range(_MOST_STEPS):
+        rest, jacobian = _residuals(curves, parameters, curvature)
+        scaled, scale = unit_diagonal(jacobian.T @ jacobian)
+        covariance = np.linalg.inv(scaled) * np.outer(scale, scale)
+        step = covariance @ jacobian.T @ rest
+        parameters -= step
+        if abs(step[0]) < _CONVERGED * sqrt(covariance[0, 0]):
+            break
+    root, slope = parameters[:2].tolist()
     reach = _WINDOW / slope if slopes else 0.0
     if slope <= 0 or not p.min() - reach <= root <= p.max() + reach:
         raise AnalysisError(f"L = {task.size}: the samples do not determine its root")
@@ -284,6 +276,28 @@ def find_root(items: Iterable[TaskResult]) -> SizeRoot:
     for result in measured:
         samples.update(dict.fromkeys(result.task.p, result.num_samples))
     return SizeRoot(task.size, length, value, float(slope), max(samples.values()))
+
+
+def _residuals(
+    curves: Sequence[_Curve], parameters: Floats, curvature: Floats
+) -> tuple[Floats, Floats]:
+    """Return the residuals of D, its slopes and the priors, float64 (n,), and Jacobian (n, 4)."""
+    root, rate, k, l = parameters  # noqa: E741
+    rest, jacobian = [parameters[2:] / curvature], [np.eye(4)[2:] / curvature[:, None]]
+    for curve in curves:
+        away = curve.p - root
+        u = rate * away
+        first = 1 + 2 * k * u + 3 * l * u**2
+        rest.append(curve.whitening @ (u * (1 + k * u + l * u**2) - curve.mean))
+        jacobian.append(curve.whitening @ np.array([-rate * first, away * first, u**2, u**3]).T)
+        if curve.slope is not None:
+            away, (value, error) = curve.slope_p - root, curve.slope
+            u = rate * away
+            first, bend = 1 + 2 * k * u + 3 * l * u**2, rate * (2 * k + 6 * l * u)
+            rest.append(np.array([rate * first - value]) / error)
+            own = [-rate * bend, first + bend * away, 2 * rate * u, 3 * rate * u**2]
+            jacobian.append(np.array([own]) / error)
+    return np.concatenate(rest), np.concatenate(jacobian)
 
 
 def _read_chains(result: TaskResult) -> list[_Curve]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import hypot, isfinite, nan, sqrt
+from math import erfc, hypot, isfinite, nan, sqrt
 from typing import TYPE_CHECKING, Any
-
-from scipy.special import chdtrc
 
 from percolab.analysis.json_values import plain
 
@@ -29,7 +27,12 @@ class ChiSquare:
     @classmethod
     def of(cls, value: float, dof: int) -> ChiSquare:
         """Return a chi^2 with its p-value."""
-        return cls(value, dof, float(chdtrc(dof, value)) if dof else nan)
+        if dof <= 1:
+            return cls(value, dof, erfc(sqrt(max(value, 0.0) / 2)) if dof else nan)
+        # Only here: two sizes in the plane do without scipy.
+        from scipy.special import chdtrc
+
+        return cls(value, dof, float(chdtrc(dof, value)))
 
     @property
     def cells(self) -> tuple[str, str]:

@@ -152,10 +152,11 @@ def _current_threshold(results: StoredResults) -> str:
 def root_text(results: StoredResults) -> str:
     """Return p_c as what is sampled gives it, by roots or by the fit of all sizes."""
     from percolab.analysis.roots import fit_roots, why_no_roots
-    from percolab.analysis.wrapping_fit import WrappingEstimate
 
     try:
         if why_no_roots(results.study):
+            from percolab.analysis.wrapping_fit import WrappingEstimate
+
             return f"p_c {WrappingEstimate.of(results).threshold}"
         return f"p_c {fit_roots(results).threshold}"
     except (AnalysisError, InputError):

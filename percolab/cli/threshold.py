@@ -126,10 +126,11 @@ def _answer(results: StoredResults, out: Path) -> tuple[dict[str, Any], str]:
     """Return the answer for JSON, and in a few lines: p_c, how it was found, what would help."""
     from percolab.analysis.root_text import coupling_rows, difference_text
     from percolab.analysis.roots import fit_roots, why_no_roots
-    from percolab.analysis.wrapping_fit import fit_wrapping
 
     study = results.study
     if why_no_roots(study):
+        from percolab.analysis.wrapping_fit import fit_wrapping
+
         fit: Any = fit_wrapping(results)
         value = fit.p_c
     else:

@@ -69,18 +69,6 @@ class DualTopology(NamedTuple):
     topology: Topology
     sources: NDArray[np.int64]
 
-    def open_words(self, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        """Return the open bonds of the dual, uint32 (n, num_bond_words).
-
-        words: uint32 (n, num_bond_words of the lattice), its open bonds.
-        """
-        bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
-        # The last bit stands for bonds that are missing.
-        closed = np.pad(bits, ((0, 0), (0, 1)))[:, self.sources] == 0
-        opened: NDArray[np.uint32] = np.packbits(closed, axis=1, bitorder="little").view(np.uint32)
-        opened &= self.topology.exists.ravel()
-        return opened
-
 
 #: Cells of the dual around a lattice with open sides.
 _AROUND = 2

@@ -10,8 +10,9 @@ the error is above the target.  That samples decide the p of later ones biases n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import cycle
 from math import ceil, log2
 from typing import Any
 
@@ -30,20 +31,18 @@ from percolab.analysis.wrapping_fit import (
 )
 from percolab.bonds.words import p_to_threshold
 from percolab.errors import AnalysisError
+from percolab.lattices.lattice import Lattice
 from percolab.run.engine import Engine, memory_share
 from percolab.run.request import Observer, own_tasks
-from percolab.run.search_steps import (
-    Goal,
-    Round,
-    Search,
-    axis_length,
-    first_sizes,
-    rounded,
-    search_sizes,
-)
+from percolab.run.search_steps import Goal, Round, Search, axis_length, rounded, whole_size
 from percolab.store.results import StoredResults
 from percolab.tasks.study import Study, Task
 
+#: Grid points along an axis of the smallest size, and ratios of neighbouring sizes.
+_SHORTEST, _RATIOS = {3: 8}, (1.5, 4 / 3)
+_SHORTEST_ELSEWHERE, _LONGEST = 4, 1024
+#: Points of the largest lattice that a search begins with, and its sizes at least.
+_FIRST_POINTS, _FIRST_SIZES = 2**14, 3
 #: Sizes that may be added at a time.
 _MORE = 4
 #: Samples of a size at least, and blocks of its centre and of its sides.
@@ -66,6 +65,29 @@ _ROUGH = 3.0
 _RATES, _ROW_SITES = {False: 1e8, True: 3e10}, {False: 0, True: 2**14}
 #: Samples and p of each step of a pilot; it ends where P(any axis) is between these.
 _PILOT, _PILOT_POINTS, _PILOT_RANGE = (32, 64, 128, 256, 512), 6, (0.35, 0.65)
+
+
+def search_sizes(lattice: Lattice) -> Iterator[int]:
+    """Yield the sizes of a search, ascending, in whole cells: 8, 12, 16, 24, ... points an axis."""
+    points = float(_SHORTEST.get(lattice.dimension, _SHORTEST_ELSEWHERE))
+    before = 1
+    for ratio in cycle(_RATIOS):
+        size = whole_size(lattice, round(points))
+        if size > before:
+            yield size
+            before = size
+        points *= ratio
+        if points > _LONGEST:
+            return
+
+
+def first_sizes(lattice: Lattice) -> tuple[int, ...]:
+    sizes: list[int] = []
+    for size in search_sizes(lattice):
+        if len(sizes) >= _FIRST_SIZES and np.prod(lattice.shape(size)) > _FIRST_POINTS:
+            break
+        sizes.append(size)
+    return tuple(sizes)
 
 
 class ScalingSearch(Search):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import cycle
 from math import floor, lcm, log10, prod
 from typing import Any
 
@@ -18,11 +17,6 @@ from percolab.tasks.values import take_number, take_seconds
 
 #: Of p_c, where neither an error nor a time is given.
 _USUAL_ERROR = 1e-4
-#: Grid points along an axis of the smallest size of a fit, and ratios of neighbouring sizes.
-_SHORTEST, _RATIOS = {3: 8}, (1.5, 4 / 3)
-_SHORTEST_ELSEWHERE, _LONGEST = 4, 1024
-#: Points of the largest lattice that a search begins with, and its sizes at least.
-_FIRST_POINTS, _FIRST_SIZES = 2**14, 3
 
 
 @dataclass(frozen=True)
@@ -119,27 +113,3 @@ def axis_length(lattice: Any, size: int) -> float:
 def rounded(p: float, error: float) -> float:
     """Return p with the digits that its error leaves."""
     return round(p, 1 - floor(log10(error)))
-
-
-def search_sizes(lattice: Any) -> Iterator[int]:
-    """Yield the sizes of a search, ascending, in whole cells: 8, 12, 16, 24, ... points an axis."""
-    points = float(_SHORTEST.get(lattice.dimension, _SHORTEST_ELSEWHERE))
-    before = 1
-    for ratio in cycle(_RATIOS):
-        size = whole_size(lattice, round(points))
-        if size > before:
-            yield size
-            before = size
-        points *= ratio
-        if points > _LONGEST:
-            return
-
-
-def first_sizes(lattice: Any) -> tuple[int, ...]:
-    """Return the sizes that a search begins with in three dimensions and more."""
-    sizes: list[int] = []
-    for size in search_sizes(lattice):
-        if len(sizes) >= _FIRST_SIZES and prod(lattice.shape(size)) > _FIRST_POINTS:
-            break
-        sizes.append(size)
-    return tuple(sizes)

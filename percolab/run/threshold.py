@@ -37,15 +37,7 @@ from percolab.run.engine import Engine, choose_engine, memory_share, warm_up
 from percolab.run.executors import connected
 from percolab.run.placement import pilot_conditions, with_tasks
 from percolab.run.request import Observer, SweepOptions, continue_results, own_tasks
-from percolab.run.search_steps import (
-    Goal,
-    Round,
-    Search,
-    axis_length,
-    first_sizes,
-    rounded,
-    whole_size,
-)
+from percolab.run.search_steps import Goal, Round, Search, axis_length, rounded, whole_size
 from percolab.run.stored import Saver, with_blocks
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
@@ -102,7 +94,9 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
     boundary = ("periodic",) * structure.dimension
     sizes: Any = given.pop("L", None)
     # Any size will do in the plane until the right ones are known.
-    own = first_sizes(structure) if sizes is None else sizes
+    own = (whole_size(structure, _LADDER[0]),) if sizes is None else sizes
+    if sizes is None and structure.dimension > 2:
+        own = load("run.scaling_search:first_sizes")(structure)
     request = make_request(structure, boundary=boundary, L=own, **given)
     study = request.study
     if isinstance(study.structure, Lattice) and study.structure.aspect:

@@ -437,3 +437,15 @@ def test_roots_of_groups_of_blocks_are_those_of_the_blocks(model):
     assert grouped.slope == pytest.approx(alone.slope, rel=1e-4)
     # The error of an error from 76 sums is 8 %, and most of them are the same.
     assert grouped.value.error == pytest.approx(alone.value.error, rel=0.2)
+
+
+def test_the_jacobian_of_a_root_is_the_change_of_its_residuals():
+    p = np.array([0.49, 0.5, 0.52])
+    mean, whitening = np.array([-0.1, 0.02, 0.3]), np.array([[2, 0, 0], [1, 3, 0], [0, 1, 2.0]])
+    curves = [roots._Curve(p, mean, whitening, (11.0, 0.3), 0.515)]
+    at, curvature = np.array([0.501, 12.0, 0.2, -0.4]), np.array([0.3, 0.5])
+    _, jacobian = roots._residuals(curves, at, curvature)
+    for place, step in enumerate((1e-7, 1e-5, 1e-5, 1e-5)):
+        away = step * np.eye(4)[place]
+        above, below = (roots._residuals(curves, at + x, curvature)[0] for x in (away, -away))
+        assert jacobian[:, place] == pytest.approx((above - below) / (2 * step), rel=1e-5, abs=1e-6)

@@ -1,6 +1,8 @@
 """percolab threshold, and what the other commands make of its file."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from cli_support import answer, left_in, refusal, run
@@ -38,6 +40,18 @@ def test_the_answer_is_a_few_lines(path, record):
         assert f"at L = {root['L']}" in lines[1]
     assert "half the error" in lines[2]
     assert lines[3].startswith("published 0.524404999")
+
+
+def test_a_search_in_the_plane_begins_without_scipy(tmp_path):
+    # Importing its fits takes as long as the samples of --error 1e-4.
+    code = (
+        "import sys; from percolab.cli import main\n"
+        "try: main()\n"
+        "finally: print(sorted({'scipy.special', 'scipy.optimize'} & sys.modules.keys()))"
+    )
+    command = [sys.executable, "-c", code, *QUICK, "--out", str(tmp_path / "threshold.h5")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_json_has_every_number(path, record):

@@ -7,7 +7,7 @@ import percolab
 from percolab.analysis.wrapping_fit import asks_for_wrapping, find_crossings
 from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
-from percolab.run.search_steps import first_sizes, search_sizes
+from percolab.run.scaling_search import first_sizes, search_sizes
 from percolab.store.results import read_results
 
 ERROR = 2.5e-3
