@@ -31,6 +31,7 @@ def test_the_p_value_is_that_of_the_chi_square_distribution():
     quality = ChiSquare.of(12.5, 7)
     assert (quality.value, quality.dof) == (12.5, 7)
     assert quality.p_value == pytest.approx(chi2.sf(12.5, 7))
+    assert ChiSquare.of(2.5, 1).p_value == pytest.approx(chi2.sf(2.5, 1), rel=1e-12)
 
 
 def test_a_fit_without_degrees_of_freedom_is_never_rejected():
