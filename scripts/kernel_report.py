@@ -39,7 +39,7 @@ from percolab import (
 )
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS
-from percolab.coupled import new_coupling
+from percolab.coupled import SampleBlocks, new_coupling
 from percolab.kernels.launches import Launches
 from percolab.labelers import LABELERS
 from percolab.labelers.forest import Reading
@@ -258,6 +258,9 @@ def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> li
         coupling.labeler.join(1, Reading.LABELS).labels()
         if topology.shape:
             coupling.radii_rows(*key, sample, grid[:1], no_geometry(topology))
+        if hasattr(coupling, "radii_sums"):
+            blocks = SampleBlocks(sample, 1)
+            coupling.radii_sums(*key, blocks, grid[:1], no_geometry(topology))
         if topology.open_axes:
             coupling.scan_windows(*key, sample, grid[:1], grid[1:])
         if model == BOND and coupling.labeler.is_capturable:
@@ -324,8 +327,6 @@ def dual_launches() -> list[Launch]:
 
 def small_launches(kind: str, topology: Topology, model: Model) -> list[Launch]:
     """Return the launches that measure samples of a small lattice."""
-    from percolab.coupled import SampleBlocks
-
     launches: list[Launch] = []
     if topology.shape:
         with on_host(launches, kind):

@@ -6,7 +6,7 @@ import numpy as np
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, p_to_threshold
-from percolab.coupled import new_coupling
+from percolab.coupled import SampleBlocks, new_coupling
 from percolab.coupled.thresholds import find_thresholds
 from percolab.labelers import LABELERS
 from percolab.labelers.forest import Reading
@@ -36,6 +36,8 @@ for name in [entry.name for entry in LABELERS.values() if "cuda" in entry.classe
             if topology is computed:
                 places = make_geometry(load_lattice("honeycomb"), topology.shape)
                 coupling.radii_rows(XORWOW, 1, SAMPLES, GRID, places)
+                if name == "tiled":
+                    coupling.radii_sums(XORWOW, 1, SampleBlocks(SAMPLES[::2], 2), GRID, places)
             if "open" in boundary and name == "tiled":
                 find_thresholds(coupling, XORWOW, 1, SAMPLES, (int(GRID[0]), int(GRID[-1])))
     print(name)

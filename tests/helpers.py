@@ -26,7 +26,7 @@ from percolab import coupled
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import TOP, XORWOW, p_to_threshold
-from percolab.coupled import new_coupling
+from percolab.coupled import SampleBlocks, new_coupling
 from percolab.coupled.thresholds import find_thresholds
 from percolab.kernels.device import load_cuda
 from percolab.labelers import LABELERS
@@ -34,6 +34,7 @@ from percolab.labelers.forest import Reading
 from percolab.lattices.geometry import make_geometry
 from percolab.lattices.lattice import Lattice, lattice_from_text, lattice_names, load_lattice
 from percolab.lattices.topology import Topology, unpack_bits
+from percolab.measure.radii import sum_gyration
 from percolab.measure.rows import SPANNING
 from percolab.measure.wrapping import FIRST_WRAPPING
 from percolab.tasks.blocks import same_block
@@ -357,16 +358,24 @@ def assert_openings_equal(
 def assert_gyration_equal(
     labeler: str, name: str, shape: tuple[int, ...], boundary: tuple[str, ...], model: Model = BOND
 ) -> None:
-    """Assert that a CUDA labeler finds how far clusters reach as the CPU does, bit for bit."""
+    """Assert that a CUDA labeler finds how far clusters reach as the CPU does, bit for bit.
+
+    So are the sums of blocks, which it makes of a part of the samples at a time.
+    """
     item = load_lattice(name)
     topology, geometry = item.topology(shape, boundary), make_geometry(item, shape)
-    items, grid = items_of(probabilities(name)[1:4], samples=3)
-    grid, samples = np.unique(grid), np.unique(items)
-    device = cuda_coupling(labeler, topology, model, capacity=2)
+    grid = items_of(probabilities(name)[1:4])[1]
+    blocks = SampleBlocks(np.array([5, 2**40, 1], np.uint64), 3)
+    samples = np.add.outer(blocks.starts, np.arange(3, dtype=np.uint64)).ravel()
+    device = cuda_coupling(labeler, topology, model, capacity=4)
     host = cpu_labeler("raster", topology, model)
     found = [each.radii_rows(0, 3, samples, grid, geometry) for each in (device, host)]
     np.testing.assert_array_equal(*found, err_msg=f"{labeler} {name} {shape} {boundary} {model}")
     assert found[0].any()
+    if labeler == "tiled":
+        sums = device.radii_sums(0, 3, blocks, grid, geometry)
+        by_block = found[1].reshape(3, 3, *found[1].shape[1:])
+        np.testing.assert_array_equal(sums, sum_gyration(by_block, geometry.unit))
 
 
 def assert_thresholds_equal(

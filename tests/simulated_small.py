@@ -10,10 +10,13 @@ from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.coupled import SampleBlocks, new_coupling, small
 from percolab.coupled.small import SmallCoupling
+from percolab.kernels.device import Device
 from percolab.measure import block_sums, block_sums_cuda
 from percolab.measure.block_sums import sum_blocks
 from percolab.measure.columns import list_columns
-from percolab.tasks.blocks import pick_observables, pick_squared
+from percolab.tasks.blocks import pick_observables, pick_squared, same_block
+from percolab.tasks.kind import make_sampler
+from percolab.tasks.study import Task
 
 SEED = 5
 #: Shapes by the number of axes: several samples a team, one, and one of many words.
@@ -68,8 +71,22 @@ def topology_boundary(topology):
     return ["open" if axis in topology.open_axes else "periodic" for axis in axes]
 
 
+def compare_blocks_with_radii():
+    """Compare the blocks of a sampler whose rows and radii are summed on the device."""
+    settings = {"boundary": ("periodic", "open"), "p": (0.4, 0.6), "measure": ("gyration",)}
+    task = Task(lattice("triangular"), 6, **settings, seed=3, block_size=2)
+    device, host = (make_sampler(task, device=Device(kind)) for kind in ("cuda", "cpu"))
+    with patch.object(device.coupling, "grid_rows", side_effect=AssertionError):
+        found = device.sample([1, 4])
+    for one, other in zip(found, host.sample([1, 4]), strict=True):
+        assert same_block(one, other)
+    print("blocks with radii")
+
+
 def main(name, model="bond", count="2"):
     """Compare samples of a lattice below, at and above its threshold."""
+    if (name, model) == ("triangular", "bond"):
+        compare_blocks_with_radii()
     grid = np.array([p_to_threshold(p) for p in (0.15, 0.45, 0.7)], np.uint64)
     for topology in topologies(name, int(count)):
         print(name, model, topology.shape, topology.open_axes)

@@ -12,11 +12,12 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import ClosedCounts, KeysOfBatch
 from percolab.bonds.model import Model
 from percolab.bonds.words import TOP
-from percolab.coupled import Rows, Samples
+from percolab.coupled import Rows, SampleBlocks, Samples
 from percolab.coupled import openings_cuda as kernels
 from percolab.coupled.points import CoupledBatches, measure_by_batches
 from percolab.kernels.device import load_cuda
@@ -28,6 +29,8 @@ from percolab.labelers.tiled.records import Openings
 from percolab.labelers.tiled.tallies import copy_tally_kernel
 from percolab.labelers.tiled.tiling import tiling_bounds
 from percolab.lattices.extent import Extent
+from percolab.lattices.geometry import Geometry
+from percolab.measure.radii import PER_BIN, radii_row_width
 
 cuda = load_cuda()
 
@@ -160,6 +163,29 @@ class TiledCoupling(CoupledBatches):
         if is_new:
             labeler.batch.launches.forget()
         return self._openings
+
+    def radii_sums(
+        self, generator: int, seed: int, blocks: SampleBlocks, grid: Samples, geometry: Geometry
+    ) -> NDArray[np.float64]:
+        """Return the sums of radii of blocks at all p of a grid, (blocks, m, 2 * bins).
+
+        Those of :func:`percolab.measure.radii.sum_gyration`, made where the radii are.
+        """
+        labeler, radii = self.labeler, self.labeler.radii_batch(geometry)
+        width = 2 * radii_row_width(labeler.batch.topology.num_points) // PER_BIN
+        # Every step has its blocks together.
+        sums = cuda.to_device(np.zeros((grid.size, len(blocks.starts), width)))
+        own = np.arange(blocks.size, dtype=np.uint64)
+        samples: Samples = np.add.outer(blocks.starts, own).ravel()
+        for first in range(0, len(samples), radii.entries):
+            part = samples[first : first + radii.entries]
+            for step, threshold in enumerate(grid):
+                limits = np.full(len(part), threshold, np.uint64)
+                entries = labeler.batch.fill(generator, seed, part, limits)
+                places = first, blocks.size, geometry.unit, sums[step]
+                radii.add_to_blocks(labeler, entries, *places)
+        labeler.batch.launches.wait()
+        return np.ascontiguousarray(sums.copy_to_host().swapaxes(0, 1))
 
     def rows_from_openings(
         self, generator: int, seed: int, samples: Samples, grid: Samples

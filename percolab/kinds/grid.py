@@ -6,7 +6,7 @@ import math
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.measure.clusters import Clusters
-from percolab.measure.measurements import list_measurements
+from percolab.measure.measurements import Reader, list_measurements
 from percolab.measure.rows import OPENINGS
 from percolab.tasks import blocks
 from percolab.tasks.blocks import AnyBlock
@@ -118,16 +118,16 @@ class GridSampler(CoupledSampler):
 
     @property
     def blocks_per_call(self) -> int:
-        if not self._sums_on_device:
+        if self._readers or not self._sums_on_device:
             return super().blocks_per_call
         labelings = self.task.num_points * self.task.block_size * max(len(self.task.p), 1)
         return min(max(_LABELINGS_PER_CALL // labelings, 1), _BLOCKS_PER_CALL)
 
     @cached_property
     def _sums_on_device(self) -> bool:
-        """Whether the sums of blocks are made where the rows are."""
+        """Whether the sums of blocks are made where the rows are, unless readers need samples."""
         task, kind = self.task, self.device.kind
-        if self._readers or task.functions or has_tally(task) or not self.device.is_shared:
+        if task.functions or has_tally(task) or not self.device.is_shared:
             return False
         topology = self._place.topology
         name = serving_labeler(self._labeler, kind, topology)
@@ -146,22 +146,22 @@ class GridSampler(CoupledSampler):
     ) -> list[AnyBlock]:
         """Return the blocks, neighbours added up in groups of at most ``largest``."""
         task = self.task
-        if self._sums_on_device:
-            return self._sum_on_device(numbers, largest)
-        samples = number_samples(numbers, task.block_size)
         # Of every piece the rows, and what each reader reads.
         pieces: list[list[np.ndarray]] = []
         with self.device.driven():
+            extras, readers = self._sum_readings(numbers)
+            if self._sums_on_device and not readers:
+                return self._sum_on_device(numbers, extras, largest)
+            samples = number_samples(numbers, task.block_size)
             for part in self._place.pieces(samples, stopped):
                 given = *self._key, part, self._thresholds
                 rows = self.coupling.grid_rows(*given)
-                pieces.append([rows, *(each.rows(self.coupling, *given) for each in self._readers)])
+                pieces.append([rows, *(each.rows(self.coupling, *given) for each in readers)])
         measured, *read = (
             by_sample.reshape(len(numbers), -1, *by_sample.shape[1:])
             for by_sample in map(_joined, zip(*pieces, strict=True))
         )
-        extras: dict[str, np.ndarray] = {}
-        for reader, by_sample in zip(self._readers, read, strict=True):
+        for reader, by_sample in zip(readers, read, strict=True):
             extras |= reader.sums(by_sample)
         if task.functions:
             extras |= self._functions.sums(len(numbers), samples, stopped)
@@ -171,15 +171,31 @@ class GridSampler(CoupledSampler):
         more = extras, counted, largest
         return list(blocks.make_sample_blocks(numbers, measured, task.observables, *more))
 
-    def _sum_on_device(self, numbers: Sequence[int], largest: int) -> list[AnyBlock]:
+    def _sum_readings(self, numbers: Sequence[int]) -> tuple[dict[str, np.ndarray], list[Reader]]:
+        """Return sums of blocks that are made on the device, and the readers that give none."""
+        sums: dict[str, np.ndarray] = {}
+        readers = []
+        for reader in self._readers:
+            given = *self._key, self._number_blocks(numbers), self._thresholds
+            own = reader.block_sums(self.coupling, *given)
+            if own is None:
+                readers.append(reader)
+            sums |= own or {}
+        return sums, readers
+
+    def _sum_on_device(
+        self, numbers: Sequence[int], extras: dict[str, np.ndarray], largest: int
+    ) -> list[AnyBlock]:
         """Return the blocks, whose rows never leave the device."""
-        size, own = self.task.block_size, self.task.observables
-        samples = SampleBlocks(np.array(numbers, np.uint64) * np.uint64(size), size)
-        with self.device.driven():
-            picks = blocks.pick_observables(own), blocks.pick_squared(own)
-            coupling: Any = self.coupling
-            sums, squares = coupling.block_sums(*self._key, samples, self._thresholds, *picks)
-        return list(blocks.make_summed_blocks(numbers, sums, squares, largest=largest))
+        own, coupling = self.task.observables, cast(Any, self.coupling)
+        picks = blocks.pick_observables(own), blocks.pick_squared(own)
+        given = *self._key, self._number_blocks(numbers), self._thresholds
+        sums, squares = coupling.block_sums(*given, *picks)
+        return list(blocks.make_summed_blocks(numbers, sums, squares, extras, largest))
+
+    def _number_blocks(self, numbers: Sequence[int]) -> SampleBlocks:
+        size = self.task.block_size
+        return SampleBlocks(np.array(numbers, np.uint64) * np.uint64(size), size)
 
 
 def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:

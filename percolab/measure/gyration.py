@@ -38,6 +38,14 @@ class Gyration(Reader):
         rows: NDArray[np.int64] = coupling.radii_rows(generator, seed, samples, *places)
         return rows
 
+    def block_sums(
+        self, coupling: Any, generator: int, seed: int, blocks: Any, thresholds: UInt64s
+    ) -> dict[str, NDArray[Any]] | None:
+        if not hasattr(coupling, "radii_sums"):
+            return None
+        places = thresholds, self._geometry
+        return {"gyration": coupling.radii_sums(generator, seed, blocks, *places)}
+
     def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         return {"gyration": sum_gyration(rows, self._geometry.unit)}
 

@@ -55,6 +55,15 @@ class Reader(ABC):
         coupling: a :class:`percolab.coupled.Coupling`; its labeler has batch and forest.
         """
 
+    def block_sums(
+        self, coupling: Any, generator: int, seed: int, blocks: Any, thresholds: UInt64s
+    ) -> dict[str, NDArray[Any]] | None:
+        """Return the sums of blocks where the coupling makes them, as :meth:`sums` has them.
+
+        blocks: :class:`percolab.coupled.SampleBlocks`.  None: they are made of rows.
+        """
+        return None
+
     @abstractmethod
     def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """Return the sums of rows, (blocks, samples, m, numbers), by dataset: (blocks, m, ...)."""

@@ -9,7 +9,7 @@ forest: uint64 (entries * num_points,); reach: uint32, as long; sums: uint64 (en
 (axes + BESIDE),); bins: uint64 (entries * width,); sites, flags: uint32 (n,).
 """
 
-from numba import int32, int64, uint32, uint64
+from numba import config, float64, int32, int64, types, uint32, uint64
 
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, element
@@ -22,6 +22,10 @@ from percolab.measure.wrapping import periods_to, read_parent
 from percolab.measure.wrapping_cuda import periods_along
 
 cuda = load_cuda()
+
+#: Threads of a block that sums bins, how many bins it has, and of how many samples at a time.
+SUM_THREADS, SUM_BINS, SUM_SAMPLES = (8, 4, 2) if config.ENABLE_CUDASIM else (128, 8, 128)
+_VALUES = 2 * SUM_BINS * SUM_SAMPLES
 
 
 @cuda.jit(cache=True)
@@ -126,3 +130,40 @@ def add_spreads_kernel(forest, num_points, axes, sums, width, bins):
                 to = uint64(row + uint64(PER_BIN * size_bin(size)))
                 cuda.atomic.add(bins, to, uint64(size * size))
                 add_wide(bins, uint64(to + uint64(1)), low, high)
+
+
+@cuda.jit(cache=True)
+def sum_gyration_kernel(bins, entries, size, skipped, unit, sums):
+    """Add the numbers of all bins of entries to the sums of their blocks, sample after sample.
+
+    As :func:`percolab.measure.radii.sum_gyration` does, rounded alike.  sums: float64 (blocks,
+    2 * bins), from the block of the first entry on.  size: samples of a block.  skipped: those of
+    the first block that were added before.  Grid (blocks, groups of SUM_BINS bins).
+    """
+    values = cuda.shared.array(_VALUES, types.float64)
+    thread, block = int64(cuda.threadIdx.x), int64(cuda.blockIdx.x)
+    first = int64(cuda.blockIdx.y) * SUM_BINS
+    num_bins = min(int64(sums.shape[1] // 2) - first, SUM_BINS)
+    width, column = PER_BIN * int64(sums.shape[1] // 2), 2 * first + thread
+    begin = max(block * size - skipped, 0)
+    end = min((block + 1) * size - skipped, entries)
+    is_mine, total = thread < 2 * num_bins, float64(0)
+    if is_mine:
+        total = sums[block, column]
+    for start in range(begin, end, SUM_SAMPLES):
+        count = min(end - start, SUM_SAMPLES)
+        for n in range(thread, count * SUM_BINS, SUM_THREADS):
+            sample, own = n // SUM_BINS, n % SUM_BINS
+            if own < num_bins:
+                at = (start + sample) * width + PER_BIN * (first + own)
+                # The product is exact, and what is rounded next lies in memory: nothing is fused.
+                spread = float64(bins[at + 2]) * 18446744073709551616.0 + float64(bins[at + 1])
+                values[2 * n] = float64(bins[at])
+                values[2 * n + 1] = spread * unit
+        cuda.syncthreads()
+        if is_mine:
+            for n in range(count):
+                total += values[2 * SUM_BINS * n + thread]
+        cuda.syncthreads()
+    if is_mine:
+        sums[block, column] = total

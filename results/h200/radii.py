@@ -2,8 +2,9 @@
 
     python results/h200/radii.py > results/h200/radii.txt
 
-Both give the same numbers, which is checked.  ps a site, the last of four calls by the host's
-clock, bonds and labels included; then the kernels of tiles by CUDA events.
+Both give the same sums of blocks, which is checked; tiles make them on the device.  ps a site, the
+last of four calls by the host's clock, bonds and labels included; then the kernels of tiles by
+CUDA events.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from numba import cuda
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, p_to_threshold
-from percolab.coupled import new_coupling
+from percolab.coupled import SampleBlocks, new_coupling
 from percolab.kernels.launches import Launches
 from percolab.labelers.forest import Reading
 from percolab.lattices.geometry import make_geometry
 from percolab.lattices.lattice import load_lattice
+from percolab.measure.radii import sum_gyration
 from percolab.measure.radii_batch import RadiiBatch
 
 KEY = GENERATORS["xorwow"], 3
@@ -40,6 +42,8 @@ CASES = (
 )
 #: Sites of a call.
 SITES = 2**26
+#: Samples of a block, at most.
+LENGTH = 1024
 
 
 def measure(name: str, model: str, kind: str, size: int) -> str:
@@ -50,16 +54,19 @@ def measure(name: str, model: str, kind: str, size: int) -> str:
     geometry = make_geometry(lattice, shape)
     limits = np.array([p_to_threshold(lattice.threshold(model).value)], np.uint64)
     count = max(SITES // topology.num_sites, 1)
-    coupling = new_coupling("tiled", "cuda", topology, draw, capacity=count)
+    coupling: Any = new_coupling("tiled", "cuda", topology, draw, capacity=count)
     samples = np.arange(count, dtype=np.uint64)
 
-    def by_tiles() -> Any:
-        return coupling.radii_rows(*KEY, samples, limits, geometry)
+    def by_tiles(blocks: SampleBlocks) -> Any:
+        return coupling.radii_sums(*KEY, blocks, limits, geometry)
+
+    length = min(count, LENGTH)
+    whole_blocks = SampleBlocks(samples[: count - count % length : length], length)
 
     spent: dict[str, float] = defaultdict(float)
-    times = [clock(by_tiles) for _ in range(4)]
+    times = [clock(lambda: by_tiles(whole_blocks)) for _ in range(4)]
     with timed_kernels(spent), patch.object(Launches, "call", lambda _, key, work: work()):
-        found = by_tiles()
+        by_tiles(whole_blocks)
     labeler: Any = coupling.labeler
     sites = RadiiBatch(labeler.batch, geometry)
     few = min(sites.entries, count)
@@ -71,7 +78,9 @@ def measure(name: str, model: str, kind: str, size: int) -> str:
         return sites.rows(few)
 
     before = [clock(by_sites) for _ in range(2)][-1] / (few * topology.num_sites)
-    is_equal = np.array_equal(found[:few, 0], by_sites())
+    expected = sum_gyration(by_sites()[None, :, None], geometry.unit)
+    is_equal = np.array_equal(by_tiles(SampleBlocks(samples[:1], few)), expected)
+    count = len(whole_blocks.starts) * length
     whole = times[-1] / (count * topology.num_sites)
     kernels = ", ".join(
         f"{kernel} {1e9 * ms / (count * topology.num_sites):.2f}" for kernel, ms in spent.items()

@@ -6,9 +6,11 @@ import pytest
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.coupled import SampleBlocks, new_coupling
+from percolab.lattices.geometry import make_geometry
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.block_sums import sum_blocks
 from percolab.measure.columns import list_columns
+from percolab.measure.radii import sum_gyration
 from percolab.tasks.blocks import pick_observables, pick_squared
 
 pytestmark = pytest.mark.gpu
@@ -72,3 +74,18 @@ def test_squares_beyond_53_bits_are_rounded_like_those_of_the_cpu():
     assert expected[1].max() > 2.0**53
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", ["honeycomb", "cubic"])
+def test_radii_of_long_blocks_are_summed_like_those_of_the_cpu(name):
+    item = load_lattice(name)
+    shape, boundary = item.shape(8), ("periodic",) * item.dimension
+    topology, geometry = item.topology(shape, boundary), make_geometry(item, shape)
+    # Pieces of 700 samples, which end within blocks.
+    device = new_coupling("tiled", "cuda", topology, capacity=700)
+    host = new_coupling("raster", "cpu", topology)
+    key, blocks = (GENERATORS["xorwow"], 7), SampleBlocks(np.array([0, BLOCK], np.uint64), BLOCK)
+    rows = host.radii_rows(*key, np.arange(2 * BLOCK, dtype=np.uint64), GRID[:2], geometry)
+    expected = sum_gyration(rows.reshape(2, BLOCK, *rows.shape[1:]), geometry.unit)
+    found = device.radii_sums(*key, blocks, GRID[:2], geometry)
+    np.testing.assert_array_equal(found, expected)

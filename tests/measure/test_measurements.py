@@ -5,15 +5,14 @@ import pytest
 from helpers import slow
 
 import percolab
-from percolab.kernels.memory import Memory
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import load_lattice
 from percolab.measure import columns, gyration, measurements
 from percolab.measure.columns import RADII, Column, Dataset, SumColumn
-from percolab.measure.measurements import MEASUREMENTS, Measurement
+from percolab.measure.measurements import MEASUREMENTS, Measurement, Reader
 
 
-class OpenBonds:
+class OpenBonds(Reader):
     """Counts the open bonds of every class, which labels do not tell."""
 
     def __init__(self, structure, shape):
@@ -22,16 +21,6 @@ class OpenBonds:
     @staticmethod
     def check(structure, boundary):
         """Have a meaning everywhere."""
-
-    @staticmethod
-    def memory(extent):
-        """Take none."""
-        return Memory()
-
-    @staticmethod
-    def add_needs(structure, needs):
-        """Need nothing."""
-        return needs
 
     def rows(self, coupling, generator, seed, samples, thresholds):
         """Count in each sample at each threshold."""

@@ -20,7 +20,8 @@ from percolab.labelers.tiled.moments import (
 )
 from percolab.labelers.tiled.one_tile import SIMULATED, TILE_NODES, TILE_WORDS
 from percolab.lattices.geometry import Geometry
-from percolab.measure.radii import BESIDE, radii_row_width
+from percolab.measure.radii import BESIDE, PER_BIN, radii_row_width
+from percolab.measure.radii_cuda import SUM_BINS, SUM_THREADS, sum_gyration_kernel
 
 cuda = load_cuda()
 
@@ -63,6 +64,30 @@ class TileRadii:
 
         They are valid until the next call.
         """
+        self._fill_bins(labeler, entries)
+        launch, size = labeler.batch.launches, entries * self._width
+        launch.download(self._bins[:size], self._pinned[:size])
+        launch.wait()
+        numbers: NDArray[np.int64] = self._pinned[:size].view(np.int64)
+        return numbers.reshape(entries, self._width)
+
+    def add_to_blocks(
+        self, labeler: Any, entries: int, first: int, size: int, unit: float, sums: Any
+    ) -> None:
+        """Join the bonds of the first entries, and add their numbers to the sums of their blocks.
+
+        first: the number of the first among the samples of blocks of ``size``.  unit: the square of
+        a step of places.  sums: float64 (blocks, 2 * bins), on the device.
+        """
+        self._fill_bins(labeler, entries)
+        begin, end = first // size, -(-(first + entries) // size)
+        grid = end - begin, -(-self._width // (PER_BIN * SUM_BINS))
+        blocks = np.int64(entries), np.int64(size), np.int64(first % size), np.float64(unit)
+        own = self._bins, *blocks, sums[begin:end]
+        labeler.batch.launches.blocks(sum_gyration_kernel, grid, SUM_THREADS, *own)
+
+    def _fill_bins(self, labeler: Any, entries: int) -> None:
+        """Join the bonds of the first entries; their numbers are on the device afterwards."""
         launch, size = labeler.batch.launches, entries * self._width
         self._make_moments(labeler)
 
@@ -74,12 +99,8 @@ class TileRadii:
             labeler.flag_ends(entries)
             _mark_windings(labeler, entries)
             self._gather_moments(labeler, entries)
-            launch.download(self._bins[:size], self._pinned[:size])
 
         launch.call(("radii", entries), work)
-        launch.wait()
-        numbers: NDArray[np.int64] = self._pinned[:size].view(np.int64)
-        return numbers.reshape(entries, self._width)
 
     def _gather_moments(self, labeler: Any, entries: int) -> None:
         """Gather the moments of all clusters, and add to the bins what each gives."""
