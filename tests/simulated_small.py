@@ -17,15 +17,23 @@ from percolab.tasks.blocks import pick_observables, pick_squared
 
 SEED = 5
 #: Shapes by the number of axes: several samples a team, one, and one of many words.
-SHAPES = {1: ((40,),), 2: ((4, 4), (6, 6), (10, 12), (36, 8)), 3: ((2, 3, 4), (4, 4, 5), (3, 8, 7))}
+SHAPES = {
+    1: ((40,),),
+    2: ((4, 4), (6, 6), (10, 12), (36, 8)),
+    3: ((2, 3, 4), (4, 4, 5), (3, 8, 7)),
+    4: ((2, 2, 2, 3), (3, 2, 4, 3), (4, 4, 4, 4)),
+}
 
 
 def topologies(name, count):
     """Yield topologies with open, periodic and mixed boundaries."""
     item = lattice(name)
     mixed = ("periodic", *("open",) * (item.dimension - 1))
+    boundaries = ("open",) * item.dimension, ("periodic",) * item.dimension, mixed
+    if item.dimension > 3:
+        boundaries = boundaries[1:2]
     for shape in SHAPES[item.dimension][:count]:
-        for boundary in (("open",) * item.dimension, ("periodic",) * item.dimension, mixed):
+        for boundary in boundaries:
             yield item.topology(shape, boundary)
 
 
