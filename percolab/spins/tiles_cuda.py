@@ -11,7 +11,13 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import has_bit
 from percolab.kernels.runs import bits_at, fill_segments
 from percolab.kernels.union_find import find
-from percolab.labelers.tiled.all_tiles import block_number, occupied_at, run_at, tile_place, word_span
+from percolab.labelers.tiled.all_tiles import (
+    block_number,
+    occupied_at,
+    run_at,
+    tile_place,
+    word_span,
+)
 from percolab.labelers.tiled.borders import NODES
 from percolab.labelers.tiled.one_tile import (
     KEPT_BORDER,

@@ -52,9 +52,7 @@ def word_span(tiles, across, number, word):
     across, number: of the tile along axis 0, and along the others together.
     """
     shape, extents, row = tiles.shape, tiles.extents, uint32(word >> tiles.extents[0])
-    column = uint32(
-        uint32(across << extents[0]) + uint32(word - uint32(row << extents[0]))
-    )
+    column = uint32(uint32(across << extents[0]) + uint32(word - uint32(row << extents[0])))
     x = uint32(column << uint32(5))
     inside, site, stride = x < uint32(shape[0]), x, uint32(shape[0])
     for axis in range(1, len(shape)):
