@@ -22,7 +22,7 @@ from percolab.labelers.tiled.border_words import (
 )
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid import Grid, parts_in_boxes
-from percolab.lattices.topology import PartWords, Topology, pack_bits, set_bits
+from percolab.lattices.topology import PartWords, Topology, set_bits
 
 # A tile takes as long as so many bonds between tiles, near p_c: 31 ns against 33 ps on an H200
 # (results/notebook/performance.md, slabs).
@@ -276,7 +276,7 @@ def _choose_tile(
 
     That of tiles, and of bonds between them.  A strip holds whole rows.
     """
-    best: tuple[Any, ...] = ()
+    best: Any = None
     for joined in range(1, max(len(shape), 2)):
         whole = shape[:joined]
         own = prod(whole), *shape[joined:], *(1,) * (2 + joined - len(shape))
@@ -285,9 +285,9 @@ def _choose_tile(
             tiles = _tiles(own, tile)
             cuts = (_count_cuts(own, moved, axis, n - 1) for axis, n in enumerate(tiles))
             cost = BONDS_A_TILE * prod(tiles) + sum(cuts), joined, tile[0]
-            if not best or cost < best[0]:
-                best = cost, (joined, own, moved, tile)
-    return best[1]
+            if best is None or cost < best:
+                best, chosen = cost, (joined, own, moved, tile)
+    return chosen
 
 
 def _possible_tiles(shape: tuple[int, ...], words: int, strip: int) -> Iterator[tuple[int, ...]]:
