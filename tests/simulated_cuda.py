@@ -113,7 +113,12 @@ def compare_models(name):
 
 
 #: Shapes of several tiles, in the simulator's size, not all of them whole.
-TILED_SHAPES = {2: ((66, 6), (34, 4)), 3: ((34, 3, 6),)}
+#: In three dimensions and more, rows of the last are short: axes are joined to fill words.
+TILED_SHAPES = {
+    2: ((66, 6), (34, 4)),
+    3: ((31, 3, 6), (34, 3, 6)),
+    4: ((31, 2, 2, 5), (7, 5, 3, 4)),
+}
 
 
 def compare_tiles(name):
@@ -121,7 +126,7 @@ def compare_tiles(name):
     dimension = 0 if name == "graph" else lattice(name).dimension
     shapes = TILED_SHAPES.get(dimension, ())
     # One lattice on all shapes is enough: the simulator is slow, and a GPU tries them all.
-    for shape in shapes if name == "square" else shapes[-1:]:
+    for shape in shapes if name in ("square", "cubic", "hypercubic_4d") else shapes[-1:]:
         for kind in ("open", "periodic"):
             middle = probabilities(name)[2]
             topology = lattice(name).topology(shape, (kind,) * dimension)
@@ -164,7 +169,7 @@ def compare_thresholds(name, shape, model=BOND):
     expected = find_thresholds(host, generator, 5, numbers, (0, TOP))
     spanning = [number for number in expected[:, 0].tolist() if number != NEVER]
     assert spanning, "choose another seed"
-    for inside in spanning[: 4 - len(shape)]:
+    for inside in spanning[: max(4 - len(shape), 1)]:
         low, high = inside - TOP // 400, inside + TOP // 1000
         assert high - low <= device.widest_window
         windows = (np.full(3, limit, np.uint64) for limit in (low, high))
@@ -233,7 +238,7 @@ def compare_many_blocks(name):
 
 def compare_gyration(name):
     """Compare how far clusters reach, on a torus, with an open axis, and where sites are drawn."""
-    shape = (6, 4, 2) if load_lattice(name).dimension == 3 else (12, 4)
+    shape = {2: (12, 4), 3: (6, 4, 2), 4: (3, 4, 2, 3)}[load_lattice(name).dimension]
     mixed = ("periodic",) * (len(shape) - 1) + ("open",)
     torus, opened = ("periodic",) * len(shape), ("open",) * len(shape)
     assert_gyration_equal("tiled", name, shape, torus)

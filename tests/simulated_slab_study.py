@@ -6,6 +6,7 @@ from unittest import mock
 
 import pytest
 from helpers import assert_same_blocks
+from parts_support import CHAIN_OF_TWO
 from process_support import worker_processes
 from simulated_worker import simulated_worker, two_gpus
 
@@ -81,11 +82,11 @@ def compare_checkpoints(folder):
 def compare_choices():
     """Check which device and how many slabs are chosen, and what is refused in which words."""
     chain = {"L": [4], "p": [0.3], "samples": 1, "slabs": 2, "boundary": "periodic"}
-    with pytest.raises(InputError, match=r"hypercubic-4d .* on cuda:0: .* 3 axes, the lattice 4;"):
-        sweep("hypercubic-4d", **chain, device="cuda")
+    with pytest.raises(InputError, match=r"chain_of_two .* on cuda:0: a chain has no layers"):
+        sweep(CHAIN_OF_TWO, **chain, device="cuda")
     observer, notes = Observer(), []
     observer.noted = notes.append
-    found = sweep("hypercubic-4d", **chain, device="auto", observer=observer)
+    found = sweep(CHAIN_OF_TWO, **chain, device="auto", observer=observer)
     assert found.runs[0]["device"] == "cpu"
     assert any(line.startswith("on the CPU, since on cuda:0 it cannot be") for line in notes)
     with pytest.raises(InputError, match="on cuda:0 they are labeled by tiled, not by four_step"):

@@ -17,6 +17,7 @@ CASES = {
     "open square": ("square", (40, 2), "open"),
     "kagome": ("kagome", (18, 4), "periodic"),
     "cubic": ("cubic", (3, 4, 5), "periodic"),
+    "hypercubic": ("hypercubic-4d", (7, 3, 3, 4), "periodic"),
 }
 #: Which of these a graph continues as well, from its spins after one sweep.
 CONTINUED = 1
@@ -41,7 +42,7 @@ def chains_of(count):
 
 def main(name):
     topology = topology_of(name)
-    few = UPDATES[:3] if name in ("kagome", "cubic") else UPDATES
+    few = UPDATES[:3] if name in ("kagome", "cubic", "hypercubic") else UPDATES
     for case, (update, states) in enumerate(few):
         rule = Update.parse(update).rule(states)
         generator = GENERATORS["philox" if case in (1, 4) else "xorwow"]

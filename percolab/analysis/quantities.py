@@ -285,10 +285,14 @@ class Observations:
         )
 
 
+class RedundantQuantityError(AnalysisError):
+    """In all samples one of the quantities follows from the others."""
+
+
 def observe(moments: BlockMoments, quantities: Sequence[Quantity]) -> Observations:
     """Return the values of the quantities that a task has, with their covariance.
 
-    AnalysisError: too few blocks, or one quantity follows from the others.
+    AnalysisError: too few blocks.  RedundantQuantityError: one quantity follows from the others.
     """
     index = [i for i, quantity in enumerate(quantities) if moments.has(quantity)]
     own = [quantities[i] for i in index]
@@ -312,7 +316,7 @@ def observe(moments: BlockMoments, quantities: Sequence[Quantity]) -> Observatio
         raise AnalysisError(f"L = {moments.L}: none of the quantities varies; add samples")
     covariance = covariance[np.ix_(varies, varies)]
     if np.linalg.eigvalsh(unit_diagonal(covariance)[0])[0] < _SINGULAR:
-        raise AnalysisError(
+        raise RedundantQuantityError(
             f"L = {moments.L}: one of the quantities follows exactly from the others (as along two "
             "axes any + all = x + y): leave it out"
         )

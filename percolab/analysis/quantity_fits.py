@@ -27,6 +27,7 @@ from percolab.analysis.quantities import (
     BlockMoments,
     Observations,
     Quantity,
+    RedundantQuantityError,
     find_lack,
     observe,
 )
@@ -197,8 +198,28 @@ def make_fitter(
         if lack := find_lack(quantity, near):
             place = f"near p_c = {start.threshold:.4g}"
             raise AnalysisError(f"{place}, {lack}: use a finer p grid there")
-    observations = tuple(observe(task, quantities) for task in near)
+    observations, near = observe_all(near, quantities)
     return Fitter(observations, start, tuple(omegas), degrees, priors), used, near
+
+
+def observe_all(
+    near: Sequence[BlockMoments], quantities: Sequence[Quantity]
+) -> tuple[tuple[Observations, ...], list[BlockMoments]]:
+    """Return observations of tasks, and these; without those whose samples are too much alike.
+
+    With few samples next to p_c all clusters that wrap may wrap along all axes.  AnalysisError: too
+    few sizes are left.
+    """
+    kept: dict[int, Observations] = {}
+    redundant: RedundantQuantityError | None = None
+    for n, task in enumerate(near):
+        try:
+            kept[n] = observe(task, quantities)
+        except RedundantQuantityError as error:
+            redundant = error
+    if redundant and len({near[n].L for n in kept}) < MIN_SIZES:
+        raise redundant
+    return tuple(kept.values()), [near[n] for n in kept]
 
 
 def _quantity_value(
@@ -233,5 +254,5 @@ def _dropped(moments: Sequence[BlockMoments], near: Sequence[BlockMoments]) -> l
     lost = sorted({task.L for task in moments} - {task.L for task in near})
     notes = [f"L = {size} not used: none of its p is near p_c" for size in lost]
     before, after = (sum(task.p.size for task in tasks) for tasks in (moments, near))
-    far = f"{before - after} of {before} p (of all sizes) are too far from p_c to be used"
+    far = f"{before - after} of {before} p (of all sizes) are too far from p_c, or tell too little"
     return [*notes, far] if after < before else notes

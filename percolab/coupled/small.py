@@ -19,7 +19,6 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers import small_cuda as rows_cuda
-from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.labeler import Tiled
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid_loops import put_periods
@@ -39,8 +38,10 @@ _BLOCKS = 2**14
 
 def is_small(extent: Extent) -> bool:
     """Return whether a team of threads finds the clusters of a sample in shared memory."""
-    if not 1 <= len(extent.shape) <= TILE_DIMENSION or extent.is_stored:
+    if not 1 <= len(extent.shape) <= 4 or extent.is_stored:
         return False
+    if len(extent.shape) == 4 and any(extent.depths):
+        return False  # the table has flags for the ends of three axes
     strides = np.cumprod((1, *extent.shape[:-1]))
     # A bond's other end comes before its owner, unless it lies across a periodic boundary.
     leads_back = all(np.dot(offset, strides) < 0 for offset in extent.offsets)
@@ -238,7 +239,8 @@ def _small_lattice(labeler: Tiled, stride: int, row_width: int) -> rows_cuda.Sma
     top, batch = labeler.batch.topology, labeler.batch
     axes = top.num_axes
     codes = np.empty(top.num_periodic_bonds, np.int32)
-    put_periods(top.periodic_codes, axes, PERIOD_BITS, rows_cuda.PERIODS // axes, codes)
+    width = max(rows_cuda.PERIODS // axes, rows_cuda.LEAST_WIDTH)
+    put_periods(top.periodic_codes, axes, PERIOD_BITS, width, codes)
     owners = (top.periodic_bonds % (32 * top.num_words)).astype(np.uint32)
     together = _choose_entries(top.num_words)
     first_site = top.num_bond_words if batch.model.draws_sites else 0
@@ -254,7 +256,7 @@ def _small_lattice(labeler: Tiled, stride: int, row_width: int) -> rows_cuda.Sma
         periodic_ends=cuda.to_device(top.periodic_ends.astype(np.uint32)),
         periodic_codes=cuda.to_device(codes),
         axes=np.int32(axes),
-        width=np.int32(rows_cuda.PERIODS // axes),
+        width=np.int32(width),
         row_width=np.uint32(row_width),
     )
 

@@ -7,7 +7,6 @@ p, and by bisection the spanning thresholds.
 
 from __future__ import annotations
 
-from functools import cached_property
 from math import isqrt
 from typing import Any
 
@@ -23,7 +22,7 @@ from percolab.coupled.points import CoupledBatches, measure_by_batches
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
-from percolab.labelers.tiled.labeler import MAX_ROOM, Tiled
+from percolab.labelers.tiled.labeler import Tiled
 from percolab.labelers.tiled.one_tile import LANES, TILE_NODES, TILE_WORDS
 from percolab.labelers.tiled.records import Openings
 from percolab.labelers.tiled.tallies import copy_tally_kernel
@@ -53,9 +52,9 @@ def _max_simultaneous_openings(num_classes: int, model: Model) -> int:
     return 2 * num_classes if model.site_varies else 1
 
 
-def _most_room(border: int, burst: int) -> int:
-    """Return the most room for openings of a tile that has so many nodes at its border."""
-    return max(min(_room_for(_MOST_OPENINGS, burst), (MAX_ROOM - border) // 2), 0)
+def _count_nodes(border: int, room: int) -> int:
+    """Return the most nodes of a tile with so many sites at its border and so many openings."""
+    return min(border + 2 * room, TILE_NODES)
 
 
 class TiledCoupling(CoupledBatches):
@@ -84,14 +83,16 @@ class TiledCoupling(CoupledBatches):
         if needs.steps == 1 and not needs.thresholds:
             return keys
         bounds = tiling_bounds(extent, TILE_WORDS, LANES)
-        room = _most_room(bounds.room, _max_simultaneous_openings(extent.num_classes, model))
+        burst = _max_simultaneous_openings(extent.num_classes, model)
+        room = _room_for(_MOST_OPENINGS, burst)
+        nodes = _count_nodes(bounds.room, room)
         if model.draws_sites or needs.openings:
             keys = keys.plus(ClosedCounts.memory(entries, needs.steps))
         forest = 24 if extent.periodic_bonds else 16
-        tile = 4 + 16 * room + forest * 2 * room
+        tile = 4 + 16 * room + forest * (nodes - bounds.room)
         if needs.thresholds:
             axes = max(extent.num_axes, 1)
-            tile += 8 * room + 8 * axes * (bounds.room + 2 * room)
+            tile += 8 * room + 8 * axes * nodes
             keys = keys.plus(Memory(device=entries * axes * (32 + 8 * kernels.LISTED)))
         return keys.plus(Memory(device=entries * (4 * extent.num_words + bounds.tiles * tile)))
 
@@ -121,13 +122,11 @@ class TiledCoupling(CoupledBatches):
         batch = self.labeler.batch
         return _max_simultaneous_openings(batch.topology.num_classes, batch.model)
 
-    @cached_property
+    @property
     def _most_openings(self) -> int:
-        """The most openings a tile may have on average; 0 if there is room for none."""
-        openings = _MOST_OPENINGS
-        while openings and not self._has_room(openings):
-            openings //= 2
-        return openings
+        """The most openings a tile may have on average; 0 if their bonds have no 32-bit names."""
+        has_names = self.labeler.batch.topology.num_bond_words <= 2**27
+        return _MOST_OPENINGS if has_names else 0
 
     def _find_part_end(self, grid: Samples, begin: int) -> int:
         """Return where the part of a grid ends that one labeling can serve."""
@@ -137,15 +136,10 @@ class TiledCoupling(CoupledBatches):
             end += 1
         return end
 
-    def _has_room(self, openings: int) -> bool:
-        """Return whether so many openings a tile fit next to its nodes, and have 32-bit names."""
-        room = self.labeler.tiling.room + 2 * _room_for(openings, self._burst)
-        return room <= MAX_ROOM and self.labeler.batch.topology.num_bond_words <= 2**27
-
     def _make_room(self, expected: int, steps: int) -> Openings:
         """Return memory for so many openings of a tile, and make room for nodes and rows."""
         labeler, room = self.labeler, _room_for(expected, self._burst)
-        is_new = labeler.make_room(labeler.tiling.room + 2 * room)
+        is_new = labeler.make_room(_count_nodes(labeler.tiling.room, room))
         is_new = labeler.read.make_room(steps) or is_new
         closed = labeler.batch.closed
         if closed:
@@ -196,7 +190,7 @@ class TiledCoupling(CoupledBatches):
         """
         entries, steps = len(samples), len(grid)
         expected = self._expected(grid[0], grid[-1])
-        if not self._has_room(expected):
+        if expected > self._most_openings:
             return None
         openings, labeler = self._make_room(expected, steps), self.labeler
         batch, launches = labeler.batch, labeler.batch.launches
@@ -281,15 +275,15 @@ class TiledCoupling(CoupledBatches):
     @property
     def widest_window(self) -> int:
         """The widest window in which there is room for the openings of a tile."""
-        if not self._has_room(0):
+        if not self._most_openings:
             return TOP
         steepest = self._tile_bonds * self.labeler.batch.model.steepest_share
-        return min(TOP, int(max(self._most_openings, 1) * TOP / steepest))
+        return min(TOP, int(self._most_openings * TOP / steepest))
 
     def scan_windows(
         self, generator: int, seed: int, samples: Samples, low: Samples, high: Samples
     ) -> Samples:
-        if not self._has_room(0):
+        if not self._most_openings:
             return super().scan_windows(generator, seed, samples, low, high)
         widest = int(np.argmax(high - low))
         expected = self._expected(low[widest], high[widest])

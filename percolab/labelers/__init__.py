@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from percolab.errors import InputError, nearest
 from percolab.kernels.registry import load, load_class
-from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
 
@@ -118,8 +117,6 @@ def fitting_labeler(name: str | None, kind: str, lattice: Structure) -> tuple[st
         return "four_step", "tiled needs a lattice; four_step takes its place" if name else ""
     name = name or DEFAULT_LABELER[kind]
     chain = (-1,) + (0,) * (lattice.dimension - 1)
-    if name == "tiled" and lattice.dimension > TILE_DIMENSION:
-        return "four_step", f"tiled knows {TILE_DIMENSION} axes at most; four_step takes its place"
     if name == "tiled" and all(bond.offset == chain for bond in lattice.bonds):
         return "four_step", "tiled needs bonds off a chain; four_step takes its place"
     return name, ""

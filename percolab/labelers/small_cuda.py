@@ -40,6 +40,8 @@ SHARED_WORDS, MOST_WORDS = LANES, 4 * LANES
 WORD_NODES, PARENT_BITS = 33, 13
 #: Bits for the periods along all axes, and where the flags of end layers begin.
 PERIODS, ENDS = 18, 26
+#: Bits that an axis has at least: of four, the last has the four that are left.
+LEAST_WIDTH = 5
 #: Pairs for which there is room on the list of a warp, which later has the sums of its threads.
 _PAIRS = 8 * LANES if SIMULATED else 384
 _PARENT = (1 << PARENT_BITS) - 1

@@ -135,6 +135,14 @@ class Grid:
         """Return in which layers along each axis a bond has its owner and crosses no boundary."""
         return [self._inside(offset, axis) for axis in range(len(self.shape))]
 
+    def layers_in_boxes(self, offset: Point, edges: Sequence[int]) -> list[np.ndarray]:
+        """Return in which layers along each axis a bond stays in a box of so many grid points."""
+        stays = self.inside_layers(offset)
+        for there, step, edge in zip(stays, offset, edges):
+            ends = np.arange(step, step + edge)
+            there &= np.resize((ends >= 0) & (ends < edge), there.size)
+        return stays
+
     def count(self, points: Collection[Point], layers: Sequence[np.ndarray]) -> int:
         """Return how many grid points :meth:`mask` finds."""
         axes = [
@@ -200,9 +208,6 @@ def parts_in_boxes(
 ) -> Iterator[PartWords]:
     """Yield :func:`bonds_in_boxes` part by part, like ``Topology.exists_parts``."""
     assert topology.grid is not None, "boxes are cut out of a grid"
-    stays = topology.grid.inside_layers(topology.offsets[k])
-    for there, step, edge in zip(stays, topology.offsets[k], edges):
-        ends = np.arange(step, step + edge)
-        there &= np.resize((ends >= 0) & (ends < edge), there.size)
+    stays = topology.grid.layers_in_boxes(topology.offsets[k], edges)
     parts = topology.parts if parts is None else parts
     yield from topology.grid.masks(topology.owners_at[k], stays, parts)

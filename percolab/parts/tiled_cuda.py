@@ -20,7 +20,6 @@ from percolab.kernels.arrays import SharedArrays
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, Launches
 from percolab.kernels.memory import Memory, Needs
-from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.labeler import MAX_ENTRIES, Tiled
 from percolab.labelers.tiled.one_tile import LANES, TILE_NODES, TILE_WORDS
 from percolab.labelers.tiled.tiling import BONDS_A_TILE, tiling_bounds
@@ -49,8 +48,6 @@ _SPARE = 10
 
 def refusal(whole: Whole) -> str:
     """Return why slabs of a lattice cannot be labeled in tiles, or "" if they can."""
-    if len(whole.shape) > TILE_DIMENSION:
-        return f"tiles have {TILE_DIMENSION} axes, the lattice {len(whole.shape)}"
     if len(whole.shape) == 1:
         return "a chain has no layers to cut into tiles"
     if whole.most_crossing >= 2**32:

@@ -57,6 +57,8 @@ _NEAR = 0.12
 _LEAST_SIDE, _MOST_SIDE = 0.05, 0.2
 #: A fit so improbable is not rejected by chance; nor does one come after so many samples without.
 _HOPELESS, _HOPELESS_SAMPLES = 1e-6, 2**16
+#: The work of a plan where sizes get their least samples, over that in the time.
+_OVER = 1.2
 #: Aim at so much of the target, since forecasts are rough.
 _AIM = 0.95
 #: The error of p_c times the root of the work in sites, roughly, before there are samples.
@@ -179,7 +181,11 @@ class ScalingSearch(Search):
             else:
                 aim = self._aim(estimate, results, information)
                 plans.append(divide_for_error(information, costs, aim, _LEAST))
-        return min(plans, key=lambda plan: plan.error if timed else plan.cost)
+        if work is None:
+            return min(plans, key=lambda plan: plan.cost)
+        # Of large sizes the least samples alone may take longer than there is time.
+        fitting = [plan for plan in plans if plan.cost <= _OVER * work] or plans[:1]
+        return min(fitting, key=lambda plan: plan.error)
 
     def _aim(
         self, estimate: WrappingEstimate, results: StoredResults, information: Information

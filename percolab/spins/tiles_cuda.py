@@ -11,7 +11,13 @@ from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import has_bit
 from percolab.kernels.runs import bits_at, fill_segments
 from percolab.kernels.union_find import find
-from percolab.labelers.tiled.all_tiles import block_number, occupied_at, run_at, word_span
+from percolab.labelers.tiled.all_tiles import (
+    block_number,
+    occupied_at,
+    run_at,
+    tile_place,
+    word_span,
+)
 from percolab.labelers.tiled.borders import NODES
 from percolab.labelers.tiled.one_tile import (
     KEPT_BORDER,
@@ -61,14 +67,7 @@ def mark_tiles_kernel(
     n, entry, word = uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), cuda.threadIdx.x
     seed = seed_at(chains.sites[entry], uint64(clock[entry] + uint64(1)))
     site = chosen_site(generator, seed, chains.number[entry], uint64(n), num_points, sites)
-    shape = tiles.shape
-    wide, high, deep = tiles.extents
-    row, x = uint32(site // shape[0]), uint32(site % shape[0])
-    y, z = uint32(row % shape[1]), uint32(row // shape[1])
-    column = uint32(uint32(x >> uint32(5)) >> wide)
-    number = uint32(y >> high)
-    if tiles.tiles_down != uint32(0):
-        number = uint32(number + uint32(uint32(z >> deep) * tiles.tiles_down))
+    column, number, at = tile_place(tiles, uint32(site))
     begin, count = word_span(tiles, column, number, uint32(word))
     place = (begin, count, occupied_at(tiles.occupied, begin, count))
     begins[word] = begin
@@ -76,11 +75,7 @@ def mark_tiles_kernel(
     starts[word] = uint32(edges & place[2])
     cuda.syncthreads()
     if word == 0:
-        inside_y = uint32(y - uint32(uint32(y >> high) << high))
-        inside_z = uint32(z - uint32(uint32(z >> deep) << deep))
-        inside_x = uint32(uint32(x >> uint32(5)) - uint32(column << wide))
-        at = uint32(uint32(uint32(inside_z << high) + inside_y) << wide)
-        run = run_at(starts, first, uint32(at + inside_x), uint32(x & uint32(31)))
+        run = run_at(starts, first, uint32(at >> uint32(5)), uint32(at & uint32(31)))
         across, num_tiles = counted
         block = uint32(uint32(entry * num_tiles) + uint32(uint32(number * across) + column))
         code = uint32(kept[uint64(uint64(uint64(block) * uint64(TILE_NODES)) + uint64(run))])

@@ -15,6 +15,7 @@ from percolab.analysis.quantities import (
     list_quantities,
     observe,
 )
+from percolab.analysis.quantity_fits import observe_all
 from percolab.analysis.stored_data import available_quantities, pool_moments
 from percolab.api import sweep
 from percolab.configurations.label import label
@@ -184,6 +185,20 @@ def test_a_quantity_that_follows_from_others_is_refused():
     named = [quantity(f"wrapping_{kind}") for kind in ("any", "all", "axis")]
     with pytest.raises(AnalysisError, match="follows exactly from the others"):
         observe(pool_moments(torus(samples=400), named)[0], named)
+
+
+def test_samples_that_are_too_much_alike_are_left_out_while_enough_sizes_remain():
+    boundary = ("periodic",) * 3
+    names = [f"wrapping_{kind}" for kind in ("any", "axis", "all")]
+    named = choose_quantities(names, boundary, names)
+    settings = OPTIONS | {"L": [3, 4, 5], "p": (0.25,), "samples": 400}
+    tasks = list(pool_moments(sweep("cubic", **settings), named))
+    alike = replace(tasks[0], moments=dict.fromkeys(tasks[0].moments, tasks[0].moments[names[0]]))
+    observations, near = observe_all([tasks[0], alike, *tasks[1:]], named)
+    assert [each.L for each in observations] == [3, 4, 5]
+    assert [one is other for one, other in zip(near, tasks, strict=True)] == [True] * 3
+    with pytest.raises(AnalysisError, match="follows exactly from the others"):
+        observe_all([alike, *tasks[1:]], named)
 
 
 def test_grouped_blocks_hold_the_same_samples():

@@ -21,7 +21,7 @@ from percolab.lattices.geometry import make_geometry
 from percolab.lattices.lattice import load_lattice
 from percolab.tasks.study import Task
 
-SHAPES = {"square": (256, 254), "cubic": (48, 40, 44)}
+SHAPES = {"square": (256, 254), "cubic": (48, 40, 44), "hypercubic-4d": (16, 20, 12, 15)}
 CUDA_LABELERS = tuple(name for name, entry in LABELERS.items() if "cuda" in entry.classes)
 #: A grid that one labeling of tiles can serve.
 GRID = np.array([p_to_threshold(p) for p in (0.5, 0.502, 0.504)], np.uint64)
@@ -49,6 +49,7 @@ def cases():
     yield "cubic", "periodic", BOND, Needs(tally=True, steps=3)
     yield "cubic", "periodic", BOND, Needs(radii_axes=3)
     yield "cubic", "open", BOND, Needs(steps=3, thresholds=True)
+    yield "hypercubic-4d", "periodic", BOND, Needs(steps=3)
 
 
 every_case = pytest.mark.parametrize(

@@ -142,15 +142,19 @@ def test_vacant_sites_of_many_thresholds_are_those_of_the_cpu(model, generator):
         assert_vacant_counts_equal(topology, Model.parse(model), generator, steps=steps)
 
 
-#: Below, at and above the edges of words, strips and tiles of two and three dimensions.
+#: Below, at and above the edges of words, strips and tiles.
 TILE_EDGES = {
     2: ((8, 8), (62, 66), (64, 64), (66, 130), (128, 192), (258, 62), (1022, 514)),
     3: ((8, 8, 8), (32, 8, 16), (34, 6, 18), (66, 10, 34), (60, 50, 40)),
+    4: ((4, 4, 4, 4), (16, 8, 4, 16), (34, 5, 6, 4), (20, 12, 10, 14)),
+    5: ((8, 8, 4, 4, 4), (10, 6, 7, 5, 3)),
 }
+#: Lattices that tiles serve.
+TILED = [*LATTICES, "hypercubic-5d"]
 
 
 @pytest.mark.parametrize("half_width", [0.002, 0.02, 0.2])
-@pytest.mark.parametrize("name", [name for name in LATTICES if lattice(name).dimension < 4])
+@pytest.mark.parametrize("name", TILED)
 def test_a_grid_of_p_in_tiles_equals_the_cpu(name, half_width):
     item, middle = lattice(name), probabilities(name)[2]
     grid = tuple(middle + half_width * step for step in (-1, -0.7, -0.3, 0, 0.1, 0.4, 1))
@@ -166,7 +170,7 @@ def test_a_grid_of_p_in_tiles_equals_the_cpu(name, half_width):
             )
 
 
-@pytest.mark.parametrize("name", [name for name in LATTICES if lattice(name).dimension < 4])
+@pytest.mark.parametrize("name", TILED)
 def test_thresholds_of_samples_equal_the_cpu(name):
     item, middle = lattice(name), probabilities(name)[2]
     for shape in TILE_EDGES[item.dimension]:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.gpu
 
 GRID = np.array([p_to_threshold(p) for p in (0.2, 0.5, 0.62, 0.9)], np.uint64)
 #: By dimension: several samples a team, one, and one of as many words as there may be.
-SIZES = {1: (100,), 2: (4, 8, 12, 16, 20, 30, 32, 48, 64), 3: (4, 8, 10, 16)}
+SIZES = {1: (100,), 2: (4, 8, 12, 16, 20, 30, 32, 48, 64), 3: (4, 8, 10, 16), 4: (2, 3, 4, 5, 6, 8)}
 BLOCK = 1500
 
 
@@ -33,7 +33,9 @@ def couplings(name, size, boundary, model):
 
 @pytest.mark.parametrize("generator", GENERATORS.values(), ids=GENERATORS)
 @pytest.mark.parametrize("model", ["bond", "site", "site-bond"])
-@pytest.mark.parametrize("name", ["square", "honeycomb", "triangular", "kagome", "cubic", "bcc"])
+@pytest.mark.parametrize(
+    "name", ["square", "honeycomb", "triangular", "kagome", "cubic", "bcc", "hypercubic-4d"]
+)
 def test_rows_and_sums_equal_those_of_the_cpu(name, model, generator):
     dimension = load_lattice(name).dimension
     small = 0

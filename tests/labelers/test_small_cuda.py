@@ -10,6 +10,8 @@ CASES = [
     ("honeycomb", "bond", "4"),
     ("cubic", "bond", "3"),
     ("triangular", "bond:x=0.3", "4"),
+    ("hypercubic-4d", "bond", "3"),
+    ("hypercubic-4d", "site", "2"),
 ]
 
 

@@ -6,6 +6,7 @@ from unittest.mock import PropertyMock, patch
 import pytest
 from helpers import slow
 from kernel_report_support import Peak, load_report
+from parts_support import structure
 
 from percolab.bonds.model import BOND, Model
 from percolab.errors import InputError
@@ -50,13 +51,13 @@ def test_slabs_on_cuda_take_what_they_say(name, layer, layers, kind, model, p):
 @pytest.mark.parametrize(
     ("name", "shape", "words"),
     [
-        ("hypercubic-4d", (3, 3, 3, 9), "tiles have 3 axes, the lattice 4"),
+        ("chain_of_two", (18,), "a chain has no layers to cut into tiles"),
         ("cubic", (2**16, 2**16, 9), "4294967296 bonds between two layers"),
     ],
 )
 def test_what_tiles_cannot_serve_is_refused(name, shape, words):
     from percolab.parts.tiled_cuda import SlabTiled
 
-    whole = Whole(load_lattice(name), shape, ("open",) * len(shape))
+    whole = Whole(structure(name), shape, ("open",) * len(shape))
     with pytest.raises(InputError, match=words):
         SlabTiled(whole, 2)

@@ -23,7 +23,7 @@ CASES = [
 SLOW = [
     ("slabs", "square", "far"),
     *(("slabs", name, "0", "1") for name in ("square", "triangular", "cubic", "bcc")),
-    *(("slabs", name, "0", "1") for name in ("honeycomb", "kagome", "fcc")),
+    *(("slabs", name, "0", "1") for name in ("honeycomb", "kagome", "fcc", "hypercubic-4d")),
     ("streams", "0", "1"),
     *(("interfaces", name) for name in ("cubic", "square", "kagome")),
     *(("slab_study", case) for case in ("study", "gpus")),

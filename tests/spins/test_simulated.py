@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-OTHERS = ("open square", "graph", "kagome", "cubic")
+OTHERS = ("open square", "graph", "kagome", "cubic", "hypercubic")
 SLOW = [slow(name) for name in OTHERS]
 
 

@@ -51,24 +51,49 @@ def word_span(tiles, across, number, word):
 
     across, number: of the tile along axis 0, and along the others together.
     """
-    shape, tiles_down = tiles.shape, tiles.tiles_down
-    wide, high, deep = tiles.extents
-    down = uint32(0)
-    if tiles_down != uint32(0):
-        down = uint32(number // tiles_down)
-        number = uint32(number - uint32(down * tiles_down))
-    row = uint32(word >> wide)
-    column = uint32(uint32(across << wide) + uint32(word - uint32(row << wide)))
-    layer = uint32(row >> high)
+    shape, extents, row = tiles.shape, tiles.extents, uint32(word >> tiles.extents[0])
+    column = uint32(uint32(across << extents[0]) + uint32(word - uint32(row << extents[0])))
     x = uint32(column << uint32(5))
-    y = uint32(uint32(number << high) + uint32(row - uint32(layer << high)))
-    z = uint32(uint32(down << deep) + layer)
-    inside = x < uint32(shape[0]) and y < uint32(shape[1]) and z < uint32(shape[2])
-    if not inside or uint32(layer >> deep) != uint32(0):
+    inside, site, stride = x < uint32(shape[0]), x, uint32(shape[0])
+    for axis in range(1, len(shape)):
+        tile = uint32(number)
+        if tiles.counts[axis] != uint32(0):
+            number = uint32(tile // tiles.counts[axis])
+            tile = uint32(tile - uint32(number * tiles.counts[axis]))
+        else:
+            number = uint32(0)
+        layer = uint32(row >> extents[axis])
+        along = uint32(row - uint32(layer << extents[axis]))
+        y = uint32(uint32(tile << extents[axis]) + along)
+        inside = inside and y < uint32(shape[axis])
+        site = uint32(site + uint32(y * stride))
+        row, stride = layer, uint32(stride * uint32(shape[axis]))
+    if not inside or row != uint32(0):
         return uint32(0), uint32(0)
-    above = uint32(uint32(z * uint32(shape[1])) + y)
-    site = uint32(uint32(above * uint32(shape[0])) + x)
     return site, uint32(min(uint32(32), uint32(uint32(shape[0]) - x)))
+
+
+@cuda.jit(device=True)
+def tile_place(tiles, site):
+    """Return (across, number, place) of a site: its tile, as for :func:`word_span`, and where.
+
+    place: 32 times the word, plus the bit.
+    """
+    shape, extents, left = tiles.shape, tiles.extents, uint32(site // tiles.shape[0])
+    x = uint32(site - uint32(left * shape[0]))
+    column = uint32(uint32(x >> uint32(5)) >> extents[0])
+    place, above = uint32(x - uint32(uint32(column << extents[0]) << uint32(5))), extents[0]
+    number, stride = uint32(0), uint32(1)
+    for axis in range(1, len(shape)):
+        row = uint32(left // shape[axis])
+        y = uint32(left - uint32(row * shape[axis]))
+        tile = uint32(y >> extents[axis])
+        along = uint32(y - uint32(tile << extents[axis]))
+        place = uint32(place + uint32(uint32(along << above) << uint32(5)))
+        number = uint32(number + uint32(tile * stride))
+        left, above = row, uint32(above + extents[axis])
+        stride = uint32(stride * tiles.counts[axis])
+    return column, number, place
 
 
 @cuda.jit(device=True)

@@ -67,12 +67,17 @@ def mark_both_ends(border, words, masks, lengths, deltas):
 def most_in_a_tile(border, shape, extents, tiles):
     """Return the largest number of border sites in one tile.
 
-    shape, extents, tiles: grid points of the lattice and of a tile, and tiles, along three axes
+    shape, extents, tiles: grid points of the lattice and of a tile, and tiles, along the axes
     """
-    counts = np.zeros(tiles[0] * tiles[1] * tiles[2], np.int32)
-    for row in range(shape[1] * shape[2]):
-        y, z = row % shape[1], row // shape[1]
-        first = tiles[0] * (y // extents[1] + tiles[1] * (z // extents[2]))
+    rows, number = int64(1), int64(tiles[0])
+    for axis in range(1, len(shape)):
+        rows, number = rows * shape[axis], number * tiles[axis]
+    counts = np.zeros(number, np.int32)
+    for row in range(rows):
+        left, first, stride = row, int64(0), int64(tiles[0])
+        for axis in range(1, len(shape)):
+            first += stride * (left % shape[axis] // extents[axis])
+            left, stride = left // shape[axis], stride * tiles[axis]
         for column in range(tiles[0]):
             ones = int64(0)
             stop = min((column + 1) * extents[0], shape[0])

@@ -9,6 +9,7 @@ Tiles in shared memory: Fink and Weigel, Komura and Okabe; runs as nodes: Hoshen
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,8 +41,8 @@ _LISTED = 4 * LANES
 _SHARED_WORDS = 48 * 256 - TILE_NODES - 3 * TILE_WORDS - 256
 
 
-#: Nodes of a tile for which there is room in shared memory.
-MAX_ROOM = 2048
+#: Tiles along all axes but the first, as a grid of blocks may have.
+MAX_ROWS = 2**16 - 1
 #: Bonds of a cell off the chain, those of 26 neighbours; kernels of 21 compile for a minute.
 MAX_CLASSES = 12
 #: Entries of bonds between tiles, of which 32 have each a 32-bit name.
@@ -54,8 +55,8 @@ def refusal(topology: Topology) -> str:
     if problem:
         return problem
     tiling = make_tiling(topology, TILE_WORDS, LANES)
-    if tiling.room > MAX_ROOM:
-        return "nearly every site is at the border of a tile"
+    if prod(tiling.tiles[1:]) > MAX_ROWS:
+        return "it has more rows of tiles than a launch"
     if len(tiling.classes) > MAX_CLASSES:
         return "a site has more bonds than tiles serve"
     if tiling.num_entries > MAX_ENTRIES:
@@ -130,7 +131,10 @@ class Tiled:
         self.tiles = Tiles(
             shape=tuple(map(np.uint32, tiling.shape)),
             extents=tuple(map(np.uint32, logarithms)),
-            tiles_down=np.uint32(tiling.tiles[1] if tiling.tiles[2] > 1 else 0),
+            counts=tuple(
+                np.uint32(count * (prod(tiling.tiles[axis + 1 :]) > 1))
+                for axis, count in enumerate(tiling.tiles)
+            ),
             classes=tuple(map(np.int32, tiling.classes)),
             shifts=tuple(map(np.int32, tiling.shifts)),
             rows=tuple(map(np.int32, tiling.rows)),
@@ -279,7 +283,7 @@ class Tiled:
     def tile_launch_grid(self, entries: int) -> tuple[int, int, int]:
         """Return the grid of blocks with one tile each."""
         tiles = self.tiling.tiles
-        return tiles[0], tiles[1] * tiles[2], entries
+        return tiles[0], prod(tiles[1:]), entries
 
     def listed_launch_grid(self, entries: int) -> tuple[int, int]:
         """Return the grid of blocks for the listed bonds of each entry, of which a part is open."""

@@ -107,8 +107,8 @@ class TileRadii:
         batch, axes = labeler.batch, self._axes
         launch, clusters = batch.launches, (labeler.nodes, labeler.interior)
         width = np.uint32(self._width)
-        # In two dimensions less memory for more tiles at a time, in three room for more clusters.
-        slots = 8 if SIMULATED else 320 if axes < 3 else 640
+        # In two dimensions less memory for more tiles at a time, in more room for more clusters.
+        slots = 8 if SIMULATED else 320 if axes < 3 else 5760 // (WORDS + 2 * axes)
         launch.blocks(
             tile_moments_kernel,
             labeler.tile_launch_grid(entries),

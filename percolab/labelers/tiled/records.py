@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 class Tiles(NamedTuple):
     """A topology cut into tiles (:class:`percolab.labelers.tiled.tiling.Tiling`), for kernels.
 
-    shape:          grid points along the axes, three uint32
-    extents:        binary logarithms of a tile's words (axis 0) and grid points (axes 1, 2), uint32
-    tiles_down:     tiles along axis 1, uint32; 0 where axis 2 has one tile
+    shape:          grid points along the axes, three uint32 at least
+    extents:        binary logarithms of a tile's words (axis 0) and grid points (others), uint32
+    counts:         tiles along the axes, uint32; 0 from the last axis on that has several
     classes, shifts, rows: of every class but the chain's its number, and how many bits and how many
                     words of the tile the other end is away; int32 each
     inner:          uint32, the bonds with both ends in one tile
@@ -23,7 +23,7 @@ class Tiles(NamedTuple):
 
     shape: Any
     extents: Any
-    tiles_down: Any
+    counts: Any
     classes: Any
     shifts: Any
     rows: Any

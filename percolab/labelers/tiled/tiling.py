@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain, islice, product, starmap
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from percolab.labelers.tiled import TILE_DIMENSION
 from percolab.labelers.tiled.border_words import (
     additional_bits,
     join_bonds,
@@ -22,7 +21,7 @@ from percolab.labelers.tiled.border_words import (
     most_in_a_tile,
 )
 from percolab.lattices.extent import Extent
-from percolab.lattices.grid import parts_in_boxes
+from percolab.lattices.grid import Grid, parts_in_boxes
 from percolab.lattices.topology import PartWords, Topology, set_bits
 
 # A tile takes as long as so many bonds between tiles, near p_c: 31 ns against 33 ps on an H200
@@ -71,11 +70,15 @@ class CrossingBonds:
 
 @dataclass(frozen=True, eq=False)
 class Tiling:
-    """A topology cut into boxes of ``tile`` words, and grid points, along the axes.
+    """A topology cut into boxes of ``tile`` words, and grid points, along its axes.
 
-    shape, tile, tiles: grid points of the lattice; words (axis 0) and grid points (axes 1, 2) of a
+    The first ``joined`` axes of the topology count as one, along which words are full even if rows
+    are short; there are three axes at least, the last ones of one grid point if need be.
+
+    shape, tile, tiles: grid points of the lattice; words (axis 0) and grid points (other axes) of a
                         tile, powers of two; tiles along every axis
     topology:  what is cut
+    joined:    how many of its axes are axis 0
     room:      the most sites of a tile that may be at its border: in end layers, or ends of bonds
                between tiles
     num_entries, num_crossing: entries of the bonds between tiles, and these bonds
@@ -83,10 +86,11 @@ class Tiling:
                         along axis 0 and how many words of a tile the other end is away
     """
 
-    shape: tuple[int, int, int]
-    tile: tuple[int, int, int]
-    tiles: tuple[int, int, int]
+    shape: tuple[int, ...]
+    tile: tuple[int, ...]
+    tiles: tuple[int, ...]
     topology: Topology
+    joined: int
     room: int
     classes: tuple[int, ...]
     shifts: tuple[int, ...]
@@ -100,7 +104,17 @@ class Tiling:
 
     def inner_parts(self, k: int) -> Iterator[PartWords]:
         """Yield the bonds of class k with both ends in one tile, as ``Topology.exists_parts``."""
-        return parts_in_boxes(self.topology, k, _extents(self.tile))
+        edges = _extents(self.tile)
+        if self.joined == 1:
+            return parts_in_boxes(self.topology, k, edges)
+        whole = self.topology.shape[: self.joined]
+        shape = prod(whole), *self.topology.shape[self.joined :]
+        one = (1,) * len(shape)
+        grid = Grid(one, shape, ("open",) * len(shape), depths=one)
+        stays = grid.layers_in_boxes(_join_axes(whole, self.topology.offsets[k]), edges)
+        boxes = grid.masks([(0,) * len(shape)], stays, self.topology.parts)
+        inside = self.topology.inside_parts(k)
+        return ((first, words & others) for (first, words), (_, others) in zip(boxes, inside))
 
     @property
     def crossing(self) -> CrossingBonds:
@@ -153,8 +167,6 @@ def why_not_tiled(topology: Topology) -> str:
     """Return why a topology cannot be cut into tiles, or "" if it can."""
     if not topology.shape:
         return "a graph has no grid to cut into tiles"
-    if len(topology.shape) > TILE_DIMENSION:
-        return f"tiles have {TILE_DIMENSION} axes, the lattice {len(topology.shape)}"
     if topology.num_classes - (topology.chain >= 0) < 1:
         return "a chain has bonds along one axis alone"
     return ""
@@ -163,19 +175,18 @@ def why_not_tiled(topology: Topology) -> str:
 @lru_cache(maxsize=2)
 def make_tiling(topology: Topology, words: int, strip: int) -> Tiling:
     """Cut a topology into tiles of up to ``words`` words, whose strips have ``strip`` words."""
-    shape = _padded(topology.shape, 1)
-    offsets = [_padded(offset, 0) for offset in topology.offsets]
-    tile = _choose_tile(shape, offsets, words, strip)
+    joined, shape, offsets, tile = _choose_tile(topology.shape, topology.offsets, words, strip)
     others = [k for k in range(topology.num_classes) if k != topology.chain]
     tiling = Tiling(
         shape=shape,
         tile=tile,
         tiles=_tiles(shape, tile),
         topology=topology,
+        joined=joined,
         room=0,
         classes=tuple(others),
         shifts=tuple(offsets[k][0] for k in others),
-        rows=tuple(tile[0] * (offsets[k][1] + tile[1] * offsets[k][2]) for k in others),
+        rows=tuple(_rows_away(tile, offsets[k]) for k in others),
     )
     border, entries, bonds = tiling.ends, 0, 0
     for part in tiling.crossing_parts():
@@ -202,62 +213,89 @@ class TilingBounds(NamedTuple):
 
 def tiling_bounds(extent: Extent, words: int, strip: int) -> TilingBounds:
     """Return bounds on what :func:`make_tiling` will make of a topology of this extent."""
-    shape = _padded(extent.shape, 1)
-    offsets = [_padded(offset, 0) for offset in extent.offsets]
-    tile = _choose_tile(shape, offsets, words, strip)
+    joined, shape, offsets, tile = _choose_tile(extent.shape, extent.offsets, words, strip)
     extents = _extents(tile)
     inside = [min(n, edge) for n, edge in zip(shape, extents)]
-    volume, tiles = prod(inside), prod(_tiles(shape, tile))
+    volume, tiles, axes = prod(inside), prod(_tiles(shape, tile)), range(len(shape))
     # On either side of a tile, the layers that a bond of any class can reach.
-    faces = [2 * max(abs(offset[axis]) for offset in offsets) for axis in range(TILE_DIMENSION)]
-    layers = [max(face, 2 * depth) for face, depth in zip(faces, _padded(extent.depths, 0))]
-    room = sum(volume // inside[axis] * layers[axis] for axis in range(TILE_DIMENSION))
-    reach = [sum(abs(offset[axis]) for offset in offsets) for axis in range(TILE_DIMENSION)]
-    cuts = [
-        prod(shape) // n * -(-n // edge) * reach[axis]
-        for axis, (n, edge) in enumerate(zip(shape, extents))
-    ]
+    layers = [2 * max(abs(offset[axis]) for offset in offsets) for axis in axes]
+    if joined > 1 and inside[0] == shape[0]:
+        layers[0] = 0
+    reach = [max(abs(offset[axis]) for offset in extent.offsets) for axis in range(extent.num_axes)]
+    deep = [max(pair) for pair in zip(reach, extent.depths, strict=True)]
+    for axis, depth in enumerate(deep[joined:], 1):
+        layers[axis] = max(layers[axis], 2 * depth)
+    # Of the axes that are joined, the ends lie anywhere.
+    for axis in range(joined):
+        stride = prod(extent.shape[:axis])
+        periods, rest = divmod(inside[0], stride * extent.shape[axis])
+        band = stride * min(deep[axis], extent.shape[axis])
+        at_ends = 2 * (periods * band + min(band, rest))
+        layers[0] = at_ends + layers[0] if joined > 1 else max(layers[0], at_ends)
+    room = sum(volume // inside[axis] * layers[axis] for axis in axes)
+    cuts = [_count_cuts(shape, offsets, axis, -(-shape[axis] // extents[axis])) for axis in axes]
     # A word has one bond to another tile along axis 0, and whole rows have them along the others.
     rows = sum(cuts[1:]) // shape[0]
     entries = min(cuts[0] + rows * (shape[0] // 32 + 2), extent.num_words) + extent.periodic_bonds
     return TilingBounds(tiles, min(room, volume), sum(cuts) + extent.periodic_bonds, entries)
 
 
-def _padded(values: tuple[int, ...], filler: int) -> tuple[int, int, int]:
-    x, y, z = (*values, filler, filler)[:TILE_DIMENSION]
-    return x, y, z
+def _join_axes(whole: tuple[int, ...], offset: tuple[int, ...]) -> tuple[int, ...]:
+    """Return an offset where the first axes, of so many grid points, are one; three at least."""
+    joined = len(whole)
+    along = sum(step * prod(whole[:axis]) for axis, step in enumerate(offset[:joined]))
+    return along, *offset[joined:], *(0,) * (2 + joined - len(offset))
 
 
-def _extents(tile: tuple[int, ...]) -> tuple[int, int, int]:
-    return 32 * tile[0], tile[1], tile[2]
+def _rows_away(tile: tuple[int, ...], offset: tuple[int, ...]) -> int:
+    """Return how many words of a tile an offset leads on, but for its step along axis 0."""
+    return sum(step * prod(tile[:axis]) for axis, step in enumerate(offset) if axis)
 
 
-def _tiles(shape: tuple[int, ...], tile: tuple[int, ...]) -> tuple[int, int, int]:
-    x, y, z = (-(-n // extent) for n, extent in zip(shape, _extents(tile)))
-    return x, y, z
+def _extents(tile: tuple[int, ...]) -> tuple[int, ...]:
+    return 32 * tile[0], *tile[1:]
 
 
+def _tiles(shape: tuple[int, ...], tile: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(-(-n // extent) for n, extent in zip(shape, _extents(tile)))
+
+
+def _count_cuts(
+    shape: tuple[int, ...], offsets: tuple[tuple[int, ...], ...], axis: int, count: int
+) -> int:
+    """Return the bonds over so many borders across an axis, at most."""
+    n = shape[axis]
+    return prod(shape) // n * sum(min(count * abs(offset[axis]), n) for offset in offsets)
+
+
+@lru_cache(maxsize=64)
 def _choose_tile(
-    shape: tuple[int, ...], offsets: list[tuple[int, int, int]], words: int, strip: int
-) -> tuple[int, int, int]:
-    """Return the tile with which tiles, and bonds between them, take least time.
+    shape: tuple[int, ...], offsets: tuple[tuple[int, ...], ...], words: int, strip: int
+) -> tuple[int, tuple[int, ...], tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    """Return (axes that are one, the shape and offsets then, the tile) that take least time.
 
-    A strip holds whole rows.
+    That of tiles, and of bonds between them.  A strip holds whole rows.
     """
+    best: Any = None
+    for joined in range(1, max(len(shape), 2)):
+        whole = shape[:joined]
+        own = prod(whole), *shape[joined:], *(1,) * (2 + joined - len(shape))
+        moved = tuple(_join_axes(whole, offset) for offset in offsets)
+        for tile in _possible_tiles(own, words, strip):
+            tiles = _tiles(own, tile)
+            cuts = (_count_cuts(own, moved, axis, n - 1) for axis, n in enumerate(tiles))
+            cost = BONDS_A_TILE * prod(tiles) + sum(cuts), joined, tile[0]
+            if best is None or cost < best:
+                best, chosen = cost, (joined, own, moved, tile)
+    return chosen
 
-    def cost(tile: tuple[int, int, int]) -> tuple[int, int]:
-        tiles = _tiles(shape, tile)
-        cuts = [
-            prod(shape) // n * (count - 1) * sum(abs(offset[axis]) for offset in offsets)
-            for axis, (n, count) in enumerate(zip(shape, tiles))
-        ]
-        return BONDS_A_TILE * prod(tiles) + sum(cuts), tile[0]
 
-    widths = [wide for wide in (1, 2, 4) if strip % wide == 0]
+def _possible_tiles(shape: tuple[int, ...], words: int, strip: int) -> Iterator[tuple[int, ...]]:
+    """Yield the tiles of up to so many words whose rows are parts of a strip."""
     powers = [2**n for n in range(words.bit_length())]
-    heights, depths = ([power for power in powers if power < 2 * n] for n in shape[1:])
-    fitting = [t for t in product(widths, heights, depths) if prod(t) <= words]
-    return min(fitting, key=cost)
+    widths = [wide for wide in powers if strip % wide == 0]
+    others = ([power for power in powers if power < 2 * n] for n in shape[1:])
+    return (tile for tile in product(widths, *others) if prod(tile) <= words)
 
 
 def _periodic_bonds(
