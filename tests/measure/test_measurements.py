@@ -10,10 +10,10 @@ from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import load_lattice
 from percolab.measure import columns, gyration, measurements
 from percolab.measure.columns import RADII, Column, Dataset, SumColumn
-from percolab.measure.measurements import MEASUREMENTS, Measurement
+from percolab.measure.measurements import MEASUREMENTS, Measurement, Reader
 
 
-class OpenBonds:
+class OpenBonds(Reader):
     """Counts the open bonds of every class, which labels do not tell."""
 
     def __init__(self, structure, shape):
