@@ -124,6 +124,9 @@ def test_currents_are_counted_by_their_size_and_drawn():
         widths = np.log(curve["high"]) - np.log(curve["low"])
         assert (widths * curve["density"]).sum() == pytest.approx(1)
         assert curve["high"][-1] == edges[0] > 1
+    curve = numbers["curves"][0]
+    drawn = counts.sum(axis=0)[ASKED["p"].index(curve["p"])]
+    assert curve["count"] == drawn[-2::-1].tolist()
 
 
 def test_a_study_continues_and_merges_to_the_blocks_of_one_run(tmp_path):
