@@ -130,7 +130,7 @@ PARTS = (
         "Backbones, shortest paths and conductances between two sides at the threshold.",
         [
             "sweep --lattice square --boundary periodic,open -L 8,16,32,64 -p 0.5 --samples 4000 "
-            "--measure backbone,path,conductance,path_lengths --out flow.h5"
+            "--measure backbone,path,conductance,path_lengths,currents --out flow.h5"
         ],
         _plots(
             "flow.h5",
@@ -138,6 +138,7 @@ PARTS = (
                 "flow": "The backbone, the shortest path, red bonds and the conductance against L.",
                 "path_lengths": "How often the shortest path has a length, scaled with its power "
                 "of L.",
+                "currents": "How often a bond of the backbone has a share of the current.",
             },
         ),
     ),

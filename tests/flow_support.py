@@ -12,7 +12,7 @@ from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import new_coupling
 from percolab.flows.flow import Circuit, Flow
 from percolab.flows.net import BondList, list_bonds, unpack_open
-from percolab.flows.readers import Backbone, BridgeFree, Bridges, Conductance, Path
+from percolab.flows.readers import Backbone, BridgeFree, Bridges, Conductance, Connected, Path
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import load_lattice
 
@@ -160,6 +160,15 @@ def flow_graph(size, bonds, degree, seed=3):
     return graph_topology(size + 2, pairs, source=[3, 4, 5], target=[size - 1])
 
 
+def choose_ends(topology):
+    """Return terminals inside of a lattice: two of a torus, or a site and all sides."""
+    axes = topology.open_axes
+    if topology.shape and not axes:
+        return {"source": "0,7", "target": "centre"}
+    wide = len(axes) > 1 and min(topology.shape[axis] for axis in axes) > 2
+    return {"source": "centre", "target": "sides"} if topology.shape and wide else {}
+
+
 def assert_same_flow(structure, topology, model, ps, *, samples=5, capacity=3):
     """Assert that the numbers of samples on CUDA are the CPU's; return the CPU's by their word."""
     numbers = np.arange(samples, dtype=np.uint64)
@@ -167,11 +176,14 @@ def assert_same_flow(structure, topology, model, ps, *, samples=5, capacity=3):
     device = cuda_coupling("tiled", topology, Model.parse(model), capacity=capacity)
     host = new_coupling("raster", "cpu", topology, Model.parse(model))
     assert device.labeler.batch.capacity == capacity
-    rows = {}
-    kinds = (Bridges, BridgeFree, *((Backbone, Path, Conductance) if topology.open_axes else ()))
+    rows, ends = {}, choose_ends(topology)
+    between = (Backbone, Connected, Path, Conductance)
+    kinds = (Bridges, BridgeFree, *(between if topology.open_axes or ends else ()))
     for kind in kinds:
         found, rows[kind.word] = (
-            kind(structure, topology.shape).rows(coupling, XORWOW, 7, numbers, thresholds)
+            kind(structure, topology.shape, **(ends if kind.with_terminals else {})).rows(
+                coupling, XORWOW, 7, numbers, thresholds
+            )
             for coupling in (device, host)
         )
         np.testing.assert_array_equal(found, rows[kind.word], err_msg=kind.word)

@@ -18,7 +18,7 @@ from percolab.analysis.tau import SizeCounts
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import AnalysisError, InputError
 from percolab.lattices.lattice import AXIS_NAMES
-from percolab.measure.columns import FLOW_WORDS, axis_observables
+from percolab.measure.columns import CONNECTED, FLOW_WORDS, axis_observables
 from percolab.measure.tallies import bin_edges
 from percolab.store.joined import joined
 from percolab.store.results import StoredResults
@@ -160,7 +160,7 @@ def read_gyration_sums(results: StoredResults) -> list[GyrationSums]:
 
 
 def read_flow_moments(results: StoredResults) -> list[BlockMoments]:
-    """Return the sums of what flows between two sides, and of the samples that span, by name.
+    """Return the sums of what flows between two terminals, and of the samples with both, by name.
 
     Of all tasks that have them, ascending in L; [] if none has.
     """
@@ -171,7 +171,9 @@ def read_flow_moments(results: StoredResults) -> list[BlockMoments]:
         columns = [column for column in flowing if column.is_single_sum]
         moments = {column.name: result.single_sum(column) for column in columns}
         if moments:
-            if names:
+            if CONNECTED in moments:
+                moments[SPANNING] = moments[CONNECTED]
+            elif names:
                 moments[SPANNING] = result.column(names[-1]).astype(float)
             p = np.array(result.task.p)
             flows.append(BlockMoments(result.task.size, p, result.samples, moments, result.task.id))

@@ -80,7 +80,8 @@ def _describe_study(study: Study) -> Iterator[str]:
 
     # Nothing but a lattice has a boundary that is chosen.
     boundary = [f"boundary {', '.join(study.boundary)}"] if study.structure.is_scalable else []
-    yield ", ".join([described(study), _describe_model(study), *boundary])
+    ends = [f"{name} {text}" for name, text in study.ends.items()]
+    yield ", ".join([described(study), _describe_model(study), *boundary, *ends])
     usual = "placed by a pilot" if study.p is None else "given"
     placed = find_answers(study).p or usual
     yield f"seed {study.seed}, {study.rng}, p {placed}{describe_removal(study.order)}"

@@ -16,7 +16,6 @@ from percolab.configurations.configuration import (
     random_configuration,
     site_configuration,
 )
-from percolab.configurations.invade import name_sides
 from percolab.configurations.label import (
     is_mask_file,
     load_labeled_lattice,
@@ -32,6 +31,7 @@ from percolab.lattices.graph import Graph
 from percolab.lattices.graph_files.objects import is_graph_object
 from percolab.lattices.lattice import AXIS_NAMES, Lattice, library_name
 from percolab.lattices.structure import take_structure
+from percolab.lattices.terminals import find_terminals
 from percolab.tasks.shapes import take_shape
 from percolab.tasks.values import refuse_given, refuse_sample_settings
 
@@ -71,10 +71,11 @@ def flow(
     * a graph, as ``configuration`` or as ``graph`` (``multi``, ``columns``): all of its bonds are
       open, or with p those of a sample.
 
-    source, target: the terminals.  Of a lattice each is a side, "y-", "y+", "top" ..., or numbers
-    of its sites, x + Lx (y + Ly z); without them they are the two sides of ``axis``, the last open
-    one unless given.  Of a graph they are sites by number or name; a :class:`percolab.Graph` has
-    its own.  A torus, or a graph without terminals, has bridges alone.
+    source, target: the terminals.  Of a lattice each is a side, "y-", "y+", "top" ..., all open
+    "sides", the site in the "centre", or numbers of sites, x + Lx (y + Ly z); without them they are
+    the two sides of ``axis``, the last open one unless given.  Of a graph they are sites by number
+    or name; a :class:`percolab.Graph` has its own.  A torus, or a graph without terminals, has
+    bridges alone.
 
     conductances: of a lattice (classes, ..., y, x), where [k, y, x] is that of bond k of site
     (x, y); of a graph one for each bond, in their order.  Those of open bonds are positive.
@@ -185,48 +186,21 @@ def _phase(chosen: Configuration, axis: str | None) -> tuple[int, int] | None:
     return int(chosen.sites.sum()), chosen.topology.shape[along]
 
 
-def _terminals(
-    chosen: Configuration, ends: dict[str, Any], axis: str | None
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _terminals(chosen: Configuration, ends: dict[str, Any], axis: str | None) -> Any:
     """Return the sites of the two terminals; two empty arrays where there are none."""
-    topology = chosen.topology
-    axes = list(topology.open_axes)
+    topology, along = chosen.topology, None
     if axis is not None:
-        names = {AXIS_NAMES[each]: each for each in axes if topology.shape}
+        names = {AXIS_NAMES[each]: each for each in topology.open_axes if topology.shape}
         if axis not in names:
             raise InputError(f"axis {axis!r}: there is no such open axis; {nearest(axis, names)}")
-        axes = [names[axis]]
-    missing = [key for key, given in ends.items() if given is None]
-    if missing and not axes:
-        if len(missing) == len(ends):
-            return np.empty(0, np.int32), np.empty(0, np.int32)
-        raise InputError(f"{missing[0]}: there is no open axis whose side it could be; give sites")
-    layers: Any = topology.end_layers[axes[-1]] if missing else (None, None)
-    first, last = (
-        layer if given is None else _take_terminal(key, given, chosen)
-        for layer, (key, given) in zip(layers, ends.items(), strict=True)
-    )
-    return first, last
-
-
-def _take_terminal(key: str, given: Any, chosen: Configuration) -> NDArray[np.int32]:
-    """Return the sites of a terminal that is a side, or sites by their numbers."""
-    topology = chosen.topology
-    if isinstance(given, str):
-        every = name_sides(topology.num_axes if topology.shape else 0)
-        sides = {name: side for name, side in every.items() if side[0] in topology.open_axes}
-        if given not in sides:
-            raise InputError(f"{key} {given!r}: is no open side; {nearest(given, sides)}")
-        axis, end = sides[given]
-        return topology.end_layers[axis][end]
-    sites = np.atleast_1d(np.asarray(given))
-    if sites.dtype.kind not in "iu" or sites.ndim != 1 or not sites.size:
-        raise InputError(f'{key} = {given!r}, but it is a side, "y-" or "y+", or numbers of sites')
-    outside = sites[(sites < 0) | (sites >= topology.num_points)]
-    if outside.size or not chosen.sites[sites].all():
-        wrong = outside[0] if outside.size else sites[~chosen.sites[sites]][0]
-        raise InputError(f"{key}: there is no site {wrong}")
-    return np.unique(sites).astype(np.int32)
+        along = names[axis]
+    terminals = find_terminals(topology, ends, along)
+    for (key, given), sites in zip(ends.items(), terminals, strict=True):
+        vacant = sites[~chosen.sites[sites]]
+        # Of a side, and in the middle, there may be vacant ones.
+        if vacant.size and given is not None and not isinstance(given, str):
+            raise InputError(f"{key}: there is no site {vacant[0]}")
+    return terminals
 
 
 def _take_conductances(

@@ -23,6 +23,7 @@ from percolab.lattices.graph import Graph, find_sites, make_graph
 from percolab.lattices.grid import Grid
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.structure import Structure, load_structure
+from percolab.lattices.terminals import CENTRE, name_sides
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.tasks.shapes import take_shape
 from percolab.tasks.study import Task, axis_boundaries
@@ -52,18 +53,6 @@ from percolab.trees.weights import values_to_keys
 
 #: What has weights.
 INVADED_MODELS = ("bond", "site")
-#: Names of sides in addition to x-, x+, ...; axis -1 is the last one.
-_SIDES = {"left": (0, 0), "right": (0, 1), "bottom": (-1, 0), "top": (-1, 1)}
-CENTRE = ("centre", "center")
-
-
-def name_sides(num_axes: int) -> dict[str, tuple[int, int]]:
-    """Return (axis, end) of all sides by name: "x-", "x+", ..., left, right, bottom and top."""
-    if not num_axes:
-        return {}
-    sides = {f"{AXIS_NAMES[n]}{end}": (n, "-+".index(end)) for n in range(num_axes) for end in "-+"}
-    return sides | {name: (axis % num_axes, end) for name, (axis, end) in _SIDES.items()}
-
 
 Sites = str | int | Sequence[int] | NDArray[np.integer[Any]]
 

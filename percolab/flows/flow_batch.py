@@ -26,6 +26,7 @@ KINDS: dict[str, tuple[Any, ...]] = {
     "bridges": _TREE,
     "bridge_free": _TREE,
     "backbone": (*_TREE, *[np.uint32] * len(Branches._fields)),
+    "connected": (np.uint32, np.uint32),
     "path": (np.uint32, np.uint32),
     "path_lengths": (np.uint32, np.uint32),
 }

@@ -2,7 +2,7 @@
 
 On a CUDA device it counts there, but for the conductance, for which the open bonds of every sample
 are taken to the host.  All devices give the same integers.  The terminals are the two sides of the
-last open axis, and the source and the target of a graph.
+last open axis or those that are given, and the source and the target of a graph.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.planarity import is_drawn_planar
 from percolab.lattices.structure import Structure
+from percolab.lattices.terminals import find_terminals, parse_terminal
 from percolab.lattices.topology import Topology, UInt64s
 from percolab.measure.columns import open_axes
 from percolab.measure.measurements import Reader
-from percolab.measure.tallies import quarter_edges
+from percolab.measure.tallies import CURRENT_BINS, current_edges, quarter_edges
 
 #: Binary digits of a conductance behind the point.
 _DIGITS = 30
@@ -45,23 +46,27 @@ class FlowReader(Reader):
 
     word: ClassVar[str]
     numbers: ClassVar[tuple[str, ...]]
-    with_terminals: ClassVar[bool] = True
+    with_terminals = True
     #: Memory of one sample beside the net, in bytes a site and a bond.
     site_bytes: ClassVar[int]
     bond_bytes: ClassVar[int] = 2
     #: Memory of one sample on a CUDA device, in bytes a site; 0 if none is read there.
     device_bytes: ClassVar[int] = 0
 
-    def __init__(self, structure: Structure, shape: tuple[int, ...]) -> None:
-        self._structure = structure
+    def __init__(self, structure: Structure, shape: tuple[int, ...], **ends: str) -> None:
+        self._structure, self._shape = structure, shape
+        self._ends = dict[str, Any](source=None, target=None) | ends
         self._lock = threading.Lock()
         self._circuit: Circuit | None = None
         self._on_device: Any = None
 
     @classmethod
-    def check(cls, structure: Structure, boundary: Sequence[str]) -> None:
+    def check(cls, structure: Structure, boundary: Sequence[str], **ends: str) -> None:
         """Raise InputError where there are no terminals, but some are needed."""
-        if cls.with_terminals and not open_axes(boundary):
+        axes = open_axes(boundary)
+        for key, text in ends.items():
+            parse_terminal(key, text, len(boundary), axes)
+        if cls.with_terminals and not axes and len(ends) < 2:
             what = "an open axis (--boundary)" if structure.is_scalable else "--source and --target"
             raise InputError(f"measure {cls.word}: between two terminals; give {what}")
 
@@ -134,10 +139,10 @@ class FlowReader(Reader):
 
     def _make_circuit(self, topology: Topology) -> Circuit:
         """Return the bonds and terminals of a topology."""
-        ends: Any = [np.empty(0, np.int32)] * 2
+        terminals: Any = [np.empty(0, np.int32)] * 2
         if self.with_terminals:
-            ends = topology.end_layers[topology.open_axes[-1]]
-        return Circuit(list_bonds(topology), topology.num_points, *ends)
+            terminals = find_terminals(topology, self._ends)
+        return Circuit(list_bonds(topology), topology.num_points, *terminals)
 
 
 class Bridges(FlowReader):
@@ -195,20 +200,27 @@ class Path(FlowReader):
     device_bytes = 8
 
 
+class Connected(Path):
+    """Whether open bonds connect the terminals."""
+
+    word = "connected"
+
+    def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """Return the numbers of samples of blocks that have a path."""
+        return {self.word: (rows[..., :1] > 0).sum(axis=1)}
+
+
 class PathLengths(Path):
     """How many samples have a shortest path of every length, in quarters of the bins of sizes."""
 
     word = "path_lengths"
 
-    def __init__(self, structure: Structure, shape: tuple[int, ...]) -> None:
-        super().__init__(structure, shape)
-        self._edges = quarter_edges(prod(shape))
-
     def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """Return the numbers of samples of blocks, those without a path left out."""
         # Lengths of 0 come before the first bin.
-        bins = np.searchsorted(self._edges, rows[..., 0], side="right")
-        counts = [(bins == n).sum(axis=1) for n in range(1, self._edges.size)]
+        edges = quarter_edges(prod(self._shape))
+        bins = np.searchsorted(edges, rows[..., 0], side="right")
+        counts = [(bins == n).sum(axis=1) for n in range(1, edges.size)]
         return {self.word: np.stack(counts, axis=-1)}
 
 
@@ -219,7 +231,7 @@ class Conductance(FlowReader):
     """
 
     word = "conductance"
-    numbers = ("conductance", "resistance", "current_fourths")
+    numbers: ClassVar[tuple[str, ...]] = ("conductance", "resistance", "current_fourths")
     site_bytes = 60
     #: Marks, conductances, potentials, and lists of neighbours that grow.
     bond_bytes = 120
@@ -234,3 +246,29 @@ class Conductance(FlowReader):
     def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """Return the sums over the samples of blocks, float64."""
         return {self.word: rows.sum(axis=1) / 2.0**_DIGITS}
+
+
+class Currents(Conductance):
+    """How many bonds have a share of the current of every size, the largest share, and moments.
+
+    The last four are rounded as conductances are.
+    """
+
+    word = "currents"
+    numbers = (*["currents"] * CURRENT_BINS, "largest_current", "firsts", "cubes", "sixths")
+
+    def read(self, flow: Flow) -> list[int]:
+        """Return the bonds in every bin, and the other numbers in units of 2^-30."""
+        if not flow.conductance:
+            return [0] * len(self.numbers)
+        shares = np.abs(flow.currents[flow.backbone])
+        bins = np.searchsorted(-current_edges(), -shares, side="right") - 1
+        values = flow.largest_current, *map(flow.current_moment, (1, 3, 6))
+        moments = [round(number * 2**_DIGITS) for number in values]
+        return [*np.bincount(bins, minlength=CURRENT_BINS).tolist(), *moments]
+
+    def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """Return the sums over the samples of blocks, int64 and float64."""
+        whole = rows.sum(axis=1)
+        moments = whole[..., CURRENT_BINS:] / 2.0**_DIGITS
+        return {self.word: whole[..., :CURRENT_BINS], "current_moments": moments}

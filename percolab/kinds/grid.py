@@ -29,6 +29,7 @@ from percolab.labelers import new_labeler, serving_labeler
 from percolab.labelers.forest import Reading
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph
+from percolab.lattices.lattice import Lattice
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.measure.clusters import Clusters
 from percolab.measure.measurements import Reader, list_measurements
@@ -47,6 +48,7 @@ class Grid(Kind):
     """Percolation on a grid of p."""
 
     name = "grid"
+    settings = frozenset({"source", "target"})
     refused_measures: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("series", "correlation"), "only chains of spins have one (--model ising)"
     )
@@ -54,8 +56,20 @@ class Grid(Kind):
     sampler = "kinds.grid:GridSampler"
 
     def check(self, sampling: Task | Study) -> None:
-        for measurement in list_measurements(sampling.measure):
-            measurement.reader_class.check(sampling.structure, sampling.boundary)
+        readers = [each.reader_class for each in list_measurements(sampling.measure)]
+        given = [f"{key} = {text}" for key, text in sampling.ends.items()]
+        flows = [each.with_terminals for each in readers]
+        if given and not (isinstance(sampling.structure, Lattice) and any(flows)):
+            raise InputError(
+                f"{given[0]}: source and target belong to a graph (--graph), or to what flows "
+                "through a lattice: measure path, backbone or conductance"
+            )
+        for reader, has_ends in zip(readers, flows, strict=True):
+            ends = sampling.ends if has_ends else {}
+            reader.check(sampling.structure, sampling.boundary, **ends)
+
+    def identity(self, task: Task) -> dict[str, Any]:
+        return super().identity(task) | task.ends
 
     def place_p(self, study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
         return dict(load("kinds.pilots.percolation:place_p")(study, pilot))
@@ -107,9 +121,10 @@ class GridSampler(CoupledSampler):
         super().__init__(task, device=device, labeler=labeler, share=share)
         self._thresholds = np.array([p_to_threshold(p) for p in task.p], np.uint64)
         self._functions = UserFunctions(self._place, self._thresholds)
+        readers = [each.reader_class for each in list_measurements(task.measure)]
         self._readers = [
-            each.reader_class(task.structure, task.shape)
-            for each in list_measurements(task.measure)
+            each(task.structure, task.shape, **(task.ends if each.with_terminals else {}))
+            for each in readers
         ]
 
     @property

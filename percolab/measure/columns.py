@@ -19,7 +19,7 @@ from percolab.lattices.lattice import AXIS_NAMES
 from percolab.measure.rows import COUNTED_ROW, COUNTS, OPENINGS, SPANNING
 from percolab.measure.spins import LAGS, MOST_AXES, SPIN_ROW
 from percolab.measure.sums import ROW
-from percolab.measure.tallies import num_bins
+from percolab.measure.tallies import CURRENT_BINS, num_bins
 from percolab.measure.trees import DEGREE_BINS, TREE_ROW, WEIGHT_BINS, WEIGHT_BITS
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
 
@@ -294,7 +294,7 @@ _GYRATION = Dataset(
     "site^2, site^2 length^2",
 )
 _BINS = "over clusters of a bin of sizes that neither wrap nor span"
-_BETWEEN = "between the two sides of the last open axis, or the source and the target of a graph"
+_BETWEEN = "between the two sides of the last open axis, or the source and the target"
 _CONIGLIO = "Coniglio, J. Phys. A 15, 3829 (1982)"
 _BACKBONE = "Herrmann and Stanley, Phys. Rev. Lett. 53, 1121 (1984)"
 _ELASTIC = "Herrmann, Hong and Stanley, J. Phys. A 17, L261 (1984)"
@@ -318,7 +318,19 @@ def _flow_columns(
 
 
 _FREE = "Xu, Wang, Zhou, Garoni and Deng, Phys. Rev. E 89, 012120 (2014)"
+_COUNT_OF_CURRENTS = Dataset(
+    "currents",
+    f"number of bonds by their share of the current {_BETWEEN}, four bins an octave",
+    "1",
+)
+#: Counts the samples over which means of what flows are taken where terminals are given.
+CONNECTED = "connected"
 _FLOWS = (
+    *_flow_columns(
+        CONNECTED,
+        f"number of samples with a path {_BETWEEN}",
+        (CONNECTED, "R", "1 if open bonds connect the two sides, or source and target", _ELASTIC),
+    ),
     *_flow_columns(
         "bridges",
         "number of bridges",
@@ -378,6 +390,32 @@ _FLOWS = (
         ),
         "path_lengths",
         source=_ELASTIC,
+    ),
+    Column(
+        "currents",
+        "n_i",
+        "bonds of the backbone by their share of the current, in bins of a quarter octave",
+        "1",
+        SumColumn(FLOW, np.int64, CURRENT_BINS, dataset=_COUNT_OF_CURRENTS),
+        "currents",
+        source=_MOMENTS,
+    ),
+    *_summed_columns(
+        SumColumn(
+            FLOW,
+            np.float64,
+            dataset=Dataset(
+                "current_moments",
+                "largest share of the current, and the sums of their first, third and sixth powers",
+                "1",
+            ),
+        ),
+        "currents",
+        ("largest_current", "i_max", "largest share of the current in a bond", "1", _MOMENTS),
+        *(
+            (f"current_{name}", f"M_{q}", f"sum over the bonds of |i|^{q}", "1", _MOMENTS)
+            for name, q in (("firsts", 1), ("cubes", 3), ("sixths", 6))
+        ),
     ),
 )
 _OUTBREAK = "sites of the clusters that have a site of the source: of an outbreak that begins there"

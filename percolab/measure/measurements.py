@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,13 @@ READS = ("bonds", "forest", "labels")
 
 
 class Reader(ABC):
-    """Reads something of samples of one task; it is made from the structure and the shape."""
+    """Reads something of samples of one task; it is made from the structure and the shape.
+
+    with_terminals: whether the terminals that a study of a lattice has are given to it, too, when
+    it is made and checked.
+    """
+
+    with_terminals: ClassVar[bool] = False
 
     @abstractmethod
     def __init__(self, structure: Structure, shape: tuple[int, ...]) -> None: ...
@@ -101,6 +107,7 @@ MEASUREMENTS = {
     each.name: each
     for each in (
         Measurement("gyration", frozenset({"bonds", "forest"}), "measure.gyration:Gyration"),
+        Measurement("connected", frozenset({"bonds"}), "flows.readers:Connected"),
         Measurement("bridges", frozenset({"bonds"}), "flows.readers:Bridges"),
         Measurement("backbone", frozenset({"bonds"}), "flows.readers:Backbone"),
         Measurement("path", frozenset({"bonds"}), "flows.readers:Path"),
@@ -108,6 +115,7 @@ MEASUREMENTS = {
         Measurement("path_lengths", frozenset({"bonds"}), "flows.readers:PathLengths"),
         Measurement("source", frozenset({"labels"}), "labelers.source:SourceClusters"),
         Measurement("conductance", frozenset({"bonds"}), "flows.readers:Conductance"),
+        Measurement("currents", frozenset({"bonds"}), "flows.readers:Currents"),
     )
 }
 

@@ -64,6 +64,21 @@ def quarter_edges(largest: int) -> np.ndarray:
     return np.append(quarters.ravel(), edges[-1])
 
 
+#: Bins of currents, four an octave; the last one is of all that are below 2^-32, about.
+CURRENT_BINS = 129
+
+
+def current_edges() -> np.ndarray:
+    """Return the upper edges of the bins of currents, descending, float64 (CURRENT_BINS,).
+
+    None is a ratio of integers, as the currents are, so that rounding moves none to another bin.
+
+    >>> current_edges()[:2].round(4).tolist()
+    [1.0905, 0.917]
+    """
+    return np.asarray(2.0 ** (0.125 - np.arange(CURRENT_BINS) / 4))
+
+
 @njit
 def size_bin(size):
     """Return the bin, int64 from 0 on, of a cluster's size, at least 1 and below 2^32."""

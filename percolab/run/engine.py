@@ -306,7 +306,8 @@ def report_compiling(report: Callable[[], None], device: Device) -> Iterator[Non
 
 def _small_task(study: Study) -> Task:
     """Return the task of a study at a small size that its lattice and boundary allow."""
-    for size in range(_SMALL, study.sizes[0]):
+    # Sites that are named by number may not be in a smaller one.
+    for size in range(_SMALL, study.sizes[0]) if not study.ends else ():
         with suppress(InputError):
             return _task(study, size)
     return _task(study, study.sizes[0])

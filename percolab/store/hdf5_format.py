@@ -291,6 +291,7 @@ def _find_task(node: Node, lattice: Structure) -> Task:
         burn_in=node.integer("burn_in", SETTINGS["burn_in"].default),
         every=node.integer("every", SETTINGS["every"].default),
         chains=node.integer("chains", SETTINGS["chains"].default),
+        **{name: node.text(name) for name in ("source", "target") if name in node.attributes},
         functions=functions_named(node.texts("functions", [])),
     )
     shape = node.attributes.get("shape")

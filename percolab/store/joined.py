@@ -28,7 +28,7 @@ from percolab.tasks.study import Task
 
 #: What tasks that can be joined have in common: stream seed, block size, method, measure, burn-in,
 #: every, chains.
-_Kind = tuple[int, int, str, tuple[str, ...], int, int, int]
+_Kind = tuple[int, int, str, tuple[str, ...], int, int, int, str | None, str | None]
 
 
 def can_join(first: Task, second: Task) -> bool:
@@ -89,7 +89,7 @@ def joined_if_whole(results: StoredResults) -> StoredResults:
 
 
 def _kind(task: Task) -> _Kind:
-    own = task.burn_in, task.every, task.chains
+    own = task.burn_in, task.every, task.chains, task.source, task.target
     return task.stream_seed, task.block_size, task.method, task.measure, *own
 
 

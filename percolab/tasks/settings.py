@@ -49,6 +49,7 @@ EXECUTORS = ("threads", "processes")
 MPI, DASK = "mpi", "dask:"
 #: What the workers of an executor can share in place of the samples of a study.
 SPLITS = ("lattice",)
+_NO_TERMINALS = "of a lattice it is a terminal of what flows, which method grid measures"
 _NO_SPINS = "{model} percolation has no spins (--model ising)"
 _MEASURE_WORDS = ", ".join(f'"{word}"' for word in MEASURES)
 
@@ -228,17 +229,26 @@ class Settings(TypedDict, total=False):
     source: Annotated[
         str | Path | int | Sequence[int] | Sequence[str] | None,
         _of_lattice(
-            help="Sites of the graph: 0,5,17, or their names, or a file with one a line.",
+            help="Sites of the graph: 0,5,17, or their names, or a file with one a line; of a "
+            "lattice, where what flows begins: a side (y-, top), sides (all open ones), centre, or "
+            "0,5,17.",
             doc="sites of the graph by number or name, or a file with one a line: a sample spans "
-            "if one cluster has a site of the source and one of the target.",
+            "if one cluster has a site of the source and one of the target.  Of a lattice, the "
+            'terminal at which what flows begins: a side, "y-" or "top", all open "sides", the '
+            'site in the "centre", or sites by number.',
             read=values.read_terminals,
+            take=_unless_none(values.take_terminal),
+            refusal=_NO_TERMINALS,
         ),
     ]
     target: Annotated[
         str | Path | int | Sequence[int] | Sequence[str] | None,
         _of_lattice(
-            help="The sites that a spanning cluster joins to the source.",
+            help="The sites that a spanning cluster joins to the source; of a lattice, where what "
+            "flows ends.",
             read=values.read_terminals,
+            take=_unless_none(values.take_terminal),
+            refusal=_NO_TERMINALS,
         ),
     ]
     multi: Annotated[
@@ -397,9 +407,9 @@ class Settings(TypedDict, total=False):
             default=(),
             help="What to measure in addition to the observables: sizes (cluster numbers n_s), "
             "gyration (radii), openings (open bonds or occupied sites), source (sites of the "
-            "source's clusters), and what flows: bridges, bridge_free, backbone, path, "
-            "path_lengths, conductance; of spins also series (for reweighting) and correlation "
-            "(correlation length). May be repeated.",
+            "source's clusters), and what flows: connected, bridges, bridge_free, backbone, path, "
+            "path_lengths, conductance, currents; of spins also series (for reweighting) and "
+            "correlation (correlation length). May be repeated.",
             repeated=True,
             parse=",".join,
             read=values.read_words(f"{_MEASURE_WORDS}, or a list with some of them"),

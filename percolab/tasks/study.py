@@ -28,7 +28,7 @@ from percolab.lattices.removal import RANDOM
 from percolab.lattices.shown import Shown, few
 from percolab.lattices.structure import Structure
 from percolab.lattices.toml_table import Table
-from percolab.measure.columns import Column, check_measure, open_axes
+from percolab.measure.columns import CONNECTED, Column, check_measure, open_axes
 from percolab.measure.functions import LabelFunction, check_functions
 from percolab.spins.words import Chain
 from percolab.tasks.kind_registry import find_kind
@@ -97,6 +97,9 @@ class Sampling(Shown):
     measured, a sample.  With ``chains`` 1 all blocks are parts of chain 0, one after the other, and
     the burn-in comes before the first.
 
+    ``source`` and ``target`` are the terminals of what flows through a lattice, as texts; None is a
+    side of the last open axis, and a graph has its own.
+
     ``functions`` are observables that a user has written, of percolation by method "grid".
     """
 
@@ -111,6 +114,8 @@ class Sampling(Shown):
     burn_in: int = SETTINGS["burn_in"].default
     every: int = SETTINGS["every"].default
     chains: int = SETTINGS["chains"].default
+    source: str | None = SETTINGS["source"].default
+    target: str | None = SETTINGS["target"].default
     functions: tuple[LabelFunction, ...] = ()
 
     @property
@@ -122,6 +127,12 @@ class Sampling(Shown):
     def kind(self) -> Any:
         """The kind of study it is of, a :class:`percolab.tasks.kind.Kind`."""
         return find_kind(self.method, Model.parse(self.model).has_spins)
+
+    @property
+    def ends(self) -> dict[str, str]:
+        """The terminals of what flows that are given for a lattice, by source and target."""
+        ends = {"source": self.source, "target": self.target}
+        return {name: text for name, text in ends.items() if text is not None}
 
     @property
     def is_serial(self) -> bool:
@@ -142,7 +153,8 @@ class Sampling(Shown):
             value = getattr(self, name, SETTINGS[name].default)
             if name not in kind.settings and value != SETTINGS[name].default:
                 raise InputError(explain_refusal(name, self.model))
-        words = check_measure(self.measure)
+        # Without the number of samples that are connected no mean over them could be found.
+        words = check_measure((*self.measure, CONNECTED) if self.ends else self.measure)
         for word in words:
             if word in kind.refused_measures:
                 raise InputError(f"measure {word}: {kind.refused_measures[word]}")
@@ -364,6 +376,7 @@ def _shared_facts(sampling: Task | Study) -> dict[str, Any]:
         "boundary": ", ".join(sampling.boundary) or "none",
         "method": sampling.method,
         **({} if sampling.order == RANDOM else {"order": sampling.order}),
+        **sampling.ends,
         **({"measure": ", ".join(sampling.measure)} if sampling.measure else {}),
         "seed": sampling.seed,
         "block size": sampling.block_size or "of each size",
@@ -565,8 +578,10 @@ def _plain(value: Any) -> Any:
 
 def _described(table: Table, name: str) -> Any:
     default = SETTINGS[name].default
+    if name not in table.data:
+        return default
     if isinstance(default, tuple):
         return tuple(table.read_list(name, str))
     if isinstance(default, int):
-        return table.integer(name, low=min(default, 0), high=MAX_SEED, default=default)
-    return table.text(name, default)
+        return table.integer(name, low=min(default, 0), high=MAX_SEED)
+    return table.text(name)

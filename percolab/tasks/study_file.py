@@ -102,6 +102,8 @@ def make_request(
     if settings["order"] != RANDOM:
         settings["method"] = plain.get("method", "microcanonical")
     sizes = default_sizes(structure)
+    if isinstance(structure, Graph):
+        settings |= {"source": None, "target": None}
     if settings["L"] is not None:
         structure, sizes = take_shapes(structure, settings["L"])
     study = Study(
@@ -172,8 +174,8 @@ def _choose_structure(
         if "source" in measure and source is not None and of_graph["target"] is None:
             return make_graph(settings["graph"], **of_graph | {"source": None}).with_source(source)
         return make_graph(settings["graph"], **of_graph)
-    if any(value is not None and value is not False for value in of_graph.values()):
-        raise InputError("source, target, multi and columns belong to a graph: give --graph")
+    if of_graph["multi"] or of_graph["columns"] is not None:
+        raise InputError("multi and columns belong to a graph: give --graph")
     if isinstance(lattice, str) and names_ensemble(lattice):
         lattice = Ensemble(lattice)
     if isinstance(lattice, Ensemble) and settings["boundary"] is not None:

@@ -299,6 +299,11 @@ def read_terminals(table: Table, key: str) -> list[int] | list[str] | str | Path
     return items
 
 
+def take_terminal(key: str, value: Any) -> str:
+    """Return a terminal of a lattice as text, sites by number with commas."""
+    return value if isinstance(value, str) else ",".join(map(str, take_integers(key, value)))
+
+
 def read_counts(table: Table, key: str) -> int | list[int]:
     value: int | list[int] = table.data[key]
     items = value if isinstance(value, list) else [value]

@@ -137,3 +137,22 @@ def test_too_much_memory_is_refused_with_what_is_needed(monkeypatch):
     mask = np.ones((64, 64), bool)
     with pytest.raises(InputError, match=r"flow through 8064 bonds needs up to 0.0 GB of memory"):
         percolab.flow(mask)
+
+
+def test_terminals_in_the_middle_and_all_sides():
+    open_bonds = {"p": 1.0, "source": "centre"}
+    found = percolab.flow("square", (5, 7), target="sides", **open_bonds)
+    assert found.circuit.source.tolist() == [2 + 5 * 3]
+    around = [x + 5 * y for y in range(7) for x in range(5) if x in (0, 4) or y in (0, 6)]
+    assert found.circuit.target.tolist() == around
+    assert found.length == 2
+    strip = {"boundary": ["periodic", "open"], "target": "sides"}
+    found = percolab.flow("square", (5, 7), **strip, **open_bonds)
+    assert found.circuit.target.tolist() == [*range(5), *range(30, 35)]
+    assert percolab.flow("square", (5, 7), target="0, 34", **open_bonds).length == 5
+    # The point in the middle of these cells is vacant: the next one is taken.
+    found = percolab.flow("kagome", (6, 6), target="sides", **open_bonds)
+    topology = percolab.load_lattice("kagome").topology((6, 6), ("open", "open"))
+    occupied = np.unpackbits(topology.occupied.view(np.uint8), bitorder="little")
+    assert not occupied[21]
+    assert found.circuit.source.tolist() == [22]

@@ -102,7 +102,8 @@ def test_a_stored_study_says_what_was_chosen(name, value):
 
 def test_every_setting_of_a_study_was_chosen():
     # The first is of method grid, the second of method microcanonical on a graph.
-    own = {"functions", "order"}
+    # The last two need what flows.
+    own = {"functions", "order", "source", "target"}
     assert {*CHOSEN, *OF_SPINS, *own} == set(Sampling.__dataclass_fields__)
 
 
