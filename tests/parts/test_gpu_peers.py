@@ -79,8 +79,9 @@ def test_an_interface_of_another_process_is_copied_here(device):
                 np.testing.assert_array_equal(*flags)
                 assert one.codes.shape == two.codes.shape
             mine.send("copied")
-        # What does not exist any more cannot be mapped.
+        # What does not exist any more, here either, cannot be mapped.
         process.join(60)
+        del inbox
         assert Inbox().take([where, name], interface_from_head(head), 1) is None
 
 
