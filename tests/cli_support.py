@@ -147,17 +147,20 @@ def assert_equal_datasets(one: Path, other: Path) -> None:
         np.testing.assert_array_equal(data, second[name], err_msg=name)
 
 
-# Saves after every job, so that a short run has many moments at which it can be killed.
+# Makes a job of every block and saves after it, so that a short run has many moments at which it
+# can be killed.
 _PROGRAM = """
 import os, sys, time
 import percolab.run.stored as stored
+import percolab.kinds.workplace as workplace
 from percolab.kinds.grid import GridSampler
 stored._SAVE_EVERY = stored._SAVE_SHARE = 0.0
-sample = GridSampler.sample
+workplace._LABELINGS_PER_CPU_CALL = 1
+sample_groups = GridSampler.sample_groups
 def paced(*arguments):
     time.sleep({pause})
-    return sample(*arguments)
-GridSampler.sample = paced
+    return sample_groups(*arguments)
+GridSampler.sample_groups = paced
 {before}
 from percolab.cli import main
 main()

@@ -241,21 +241,23 @@ def test_a_plan_of_another_study_is_refused(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_interrupted_adaptive_sweep_continues_until_its_target_is_met(tmp_path, monkeypatch):
+def test_an_interrupted_adaptive_sweep_continues_until_its_target_is_met(
+    tmp_path, monkeypatch, one_block_calls
+):
     path, direct = tmp_path / "results.h5", tmp_path / "direct.h5"
     settings = ("sweep", "--lattice", "square", "-L", "8,16,32", "--target-error", "5e-3",
                 "--device", "cpu", "--workers", "1", "--quiet")  # fmt: skip
     answer(*settings, "--out", direct)
-    real, calls = GridSampler.sample, []
+    real, calls = GridSampler.sample_groups, []
 
-    def sample(self, numbers, stopped=None):
+    def sample_groups(self, numbers, stopped, largest):
         calls.append(numbers)
         if len(calls) % 12 == 0:
             raise KeyboardInterrupt
-        return real(self, numbers, stopped)
+        return real(self, numbers, stopped, largest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(GridSampler, "sample", sample)
+        patch.setattr(GridSampler, "sample_groups", sample_groups)
         codes = [run(*settings, "--out", path).exit_code for _ in range(2)]
     assert codes == [130, 130]
     assert blocks_in(path) < blocks_in(direct)

@@ -40,6 +40,9 @@ FIRST_CALL = 4
 ALONE = ("--workers", "1")
 
 
+pytestmark = pytest.mark.usefixtures("one_block_calls")
+
+
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """The file of a run that nothing happened to."""
@@ -185,18 +188,18 @@ def test_sigterm_anywhere_else_ends_with_its_own_exit_code(tmp_path):
 @contextmanager
 def failing_after(calls, error):
     """Let sampling raise an error after so many calls; yield the numbers of the blocks of each."""
-    made, real = [], GridSampler.sample
+    made, real = [], GridSampler.sample_groups
 
-    def sample(self, numbers, stopped=None):
+    def sample_groups(self, numbers, stopped, largest):
         if self.task.size == FIRST_CALL:
-            return real(self, numbers)
+            return real(self, numbers, stopped, largest)
         if len(made) >= calls:
             raise error
         made.append(tuple(numbers))
-        return real(self, numbers)
+        return real(self, numbers, stopped, largest)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(GridSampler, "sample", sample)
+        patch.setattr(GridSampler, "sample_groups", sample_groups)
         yield made
 
 

@@ -56,17 +56,18 @@ class Order(Observer):
 
 
 @pytest.mark.parametrize("method", ["grid", "threshold"])
-def test_what_is_compiled_is_compiled_before_the_bar_starts(monkeypatch, method):
+def test_what_is_compiled_is_compiled_before_the_bar_starts(monkeypatch, one_block_calls, method):
     """The first call is of one sample, on a lattice smaller than that of the study."""
     sampler = {"grid": GridSampler, "threshold": ThresholdSampler}[method]
-    order, real, fresh = Order(), sampler.sample, new_function()
+    name = {"grid": "sample_groups", "threshold": "sample"}[method]
+    order, real, fresh = Order(), getattr(sampler, name), new_function()
 
-    def blocks(self, numbers, stopped=None):
+    def blocks(self, numbers, *others):
         fresh(1)
         order.message.append((self.task.size, self.task.block_size * len(numbers)))
-        return real(self, numbers, stopped)
+        return real(self, numbers, *others)
 
-    monkeypatch.setattr(sampler, "sample", blocks)
+    monkeypatch.setattr(sampler, name, blocks)
     p = [0.4, 0.5] if method == "grid" else None
     settings = {"L": [12], "p": p, "method": method, "samples": 20, "workers": 1, "observer": order}
     sweep("square", device="cpu", **settings)

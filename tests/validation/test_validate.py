@@ -226,17 +226,17 @@ def test_generators_that_differ_fail(monkeypatch):
     assert joint == "together: XORWOW and Philox"
 
 
-def test_a_continued_run_that_differs_fails(monkeypatch):
-    sample, calls = GridSampler.sample, []
+def test_a_continued_run_that_differs_fails(monkeypatch, one_block_calls):
+    sample, calls = GridSampler.sample_groups, []
 
-    def wrong(self, numbers, stopped=None):
+    def wrong(self, numbers, stopped, largest):
         calls.append(numbers)
-        blocks = sample(self, numbers, stopped)
+        blocks = sample(self, numbers, stopped, largest)
         if len(calls) > 120:
             blocks = [replace(block, sums=block.sums + 1) for block in blocks]
         return blocks
 
-    monkeypatch.setattr(GridSampler, "sample", wrong)
+    monkeypatch.setattr(GridSampler, "sample_groups", wrong)
     assert failing("sweeps: interrupted and continued") == [
         "datasets unlike those of a run in one go"
     ]
