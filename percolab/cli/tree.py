@@ -159,7 +159,8 @@ def _describe_tree(tree: SpanningTree, paths: dict[str, dict[str, Any] | None]) 
     what = f"minimum spanning tree of {name}"
     if tree.parts > 1:
         parts = counted(tree.parts, "tree")
-        what = f"minimum spanning forest of {name}, which is not connected: {parts}"
+        why = "its bonds of finite weight do not connect" if tree.has_solid else "is not connected"
+        what = f"minimum spanning forest of {name}, which {why}: {parts}"
     bonds = f"{counted(len(tree.bonds), 'bond')} of {tree.topology.num_bonds}"
     first = f"{what}; {counted(tree.num_sites, 'site')}, {bonds} ({tree.method})"
     lines = [first, f"weight {tree.weight}"]

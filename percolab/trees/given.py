@@ -83,6 +83,11 @@ class SpanningTree(Shown):
         return math.fsum(values) if self.weights.dtype.kind == "f" else sum(values)
 
     @property
+    def has_solid(self) -> bool:
+        """Whether there are bonds of infinite weight."""
+        return self.weights.dtype.kind == "f" and bool((self.order.given == SOLID).any())
+
+    @property
     def num_sites(self) -> int:
         """Sites, without vacant grid points."""
         return self.topology.num_sites

@@ -43,6 +43,19 @@ def test_the_tree_of_a_graph_file_is_printed_and_written(roads):
     assert Path("out.csv").read_text().splitlines() == rows
 
 
+@pytest.mark.parametrize(
+    ("middle", "told"),
+    [
+        ("inf", "forest of line.csv, which its bonds of finite weight do not connect: 2 trees; "),
+        ("7.5", "tree of line.csv; "),
+    ],
+)
+def test_what_only_solid_bonds_connect_is_not_said_to_be_unconnected(middle, told):
+    Path("line.csv").write_text(f"source,target,weight\n0,1,0.5\n1,2,{middle}\n2,3,2.5\n")
+    said = run("tree", "--graph", "line.csv", "--weights", "file", *ON_CPU)
+    assert said.stdout.startswith(f"minimum spanning {told}4 sites, ")
+
+
 @pytest.mark.slow
 def test_every_way_prints_the_same_tree(roads):
     found = [
