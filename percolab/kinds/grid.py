@@ -133,6 +133,8 @@ class GridSampler(CoupledSampler):
 
     @property
     def blocks_per_call(self) -> int:
+        if not self.device.is_shared and (self._readers or self.task.functions):
+            return 1  # they take longer than labeling, by far
         if self._readers or not self._sums_on_device:
             return super().blocks_per_call
         labelings = self.task.num_points * self.task.block_size * max(len(self.task.p), 1)

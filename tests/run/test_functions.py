@@ -157,3 +157,14 @@ def test_several_blocks_of_one_call_have_their_own_sums():
     for block in blocks:
         expected = item.blocks[block.number].extras["corner"]
         np.testing.assert_array_equal(block.extras["corner"], expected)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [({}, 1 << 15), ({"observables": {"x": clusters}}, 1), ({"measure": ["path"]}, 1)],
+)
+def test_blocks_of_functions_and_measurements_are_made_one_by_one_on_a_cpu(given, expected):
+    """Hundreds of a small lattice would be a call of minutes, all lost by Ctrl-C."""
+    settings = OPTIONS | {"L": [4], "p": [0.5], "block_size": 1, "samples": 2}
+    (item,) = percolab.sweep("square", **settings | given).tasks.values()
+    assert make_sampler(item.task, device=Device("cpu")).blocks_per_call == expected
