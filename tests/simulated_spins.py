@@ -17,7 +17,7 @@ CASES = {
     "open square": ("square", (40, 2), "open"),
     "kagome": ("kagome", (18, 4), "periodic"),
     "cubic": ("cubic", (3, 4, 5), "periodic"),
-    "hypercubic": ("hypercubic-4d", (7, 3, 3, 4), "periodic"),
+    "hypercubic": ("hypercubic-4d", (31, 4, 2, 4), "periodic"),
 }
 #: Which of these a graph continues as well, from its spins after one sweep.
 CONTINUED = 1
