@@ -99,7 +99,7 @@ class Commands(click.Group):
             echo(error.format_message())
             sys.exit(2)
         except click.ClickException as error:
-            _fail(error.format_message())
+            _fail(error.format_message().replace("is not a valid float", "is not a number"))
         except UserError as error:
             _fail(str(error))
         except MemoryError:

@@ -126,8 +126,8 @@ def _take_value(given: Any) -> float:
         value = float("nan")
     if not np.isfinite(value):
         raise InputError(
-            f"phase: {given!r} is no value; it is a number of the image, several as in 1,2 (two "
-            "phases) or 1+2 (one phase), or all"
+            f"phase: {given!r}, but a phase is a number, the value of its points in the image; "
+            "several are written as 1,2 (two phases) or 1+2 (one phase), or all"
         )
     return value
 

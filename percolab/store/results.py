@@ -201,9 +201,10 @@ def read_results(path: str | Path) -> StoredResults:
     except PermissionError as error:
         raise InputError(f"{path}: cannot be read: permission denied") from error
     except (OSError, RuntimeError) as error:
-        raise InputError(
-            f"{path}: is not a readable HDF5 file (truncated, or another format)"
-        ) from error
+        reason = "is not a readable HDF5 file (truncated, or another format)"
+        if path.suffix.lower() not in (".h5", ".hdf5"):
+            reason = "is no results file of percolab, which ends in .h5 or .hdf5"
+        raise InputError(f"{path}: {reason}") from error
     except DAMAGE as error:
         raise InputError(
             f"{path}: is damaged or not a percolab file: {_one_line(error)}"

@@ -111,7 +111,9 @@ def test_a_missing_or_unreadable_file_is_refused_by_every_reader(name, file):
     Path("cut.h5").write_bytes(file.read_bytes()[:3000])
     told = refusal(name, "cut.h5")
     assert told == "cut.h5: is not a readable HDF5 file (truncated, or another format)"
-    assert left_in() == [".results.h5.lock", "cut.h5", "results.h5"]
+    Path("thesis.docx").write_bytes(b"my thesis")
+    assert refusal(name, "thesis.docx").startswith("thesis.docx: is no results file of percolab")
+    assert left_in() == [".results.h5.lock", "cut.h5", "results.h5", "thesis.docx"]
 
 
 @pytest.mark.parametrize("content", [b"", b"my thesis", b"\x89HDF\r\n\x1a\n"], ids=repr)
@@ -151,7 +153,7 @@ def test_a_sweep_refuses_the_file_of_another_study(options, told):
         (("--omega", "0"), "'--omega': 0.0 is not in the range 0<x<=10"),
         (("--omega", "inf"), "'--omega': inf is not in the range"),
         (("--omega", "nan"), "omega must be positive, got nan"),
-        (("--omega", "x"), "'--omega': 'x' is not a valid float."),
+        (("--omega", "x"), "'--omega': 'x' is not a number."),
         (("--min-size", "0"), "'--min-size': 0 is not in the range x>=1"),
         (("--min-size", "auto"), "'--min-size': 'auto' is not a valid integer."),
         (("--degree", "9"), "'--degree': 9 is not in the range 1<=x<=8"),

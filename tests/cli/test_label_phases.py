@@ -295,7 +295,7 @@ def test_what_is_no_stack_is_refused_in_one_line():
     [
         ("--phase 7", "image.npy: no phase 7 in it; its values are 0, 1, 2, 5"),
         ("--phase 1,1", "phase = 1,1: 1 is there twice"),
-        ("--phase 1,x", "phase: 'x' is no value; it is a number of the image"),
+        ("--phase 1,x", "phase: 'x', but a phase is a number, the value of its"),
         ("--phase 1 --threshold 2", "image.npy: phase and threshold: each says what sites are"),
         ("--phase 1 --connectivity 8", "connectivity = 8, but in 3 dimensions it is 6, 18, 26"),
         ("--phase 1 --connectivity 6 --lattice cubic", "connectivity: cubic has its own"),
