@@ -101,6 +101,22 @@ def test_trees_of_matrices_are_those_of_scipy():
             )
 
 
+def test_the_tree_of_a_million_edges_weighs_what_scipys_does():
+    """So many keys that bands are cut by a part of them; most weights occur many times."""
+    rng, sites = np.random.default_rng(5), 100_000
+    pairs, weights = rng.integers(0, sites, (1_000_000, 2)), rng.integers(1, 1000, 1_000_000)
+    low, high = np.sort(pairs, axis=1).T
+    order = np.lexsort((weights, high, low))
+    first = np.flatnonzero(np.r_[1, np.diff(low[order] * sites + high[order])])
+    kept = order[first]
+    matrix = scipy.sparse.coo_array((weights[kept], (low[kept], high[kept])), (sites, sites))
+    theirs = minimum_spanning_tree(scipy.sparse.triu(matrix, 1).tocsr().astype(float))
+    found = percolab.tree((pairs, weights), num_sites=sites)
+    assert (len(found.bonds), found.weight) == (theirs.nnz, int(theirs.sum()))
+    _, labels = connected_components(scipy.sparse.coo_array((weights, pairs.T), (sites, sites)))
+    assert found.parts == labels.max() + 1
+
+
 def test_equal_weights_are_ordered_by_bond_number():
     for seed in range(20):
         num_sites, pairs, weights = random_edges(seed, ties=True)
