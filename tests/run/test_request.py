@@ -165,7 +165,7 @@ def test_without_samples_a_file_keeps_what_it_was_made_with():
     assert samples_of()[8, 0.5] == 200
 
 
-def test_an_interrupted_file_continues_to_its_request():
+def test_an_interrupted_file_continues_to_its_request(one_block_calls):
     with pytest.raises(Interrupted):
         sweep("square", **SQUARE, out="r.h5", observer=Interrupting())
     assert min(samples_of().values()) < 200
