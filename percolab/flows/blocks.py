@@ -49,6 +49,7 @@ def make_block(net: Net) -> Block:
 def find_block(net, is_open, block):
     """Find the block of the virtual bond; return the number of its nodes, 0 if there is none.
 
+    net: a :class:`percolab.flows.net.Net`.  is_open: uint8 (bonds,).  block: a :class:`Block`.
     Its nodes are ``left[:n]`` and the first terminal, n + 1 in all.
     """
     number, low, via, at, path, left, inside = block

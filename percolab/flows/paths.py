@@ -34,6 +34,7 @@ def make_distances(net: Net) -> Distances:
 def find_length(net, is_open, distances):
     """Return the bonds of the shortest path between the terminals, 0 if there is none.
 
+    net: a :class:`percolab.flows.net.Net`.  is_open: uint8 (bonds,).
     The distances from the first terminal are those of all nodes that are nearer than the second.
     """
     order, away = distances

@@ -79,7 +79,7 @@ def read_spread(sums, at, axes):
 
 @njit
 def add_pair(low, high, less, most):
-    """Return the sum of two numbers of 128 bits, modulo 2^128, as (low, high)."""
+    """Return the sum of two numbers of 128 bits, modulo 2^128, as (low, high), uint64 each."""
     total = uint64(low + less)
     carry = uint64(1) if total < less else uint64(0)
     return total, uint64(uint64(high + most) + carry)
@@ -127,7 +127,10 @@ def gyration_from_bonds(opened, adjacency, occupied, layers, geometry, scratch, 
 
 @njit(nogil=True, cache=True)
 def add_spreads(parents, reach, nodes, sums, axes, bins):
-    """Write the numbers of all bins from the sums of the roots that neither wrap nor span."""
+    """Write the numbers of all bins from the sums of the roots that neither wrap nor span.
+
+    sums: uint64 (nodes * (axes + BESIDE),); the rest as for :func:`gyration_from_bonds`.
+    """
     bins[:] = 0
     for i in range(nodes):
         at_root = int64(i) * (axes + BESIDE)
