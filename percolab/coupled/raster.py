@@ -17,7 +17,9 @@ from percolab.coupled.points import PointByPoint
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.raster import Raster
 from percolab.lattices.extent import Extent
+from percolab.lattices.geometry import Geometry
 from percolab.lattices.topology import Topology
+from percolab.measure.radii import radii_row_width
 from percolab.measure.rows import without_vacant
 
 #: A bond's number is a uint32; lattices with more words are measured p by p.
@@ -76,6 +78,20 @@ class RasterCoupling(PointByPoint):
         if draws_sites:
             without_vacant(rows, counts)
         return self.with_openings(rows, counts)
+
+    def radii_rows(
+        self, generator: int, seed: int, samples: Samples, grid: Samples, geometry: Geometry
+    ) -> Rows:
+        batch = self.labeler.batch
+        if batch.model.draws_sites:
+            return super().radii_rows(generator, seed, samples, grid, geometry)
+        rows = np.empty(
+            (len(samples), grid.size, radii_row_width(batch.topology.num_points)), np.int64
+        )
+        drawn = generator, np.uint64(seed), samples, grid
+        places = self.labeler.radii_scratch(geometry)
+        kernels.write_radii_rows(*drawn, batch.record, self._sample, *places, rows)
+        return rows
 
     @property
     def widest_window(self) -> int:

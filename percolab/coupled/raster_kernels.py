@@ -20,6 +20,7 @@ from percolab.coupled.bond_order import list_opening_bonds, order_by_number, wri
 from percolab.kernels.neighbours import bond_period_code, find_bond_end
 from percolab.kernels.uncounted import UNCOUNTED
 from percolab.kernels.union_find import find_halving
+from percolab.labelers.raster_radii import gyration_from_runs
 from percolab.labelers.raster_runs import find_clusters, find_run, join_open_bonds, measure_runs
 from percolab.measure.rows import ROW_WIDTH, SECOND_LARGEST, SPANNING, spanning_bits
 from percolab.measure.sums import SUMS, find_second
@@ -209,6 +210,30 @@ def write_entry_rows(generator, seed, samples, thresholds, record, sample, lists
                 for k in range(entries):
                     counts[n + k] = count_drawn(record, k, drawn[k])
             n += entries
+
+
+@njit(nogil=True, cache=True)
+def write_radii_rows(generator, seed, samples, grid, record, sample, geometry, sums, rows):
+    """Write the numbers of all bins of samples of bonds at every p of a grid, each labeled anew.
+
+    geometry, sums: as :func:`percolab.labelers.raster_radii.gyration_from_runs` takes them.  rows:
+    int64 (samples, grid, PER_BIN * bins).
+    """
+    for point in range(grid.size):
+        for first in range(0, samples.size, len(sample.drawn)):
+            own = samples[first : first + len(sample.drawn)]
+            drawn = sample.drawn[: own.size]
+            draw_samples(generator, record, seed, own, grid[point], sample.exists, drawn)
+            for n in range(own.size):
+                _measure_radii(drawn[n], sample, geometry, sums, rows[first + n, point])
+
+
+@njit(nogil=True, cache=True, **UNCOUNTED)
+def _measure_radii(opened, sample, geometry, sums, bins):
+    adjacency, runs, windings = sample.adjacency, sample.runs, sample.windings
+    count, _ = find_clusters(opened, adjacency, sample.occupied, runs, windings)
+    places = sample.end_flags, runs, windings.periods, geometry
+    gyration_from_runs(opened, adjacency, count, *places, sums, bins)
 
 
 class BondOrder(NamedTuple):

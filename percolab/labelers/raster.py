@@ -6,7 +6,7 @@ Tarjan with path halving, larger root under smaller.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +51,20 @@ class Raster(OneSample):
         windings = 8 * extent.num_points if extent.periodic_bonds else 0
         labels = 4 * extent.num_points if needs.labels else 0
         axes = needs.radii_axes
-        sums = 8 * (axes + BESIDE) * extent.num_points if axes else 0
+        # Sums of clusters of two sites and more, and those of all sites before every one.
+        sums = 8 * (axes + BESIDE) * (extent.num_points // 2 + 1) if axes else 0
+        sums += 8 * (axes + 2) * (extent.num_points + 1) if axes else 0
         return Memory(host=words + 12 * extent.num_points + windings + labels + sums)
+
+    def radii_scratch(
+        self, geometry: Geometry
+    ) -> tuple[tuple[NDArray[Any], ...], NDArray[np.uint64]]:
+        """Return places and memory as :func:`gyration_from_runs` takes them."""
+        axes = len(geometry.spans)
+        size = (axes + BESIDE) * (self.batch.topology.num_points // 2 + 1)
+        if self.sums.size < size:
+            self.sums = np.empty(size, np.uint64)
+        return (geometry.prefixes, geometry.spans, np.empty(axes, np.int64)), self.sums
 
     def join(self, entries: int, reading: Reading = Reading.ROWS) -> RunsOfOneSample:
         """Return the forest of the batch's one entry."""
@@ -92,12 +104,8 @@ class RunsOfOneSample:
     def radii(self, geometry: Geometry) -> NDArray[np.int64]:
         """Return how far clusters reach, (1, PER_BIN * bins); sizes are lost."""
         labeler, batch = self._labeler, self._labeler.batch
-        points = batch.topology.num_points
-        size = (geometry.places.shape[0] + BESIDE) * points
-        if labeler.sums.size < size:
-            labeler.sums = np.empty(size, np.uint64)
-        bins = np.empty(radii_row_width(points), np.int64)
-        words = batch.opened, batch.adjacency, self._count, batch.occupied, labeler.end_flags
-        places = geometry.places, geometry.spans
-        gyration_from_runs(*words, labeler.runs, labeler.windings, places, labeler.sums, bins)
+        bins = np.empty(radii_row_width(batch.topology.num_points), np.int64)
+        words = batch.opened, batch.adjacency, self._count, labeler.end_flags
+        forest = labeler.runs, labeler.windings.periods
+        gyration_from_runs(*words, *forest, *labeler.radii_scratch(geometry), bins)
         return bins[None]

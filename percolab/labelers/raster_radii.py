@@ -1,17 +1,18 @@
-"""How far clusters reach, from runs: one look-up of root and periods for all sites of a run."""
+"""How far clusters reach, from runs: the places of all sites of a run are added at once."""
 
-import numpy as np
-from numba import int64, njit, uint32, uint64
+from numba import int32, int64, njit, uint32, uint64
 
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.neighbours import has_bit, periodic_bond
+from percolab.kernels.neighbours import periodic_bond
+from percolab.kernels.uncounted import UNCOUNTED
 from percolab.labelers.raster_runs import find_run
 from percolab.lattices.topology import PERIOD_BITS
-from percolab.measure.radii import BESIDE, OUT, add_spreads
+from percolab.measure.radii import BESIDE, OUT, add_spread
+from percolab.measure.rows import spanning_bits
 from percolab.measure.wrapping import periods_along
 
 
-@njit
+@njit(**UNCOUNTED)
 def _mark_loops(opened, adjacency, runs, periods):
     """Mark the roots of clusters that wrap; every run points at its root."""
     for n in range(adjacency.periodic_bonds.size):
@@ -23,64 +24,115 @@ def _mark_loops(opened, adjacency, runs, periods):
                 runs.reach[runs.parents[i]] |= uint32(OUT)
 
 
-@njit(nogil=True, cache=True)
-def gyration_from_runs(
-    opened, adjacency, count, occupied, layers, runs, windings, geometry, sums, bins
-):
+@njit(nogil=True, cache=True, **UNCOUNTED)
+def gyration_from_runs(opened, adjacency, count, layers, runs, periods, geometry, sums, bins):
     """Write the numbers of all bins, int64 (PER_BIN * bins,), of a sample joined to ``count`` runs.
 
-    As :func:`percolab.measure.radii.gyration_from_bonds`, with what a labeler of runs has
-    (:mod:`percolab.labelers.raster_runs`).  occupied: uint32, one bit a site.  layers: (end-layer
-    sites, their flags).  sums: scratch, uint64, ``axes + BESIDE`` numbers a site.
+    runs: a :class:`percolab.labelers.raster_runs.Runs`, whose sizes are lost.  layers: (end-layer
+    sites, their flags).  periods: int64, of every run, or empty.  geometry: (prefixes uint64
+    (points + 1, axes + 2), spans int64 (period, axes), scratch int64 (axes,)), see
+    :class:`percolab.lattices.geometry.Geometry`.  sums: scratch, uint64, ``axes + BESIDE`` numbers
+    for every second site and one more.
     """
-    starts, first, parents, origins, reach = runs
-    periods = windings.periods
-    reach[:count] = 0
+    prefixes, spans, shift = geometry
+    for run in range(count):
+        runs.reach[run] = uint32(0)
     for n in range(layers[0].size):
-        reach[parents[find_run(int64(layers[0][n]), starts, first)]] |= layers[1][n]
+        run = find_run(int64(layers[0][n]), runs.starts, runs.first)
+        runs.reach[runs.parents[run]] |= layers[1][n]
     if periods.size:
         _mark_loops(opened, adjacency, runs, periods)
-    axes = geometry[0].shape[0]
-    sums[: count * (axes + BESIDE)] = 0
-    _sum_runs(starts, parents, origins, occupied, periods, geometry, sums)
-    add_spreads(parents, reach, count, sums, axes, bins)
+    for k in range(bins.size):
+        bins[k] = 0
+    width = shift.size + BESIDE
+    clusters = _number_clusters(runs, count, width, sums, bins)
+    _sum_runs(runs, int64(adjacency.num_points), periods, prefixes, spans, shift, sums)
+    for cluster in range(1, clusters):
+        at = cluster * width
+        # Shifts may have left a negative number of 2^32, and many numbers below.
+        sums[at + 2] += uint64(sums[at + 1] >> uint64(32))
+        sums[at + 1] &= uint64(0xFFFFFFFF)
+        add_spread(sums, at, shift.size, bins)
 
 
-@njit(nogil=True, cache=True)
-def _sum_runs(starts, parents, origins, occupied, periods, geometry, sums):
-    """Add every occupied site, seen from its root's first site, to the sums of its root.
+@njit(**UNCOUNTED)
+def _number_clusters(runs, count, width, sums, bins):
+    """Number the sums of all clusters, in place of the sizes of roots; return how many there are.
 
-    origins: scratch, gets the first site of every run; that of a root comes before the others'.
+    A cluster has sums of its own if it neither wraps nor spans, and has two sites or more.  One of
+    a single site is counted in ``bins``.  All others have number 0, whose sums nothing reads.
     """
-    places, spans = geometry
-    axes = places.shape[0]
-    # From a site's place on the grid to where it is seen from the root.
-    shift = np.zeros(axes, np.int64)
-    run, at = int64(-1), int64(0)
-    for word in range(starts.size):
-        left = uint32(starts[word] | occupied[word])
-        while left != uint32(0):
-            bit = trailing_zeros(left)
+    clusters = int64(1)
+    for run in range(count):
+        if int64(runs.parents[run]) != run:
+            continue
+        size, number = runs.sizes[run], int64(0)
+        if runs.reach[run] < uint32(OUT) and spanning_bits(runs.reach[run]) == 0:
+            if size > int32(1):
+                number, at = clusters, clusters * width
+                sums[at] = uint64(size)
+                for k in range(at + 1, at + width):
+                    sums[k] = uint64(0)
+                clusters += int64(1)
+            elif size == int32(1):
+                bins[0] += 1
+        runs.sizes[run] = number
+    return clusters
+
+
+@njit(**UNCOUNTED)
+def _sum_runs(runs, points, periods, prefixes, spans, shift, sums):
+    """Add the places of the sites of every run to the sums of its cluster.
+
+    Nearly without a branch: which cluster a run is in, and how long it is, no processor predicts.
+    A site of a cluster with sums of its own is occupied.
+    """
+    axes = shift.size
+    run, at, seen = int64(-1), int64(0), int64(0)
+    for word in range(runs.starts.size):
+        left, begin = runs.starts[word], int64(32) * word
+        stop = min(begin + int64(32), points)
+        while True:
+            end = stop
+            if left != uint32(0):
+                end = int64(32) * word + int64(trailing_zeros(left))
+            for n in range(axes + 2):
+                part = prefixes[uint64(end), n] - prefixes[uint64(begin), n]
+                sums[uint64(at + 1 + n)] += part
+            if periods.size and at > 0 and periods[run] != int64(0):
+                if periods[run] != seen:
+                    seen = periods[run]
+                    _write_shift(seen, spans, shift)
+                _add_shift(sums, at, begin, end, shift, prefixes)
+            if left == uint32(0):
+                break
             left = uint32(left & uint32(left - uint32(1)))
-            site = 32 * word + bit
-            if has_bit(starts[word], bit):
-                run += 1
-                origins[run] = site
-                root = int64(parents[run])
-                at = root * (axes + BESIDE)
-                for axis in range(axes):
-                    shift[axis] = -int64(places[axis, origins[root]])
-                if periods.size and periods[run] != int64(0):
-                    for period in range(spans.shape[0]):
-                        turns = periods_along(periods[run], period, PERIOD_BITS)
-                        for axis in range(axes):
-                            shift[axis] += turns * spans[period, axis]
-            if has_bit(occupied[word], bit):
-                square = uint64(0)
-                for axis in range(axes):
-                    step = int64(places[axis, site]) + shift[axis]
-                    square = uint64(square + uint64(step * step))
-                    sums[at + BESIDE + axis] += uint64(step)
-                sums[at] += uint64(1)
-                sums[at + 1] += uint64(square & uint64(0xFFFFFFFF))
-                sums[at + 2] += uint64(square >> uint64(32))
+            run, begin = run + 1, end
+            at = int64(runs.sizes[uint64(runs.parents[run])]) * (axes + BESIDE)
+
+
+@njit(**UNCOUNTED)
+def _write_shift(periods, spans, shift):
+    """Write the way from a site's place on the grid to where its root sees it, int64 (axes,)."""
+    for axis in range(shift.size):
+        way = int64(0)
+        for period in range(spans.shape[0]):
+            way += periods_along(periods, period, PERIOD_BITS) * spans[period, axis]
+        shift[axis] = way
+
+
+@njit(**UNCOUNTED)
+def _add_shift(sums, at, begin, end, shift, prefixes):
+    """Add what it makes that up to 32 sites in a row are seen ``shift`` away from their places."""
+    low, high, count = uint64(0), uint64(0), end - begin
+    for axis in range(shift.size):
+        way = shift[axis]
+        total = int64(prefixes[uint64(end), axis + 2] - prefixes[uint64(begin), axis + 2])
+        # The sum of (x + way)^2 - x^2 is 32 bits times 38, which do not fit 64: two products.
+        factor = 2 * total + count * way
+        upper, lower = way * (factor >> int64(16)), way * (factor & int64(0xFFFF))
+        low += uint64(lower & int64(0xFFFFFFFF)) + uint64((upper & int64(0xFFFF)) << int64(16))
+        high += uint64(lower >> int64(32)) + uint64(upper >> int64(16))
+        sums[uint64(at + BESIDE + axis)] += uint64(count * way)
+    sums[at + 1] += low
+    sums[at + 2] += high

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -38,6 +39,22 @@ class Geometry:
     def unit(self) -> float:
         """The square of a step, in units of length of the lattice file."""
         return 4.0**-self.digits
+
+    @cached_property
+    def prefixes(self) -> NDArray[np.uint64]:
+        """Sums over all sites before each grid point: uint64 (num_points + 1, axes + 2).
+
+        Of the low and the high 32 bits of the squares of places, then of the places, modulo 2^64.
+        """
+        axes, points = self.places.shape
+        sums = np.zeros((points + 1, axes + 2), np.uint64)
+        for axis in range(axes):
+            steps = self.places[axis].astype(np.int64)
+            sums[1:, 2 + axis] = steps.view(np.uint64)
+            squares = np.square(steps, out=steps).view(np.uint64)
+            sums[1:, 1] += squares >> 32
+            sums[1:, 0] += squares & 0xFFFFFFFF
+        return np.cumsum(sums, axis=0, out=sums)
 
 
 def make_geometry(structure: Structure, shape: tuple[int, ...]) -> Geometry:

@@ -137,10 +137,16 @@ def add_spreads(parents, reach, nodes, sums, axes, bins):
         if parents[i] != i or sums[at_root] == uint64(0):
             continue
         if reach[i] < uint32(OUT) and spanning_bits(reach[i]) == 0:
-            size, low, high = read_spread(sums, uint64(at_root), axes)
-            at = PER_BIN * size_bin(size)
-            bins[at] += int64(uint64(size * size))
-            add_wide(bins, at + 1, low, high)
+            add_spread(sums, at_root, axes, bins)
+
+
+@njit
+def add_spread(sums, at, axes, bins):
+    """Add the cluster whose sums are at ``at`` to its bin (serial use)."""
+    size, low, high = read_spread(sums, uint64(at), axes)
+    to = PER_BIN * size_bin(size)
+    bins[to] += int64(uint64(size * size))
+    add_wide(bins, to + 1, low, high)
 
 
 @njit(nogil=True, cache=True)

@@ -77,6 +77,20 @@ def walk(labeler, geometry):
     return found
 
 
+def test_more_samples_than_are_drawn_at_once_have_their_own_radii():
+    lattice = load_lattice("square")
+    shape, grid = (4, 4), np.array([p_to_threshold(p) for p in (0.4, 0.5)], np.uint64)
+    topology, geometry = lattice.topology(shape, ("open", "open")), make_geometry(lattice, shape)
+    labeler = cpu_labeler("raster", topology)
+    samples = np.arange(5000, dtype=np.uint64)
+    rows = labeler.radii_rows(XORWOW, 4, samples, grid, geometry)
+    for first in (0, 2345, 4990):
+        part = samples[first : first + 10]
+        alone = labeler.radii_rows(XORWOW, 4, part, grid, geometry)
+        np.testing.assert_array_equal(rows[first : first + 10], alone)
+    assert len(np.unique(rows.reshape(-1, rows.shape[-1]), axis=0)) > 100
+
+
 @pytest.mark.parametrize("model", [BOND, Model.parse("site")], ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_gyration_equals_its_definition(name, model):
