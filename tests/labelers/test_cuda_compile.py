@@ -5,6 +5,9 @@ import importlib.util
 import pytest
 from kernel_report_support import load_report
 
+#: All kernels take two minutes of processor time.
+pytestmark = pytest.mark.timeout(1200)
+
 #: Shared memory that a kernel may declare statically.
 STATIC_SHARED = 48 * 1024
 #: Where it is not 64: the kernels that give clusters their spins, that weigh trees, and that sum
