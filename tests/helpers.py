@@ -110,6 +110,9 @@ vectors = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
 }
 
 BUILT_IN = tuple(lattice_names())
+#: Those of the plane, and those of them that are drawn without crossing bonds.
+FLAT = tuple(name for name in BUILT_IN if load_lattice(name).dimension == 2)
+PLANAR = tuple(name for name in FLAT if name != "square-nnn")
 #: Those of percolab's own lattices that every labeler is tried on at length.
 PLANE = ("honeycomb", "square", "triangular")
 LATTICES = (*PLANE, *TEXTS)
