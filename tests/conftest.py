@@ -44,3 +44,11 @@ def file(tmp_path):
 def one_block_calls(monkeypatch):
     """Small lattices are measured block by block, so that small studies have many calls."""
     monkeypatch.setattr("percolab.kinds.workplace._LABELINGS_PER_CPU_CALL", 1)
+
+
+@pytest.fixture
+def interrupting(one_block_calls):
+    """An observer that interrupts a study at its first finished blocks; others are left to do."""
+    from process_support import Interrupting
+
+    return Interrupting()

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from cli_support import answer, assert_equal_datasets, refusal, stored
 from helpers import slow
-from process_support import Interrupting
 
 from percolab.api import sweep
 from percolab.errors import InputError
@@ -168,10 +167,12 @@ def test_workers_and_labelers_give_the_same_file(tmp_path, undisturbed):
     assert_equal_datasets(tmp_path / "other.h5", undisturbed)
 
 
-def test_a_run_that_is_interrupted_or_topped_up_ends_with_the_same_file(tmp_path, undisturbed):
+def test_a_run_that_is_interrupted_or_topped_up_ends_with_the_same_file(
+    tmp_path, undisturbed, interrupting
+):
     path = tmp_path / "twice.h5"
     with pytest.raises(Interrupted):
-        run_to(path, measure=EVERY, observer=Interrupting())
+        run_to(path, measure=EVERY, observer=interrupting)
     existing = sum(len(item.blocks) for item in read_results(path).tasks.values())
     assert 0 < existing < 2 * 8
     run_to(path, measure=EVERY, samples=15 * 3)

@@ -193,13 +193,7 @@ def test_a_killed_sweep_continues_where_it_was(tmp_path):
     path = tmp_path / "m.h5"
     study = ("sweep", "--lattice", "square", "-L", "8", "--method", "microcanonical",
              "--samples", 200, "--device", "cpu", "--workers", 1, "--quiet")  # fmt: skip
-    paced = "import time; from percolab.kinds.microcanonical import OpeningsSampler as Sampler"
-    paced += (
-        "\nimport percolab.kinds.workplace; percolab.kinds.workplace._LABELINGS_PER_CPU_CALL = 1"
-    )
-    paced += "\nown = Sampler.sample"
-    paced += "\nSampler.sample = lambda *given: (time.sleep(0.3), own(*given))[1]"
-    with running(*study, "--out", path, before=paced) as process:
+    with running(*study, "--out", path) as process:
         wait_for_blocks(path, process)
         process.kill()
         process.wait()

@@ -189,7 +189,7 @@ def test_an_error_of_a_rank_is_raised_and_no_other_rank_waits(rank, merge, monke
         done = pool.submit(sweep, "square", **ASKED, **given)
         try:
             with pytest.raises(ZeroDivisionError, match="of a rank"):
-                done.result(timeout=10)
+                done.result(timeout=100)
         finally:
             # Whoever waits still.
             made[0].abort("the test is over", 1)
@@ -214,7 +214,7 @@ def test_a_killed_process_ends_the_run_with_finished_blocks(merge):
     try:
         wait_for_blocks(Path("boxes.h5"), process)
         psutil.Process(process.pid).children()[-1].send_signal(signal.SIGKILL)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode == 137
