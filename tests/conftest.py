@@ -8,7 +8,23 @@ import pytest
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+#: Tests of fits of given numbers, which compile no kernel.
+WITHOUT_KERNELS = (
+    "test_autocorrelation", "test_calibration", "test_quantity_fits", "test_quantity_model",
+    "test_roots", "test_table_fit",
+)  # fmt: skip
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
+    """Put tests without kernels into the middle, where the second of two workers begins.
+
+    It loads the kernels of every sweep, then, which the first one compiles in the meantime.
+    """
+    late = [item for item in items if item.path.stem in WITHOUT_KERNELS]
+    others = [item for item in items if item.path.stem not in WITHOUT_KERNELS]
+    middle = len(items) // 2
+    items[:] = others[:middle] + late + others[middle:]
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked:
         return
