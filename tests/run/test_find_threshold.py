@@ -168,20 +168,6 @@ def test_an_interrupted_search_is_continued_to_an_answer(tmp_path):
     assert abs(fit.threshold.value - 0.5) < 4 * fit.threshold.error
 
 
-@pytest.mark.slow
-def test_a_killed_search_leaves_a_file_that_is_continued(tmp_path):
-    path = tmp_path / "threshold.h5"
-    with running(*COMMAND, "--error", 2e-3, "--out", path, "--workers", "1") as process:
-        wait_for_blocks(path, process, 3)
-        process.kill()
-        process.wait(120)
-    done = blocks_in(path)
-    assert done >= 3
-    answer(*COMMAND, "--error", 2e-3, "--out", path)
-    assert blocks_in(path) > done
-    assert fit_roots(read_results(path)).threshold.error <= 2e-3
-
-
 def test_a_time_is_kept_and_the_next_one_adds(tmp_path):
     path = tmp_path / "threshold.h5"
     percolab.threshold("square", error=0.01, device="cpu")  # kernels are loaded

@@ -254,15 +254,6 @@ def test_merging_refuses_what_is_no_part_of_the_same_chain():
         merge([("a", undivided()), ("b", other)])
 
 
-def test_chains_of_other_seeds_share_a_file():
-    other = sweep("square", **(SWEEP | {"seed": 6, "samples": SWEEPS * 2}))
-    merged = merge([("a", undivided()), ("b", other)])
-    assert len(merged.tasks) == 4
-    for key, item in (undivided().tasks | other.tasks).items():
-        assert merged.tasks[key].end is item.end
-        assert len(merged.tasks[key].blocks) == len(item.blocks)
-
-
 def change_bit(group):
     group["spins"][0, 0, 0] ^= 1
 
