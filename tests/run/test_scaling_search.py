@@ -69,7 +69,6 @@ def test_a_smaller_error_keeps_all_blocks_and_adds(found, path):
     assert stored.fit().threshold == second.p_c
     assert "wrapping_axis" in stored.summary()
     assert len(find_crossings(stored)) == 3 * (len(second.results.study.sizes) - 1)
-    assert second.plot().axes
 
 
 def test_a_time_is_kept():
