@@ -254,6 +254,16 @@ def without_wrapping(rows: np.ndarray) -> list:
     return found.tolist()
 
 
+def label_pairs(owner: np.ndarray, other: np.ndarray, num_sites: int) -> np.ndarray:
+    """Return the smallest site of every site's cluster, int (num_sites,), by scipy."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    matrix = coo_array((np.ones(len(owner)), (owner, other)), (num_sites, num_sites))
+    component = connected_components(matrix, directed=False)[1]
+    return np.unique(component, return_index=True)[1][component]
+
+
 def row_by_counting(topology: Topology, labels: np.ndarray) -> list[int]:
     """Return the row of labels by NumPy alone, sharing no code with the kernels."""
     occupied = unpack_bits(topology.occupied, topology.num_points)
