@@ -18,6 +18,14 @@ def study(seed=0, sizes=SIZES, truth=TRUTH, **options):
     return synthetic_study(truth, sizes, rng=np.random.default_rng(seed), **options)
 
 
+def filter_series(noise, a):
+    """Return series x' = a x + noise along the last axis, as scipy.signal.lfilter does."""
+    series = noise.copy()
+    for step in range(1, noise.shape[-1]):
+        series[..., step] += a * series[..., step - 1]
+    return series
+
+
 def clusters_of(curve, rng, *, blocks=40, label=""):
     """Return cluster sums with P_inf ~ L^-BETA (1 + x/3) and chi ~ L^GAMMA (1 - x^2/4).
 

@@ -153,14 +153,13 @@ _PROGRAM = """
 import os, sys, time
 import percolab.run.stored as stored
 import percolab.kinds.workplace as workplace
-from percolab.kinds.grid import GridSampler
 stored._SAVE_EVERY = stored._SAVE_SHARE = 0.0
 workplace._LABELINGS_PER_CPU_CALL = 1
-sample_groups = GridSampler.sample_groups
+take = stored.Saver.take
 def paced(*arguments):
+    take(*arguments)
     time.sleep({pause})
-    return sample_groups(*arguments)
-GridSampler.sample_groups = paced
+stored.Saver.take = paced
 {before}
 from percolab.cli import main
 main()
@@ -172,7 +171,7 @@ def start(
 ) -> subprocess.Popen[str]:
     """Start the command line as a process of its own, with Python code to run first.
 
-    pause: seconds to wait before every job, which leaves time to interfere.  session: whether it
+    pause: seconds to wait after every job, which leaves time to interfere.  session: whether it
     and what it starts are a group of processes that can be sent signals together.
     """
     program = _PROGRAM.format(before=before, pause=pause)
@@ -204,7 +203,7 @@ def blocks_in(path: Path) -> int:
 @contextmanager
 def running(*arguments: object, before: str = "", session: bool = False):
     """Run the command line, unhurried, in a process that is killed if it has not ended."""
-    process = start(*arguments, before=before, pause=0.25, session=session)
+    process = start(*arguments, before=before, pause=0.5, session=session)
     try:
         yield process
     finally:

@@ -8,7 +8,23 @@ import pytest
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+#: Tests of fits of given numbers, which compile no kernel.
+WITHOUT_KERNELS = (
+    "test_autocorrelation", "test_calibration", "test_quantity_fits", "test_quantity_model",
+    "test_roots", "test_table_fit",
+)  # fmt: skip
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
+    """Put tests without kernels into the middle, where the second of two workers begins.
+
+    It loads the kernels of every sweep, then, which the first one compiles in the meantime.
+    """
+    late = [item for item in items if item.path.stem in WITHOUT_KERNELS]
+    others = [item for item in items if item.path.stem not in WITHOUT_KERNELS]
+    middle = len(items) // 2
+    items[:] = others[:middle] + late + others[middle:]
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked:
         return
@@ -44,3 +60,11 @@ def file(tmp_path):
 def one_block_calls(monkeypatch):
     """Small lattices are measured block by block, so that small studies have many calls."""
     monkeypatch.setattr("percolab.kinds.workplace._LABELINGS_PER_CPU_CALL", 1)
+
+
+@pytest.fixture
+def interrupting(one_block_calls):
+    """An observer that interrupts a study at its first finished blocks; others are left to do."""
+    from process_support import Interrupting
+
+    return Interrupting()

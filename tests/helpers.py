@@ -110,6 +110,9 @@ vectors = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
 }
 
 BUILT_IN = tuple(lattice_names())
+#: Those of the plane, and those of them that are drawn without crossing bonds.
+FLAT = tuple(name for name in BUILT_IN if load_lattice(name).dimension == 2)
+PLANAR = tuple(name for name in FLAT if name != "square-nnn")
 #: Those of percolab's own lattices that every labeler is tried on at length.
 PLANE = ("honeycomb", "square", "triangular")
 LATTICES = (*PLANE, *TEXTS)
@@ -249,6 +252,16 @@ def without_wrapping(rows: np.ndarray) -> list:
     found = np.array(rows)
     found[..., SPANNING] &= (1 << FIRST_WRAPPING) - 1
     return found.tolist()
+
+
+def label_pairs(owner: np.ndarray, other: np.ndarray, num_sites: int) -> np.ndarray:
+    """Return the smallest site of every site's cluster, int (num_sites,), by scipy."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    matrix = coo_array((np.ones(len(owner)), (owner, other)), (num_sites, num_sites))
+    component = connected_components(matrix, directed=False)[1]
+    return np.unique(component, return_index=True)[1][component]
 
 
 def row_by_counting(topology: Topology, labels: np.ndarray) -> list[int]:

@@ -117,15 +117,20 @@ def impatient_worker(number, devices, graph=None):
     be_worker(number, devices, graph)
 
 
-def paced_worker(number, devices, graph=None):
-    """Be such a worker, unhurried, which leaves time to interfere."""
+def pace_slabs(seconds):
+    """Wait before every slab that is measured in this process, which leaves time to interfere."""
     make_interface = SlabRaster.make_interface
 
     def paced(*given):
-        time.sleep(0.05)
+        time.sleep(seconds)
         return make_interface(*given)
 
     SlabRaster.make_interface = paced
+
+
+def paced_worker(number, devices, graph=None):
+    """Be such a worker, unhurried."""
+    pace_slabs(0.05)
     impatient_worker(number, devices, graph)
 
 
@@ -160,6 +165,7 @@ def meet(own, other):
 
 
 def impatient_rank(number, folder, size):
-    """Be a rank that saves a checkpoint after every slab."""
+    """Be an unhurried rank that saves a checkpoint after every slab."""
+    pace_slabs(0.01)
     saving._CHECKPOINT_EVERY = saving._CHECKPOINT_SHARE = 0.0
     be_rank(number, folder, size)

@@ -4,9 +4,6 @@ import numpy as np
 from matplotlib.colors import to_hex
 
 from percolab.figures.configuration import plot_clusters
-from percolab.lattices.lattice import lattice_names, load_lattice
-
-FLAT = [name for name in lattice_names() if load_lattice(name).dimension == 2]
 
 
 def drawn(configuration, **options):

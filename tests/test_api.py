@@ -91,14 +91,6 @@ def test_a_sweep_in_memory_writes_nothing(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_sweep_into_a_file_continues_it(tmp_path):
-    path = tmp_path / "results.h5"
-    sweep("square", out=path, **OPTIONS)
-    again = sweep("square", out=path, **{**OPTIONS, "samples": 50})
-    assert [item.num_samples for item in again.tasks.values()] == [50, 50]
-    assert len(again.runs) == 2
-
-
 def test_a_lattice_object_is_as_good_as_its_name():
     one, other = sweep("square", **OPTIONS), sweep(load_lattice("square"), **OPTIONS)
     assert one.tasks.keys() == other.tasks.keys()
@@ -131,32 +123,12 @@ def test_an_observer_gets_every_block():
     assert told_of[-1] == ("finished",)
 
 
-@pytest.mark.slow
-def test_fit_is_the_fit_of_the_command_line(tmp_path):
-    path = stored(tmp_path / "results.h5")
-    assert fit(small_results()).to_dict() == json.loads(answer("fit", path, "--json"))
-    other = fit(small_results(), "spanning_x")
-    assert other.threshold != fit(small_results()).threshold
-
-
 def test_plot_is_the_plot_of_the_command_line(tmp_path):
     path = stored(tmp_path / "results.h5")
     numbers = plot(small_results(), tmp_path / "api.png").numbers
     message = answer("plot", path, "--json", "--out", tmp_path / "cli.png")
     assert json.loads(json.dumps(numbers)) == json.loads(message)
     assert (tmp_path / "api.png").read_bytes() == (tmp_path / "cli.png").read_bytes()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["curves", "clusters"])
-def test_one_kind_of_figure_is_that_of_the_command_line(tmp_path, kind):
-    path = stored(tmp_path / "results.h5")
-    numbers = plot(small_results(), tmp_path / "api.svg", kind=kind).numbers
-    message = answer("plot", path, "--kind", kind, "--json", "--out", tmp_path / "cli.svg")
-    assert json.loads(json.dumps(numbers)) == json.loads(message)
-    assert numbers["kind"] == kind
-    with pytest.raises(InputError, match="unknown kind 'curvs'; did you mean 'curves'"):
-        plot(small_results(), tmp_path / "none.svg", kind="curvs")
 
 
 def test_means_are_those_of_the_stored_sums():
@@ -216,12 +188,6 @@ def test_labels_follow_sample_seed_and_generator():
     np.testing.assert_array_equal(base, label("square", 16, p=0.5))
     for change in ({"sample": 1}, {"seed": 2}, {"rng": "philox"}, {"p": 0.51}):
         assert (label("square", 16, **{"p": 0.5, **change}) != base).any(), change
-
-
-def test_serial_labels_number_the_same_clusters_in_the_same_order():
-    plain, serial = (label("square", 12, p=0.4, serial=flag).ravel() for flag in (False, True))
-    roots = np.unique(plain)
-    np.testing.assert_array_equal(roots[serial], plain)
 
 
 def test_all_open_bonds_of_a_periodic_lattice_are_one_cluster():

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from math import inf
 from pathlib import Path
@@ -57,11 +58,11 @@ def module_name(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
 
-#: The syntax tree of every module.
-MODULES = {
-    module_name(path): ast.parse(path.read_text(encoding="utf-8"))
-    for path in sorted(PACKAGE.rglob("*.py"))
-}
+@cache
+def modules():
+    """Return the syntax tree of every module."""
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return {module_name(path): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def named_modules(tree):
@@ -77,13 +78,16 @@ def named_modules(tree):
 
 def imports_of(name):
     """Return the modules of the package that a module imports."""
-    own = (dotted for dotted in named_modules(MODULES[name]) if dotted.startswith("percolab"))
+    own = (dotted for dotted in named_modules(modules()[name]) if dotted.startswith("percolab"))
     found = {dotted.partition(".")[2] or "__init__" for dotted in own}
     # ``from percolab.x import y`` names percolab.x.y, which is a module only sometimes.
-    return found & MODULES.keys() - {name}
+    return found & modules().keys() - {name}
 
 
-IMPORTS = {name: imports_of(name) for name in MODULES}
+@cache
+def imports():
+    """Return the modules that every module imports."""
+    return {name: imports_of(name) for name in modules()}
 
 
 def room_of(name):
@@ -91,7 +95,7 @@ def room_of(name):
 
 
 def test_every_file_is_in_a_room_that_is_on_the_list():
-    rooms = {room_of(name) for name in MODULES} - DOORS
+    rooms = {room_of(name) for name in modules()} - DOORS
     assert rooms == set(percolab.ROOMS)
 
 
@@ -99,7 +103,7 @@ def test_rooms_import_only_from_rooms_above_them():
     rank = {room: number for number, room in enumerate(percolab.ROOMS)}
     below = [
         f"{name} <- {item}"
-        for name, imported in IMPORTS.items()
+        for name, imported in imports().items()
         for item in imported
         if room_of(name) not in DOORS and rank.get(room_of(item), inf) > rank[room_of(name)]
     ]
@@ -108,7 +112,7 @@ def test_rooms_import_only_from_rooms_above_them():
 
 def test_imports_form_no_circle():
     try:
-        TopologicalSorter(IMPORTS).prepare()
+        TopologicalSorter(imports()).prepare()
     except CycleError as error:
         pytest.fail(f"imports in a circle: {' <- '.join(error.args[1])}")
 
@@ -127,7 +131,7 @@ MANY_OPTIONS = {"flow", "invade", "label", "show", "tree"}
 def test_only_kernels_and_functions_for_users_have_more_than_eight_arguments():
     many = {
         f"{name}.{node.name}"
-        for name, tree in MODULES.items()
+        for name, tree in modules().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and count_arguments(node) > 8
         if not any("jit" in ast.unparse(each) for each in node.decorator_list)
@@ -142,7 +146,7 @@ def loaded_by(tree):
 
 
 def test_only_the_cuda_modules_import_cuda_when_loaded():
-    for name, tree in MODULES.items():
+    for name, tree in modules().items():
         assert "numba.cuda" not in loaded_by(tree), f"{name}: see percolab.kernels.device"
 
 
@@ -151,7 +155,7 @@ SLOW_PARTS = {f"scipy.{part}" for part in ("fft", "linalg", "optimize", "sparse"
 
 
 def test_commands_are_loaded_where_numba_cuda_is_not_installed():
-    names = [name for name in MODULES if name.split(".")[0] in WITHOUT_CUDA]
+    names = [name for name in modules() if name.split(".")[0] in WITHOUT_CUDA]
     names.remove("configurations.device_arrays")
     assert len(names) > 150
     command = [sys.executable, "-c", LOAD, "api", *names]
@@ -160,7 +164,7 @@ def test_commands_are_loaded_where_numba_cuda_is_not_installed():
 
 
 def test_slow_parts_of_scipy_and_fits_of_commands_are_imported_by_functions():
-    for name, tree in MODULES.items():
+    for name, tree in modules().items():
         loaded = loaded_by(tree)
         assert not loaded & SLOW_PARTS, f"{name}: import {loaded & SLOW_PARTS} in a function"
         if room_of(name) == "cli":
@@ -225,7 +229,7 @@ def test_only_tables_by_kind_ask_which_kind_a_study_is():
     """What differs between kinds is asked of the kind (percolab/tasks/kind.py)."""
     asking = {
         name
-        for name, tree in MODULES.items()
+        for name, tree in modules().items()
         if room_of(name) not in ("kinds", "bonds") and any(map(is_question_of_kind, ast.walk(tree)))
     }
     assert asking <= ASKS_KINDS

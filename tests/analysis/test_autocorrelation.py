@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from analysis_support import filter_series
 from helpers import slow
-from scipy.signal import lfilter
 from scipy.stats import norm
 
 from percolab.analysis.autocorrelation import autocorrelation, compare_starts
@@ -30,7 +30,7 @@ def chains(rng, tau, *, blocks, updates, mean=3.0):
     a = (2 * tau - 1) / (2 * tau + 1)
     noise = rng.standard_normal((blocks, updates))
     noise[:, 1:] *= math.sqrt(1 - a * a)
-    return lfilter([1], [1, -a], noise, axis=1) + mean
+    return filter_series(noise, a) + mean
 
 
 def analysed(series):

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cli_support import answer, stored
+from helpers import FLAT
 from scipy.integrate import quad
 
 from percolab.analysis.theory.critical import critical_probability, is_isotropic, torus_modulus
@@ -21,14 +22,13 @@ from percolab.analysis.theory.torus import wrapping_probabilities
 from percolab.api import fit, sweep
 from percolab.figures.kinds import study_figure
 from percolab.lattices.bethe import bethe_lattice
-from percolab.lattices.lattice import BondClass, lattice_names, load_lattice
+from percolab.lattices.lattice import BondClass, load_lattice
 
-PLANAR = [name for name in lattice_names() if load_lattice(name).dimension == 2]
 OPEN, TORUS = ("open", "open"), ("periodic", "periodic")
 
 
 def test_all_planar_lattices_but_the_trellis_are_symmetric():
-    assert [name for name in PLANAR if not is_isotropic(load_lattice(name))] == ["trellis"]
+    assert [name for name in FLAT if not is_isotropic(load_lattice(name))] == ["trellis"]
 
 
 @pytest.mark.parametrize(

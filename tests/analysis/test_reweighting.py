@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from analysis_support import filter_series
 from helpers import slow
-from scipy.signal import lfilter
 from spin_sums_support import spin_means
 
 import percolab
@@ -216,7 +216,7 @@ def test_one_peak_is_no_transition_of_first_order(seed):
     ]
     # Correlated as near a critical point.
     noise = rng.standard_normal((20, 3000))
-    series.append(np.rint(30 * lfilter([1], [1, -0.95], noise, axis=1)[:, 1000:]))
+    series.append(np.rint(30 * filter_series(noise, 0.95)[:, 1000:]))
     for energies in series:
         assert find_first_order(energies, beta=1.0, q=3, num_sites=1000) is None
 
@@ -225,7 +225,7 @@ def test_few_correlated_chains_show_no_second_peak_by_chance():
     rng = np.random.default_rng(15)
     for _ in range(60):
         noise = rng.standard_normal((4, 4000))
-        series = lfilter([math.sqrt(1 - 0.9**2)], [1, -0.9], noise, axis=1)[:, 1000:]
+        series = math.sqrt(1 - 0.9**2) * filter_series(noise, 0.9)[:, 1000:]
         assert find_first_order(np.rint(300 * series), beta=1.0, q=3, num_sites=1000) is None
 
 

@@ -5,13 +5,12 @@ import pytest
 from helpers import (
     CPU_LABELERS,
     cpu_labeler,
+    label_pairs,
     lattice,
     parity_topologies,
     row_by_counting,
     without_wrapping,
 )
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 import percolab
 from percolab.bonds.model import BOND, Model
@@ -56,10 +55,7 @@ def label_by_scipy(topology, model, numbers, p):
     occupied = there & (site_numbers < site_p)
     k, i, j = topology.bonds().T
     is_open = (bond_numbers[k, i] < bond_p) & occupied[i] & occupied[j]
-    points = topology.num_points
-    matrix = coo_array((np.ones(is_open.sum()), (i[is_open], j[is_open])), (points, points))
-    component = connected_components(matrix, directed=False)[1]
-    labels = np.unique(component, return_index=True)[1][component]
+    labels = label_pairs(i[is_open], j[is_open], topology.num_points)
     sizes = np.sort(np.unique(labels[occupied], return_counts=True)[1])[::-1].tolist()
     labels[~occupied] = -1
     squares = sum(size**2 for size in sizes)

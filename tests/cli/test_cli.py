@@ -205,24 +205,6 @@ def test_exported_means_and_errors_agree_with_the_store(file, to_file):
         assert float(row["spanning_x_error"]) == pytest.approx(binomial, abs=1e-12)
 
 
-@pytest.mark.slow
-def test_merge_puts_seeds_and_sizes_into_one_file_that_every_command_reads(file):
-    more = {**SMALL, "seed": 6, "L": (4, 32), "samples": 20}
-    stored(Path("more.h5"), sweep("square", device="cpu", **more))
-    told = answer("merge", file, "more.h5", "--out", "both.h5")
-    assert told == "2 files, 5 tasks, 220 samples in both.h5\n"
-    assert answer("merge", "both.h5", "--out", "one.h5").startswith("1 file, 5 tasks, ")
-    tasks = json.loads(answer("status", "both.h5", "--json"))["tasks"]
-    assert [(t["L"], t["seed"]) for t in tasks] == [(4, 5), (4, 6), (8, 5), (16, 5), (32, 6)]
-    lines = answer("status", "both.h5").splitlines()[2:8]
-    column = lines[0].split().index("seed")
-    assert [line.split()[column] for line in lines[1:]] == ["5", "6", "5", "5", "6"]
-    assert len(answer("export", "both.h5").splitlines()) == 1 + 5 * len(SMALL["p"])
-    fitted = json.loads(answer("fit", "both.h5", "--bootstrap", 0, "--json"))
-    assert {curve["L"] for curve in fitted["curves"]} == {4, 8, 16, 32}
-    answer("plot", "both.h5", "--bootstrap", 0)
-
-
 def test_lattices_are_listed_and_described():
     text = answer("lattices")
     records = json.loads(answer("lattices", "--json"))

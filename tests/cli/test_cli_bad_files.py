@@ -40,13 +40,6 @@ pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 # Bad targets
 
 
-def test_an_output_directory_that_is_not_writable_is_refused(monkeypatch):
-    # os.access is replaced because root may write everywhere.
-    monkeypatch.setattr("os.access", lambda *_: False)
-    assert "is not writable" in refusal(*TINY)
-    assert left_in() == []
-
-
 @contextmanager
 def full_disk():
     """Let no file of this process grow beyond 2 kB."""
@@ -426,28 +419,6 @@ def test_a_file_in_which_the_library_would_loop_for_ever_is_refused_unread():
 
 
 # Foreign files in the place of what is written
-
-
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [
-        (("export", "results.h5"), "table.csv"),
-        (("export", "results.h5"), "table.parquet"),
-        (("plot", "results.h5", "--bootstrap", 0), "figure.png"),
-        (("report", "results.h5", "--bootstrap", 0), "page.html"),
-        (("label", "--lattice", "square", "-L", 4, "-p", 0.5), "labels.h5"),
-        (("label", "--lattice", "square", "-L", 4, "-p", 0.5), "labels.npy"),
-        (("lattices", "square", "--plot"), "lattice.svg"),
-        (("bench", "--quick", "--json"), "times.json"),
-    ],
-    ids=lambda item: item if isinstance(item, str) else item[0],
-)
-def test_a_foreign_file_is_not_overwritten(file, command, name):
-    Path(name).write_text('{"years": "of work"}')
-    option = () if command[0] in ("lattices", "bench") else ("--out",)
-    told = refusal(*command, *option, name)
-    assert told.startswith(f"{name}: holds something else than ")
-    assert Path(name).read_text() == '{"years": "of work"}'
 
 
 def test_what_percolab_wrote_is_written_again_with_its_mode(file):

@@ -183,10 +183,6 @@ def test_curves_of_coupled_samples_are_not_drawn_of_chains():
     assert left_in() == [".results.h5.lock", "results.h5"]
 
 
-def test_the_default_burn_in_may_be_told():
-    assert "L = 4" in answer(*ISING, *P, "--burn-in", "auto", "--sweeps", "400", "--quiet")
-
-
 def test_labels_in_python_are_of_no_sweep_of_spins():
     with pytest.raises(InputError, match="a single sample is one of percolation"):
         label("square", 8, 0.5, model="ising")

@@ -158,16 +158,3 @@ def test_a_graph_has_no_sizes_to_fit(tmp_path, command, option):
     assert (
         told == f"{option.partition('=')[0]}: there is no fit of several sizes here; leave it out"
     )
-
-
-@pytest.mark.slow
-def test_wrapping_is_fitted_as_spanning_is(tmp_path):
-    options = {"boundary": "periodic", "samples": 600, "block_size": 30, "device": "cpu"}
-    path = stored(tmp_path / "torus.h5", sweep("square", L=[4, 8, 16], p=P, **options))
-    record = as_json(path, *QUICK, "--observable", "wrapping_x", "--exponents", "--collapse")
-    assert abs(record["threshold"] - 0.5) <= 4 * record["threshold_error"]
-    for crossing in record["ratio_crossings"]["crossings"]:
-        assert abs(crossing["p"] - 0.5) <= 4 * crossing["p_error"] + 0.01
-    assert [item["observable"] for item in record["collapses"]] == ["wrapping_x", "largest", "chi"]
-    # It falls again at large p, which is no distribution of a threshold.
-    assert "wrapping_some: no " in refusal("fit", path, "--observable", "wrapping_some")

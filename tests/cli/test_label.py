@@ -25,8 +25,6 @@ from percolab.tasks.study import Task
 
 #: A lattice that tiles refuse.
 CHAIN = 'name = "chain"\ndimension = 1\ncell = { shape = [1] }\nbonds = [{ offset = [1] }]\n'
-#: Shapes of images, tried in turn: ones, lines, around the edge of a word of 32 bonds.
-SHAPES = {2: [(1, 1), (1, 9), (33, 1), (7, 31), (8, 32), (13, 33)], 3: [(1, 1, 1), (4, 5, 33)]}
 SAMPLE = ("--lattice", "honeycomb", "-L", 16, "-p", 0.65, "--seed", 4, "--sample", 2)
 
 pytestmark = pytest.mark.usefixtures("own_directory")
@@ -65,25 +63,6 @@ def png(path, pixels, mode="L", **options):
 
 
 # Sites
-
-
-def test_square_and_cubic_neighbours_are_those_of_scipy():
-    random = np.random.default_rng(8)
-    for number in range(100):
-        dimension = 2 + number % 2
-        shape = SHAPES[dimension][number // 2 % len(SHAPES[dimension])]
-        occupied = random.random(shape) < (0.0, 1.0, 0.2, 0.45, 0.6)[number // 4 % 5]
-        if number % 20 == 19:
-            occupied[:] = False
-            occupied.flat[random.integers(occupied.size)] = True
-        np.save("image.npy", occupied)
-        configuration = site_configuration("image.npy")
-        clusters = configuration.label()
-        expected = smallest_sites(ndimage.label(occupied)[0], occupied)
-        np.testing.assert_array_equal(clusters.labels.reshape(shape), expected)
-        sizes = np.unique(expected[expected >= 0], return_counts=True)
-        np.testing.assert_array_equal(clusters.roots, sizes[0])
-        np.testing.assert_array_equal(clusters.sizes, sizes[1])
 
 
 @pytest.mark.parametrize("labeler", ["reference", "raster", "four_step", "label_equivalence"])

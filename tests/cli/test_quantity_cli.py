@@ -137,17 +137,6 @@ def test_all_leaves_out_what_has_no_slope(tmp_path):
 
 
 @pytest.mark.slow
-def test_open_lattices_are_fitted_by_spanning(tmp_path):
-    options = {"samples": 4000, "block_size": 50, "device": "cpu", "workers": 1}
-    results = sweep("square", L=[6, 8, 12, 16], p=(0.47, 0.5, 0.53), **options)
-    path = stored(tmp_path / "open.h5", results)
-    record = fitted(path, "--quantities", "all")
-    names = [item["name"] for item in record["quantities"]]
-    assert names == ["spanning_any", "spanning_all", "Q_1", "Q_2", "s_2/s_1"]
-    assert abs(record["threshold"] - 0.5) <= 4 * record["threshold_error"]
-
-
-@pytest.mark.slow
 def test_exact_thresholds_of_samples_are_fitted_too(tmp_path):
     options = {"samples": 3000, "block_size": 20, "device": "cpu", "workers": 1}
     results = sweep("square", L=[8, 12, 16, 24], method="threshold", **options)

@@ -7,9 +7,9 @@ import h5py
 import numpy as np
 import pytest
 from cli_support import answer, put_text, refusal, run, sealed_again, stored, text_of
-from helpers import TEXTS, slow
+from helpers import FLAT, TEXTS, slow
 from matplotlib.collections import EllipseCollection, LineCollection
-from show_support import FLAT, colour_of_labels, drawn, hexes, one, whole_cells
+from show_support import colour_of_labels, drawn, hexes, one, whole_cells
 
 import percolab
 from percolab.configurations import Clusters, random_configuration, site_configuration

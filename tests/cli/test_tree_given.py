@@ -56,25 +56,6 @@ def test_what_only_solid_bonds_connect_is_not_said_to_be_unconnected(middle, tol
     assert said.stdout.startswith(f"minimum spanning {told}4 sites, ")
 
 
-@pytest.mark.slow
-def test_every_way_prints_the_same_tree(roads):
-    found = [
-        json.loads(answer(*roads, "--weights", "file", "--method", method, "--json"))
-        for method in ("kruskal", "boruvka", "heap")
-    ]
-    assert [item.pop("method") for item in found] == ["kruskal", "boruvka", "heap"]
-    assert found[0] == found[1] == found[2]
-    assert found[0] == {
-        "of": "roads.csv",
-        "weight": 2**53 + 2,
-        "bonds": 3,
-        "sites": 5,
-        "parts": 2,
-        "integers": True,
-        "paths": {},
-    }
-
-
 def test_names_of_sites_are_written():
     pytest.importorskip("networkx")
     text = 'graph [ node [ id 0 label "a, b" ] node [ id 1 label "c" ] edge [ source 0 target 1 '

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from show_support import FLAT, colour_of_labels, drawn, hexes, whole_cells
+from helpers import PLANAR
+from show_support import colour_of_labels, drawn, hexes, whole_cells
 
 from percolab.configurations import random_configuration, site_configuration
 from percolab.figures import save_figure
@@ -10,7 +11,6 @@ from percolab.figures.colours import LARGEST, MUTED, NO_SITE, SINGLE, SPANNING, 
 from percolab.lattices.lattice import load_lattice
 
 #: In which no two bonds cross, so that few colours suffice.
-PLANAR = [name for name in FLAT if name != "square-nnn"]
 
 pytestmark = pytest.mark.usefixtures("own_directory")
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import slow
+from helpers import PLANAR, slow_but
 
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import Model
@@ -13,14 +13,10 @@ from percolab.flows.net import list_bonds, unpack_open
 from percolab.labelers import new_labeler
 from percolab.labelers.forest import Reading
 from percolab.lattices.dual import make_dual_topology
-from percolab.lattices.lattice import lattice_names, load_lattice
-from percolab.lattices.planarity import is_drawn_planar
+from percolab.lattices.lattice import load_lattice
 
-PLANAR = [
-    name for name in lattice_names() if name != "lieb" and is_drawn_planar(load_lattice(name))
-]
 QUICK = ("square", "kagome", "maple-leaf")
-CASES = [name if name in QUICK else slow(name) for name in PLANAR]
+CASES = slow_but([name for name in PLANAR if name != "lieb"], *QUICK)
 
 
 def open_words_of(dual, words):

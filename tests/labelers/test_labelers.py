@@ -10,6 +10,7 @@ from helpers import (
     LATTICES,
     cpu_labeler,
     items_of,
+    label_pairs,
     labels_and_row,
     lattice,
     parity_topologies,
@@ -18,8 +19,6 @@ from helpers import (
     slow_but,
     without_wrapping,
 )
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from percolab.bonds.words import GENERATORS, XORWOW, p_to_threshold
 from percolab.errors import InputError
@@ -35,10 +34,7 @@ def scipy_labels(topology: Topology, opened: np.ndarray) -> np.ndarray:
     """Return every site's smallest site of its cluster, by scipy's connected components."""
     k, owner, other = topology.bonds().T
     is_open = unpack_bits(opened.reshape(topology.num_classes, -1), topology.num_points)[k, owner]
-    points = topology.num_points
-    matrix = coo_array((np.ones(is_open.sum()), (owner[is_open], other[is_open])), (points, points))
-    component = connected_components(matrix, directed=False)[1]
-    return np.unique(component, return_index=True)[1][component]
+    return label_pairs(owner[is_open], other[is_open], topology.num_points)
 
 
 def assert_equals_scipy(labeler, case: object) -> None:

@@ -8,15 +8,14 @@ import networkx as nx
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from helpers import RESULTS, count_by_walking, slow_but
+from helpers import PLANAR, RESULTS, count_by_walking, slow_but
 
 from percolab.cli import main
 from percolab.errors import InputError
 from percolab.lattices.dual import find_faces, make_dual
-from percolab.lattices.lattice import lattice_from_text, lattice_names, load_lattice
+from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.lattices.planarity import is_drawn_planar
 
-PLANAR = [name for name in lattice_names() if is_drawn_planar(load_lattice(name))]
 TORUS = ("periodic", "periodic")
 
 

@@ -12,12 +12,10 @@ from graph_file_support import (
     expected,
     matrix_of,
     random_graph,
-    write_text,
     written,
 )
 from helpers import traced_peak
 
-from percolab.lattices.graph import graph_topology
 from percolab.lattices.graph_files import GraphData, read_graph, read_sites, stream
 from percolab.lattices.graph_files.repeats import FIRST, MIRROR, PARALLEL, mark_repeats
 
@@ -183,15 +181,6 @@ def test_missing_networkx_is_said(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(ValueError, match=r"a\.gml: GML is read through networkx.*not installed"):
         read_graph(written(tmp_path / "a.gml", "graph []"))
-
-
-def test_reader_and_topology_agree_on_ten_thousand_bonds(tmp_path):
-    rng = np.random.default_rng(5)
-    edges = rng.integers(0, 3000, (10_000, 2)).tolist()
-    write_text(tmp_path / "a.txt", 3000, edges)
-    found = read_graph(tmp_path / "a.txt", num_sites=3000)
-    topology = graph_topology(found.num_sites, found.bonds)
-    assert counted(topology.bonds()[:, 1:]) == counted(expected(edges, multi=False)[0])
 
 
 @pytest.mark.slow

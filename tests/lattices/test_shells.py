@@ -6,8 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from cli_support import answer, refusal
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+from helpers import label_pairs
 
 import percolab
 from percolab import InputError, load_lattice
@@ -113,10 +112,7 @@ def test_samples_are_labeled_as_scipy_labels_them_on_small_tori_too(size, bounda
         is_open = (drawn[k, sites // 32] >> (sites % 32)) & 1 == 1
         starts.append(sites[is_open])
         ends.append(((x + dx) % size[0] + (y + dy) % size[1] * size[0])[is_open])
-    pairs = np.concatenate(starts), np.concatenate(ends)
-    graph = coo_array((np.ones(pairs[0].size), pairs), shape=(sites.size, sites.size))
-    _, parts = connected_components(graph, directed=False)
-    expected = np.unique(parts, return_index=True)[1][parts]
+    expected = label_pairs(np.concatenate(starts), np.concatenate(ends), sites.size)
     for labeler in ("reference", "raster", "four_step"):
         found = percolab.label(lattice, size, opened=drawn, boundary=boundary, labeler=labeler)
         np.testing.assert_array_equal(found.ravel(), expected)

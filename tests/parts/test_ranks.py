@@ -217,7 +217,7 @@ class Slow(SlabRaster):
 
     def make_interface(self, part, draw, following=None):
         Slow.made += 1
-        time.sleep(0.01)
+        time.sleep(0.1)
         return super().make_interface(part, draw, following)
 
 

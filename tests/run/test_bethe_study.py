@@ -1,16 +1,14 @@
 """A Bethe lattice is swept like a lattice; its L counts shells, and its sizes do not scale."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_support import answer, assert_equal_datasets, refusal, stored
+from cli_support import answer, refusal
 from helpers import assert_z, slow
 
 import percolab
-from percolab.lattices.bethe import BetheLattice, reach_probability
-from percolab.lattices.structure import load_structure
+from percolab.lattices.bethe import reach_probability
 from percolab.store.results import read_results
 
 pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
@@ -43,26 +41,6 @@ def test_thresholds_of_samples_are_distributed_as_the_recursion_says():
     for p in (0.35, 0.5, 0.7):
         exact = reach_probability(p, 5)
         assert_z((found <= p).mean(), exact, np.sqrt(exact * (1 - exact) / found.size))
-
-
-@pytest.mark.slow
-def test_a_file_of_a_bethe_lattice_is_read_continued_merged_and_drawn():
-    sweep = ("sweep", "--lattice", "bethe:3:random", "-L", "4,6", "--quiet", "--samples")
-    answer(*sweep, 1000, "--out", "one.h5")
-    message = answer(*sweep, 2000, "--out", "one.h5")
-    assert "published 0.5  1/2  (M. E. Fisher and J. W. Essam" in message
-    whole = percolab.sweep(BetheLattice(3, "random"), L=[4, 6], samples=2000, device="cpu")
-    assert_equal_datasets(Path("one.h5"), stored(Path("whole.h5"), whole))
-    assert read_results("one.h5").study.structure == load_structure("bethe:3:random")
-    answer(*sweep, 2000, "--out", "two.h5", "--seed", 2)
-    answer("merge", "one.h5", "two.h5", "--out", "both.h5")
-    sizes = json.loads(answer("fit", "both.h5", "--json"))
-    assert [(size["L"], size["samples"]) for size in sizes] == [(4, 4000), (6, 4000)]
-    numbers = json.loads(answer("plot", "both.h5", "--json"))
-    assert numbers["exact"]["threshold"] == 0.5
-    assert "Bethe lattice, z = 3, random numbering, bond percolation" in answer("status", "both.h5")
-    assert "holds another study" in refusal("sweep", "--lattice", "bethe", *sweep[3:], 400,
-                                            "--out", "one.h5")  # fmt: skip
 
 
 @pytest.mark.parametrize(

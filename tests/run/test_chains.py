@@ -1,13 +1,11 @@
 """A block of a chain of spins depends on seed, p and number alone; files keep it bit for bit."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from cli_support import answer, assert_equal_datasets, refusal, stored
 from helpers import slow
-from process_support import Interrupting
 
 from percolab.api import sweep
 from percolab.errors import InputError
@@ -168,10 +166,12 @@ def test_workers_and_labelers_give_the_same_file(tmp_path, undisturbed):
     assert_equal_datasets(tmp_path / "other.h5", undisturbed)
 
 
-def test_a_run_that_is_interrupted_or_topped_up_ends_with_the_same_file(tmp_path, undisturbed):
+def test_a_run_that_is_interrupted_or_topped_up_ends_with_the_same_file(
+    tmp_path, undisturbed, interrupting
+):
     path = tmp_path / "twice.h5"
     with pytest.raises(Interrupted):
-        run_to(path, measure=EVERY, observer=Interrupting())
+        run_to(path, measure=EVERY, observer=interrupting)
     existing = sum(len(item.blocks) for item in read_results(path).tasks.values())
     assert 0 < existing < 2 * 8
     run_to(path, measure=EVERY, samples=15 * 3)
@@ -312,17 +312,6 @@ def test_chains_of_another_length_are_still_the_same_chains():
             item.blocks = {number: item.blocks[number]}
     with pytest.raises(InputError, match="a both hold chains 1 to 1 of L = 6, seed 5"):
         merge([("a", one), ("b", other)])
-
-
-def test_a_study_file_and_python_ask_for_the_same_chains(tmp_path):
-    Path("study.toml").write_text(
-        'lattice = "square"\nboundary = "periodic"\nL = [6, 9]\np = [0.5, 0.6]\nseed = 5\n'
-        'model = "potts:q=3"\nburn_in = 10\nsweeps = 25\nsamples = 120\nupdate = "wolff"\n'
-        'measure = ["series"]\n'
-    )
-    answer("sweep", "study.toml", "--device", "cpu")
-    run_to(tmp_path / "python.h5", update="wolff", measure="series")
-    assert_equal_datasets(tmp_path / "python.h5", Path("results.h5"))
 
 
 def test_the_same_temperature_is_the_same_task_however_it_is_given():

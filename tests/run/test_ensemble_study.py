@@ -6,7 +6,7 @@ from math import comb, exp
 import networkx
 import numpy as np
 import pytest
-from cli_support import answer, refusal, run
+from cli_support import answer, refusal
 from helpers import assert_same_blocks, assert_z
 
 import percolab
@@ -83,15 +83,6 @@ def test_results_do_not_depend_on_threads_or_stops(tmp_path):
     percolab.sweep("ba:m=2", samples=200, out=path, workers=1, **study)
     for found in (threads, read_results(path)):
         assert_same_blocks(found, whole)
-
-
-@pytest.mark.slow
-def test_processes_make_the_same_blocks(tmp_path):
-    study = ("sweep", "--lattice", "ws:k=4,beta=0.2", "-L", "60", "-p", "0.3,0.5", "--samples",
-             "200", "--device", "cpu")  # fmt: skip
-    for name, more in (("one", ()), ("two", ("--executor", "processes", "--workers", "2"))):
-        assert run(*study, *more, "--out", str(tmp_path / f"{name}.h5")).exit_code == 0
-    assert_same_blocks(read_results(tmp_path / "one.h5"), read_results(tmp_path / "two.h5"))
 
 
 @pytest.mark.parametrize("order", ["degree", "degree:adaptive"])

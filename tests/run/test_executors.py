@@ -25,7 +25,6 @@ from cli_support import (
     without_runs,
 )
 from process_support import (
-    Interrupting,
     begin_after_note,
     early_note,
     endless_begin,
@@ -143,7 +142,7 @@ def test_processes_make_the_same_file_and_one_that_is_killed_is_replaced(monkeyp
     assert not worker_processes()
 
 
-def test_the_process_of_a_study_may_be_one_of_them(monkeypatch):
+def test_the_process_of_a_study_may_be_one_of_them(monkeypatch, interrupting):
     """As it is where there are several GPUs: it is stopped as they are, and goes on anew."""
     monkeypatch.setattr("percolab.run.engine.is_worker_too", lambda devices: True)
     own, started = [], []
@@ -157,7 +156,7 @@ def test_the_process_of_a_study_may_be_one_of_them(monkeypatch):
     monkeypatch.setattr("percolab.run.engine.ThisWorker", This)
     settings = GRID | {"L": [8], "samples": 4000, "executor": "processes", "workers": 2}
     with pytest.raises(Interrupted):
-        sweep("square", out="r.h5", observer=Interrupting(), **settings)
+        sweep("square", out="r.h5", observer=interrupting, **settings)
     assert own
     own.clear()
     monkeypatch.setattr(Processes, "start", start_and_wait)

@@ -12,14 +12,12 @@ from cli_support import (
     answer,
     assert_equal_datasets,
     refusal,
-    running,
     sealed_again,
     stored,
-    wait_for_blocks,
 )
 from helpers import assert_z, slow
 
-from percolab.analysis.stored_data import read_cluster_curves, read_curves
+from percolab.analysis.stored_data import read_curves
 from percolab.analysis.stored_fits import fit_quantities
 from percolab.api import fit, open_results, plot, sweep
 from percolab.bonds.batch_cpu import CpuBatch
@@ -189,26 +187,6 @@ def test_more_samples_workers_and_sizes_continue_the_first_ones(tmp_path):
     assert len(encode(read_results(path))) < 300_000
 
 
-def test_a_killed_sweep_continues_where_it_was(tmp_path):
-    path = tmp_path / "m.h5"
-    study = ("sweep", "--lattice", "square", "-L", "8", "--method", "microcanonical",
-             "--samples", 200, "--device", "cpu", "--workers", 1, "--quiet")  # fmt: skip
-    paced = "import time; from percolab.kinds.microcanonical import OpeningsSampler as Sampler"
-    paced += (
-        "\nimport percolab.kinds.workplace; percolab.kinds.workplace._LABELINGS_PER_CPU_CALL = 1"
-    )
-    paced += "\nown = Sampler.sample"
-    paced += "\nSampler.sample = lambda *given: (time.sleep(0.3), own(*given))[1]"
-    with running(*study, "--out", path, before=paced) as process:
-        wait_for_blocks(path, process)
-        process.kill()
-        process.wait()
-    assert 0 < len(next(iter(read_results(path).tasks.values())).blocks) < 20
-    answer(*study, "--out", path)
-    answer(*study, "--out", tmp_path / "once.h5")
-    assert_equal_datasets(path, tmp_path / "once.h5")
-
-
 def test_files_of_other_seeds_merge_and_the_same_samples_do_not():
     given = OPTIONS | {"L": [6], "samples": 40}
     one, other = sweep("square", **given), sweep("square", **given | {"seed": 5})
@@ -260,16 +238,6 @@ def test_a_graph_without_terminals_has_its_clusters_at_any_p(tmp_path):
     assert "largest" in answer("fit", path)
     numbers = plot(results, tmp_path / "g.png").numbers
     assert len(numbers["curves"][0]["p"]) == 25
-
-
-def test_cluster_curves_are_those_of_a_grid_of_the_same_samples():
-    given = {"L": [8], "samples": 4000, "device": "cpu", "workers": 1, "seed": 4}
-    ours = sweep("square", method="microcanonical", **given)
-    (curve,) = read_cluster_curves(ours)
-    (other,) = read_cluster_curves(sweep("square", p=curve.p.tolist(), **given))
-    for name in ("largest", "second_largest", "sum_squares", "largest_squares"):
-        one, two = (getattr(each, name).sum(axis=0) / 4000 for each in (curve, other))
-        np.testing.assert_allclose(one, two, rtol=0.06)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from cli_support import (
     without_runs,
 )
 from helpers import slow
-from process_support import Interrupting
 
 from percolab.analysis.spin_fit import short_blocks, start_differences
 from percolab.api import sweep
@@ -24,12 +23,10 @@ from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.spins import SERIES
-from percolab.run.stored import Interrupted
 from percolab.spins.chains import new_chains
 from percolab.spins.update import Update
 from percolab.store.merging import merge
 from percolab.store.results import read_results
-from percolab.tasks.blocks import ChainEnd
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 from percolab.tasks.study_file import make_request
@@ -99,19 +96,6 @@ def test_a_stopped_chain_continues_at_every_block_as_if_undisturbed(tmp_path, cu
     # The rest with another labeler, and by threads that take turns.
     sweep("square", **(SWEEP | given | {"labeler": "four_step", "workers": 3}))
     assert without_runs(read_results(path)) == without_runs(undivided(update))
-
-
-@pytest.mark.slow
-def test_a_run_that_is_killed_again_and_again_ends_with_the_same_file(tmp_path):
-    path, existing = tmp_path / "killed.h5", [0]
-    while existing[-1] < 2 * BLOCKS:
-        try:
-            sweep("square", out=path, **SWEEP, observer=Interrupting())
-        except Interrupted:
-            existing.append(sum(len(item.blocks) for item in read_results(path).tasks.values()))
-            assert existing[-1] > existing[-2]
-    assert len(existing) > 2
-    assert without_runs(read_results(path)) == without_runs(undivided())
 
 
 def test_more_p_are_further_chains(tmp_path):
@@ -270,15 +254,6 @@ def test_merging_refuses_what_is_no_part_of_the_same_chain():
         merge([("a", undivided()), ("b", other)])
 
 
-def test_chains_of_other_seeds_share_a_file():
-    other = sweep("square", **(SWEEP | {"seed": 6, "samples": SWEEPS * 2}))
-    merged = merge([("a", undivided()), ("b", other)])
-    assert len(merged.tasks) == 4
-    for key, item in (undivided().tasks | other.tasks).items():
-        assert merged.tasks[key].end is item.end
-        assert len(merged.tasks[key].blocks) == len(item.blocks)
-
-
 def change_bit(group):
     group["spins"][0, 0, 0] ^= 1
 
@@ -349,14 +324,3 @@ def test_short_blocks_are_reported_and_a_single_start_is_not_compared():
     assert start_differences(list(cold.tasks.values())) == []
     long = {"p": [0.1], "sweeps": BURN_IN + 400, "samples": 4000, "measure": ()}
     assert short_blocks(list(sweep("square", **(SWEEP | long)).tasks.values())) is None
-
-
-def test_an_end_is_that_of_its_own_task():
-    sampler = make_sampler(task_of(), device=CPU)
-    sampler.sample(range(2))
-    (third,) = sampler.sample([2])
-    assert isinstance(third.end, ChainEnd)
-    other = make_sampler(task_of(), device=CPU, end=third.end)
-    np.testing.assert_array_equal(
-        other.sample([3])[0].sums, make_sampler(task_of(), device=CPU).sample(range(4))[3].sums
-    )

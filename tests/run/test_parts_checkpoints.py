@@ -521,6 +521,7 @@ sys.path.insert(0, {str(Path(impatient_rank.__code__.co_filename).parent)!r})
 import percolab.run.saving as saving, percolab.run.rank_group, process_support
 saving._CHECKPOINT_EVERY = saving._CHECKPOINT_SHARE = 0.0
 percolab.run.rank_group.be_rank = process_support.impatient_rank
+process_support.pace_slabs(0.01)
 """
 
 

@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cli_support import answer, assert_equal_datasets, blocks_in, refusal, run
+from cli_support import answer, assert_equal_datasets, blocks_in, refusal
 from helpers import slow_but
 
 from percolab.analysis.scaling import ScalingFunction
 from percolab.analysis.stored_fits import fit_results
 from percolab.analysis.threshold import fit_threshold
 from percolab.api import sweep
-from percolab.kinds.grid import GridSampler
 from percolab.kinds.memory import estimate_memory
 from percolab.kinds.threshold import Threshold
 from percolab.lattices.lattice import load_lattice
@@ -21,7 +20,7 @@ from percolab.run import plan as planning
 from percolab.run.plan import continue_p, plan_study
 from percolab.run.request import Observer, make_options
 from percolab.run.targets import expected_curve
-from percolab.store.results import ResultsWriter, read_results
+from percolab.store.results import ResultsWriter
 from percolab.tasks.kind import Kind
 from percolab.tasks.study import Task
 from percolab.tasks.study_file import make_request
@@ -62,7 +61,7 @@ def swept(path, **settings):
 
 @pytest.mark.parametrize(
     "name",
-    slow_but(STUDIES, *STUDIES.keys() - {"torus", "processes", "thresholds"}),
+    slow_but(STUDIES, "grid", "trees", "chains", "slabs", "ranks"),
 )
 def test_samples_and_file_come_out_as_planned(tmp_path, name):
     path, study = tmp_path / "results.h5", STUDIES[name]
@@ -238,29 +237,3 @@ def test_a_plan_of_another_study_is_refused(tmp_path):
     swept(out, **SQUARE | {"samples": 100})
     assert "holds another study" in refusal(*COMMAND, "--seed", "5", "--out", out)
     assert blocks_in(out) == 30
-
-
-@pytest.mark.slow
-def test_an_interrupted_adaptive_sweep_continues_until_its_target_is_met(
-    tmp_path, monkeypatch, one_block_calls
-):
-    path, direct = tmp_path / "results.h5", tmp_path / "direct.h5"
-    settings = ("sweep", "--lattice", "square", "-L", "8,16,32", "--target-error", "5e-3",
-                "--device", "cpu", "--workers", "1", "--quiet")  # fmt: skip
-    answer(*settings, "--out", direct)
-    real, calls = GridSampler.sample_groups, []
-
-    def sample_groups(self, numbers, stopped, largest):
-        calls.append(numbers)
-        if len(calls) % 12 == 0:
-            raise KeyboardInterrupt
-        return real(self, numbers, stopped, largest)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(GridSampler, "sample_groups", sample_groups)
-        codes = [run(*settings, "--out", path).exit_code for _ in range(2)]
-    assert codes == [130, 130]
-    assert blocks_in(path) < blocks_in(direct)
-    answer(*settings, "--out", path)
-    assert fit_results(read_results(path)).threshold_error <= 5e-3
-    assert_equal_datasets(path, direct)

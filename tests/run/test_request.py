@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_support import answer, assert_equal_datasets, refusal, run
-from process_support import Interrupting
 
 from percolab.analysis.quantities import list_quantities
 from percolab.analysis.statistics import MIN_BLOCKS
@@ -165,9 +164,9 @@ def test_without_samples_a_file_keeps_what_it_was_made_with():
     assert samples_of()[8, 0.5] == 200
 
 
-def test_an_interrupted_file_continues_to_its_request(one_block_calls):
+def test_an_interrupted_file_continues_to_its_request(interrupting):
     with pytest.raises(Interrupted):
-        sweep("square", **SQUARE, out="r.h5", observer=Interrupting())
+        sweep("square", **SQUARE, out="r.h5", observer=interrupting)
     assert min(samples_of().values()) < 200
     sweep("square", **SQUARE | {"samples": None}, out="r.h5")
     assert set(samples_of().values()) == {200}

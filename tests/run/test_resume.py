@@ -1,7 +1,6 @@
 """However often a sweep is stopped, it ends with the datasets of an undisturbed one."""
 
 import signal
-import time
 from contextlib import contextmanager
 from math import ceil
 
@@ -10,7 +9,6 @@ from cli_support import (
     answer,
     assert_equal_datasets,
     blocks_in,
-    datasets,
     refusal,
     run,
     running,
@@ -96,22 +94,6 @@ def test_a_kill_while_saving_leaves_a_whole_file_or_none(tmp_path, undisturbed, 
     assert path.exists() == readable
     if readable:
         assert blocks_in(path) < BLOCKS
-    finish(path)
-    assert_equal_datasets(path, undisturbed)
-
-
-@pytest.mark.slow
-def test_a_kill_while_sampling_leaves_a_whole_file_and_the_rerun_ends_equal(tmp_path, undisturbed):
-    path = tmp_path / "results.h5"
-    done = 0
-    for delay in (0.0, 0.03):
-        with running(*STUDY, *ALONE, "--samples", SAMPLES, "--out", path) as process:
-            wait_for_blocks(path, process, done + 1)
-            time.sleep(delay)
-            process.kill()
-            process.wait(120)
-        assert done < blocks_in(path) < BLOCKS
-        done = blocks_in(path)
     finish(path)
     assert_equal_datasets(path, undisturbed)
 
@@ -221,16 +203,6 @@ def test_what_ends_sampling_keeps_every_finished_block(tmp_path, error, code, me
     assert len(made) == blocks_in(path) == 4
 
 
-def test_a_finished_study_is_left_as_it_is(tmp_path, undisturbed):
-    path = stored(tmp_path / "results.h5", read_results(undisturbed))
-    before = path.read_bytes()
-    first = answer(*STUDY, "--samples", SAMPLES, "--out", path)
-    assert path.read_bytes() == before
-    assert len(read_results(path).runs) == 1
-    assert answer(*STUDY, "--samples", 100, "--out", path) == first
-    assert path.read_bytes() == before
-
-
 def test_more_samples_top_up(tmp_path):
     more, path, direct = ("--samples", 2500), tmp_path / "results.h5", tmp_path / "direct.h5"
     answer(*STUDY, "--samples", 1000, "--out", path, "--quiet")
@@ -243,14 +215,6 @@ def test_more_samples_top_up(tmp_path):
     ]
 
 
-def test_the_order_of_the_sizes_makes_no_other_study(tmp_path, undisturbed):
-    path = stored(tmp_path / "results.h5", read_results(undisturbed))
-    before = path.read_bytes()
-    turned = ["12,8" if item == "8,12" else item for item in STUDY]
-    answer(*turned, "--samples", SAMPLES, "--out", path)
-    assert path.read_bytes() == before
-
-
 def test_the_pilot_runs_once(tmp_path, monkeypatch):
     path = tmp_path / "results.h5"
     study = ("sweep", "--lattice", "square", "-L", "4,6", "--device", "cpu", "--out", path)
@@ -258,25 +222,6 @@ def test_the_pilot_runs_once(tmp_path, monkeypatch):
     monkeypatch.setattr("percolab.kinds.pilots.percolation._sample_thresholds", None)
     answer(*study, "--samples", 200, "--quiet")
     assert all(item.num_samples == 200 for item in read_results(path).tasks.values())
-
-
-@pytest.mark.slow
-def test_a_smaller_target_error_continues_and_ends_as_if_requested_at_once(tmp_path):
-    path, direct = tmp_path / "results.h5", tmp_path / "direct.h5"
-    study = ("sweep", "--lattice", "square", "-L", "6,12,24", "--device", "cpu", "--quiet")
-    answer(*study, "--target-error", "0.02", "--out", path)
-    first = datasets(path)
-    answer(*study, "--target-error", "0.007", "--out", path)
-    assert all(
-        len(data) > len(first[name]) for name, data in datasets(path).items() if "sums" in name
-    )
-    for name, data in first.items():
-        assert (datasets(path)[name][: len(data)] == data).all()
-    answer(*study, "--target-error", "0.007", "--out", direct)
-    assert_equal_datasets(path, direct)
-    before = path.read_bytes()
-    answer(*study, "--target-error", "0.007", "--out", path)
-    assert path.read_bytes() == before
 
 
 def test_a_target_error_is_checked_on_whole_rounds_after_any_interruptions(tmp_path):

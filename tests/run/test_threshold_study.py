@@ -6,7 +6,7 @@ import io
 import h5py
 import numpy as np
 import pytest
-from cli_support import answer, assert_equal_datasets, refusal, run, sealed_again, stored
+from cli_support import answer, assert_equal_datasets, refusal, sealed_again, stored
 from helpers import assert_z
 
 from percolab.analysis.stored_data import read_curves
@@ -163,11 +163,3 @@ def test_a_grid_has_no_thresholds_to_export(tmp_path):
     assert "known at every p" in refusal("export", path, "-p", "0.5")
     both = ("--thresholds", "-p", "0.5")
     assert "give one of them" in refusal("export", path, *both)
-
-
-def test_a_grid_is_not_continued_by_thresholds(tmp_path):
-    path = tmp_path / "g.h5"
-    sweep("square", L=[4], p=[0.5], samples=20, device="cpu", out=path)
-    command = ("sweep", "--lattice", "square", "-L", 4, "--method", "threshold", "--out", path)
-    assert "holds another study (method is grid there, threshold here)" in refusal(*command)
-    assert run("status", path).exit_code == 0

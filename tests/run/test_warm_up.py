@@ -74,21 +74,6 @@ def test_what_is_compiled_is_compiled_before_the_bar_starts(monkeypatch, one_blo
     assert order.message == ["compiling", (4, 1), "started", *[(12, 2)] * 10]
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"lattice": "kagome", "L": [16], "boundary": "periodic"},
-        {"lattice": "bethe:4", "L": [3]},
-        {"lattice": "cubic", "L": [1], "p": [0.5]},
-        {"lattice": "square", "L": [6], "model": "site", "measure": "sizes,gyration"},
-    ],
-    ids=str,
-)
-def test_any_study_has_a_first_call(settings):
-    results = sweep(**settings, samples=10, device="cpu", workers=1)
-    assert [item.num_samples for item in results.tasks.values()] == [10]
-
-
 def test_the_message_is_one_line_of_stderr(capsys):
     ProgressBar().compiling()
     assert capsys.readouterr().err == "compiling kernels (first run only) ...\n"

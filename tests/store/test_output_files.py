@@ -95,7 +95,7 @@ def test_what_another_program_wrote_is_never_replaced(results, name, suffix):
 @pytest.mark.parametrize(
     ("name", "suffix"),
     [
-        slow(*case) if case in (("show", ".svg"), ("show", ".pdf")) else case
+        slow(*case) if case in (("show", ".svg"), ("show", ".pdf"), ("plot", ".png")) else case
         for case in CASES
         if case[0] not in ("merge", "bench", "sweep", "report")
     ],

@@ -61,17 +61,6 @@ def test_a_truncated_file_is_refused(file, part):
     assert "is not a readable HDF5 file" in refused(file)
 
 
-def test_a_file_that_is_not_hdf5_is_refused(tmp_path):
-    path = tmp_path / "noise.h5"
-    path.write_bytes(np.random.default_rng(1).bytes(5000))
-    assert "is not a readable HDF5 file" in refused(path)
-
-
-def test_a_missing_file_and_a_directory_are_refused(tmp_path):
-    assert "no such file" in refused(tmp_path / "nowhere.h5")
-    assert "is a directory" in refused(tmp_path)
-
-
 def test_a_file_of_another_program_is_refused(tmp_path):
     path = tmp_path / "foreign.h5"
     with h5py.File(path, "w") as opened:
@@ -220,11 +209,6 @@ def test_what_leads_out_of_a_file_is_refused_and_not_followed(file, change, mess
     stored(file.with_name("other.h5"))
     monkeypatch.chdir(file.parent)
     assert message in refused(changed(file, change))
-
-
-def test_a_link_is_refused_by_the_command_line_in_one_line(file):
-    changed(file, LEADING_AWAY["external tasks"][0])
-    assert "is an external link" in refusal("status", file)
 
 
 def test_datasets_of_unequal_shape_are_refused_whatever_their_checksum(file):

@@ -227,22 +227,6 @@ def test_status_and_figures_take_such_files(less, more, path):
     answer("plot", path, "--bootstrap", 0, "--out", "figure.svg")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("less", TAKEN[:1], indirect=True)
-def test_the_report_lists_the_columns_that_are_there(less, full):
-    answer("report", less, "--out", "less.html")
-    (item, *_) = open_results(full).tasks.values()
-    meanings = {column.name: f"<td>{column.meaning}</td>" for column in item.observables}
-    page = Path("less.html").read_text()
-    assert {name for name, text in meanings.items() if text not in page} == {taken()}
-
-
-@pytest.mark.slow
-def test_the_report_lists_a_column_of_a_later_version(more):
-    answer("report", more, "--out", "more.html")
-    assert "<td>meanings of perimeter</td>" in Path("more.html").read_text()
-
-
 def test_files_are_written_again_as_they_were(less, more):
     for path in (less, more):
         assert_written_again(path)

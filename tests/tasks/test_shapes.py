@@ -7,9 +7,7 @@ import shlex
 import numpy as np
 import pytest
 from cli_support import answer, refusal, run
-from helpers import assert_z
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+from helpers import assert_z, label_pairs
 
 import percolab
 from percolab import InputError, load_lattice
@@ -71,11 +69,8 @@ def labels_by_scipy(opened, boundary):
     other = np.stack([sites[y, x - 1], sites[y - 1, x]])
     there = np.stack([(x > 0) | (boundary[0] != "open"), (y > 0) | (boundary[1] != "open")])
     at = opened & there
-    ends = np.broadcast_to(sites, other.shape)[at], other[at]
-    graph = coo_array((np.ones(at.sum()), ends), shape=(sites.size, sites.size))
-    _, parts = connected_components(graph, directed=False)
-    first = np.unique(parts, return_index=True)[1]
-    return first[parts].reshape(height, width), at
+    labels = label_pairs(np.broadcast_to(sites, other.shape)[at], other[at], sites.size)
+    return labels.reshape(height, width), at
 
 
 @pytest.mark.parametrize("labeler", ["reference", "raster", "four_step"])

@@ -126,29 +126,6 @@ def test_one_number_is_a_list_of_one():
     assert one == listed
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"L": [1.5]}, "L = [1.5], but only integers"),
-        ({"L": "8"}, "L = '8', but only integers"),
-        ({"seed": 1.5}, "seed = 1.5, but only integers"),
-        ({"samples": 2.5}, "samples = 2.5, but only integers"),
-        ({"samples": [5, 6]}, "samples: 2 numbers given for 4 sizes L"),
-        ({"p": ["x"]}, "p = ['x'], but only numbers from 0 to 1"),
-        ({"measure": [3]}, "measure = [3], but only words are allowed"),
-        ({"measure": [" "]}, "measure = [' '], but it must name some of sizes, gyration"),
-        ({"measure": ["size"]}, "unknown measure 'size'; did you mean 'sizes'?"),
-        ({"p": "0.6:0.5:3"}, "from must be below to"),
-        ({"lattice": "honycomb"}, "did you mean 'honeycomb'"),
-    ],
-    ids=str,
-)
-def test_a_setting_of_the_wrong_kind_is_told(settings, message):
-    with pytest.raises(InputError) as error:
-        make_request(**settings)
-    assert message in str(error.value)
-
-
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_the_study_files_that_come_with_percolab_can_be_read(path):
     request = read_request(path, {})
