@@ -53,6 +53,18 @@ class InputError(UserError):
     """
 
 
+def unreadable(path: object, error: Exception) -> InputError:
+    """Return the line that says why a file was not opened.
+
+    >>> print(unreadable("a.csv", FileNotFoundError()))
+    a.csv: no such file
+    """
+    if isinstance(error, FileNotFoundError):
+        return InputError(f"{path}: no such file")
+    own = "permission denied" if isinstance(error, PermissionError) else None
+    return InputError(f"{path}: cannot be read: {own or getattr(error, 'strerror', '') or error}")
+
+
 def nearest(word: str, known: Collection[str]) -> str:
     """Return a hint naming the known word nearest to ``word``, or listing them all."""
     close = difflib.get_close_matches(str(word), known, n=1)

@@ -108,11 +108,6 @@ def command(
     )
     if lattice is None:
         raise InputError("name a LATTICE (percolab lattices), or give --weights")
-    if Path(lattice).suffix.lower() in (".npy", ".h5", ".hdf5"):
-        raise InputError(
-            f"{lattice}: is no lattice; values are given by --weights {lattice}, and percolab fit "
-            "finds p_c of a results file"
-        )
     out = out or _OUT
     from percolab.run.request import make_options
     from percolab.run.search_steps import Goal

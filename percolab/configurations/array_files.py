@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from percolab.errors import InputError
+from percolab.errors import InputError, unreadable
 from percolab.lattices.shown import few
 
 #: Returns what is wrong with an array of this shape and dtype, or "".
@@ -74,7 +74,7 @@ def read_array(name: str | Path, check: Check, *, as_grey: bool = False) -> np.n
     except InputError:
         raise
     except OSError as error:
-        raise InputError(f"{name}: cannot be read: {error.strerror or error}") from error
+        raise unreadable(name, error) from error
 
 
 class Slices:

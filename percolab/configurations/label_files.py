@@ -18,7 +18,7 @@ from percolab.bonds.model import Model
 from percolab.configurations.array_files import HDF5_SUFFIXES, check_file, read_array
 from percolab.configurations.configuration import DEFAULT_LATTICES, Configuration
 from percolab.configurations.phases import Phase, SiteRule, has_faces, measure_phases
-from percolab.errors import InputError
+from percolab.errors import InputError, unreadable
 from percolab.lattices.bethe import BetheLattice, bethe_lattice
 from percolab.lattices.graph import Graph, graph_topology
 from percolab.lattices.lattice import Lattice, lattice_from_text, load_lattice
@@ -177,7 +177,7 @@ def _read_hdf5(path: Path) -> tuple[dict[str, Any], str, np.ndarray, np.ndarray 
     except InputError:
         raise
     except PermissionError as error:
-        raise InputError(f"{path}: cannot be read: permission denied") from error
+        raise unreadable(path, error) from error
     except (OSError, RuntimeError) as error:
         raise InputError(f"{path}: is not a readable HDF5 file") from error
     except (KeyError, ValueError, TypeError, RecursionError) as error:

@@ -313,6 +313,12 @@ def load_lattice(name: str | Path) -> Lattice:
         return load_lattice(own).with_sides([int(n) for n in sides.split("x")])
     if ":" in name and name.partition(":")[0] in known:
         return _load_neighbourhood(name)
+    if re.fullmatch(r"\.[A-Za-z]\w*", Path(name).suffix):
+        raise InputError(
+            f"{name}: is no lattice, which is a name (percolab lattices) or a .toml file; a "
+            "network is given by --graph, values to percolab threshold by --weights, and percolab "
+            "fit finds p_c of results"
+        )
     if name not in known:
         raise InputError(f"unknown lattice {name!r}; {nearest(name, known)} (or give a .toml file)")
     file = Path(str(resources.files("percolab") / "lattices" / "library" / f"{name}.toml"))

@@ -144,14 +144,14 @@ def _texts(key: Any, sites: bool) -> list[str]:
 
 def _read_entries(path: Path) -> Iterator[_Entry]:
     """Yield the entries of a file, whose columns commas separate, or tabs, or else blanks."""
+    from percolab.lattices.graph_files.pair_lines import split_line
     from percolab.lattices.graph_files.site_list import data_lines
 
     if not path.is_file():
         raise InputError(f"order = {path}: no such file, and none of {', '.join(ORDERS)}")
     for line, place in data_lines(path):
         text = line.decode("utf-8", "replace").strip()
-        delimiter = next((each for each in (",", "\t") if each in text), None)
-        yield place, [cell.strip().strip('"') for cell in text.split(delimiter)]
+        yield place, split_line(text, next((each for each in (",", "\t") if each in text), ""))
 
 
 def _score_entries(graph: Graph, entries: Iterable[_Entry], sites: bool) -> Scores:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from percolab.errors import InputError, nearest
+from percolab.errors import InputError, nearest, unreadable
 
 
 def shown(value: Any, most: int = 80) -> str:
@@ -25,12 +25,10 @@ def read_text(path: Path) -> str:
     """Return the text of a file; InputError if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not a text file in UTF-8") from error
-    except ValueError as error:  # a NUL byte in the name
-        raise InputError(f"{path}: cannot be read: {error}") from error
+    except (OSError, ValueError) as error:  # ValueError: a NUL byte in the name
+        raise unreadable(path, error) from error
 
 
 def parse_toml(text: str, *, where: str) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from percolab.errors import AnalysisError, InputError
 from percolab.kernels.device import Device
 from percolab.kernels.registry import load
 from percolab.lattices.lattice import Lattice
+from percolab.lattices.one_piece import unreached
 from percolab.lattices.structure import Structure, load_structure
 from percolab.measure.rows import OPENINGS
 from percolab.run.engine import Engine, choose_engine, memory_share, warm_up
@@ -102,6 +103,7 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
     if isinstance(study.structure, Lattice) and study.structure.aspect:
         raise InputError(f"{study.structure.name}: p_c is found on tori whose sides are equal")
     model = Model.parse(study.model)
+    _check_closed(structure, model)
     if not roots.why_no_roots(study) and (model.has_spins or model.openings_have_p):
         request = replace(request, study=replace(study, measure=(OPENINGS,)))
         study = request.study
@@ -117,6 +119,18 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
         _check_drift(study, goal)
         return request
     return replace(request, study=_with_sizes(study, goal, Device.parse_all(request.device)))
+
+
+def _check_closed(lattice: Lattice, model: Model) -> None:
+    """Raise InputError where classes of bonds that are never open leave the lattice in pieces."""
+    closed = {name for name, value in getattr(model, "fixed", {}).items() if value == 0}
+    left = [bond for bond in lattice.bonds if bond.name not in closed]
+    ends = ((point, bond.offset) for bond in left for point in bond.at)
+    if closed and unreached(lattice.cell, lattice.sites, ends) is not None:
+        raise InputError(
+            f"{lattice.name}, {model}: has no p_c: without bonds {', '.join(sorted(closed))} the "
+            "lattice is in pieces"
+        )
 
 
 def _check_scaling(study: Study) -> None:

@@ -19,7 +19,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from percolab.errors import InputError
+from percolab.errors import InputError, unreadable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -165,7 +165,7 @@ def check_output(
     try:
         is_own = path.stat().st_size == 0 or kind.is_own(path)
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+        raise unreadable(path, error) from error
     if not is_own:
         raise InputError(f"{path}: holds something else than {kind.name}; give another name")
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from percolab.errors import InputError
+from percolab.errors import InputError, unreadable
 from percolab.lattices.shown import counted
 from percolab.lattices.toml_table import shown
 from percolab.measure.columns import Column
@@ -196,10 +196,8 @@ def read_results(path: str | Path) -> StoredResults:
         if str(path) in str(error) and "\n" not in str(error):
             raise
         raise InputError(f"{path}: {_one_line(error)}") from error
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: no such file") from error
-    except PermissionError as error:
-        raise InputError(f"{path}: cannot be read: permission denied") from error
+    except (FileNotFoundError, PermissionError) as error:
+        raise unreadable(path, error) from error
     except (OSError, RuntimeError) as error:
         reason = "is not a readable HDF5 file (truncated, or another format)"
         if path.suffix.lower() not in (".h5", ".hdf5"):

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from percolab.analysis.table_fit import Series
-from percolab.errors import InputError, nearest
+from percolab.errors import InputError, nearest, unreadable
 from percolab.lattices.graph_files.edge_list import MISSING
 from percolab.lattices.graph_files.objects import is_frame
 from percolab.lattices.shown import Shown, counted, few, printable
@@ -143,10 +143,10 @@ def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
     """Yield number and cells of every line below the header."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise InputError(f"{path}: cannot be read as text: {error}") from error
+    except OSError as error:
+        raise unreadable(path, error) from error
     header: list[str] = []
     delimiter, comment = "", ""
     for number, line in enumerate(lines, 1):

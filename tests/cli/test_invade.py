@@ -142,7 +142,7 @@ def prepared():
         ("--lattice square -L 0", "L = '0', but it must be an integer of at least 1"),
         ("--lattice square -L 8 --source 64", "source: sites '64': site '64', but sites"),
         ("--lattice square -L 8 --source botom", "source 'botom' is no side; did you mean 'bo"),
-        ("--lattice square -L 8 --source none.txt", "source: none.txt: cannot be read: No such"),
+        ("--lattice square -L 8 --source none.txt", "source: none.txt: no such file"),
         ("--lattice kagome -L 8 --source 9", "source: point 9 of kagome has no site"),
         ("--lattice square -L 8 --source 3 --target 3", "site 3 is both in the source and in the"),
         ("--lattice square -L 8 --source top --target y+", "site 56 is both in the source and in"),

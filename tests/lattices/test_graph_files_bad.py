@@ -43,6 +43,7 @@ EDGE_LISTS = {
     "plus": ("+0 1\n", r"line 1: site '\+0'"),
     "other digits": ("0 1\n1 ٣\n", "line 2: site '٣'"),
     "one column": ("0 1\n\n2\n", "line 3: '2', but a line names two sites"),
+    "one word": ("a\nb\n", "line 1: 'a', but a line names two sites, the ends of a bond"),
     "empty column": ("0,1\n2,\n", "line 2: site ''"),
     "no such column": ("a,source,target\n1,2\n", "line 2: '1,2', but a line names two sites"),
     "open quote": ('0,1\n"2,3\n', "line 2: site '2,3'"),
@@ -143,7 +144,7 @@ def test_array_of_matrix_market_is_refused(tmp_path):
 
 def test_paths_that_are_no_file_are_refused(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe")
-    refusal(tmp_path / "none.txt", "cannot be read: No such file")
+    refusal(tmp_path / "none.txt", "no such file")
     refusal(tmp_path, "cannot be read: it is a directory")
     refusal(tmp_path / "pipe", "cannot be read: it is not a plain file")
     (tmp_path / "d.npz").mkdir()
@@ -154,7 +155,7 @@ def test_paths_that_are_no_file_are_refused(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("pathlib.Path.open", deny)
-    refusal(path, "cannot be read: Permission denied")
+    refusal(path, "cannot be read: permission denied")
 
 
 def test_too_little_memory_is_said(tmp_path, monkeypatch):
@@ -305,7 +306,7 @@ def test_damaged_files_are_read_or_refused_in_one_line(name, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("0,x,1", "cannot be read: No such file"),
+        ("0,x,1", "no such file"),
         ("0,7", "sites '0,7': site '7', but sites are integers 0 to 6"),
         ("-1", "site '-1'"),
         ("1.5", "site '1.5'"),

@@ -237,7 +237,7 @@ def test_lattice_without_bonds_is_refused(text):
     [
         ("honeycom", "unknown lattice 'honeycom'; did you mean 'honeycomb'"),
         ("zzz", f"unknown lattice 'zzz'; known: {', '.join(lattice_names())}"),
-        ("no/such/file.toml", "no/such/file.toml: cannot be read: No such file"),
+        ("no/such/file.toml", "no/such/file.toml: no such file"),
     ],
 )
 def test_lattice_that_is_not_there_is_named(name, message):

@@ -26,11 +26,11 @@ pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
 #: What a sweep of a graph can get wrong, as options or as the text of the graph's file.
 WRONG = {
-    ("--graph", "nowhere.txt"): "nowhere.txt: cannot be read",
+    ("--graph", "nowhere.txt"): "nowhere.txt: no such file",
     ("--source", "0"): "belong to a graph",
     ("--graph", "g.txt", "--source", "0"): "source is given without target",
     ("--graph", "g.txt", "--source", "0", "--target", "9"): "target: sites '9': site '9', but",
-    ("--graph", "g.txt", "--source", "0", "--target", "far"): "target: far: cannot be read",
+    ("--graph", "g.txt", "--source", "0", "--target", "far"): "target: far: no such file",
     ("--graph", "g.txt", "--lattice", "square"): "lattice = 'square', but a graph has its own",
     ("--graph", "g.txt", "-L", "8"): "L = [8], but a graph has its own",
     ("--graph", "g.txt", "--boundary", "open"): "boundary = 'open', but a graph has its own",

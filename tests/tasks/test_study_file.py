@@ -192,7 +192,7 @@ WRONG = {
     "Boundary = 'open'": "did you mean 'boundary'?",
     "lattice = 3": "lattice = 3, but it must be a string",
     "lattice = 'sqare'": "unknown lattice 'sqare'; did you mean 'square'?",
-    "lattice = 'mine.toml'": "mine.toml: cannot be read",
+    "lattice = 'mine.toml'": "mine.toml: no such file",
     "L = 0": "L = 0, but it must be an integer of at least 1",
     "L = -3": "L = -3, but",
     "L = 1.5": "L = 1.5, but",
@@ -258,7 +258,7 @@ def test_a_study_file_that_is_no_text_is_refused(tmp_path, content):
 
 
 def test_a_missing_study_file_and_a_directory_are_refused(tmp_path):
-    with pytest.raises(InputError, match=r"nowhere\.toml: cannot be read: No such file"):
+    with pytest.raises(InputError, match=r"nowhere\.toml: no such file"):
         read_request(tmp_path / "nowhere.toml", {})
     with pytest.raises(InputError, match="cannot be read: Is a directory"):
         read_request(tmp_path, {})

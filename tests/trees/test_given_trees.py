@@ -338,7 +338,7 @@ SQUARE = np.zeros((2, 4, 4))
         ("square", {}, "L = None, but a sample of square has an integer size L"),
         ("square", {"L": 4, "method": "prin"}, "unknown tree method 'prin'; did you mean"),
         ("square", {"L": 4, "method": "prim:persistent"}, "does not run on cpu"),
-        ("nowhere.csv", {}, "nowhere.csv: cannot be read"),
+        ("nowhere.csv", {}, "nowhere.csv: no such file"),
         (
             Graph.of_bonds(3, [(0, 1)]),
             {"weights": [1, 2]},

@@ -145,7 +145,9 @@ def detect_layout(
         columns = Columns(own, *columns_named(requested, cells), top=top)
         return Layout(columns, tuple(cells), True, True)
     bond = Layout(Columns(own, top=top), tuple(cells))
-    if len(names) < 2 or any(map(_is_number, names[:2])):
+    if len(names) < 2:
+        raise InputError(f"{shown(line)}, but a line names two sites, the ends of a bond")
+    if any(map(_is_number, names[:2])):
         return bond
     sites = known_ends(names)
     is_plain = sites is not None or "weight" in names or names[0] == ""

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from percolab.errors import InputError
+from percolab.errors import InputError, unreadable
 
 #: A packed file may unpack to this many bytes, and this many times its size more.  Edge lists
 #: pack 2 to 20 to 1; a file that packs 1000 to 1 holds one line over and over.
@@ -37,7 +37,7 @@ def file_size(path: Path) -> int:
     try:
         status = path.stat()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise InputError(f"{path}: cannot be read: {_reason(error)}") from error
+        raise unreadable(path, error) from error
     if not stat.S_ISREG(status.st_mode):
         kind = "a directory" if stat.S_ISDIR(status.st_mode) else "not a plain file"
         raise InputError(f"{path}: cannot be read: it is {kind}")
@@ -78,7 +78,7 @@ def read_chunks(path: Path) -> Iterator[bytes]:
     except (gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{path}: its gzip data are damaged: {error}") from error
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {_reason(error)}") from error
+        raise unreadable(path, error) from error
     if total == 0:
         raise InputError(f"{path}: is empty")
 
@@ -164,7 +164,3 @@ def _check_text(path: Path, part: Lines) -> None:
         raise InputError(
             f"{path}: line {line}: holds a carriage return; lines end with LF or CR LF"
         )
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
