@@ -10,8 +10,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: Tests of fits of given numbers, which compile no kernel.
 WITHOUT_KERNELS = (
-    "test_autocorrelation", "test_calibration", "test_quantity_fits", "test_quantity_model",
-    "test_roots", "test_table_fit",
+    "test_autocorrelation", "test_calibration", "test_collapse", "test_exponents",
+    "test_quantity_fits", "test_quantity_model", "test_table_fit", "test_wrapping_fit",
 )  # fmt: skip
 
 
