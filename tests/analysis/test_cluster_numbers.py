@@ -6,36 +6,14 @@ import numpy as np
 import pytest
 from analysis_support import synthetic_task
 from counted_sizes import counted
-from helpers import assert_z, cpu_labeler
+from helpers import assert_z
 
 from percolab.analysis.stored_data import read_size_counts
 from percolab.analysis.tau import mean_power
 from percolab.api import sweep
-from percolab.bonds.words import XORWOW, p_to_threshold
-from percolab.lattices.lattice import load_lattice
 from percolab.measure.tallies import bin_edges
 
 pytestmark = pytest.mark.usefixtures("own_directory")
-
-
-@pytest.mark.slow
-def test_n_s_are_the_clusters_of_every_label_per_site():
-    results = sweep(
-        "square", L=[12], p=[0.5], samples=40, block_size=20, measure="sizes", device="cpu"
-    )
-    (counts,) = read_size_counts(results)
-    task = next(iter(results.tasks.values())).task
-    reference = cpu_labeler("reference", load_lattice("square").topology((12, 12)))
-    found = np.zeros(145)
-    for sample in range(40):
-        limit = np.uint64(p_to_threshold(0.5))
-        reference.open_bonds(XORWOW, np.uint64(task.stream_seed), np.uint64(sample), limit)
-        found += np.bincount(np.bincount(reference.label()), minlength=145)
-    found[0] = 0
-    for low, high, n_s in zip(counts.edges[:-1], counts.edges[1:], counts.numbers()[0]):
-        assert n_s == pytest.approx(found[low:high].sum() / (40 * 144 * (high - low)))
-    # Every site is in one cluster.
-    assert found @ np.arange(145) == 40 * 144
 
 
 def test_n_s_of_two_by_two_squares_is_that_of_all_configurations():
