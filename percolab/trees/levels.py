@@ -399,8 +399,7 @@ class LevelSearch:
 
     def _make_search(self, count: int) -> Any:
         check_free("the search for a path needs", _SEARCH_BYTES * count)
-        before, steps, queue = np.empty((3, count), np.int32)
-        return kernels.Search(before, np.empty(count, np.int64), steps, queue)
+        return kernels.Search(np.empty(count, kernels.REACHED), np.empty(count, np.int32))
 
     def _path(self, axis: int) -> LevelPath | None:
         if axis not in self.reached:

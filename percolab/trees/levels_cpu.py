@@ -38,12 +38,15 @@ class Growth(NamedTuple):
     count: Any  # int64 (1,), slots in use
 
 
+#: Of a site that a search reaches: the site before it, itself for a source; how many steps lead
+#: there, below 0 where none do; and over which periods, as a code.  Together in memory.
+REACHED = np.dtype([("before", np.int32), ("steps", np.int32), ("lifts", np.int64)])
+
+
 class Search(NamedTuple):
     """What a search for a path keeps of the sites that it has reached, of all in their order."""
 
-    before: Any  # int32 (sites,), the site before every one that is reached, itself for a source
-    lifts: Any  # int64 (sites,), the periods, as a code, that the way there leads over
-    steps: Any  # int32 (sites,), how many led there, below 0 where none did
+    reached: Any  # REACHED (sites,)
     queue: Any  # int32 (sites,), sites in the order in which they were reached
 
 
@@ -182,22 +185,22 @@ def join_ends(opened, adjacency, nodes, count, end_sites, end_flags, growth, wou
 
 
 @njit
-def _is_periodic(bond, adjacency):
-    """Return whether a bond crosses a periodic boundary, without a search among those that do."""
-    periodic = adjacency.periodic_words
-    return periodic.size != 0 and has_bit(periodic[bond >> 5], bond & 31)
+def is_in(words, place):
+    """Return whether a bit of uint32 words, of which there may be none, is one."""
+    return words.size != 0 and has_bit(words[place >> 5], place & 31)
 
 
 @njit(**_KERNEL)
 def list_new_bonds(before, after, adjacency, bonds, ends):
     """List the bonds open after and not before: numbers, int64 (n,), and ends, int32 (2, n)."""
     count, stride = int64(0), int64(32) * int64(adjacency.num_words)
+    periodic = adjacency.periodic_words
     for word in range(after.size):
         left = uint32(after[word] & ~before[word])
         while left != uint32(0):
             bonds[count] = 32 * word + int64(trailing_zeros(left))
             left = uint32(left & uint32(left - uint32(1)))
-            if _is_periodic(bonds[count], adjacency):
+            if is_in(periodic, bonds[count]):
                 owner, other = find_bond_end(bonds[count], adjacency)
             else:
                 k, owner = bonds[count] // stride, bonds[count] % stride
@@ -213,14 +216,14 @@ def open_in_order(order, bonds, ends, adjacency, growth, wound, bits, complete, 
     order: int64, places in bonds and ends.  bits: what is reached before; complete: what there is
     to reach.  opens: int64 (64,), gains the place of the bond that sets each further bit.
     """
-    runs = growth.runs
+    runs, periodic = growth.runs, adjacency.periodic_words
     for n in order:
         if bits == complete:
             break
         i = find_run(int64(ends[0, n]), runs.starts, runs.first)
         j = find_run(int64(ends[1, n]), runs.starts, runs.first)
         code = int64(0)
-        if _is_periodic(bonds[n], adjacency):
+        if is_in(periodic, bonds[n]):
             code = bond_period_code(bonds[n], adjacency)
         gained = _join(growth, i, j, code, wound) & ~bits
         for bit in range(2 * FIRST_DIRECTION + 1):
@@ -236,8 +239,6 @@ def open_in_order(order, bonds, ends, adjacency, growth, wound, bits, complete, 
 @njit
 def _code_from(site, bond, class_size, adjacency):
     """Return over how many periods a bond leads away from one of its sites, as a code."""
-    if not _is_periodic(bond, adjacency):
-        return int64(0)
     code = bond_period_code(bond, adjacency)
     return code if bond % class_size == site else -code
 
@@ -255,43 +256,49 @@ def search_path(where, opened, sources, targets, axis, nodes, first, search):
     (num_words,), sites with all ends of open bonds among them, and how many there are before each
     word; of sources and targets only these count.  search: a :class:`Search`, overwritten.
     """
+    # Numba counts references wherever a field is read, so fields are read outside of the loops.
     ground, adjacency = where
-    before, lifts, steps, queue = search
+    axes, numbers, offsets = ground.axes, ground.first, ground.steps
+    periodic, class_size = adjacency.periodic_words, int64(ground.class_size)
+    reached, queue = search
     ends, bonds = np.empty(ground.degree, np.int64), np.empty(ground.degree, np.int64)
-    steps[:] = -1
+    for node in range(reached.size):
+        reached[node].steps = -1
     for site in targets:
         if has_bit(nodes[site >> 5], site & 31):
-            steps[find_run(site, nodes, first)] = -2
+            reached[find_run(site, nodes, first)].steps = -2
     begin, last, best = int64(0), int64(0), int64(2) ** 62
     found = int64(-1), int64(-1), int64(0)
     for site in sources:
         if not has_bit(nodes[site >> 5], site & 31):
             continue
-        node = find_run(site, nodes, first)
-        before[node], lifts[node], steps[node], queue[last] = site, 0, 0, site
+        item = reached[find_run(site, nodes, first)]
+        item.before, item.lifts, item.steps, queue[last] = site, 0, 0, site
         last += 1
     while begin < last:
         site = int64(queue[begin])
-        here = find_run(site, nodes, first)
+        here = reached[find_run(site, nodes, first)]
+        lift, step = here.lifts, int64(here.steps)
         begin += 1
-        if best <= 2 * steps[here] + 1:
+        if best <= 2 * step + 1:
             break
-        for n in range(neighbours(ground.axes, ground.first, ground.steps, site, ends, bonds)):
+        for n in range(neighbours(axes, numbers, offsets, site, ends, bonds)):
             end, bond = ends[n], bonds[n]
             if not has_bit(opened[bond >> 5], bond & 31):
                 continue
-            there, node = lifts[here], find_run(end, nodes, first)
-            there += _code_from(site, bond, ground.class_size, adjacency)
-            if steps[node] < 0:
-                before[node], lifts[node] = site, there
-                if steps[node] == -2:
+            there, item = lift, reached[find_run(end, nodes, first)]
+            if is_in(periodic, bond):
+                there += _code_from(site, bond, class_size, adjacency)
+            if item.steps < 0:
+                item.before, item.lifts = site, there
+                if item.steps == -2:
                     return end, end, int64(0)
-                steps[node], queue[last] = steps[here] + 1, end
+                item.steps, queue[last] = step + 1, end
                 last += 1
-            elif targets.size == 0 and steps[here] + steps[node] + 1 < best:
-                loop = there - lifts[node]
+            elif targets.size == 0 and step + item.steps + 1 < best:
+                loop = there - item.lifts
                 if periods_along(loop, axis, PERIOD_BITS) != 0:
-                    best, found = int64(steps[here] + steps[node] + 1), (site, end, loop)
+                    best, found = int64(step + item.steps + 1), (site, end, loop)
     return found
 
 
@@ -301,15 +308,16 @@ def way_back(site, nodes, first, search):
 
     nodes, first, search: as :func:`search_path` has left them.
     """
-    count, here, back = 1, int64(site), int64(search.before[find_run(site, nodes, first)])
+    reached = search.reached
+    count, here, back = 1, int64(site), int64(reached[find_run(site, nodes, first)].before)
     while back != here:
         here = back
-        back = int64(search.before[find_run(here, nodes, first)])
+        back = int64(reached[find_run(here, nodes, first)].before)
         count += 1
     sites, codes, here = np.empty(count, np.int64), np.empty(count, np.int64), int64(site)
     for n in range(count):
-        node = find_run(here, nodes, first)
-        sites[n], codes[n], here = here, search.lifts[node], int64(search.before[node])
+        item = reached[find_run(here, nodes, first)]
+        sites[n], codes[n], here = here, item.lifts, int64(item.before)
     return sites, codes
 
 
