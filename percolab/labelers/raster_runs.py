@@ -156,10 +156,13 @@ def _join_shifted_ends(left, delta, word, runs, waiting):
 
 
 @njit(nogil=True, cache=True, **UNCOUNTED)
-def join_runs(opened, periodic, ends, chain, runs):
-    """Join the runs at both ends of the open bonds in no chain and across no periodic boundary."""
+def join_runs(opened, periodic, ends, chain, runs, begin, end):
+    """Join the runs at both ends of the open bonds in no chain and across no periodic boundary.
+
+    begin, end: the words whose bonds are joined.
+    """
     words, waiting = runs.starts.size, uint32(0)
-    for word in range(words):
+    for word in range(begin, end):
         for k in range(len(ends)):
             if k == chain:
                 continue
@@ -260,7 +263,7 @@ def join_inside(opened, adjacency, runs):
     count = number_runs(opened, periodic, chain, points, runs.starts, runs.first)
     for run in range(count):
         runs.parents[run] = run
-    join_runs(opened, periodic, ends, chain, runs)
+    join_runs(opened, periodic, ends, chain, runs, int64(0), int64(runs.starts.size))
     return count
 
 

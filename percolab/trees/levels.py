@@ -9,6 +9,8 @@ order, as Newman and Ziff (2001) do.
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -18,23 +20,35 @@ from numpy.typing import NDArray
 
 from percolab.bonds.batch_cpu import make_adjacency
 from percolab.errors import InputError
-from percolab.kernels.memory import explain_lack
-from percolab.labelers.raster_runs import make_runs
+from percolab.kernels.memory import check_free, explain_lack
+from percolab.labelers.raster_runs import Runs, join_runs
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.shown import Shown
 from percolab.lattices.structure import Structure
-from percolab.lattices.topology import PERIOD_BITS, Topology, decode_periods, pack_bits, unpack_bits
+from percolab.lattices.topology import (
+    PERIOD_BITS,
+    Topology,
+    decode_periods,
+    num_bits,
+    pack_bits,
+    unpack_bits,
+)
 from percolab.trees import levels_cpu as kernels
 from percolab.trees.invasion import lattice_ground, topology_ground
 
 #: Values over which levels are bisected, and how many of them are left at the end.
 _TRIED, _FEW = 4096, 16
-# Bytes of a grid point and of each of its bonds, beside the values.
-_POINT_BYTES, _BOND_BYTES = 28, 1
+#: Threads, and words of values that one compares at a time.
+_THREADS, _SOME_WORDS = min(os.cpu_count() or 1, 8), 1 << 18
+# Bytes of a run of open sites, and of a site where a path is searched.
+_RUN_BYTES, _SEARCH_BYTES = 24, 20
+# Bytes of a grid point, where values are independent, and of each of its bonds.
+_POINT_BYTES, _BOND_BYTES = 8, 1
 
 Integers = NDArray[np.int64]
 Values = NDArray[Any]
+Words = NDArray[np.uint32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,43 +170,42 @@ class LevelSearch:
         above: bool = False,
     ) -> None:
         self.topology, self.structure, self.boundary = topology, structure, boundary
-        self.above, self.by_site = above, values.ndim == 1
-        self.values = self._turned(values)
+        self.above, self.by_site, self.values = above, values.ndim == 1, values
         words = topology.occupied if self.by_site else topology.exists
-        total = topology.num_sites if self.by_site else topology.num_bonds
-        #: Those of all sites, or bonds, that exist.
-        self.used = self.values.ravel()
-        if total < values.size:
-            self.used = self.values[unpack_bits(words, topology.num_points)]
+        self.total = topology.num_sites if self.by_site else topology.num_bonds
+        used = values.ravel()
+        if self.total < values.size:
+            used = values[unpack_bits(words, topology.num_points)]
+        self.tried = self._candidates(used)
+        self.bottom = self._turned(self.tried[0]).item() if self.tried.size else None
         self._check()
-        self.adjacency = make_adjacency(topology)
-        self.exists = topology.exists.ravel()
-        points, axes, crossing = topology.num_points, topology.num_axes, topology.num_periodic_bonds
-        self.growth = kernels.Growth(
-            runs=make_runs(points),
-            periods=np.empty(points, np.int64),
-            slots=np.empty(points, np.int32),
-            # Every cluster that wraps has a periodic bond of its own.
-            windings=np.empty((crossing, axes, axes), np.int32),
-            ranks=np.empty(crossing, np.int8),
-            count=np.zeros(1, np.int64),
-        )
-        self.wound = np.empty(axes, np.int64)
+        self.adjacency, self.exists = make_adjacency(topology), topology.exists.ravel()
+        self.growth: Any = None
+        self.wound = np.empty(topology.num_axes, np.int64)
+        self.parts, room = self._cut(), topology.num_words
+        self.starts = np.empty(room, np.uint32), np.empty(room, np.int32)
+        self.threads = ThreadPoolExecutor(_THREADS)
+        #: By level: the part of all that is open there.
+        self.shares: dict[Any, float] = {}
         #: By what is reached: the level, the number of the bond that opens last, and its ends.
         self.reached: dict[int, tuple[Any, int, tuple[int, int]]] = {}
 
     def find(self) -> Levels:
-        tried = self._candidates()
-        if tried.size:
-            self._look(tried, -1, 0, len(tried) - 1, self._label(self._open_bonds(tried[-1])))
+        num_open = 0
+        if self.tried.size:
+            last = len(self.tried) - 1
+            self._look(-1, 0, last, self._label(self._open(self.tried[last])))
+            num_open = num_bits(self._mark(self.tried[-1]))
+            # Paths need its memory.
+            self.growth = None
         dimension = self.topology.num_axes
         axes = AXIS_NAMES[:dimension] if self.topology.shape else ["source-target"]
         return Levels(
             axes={name: self._level(axis, self._path(axis)) for axis, name in enumerate(axes)},
             directions={n + 1: self._level(kernels.FIRST_DIRECTION + n) for n in range(dimension)},
-            bottom=self._turned(tried[0]).item() if tried.size else None,
+            bottom=self.bottom,
             of="sites" if self.by_site else "bonds",
-            never_open=self.used.size - (self._count_open(tried[-1]) if tried.size else 0),
+            never_open=self.total - num_open,
             boundary=self.boundary,
             structure=self.structure,
         )
@@ -204,12 +217,7 @@ class LevelSearch:
         return -values if values.dtype.kind == "f" else ~values
 
     def _check(self) -> None:
-        topology, used = self.topology, self.used
-        # A minimum is NaN where any of the values is.
-        if used.size and used.dtype.kind == "f" and not used.min() > -np.inf:
-            wrong, solid = self._turned(used.min()), "-inf" if self.above else "inf"
-            raise InputError(f"a value is {wrong}, but it must be finite, or {solid} for what "
-                             "never opens")  # fmt: skip
+        topology = self.topology
         if not topology.num_axes:
             raise InputError(f"{self.structure.name}: give --source and --target")
         for axis, layers in enumerate(topology.end_layers):
@@ -227,34 +235,110 @@ class LevelSearch:
 
     # Levels
 
-    def _candidates(self) -> Values:
-        """Return some of the values that open, ascending, the lowest and the highest among them."""
-        used = self.used
-        if used.dtype.kind == "f" and used.size and used.max() == np.inf:
-            used = used[used < np.inf]
+    def _candidates(self, used: Values) -> Values:
+        """Return some of the values that open, ascending, the lowest and the highest among them.
+
+        used: those of all sites, or bonds, that exist.  Here and below they are turned.
+        """
+        if used.size and used.dtype.kind == "f":
+            lowest, highest = self._turned(np.sort(self._turned(_ends(used))))
+            # A minimum is NaN where any of the values is.
+            if not self._turned(lowest) > -np.inf:
+                solid = "-inf" if self.above else "inf"
+                raise InputError(f"a value is {lowest}, but it must be finite, or {solid} for what "
+                                 "never opens")  # fmt: skip
+            if np.isinf(highest):
+                used = used[np.isfinite(used)]
         if used.size > _TRIED:
             # At random, since a stride may follow a row of the array.
             some = np.random.Generator(np.random.Philox(0)).integers(used.size, size=_TRIED)
-            used = np.concatenate([used[some], [used.min(), used.max()]])
-        return np.unique(used)
+            used = np.concatenate([used[some], _ends(used)])
+        return np.unique(self._turned(used))
 
-    def _count_open(self, level: Any) -> int:
-        return int(np.count_nonzero(self.used <= level))
+    def _mark(self, level: Any) -> NDArray[np.uint32]:
+        """Return the words of the sites, or bonds of all classes, that are open at a level."""
+        values, level = self.values, self._turned(level)
+        words = np.empty((*values.shape[:-1], self.topology.num_words), np.uint32)
+        is_open = np.greater_equal if self.above else np.less_equal
 
-    def _open_bonds(self, level: Any) -> NDArray[np.uint32]:
-        words, opened = pack_bits(self.values <= level), np.empty_like(self.exists)
-        if self.by_site:
-            words &= self.topology.occupied
-            kernels.write_open_bonds(self.exists, words, self.adjacency, opened)
-        else:
-            np.bitwise_and(words.ravel(), self.exists, out=opened)
-        return opened
+        def mark(first: int) -> None:
+            part = values[..., 32 * first : 32 * (first + _SOME_WORDS)]
+            words[..., first : first + _SOME_WORDS] = pack_bits(is_open(part, level))
 
-    def _label(self, opened: NDArray[np.uint32]) -> int:
+        list(self.threads.map(mark, range(0, self.topology.num_words, _SOME_WORDS)))
+        words &= self.topology.occupied if self.by_site else self.topology.exists
+        return words
+
+    def _open(self, level: Any) -> tuple[Words, Words]:
+        """Return the words of the bonds open at a level, and of sites with all their ends."""
+        words = self._mark(level)
+        if not self.by_site:
+            return words.ravel(), self.topology.occupied
+        opened = np.empty_like(self.exists)
+        kernels.write_open_bonds(self.exists, words, self.adjacency, opened)
+        return opened, words
+
+    def _cut(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """Return ranges of words whose bonds can be joined at once, and those between them.
+
+        Runs do not leave their row, so no thread meets the runs of another.
+        """
+        topology, words = self.topology, self.topology.num_words
+        if not topology.shape:
+            return [(0, words)], []
+        margin = (int(np.abs(topology.deltas).max()) + topology.shape[0]) // 32 + 1
+        count = max(min(_THREADS, words // (4 * margin)), 1)
+        edges = [words * n // count for n in range(1, count)]
+        firsts = [0, *(edge + margin for edge in edges)]
+        lasts = [*(edge - margin for edge in edges), words]
+        return list(zip(firsts, lasts)), [(edge - margin, edge + margin) for edge in edges]
+
+    def _label(self, opened: tuple[Words, Words], nodes: Words | None = None) -> int:
+        """Join all open bonds of a configuration; return what its clusters reach.
+
+        nodes: the sites that are open, or will be.
+        """
+        bonds, nodes = opened[0], opened[1] if nodes is None else nodes
+        starts, first = self.starts
+        count = kernels.number_open_runs(bonds, self.adjacency, nodes, starts, first)
+        parts, between = self.parts
+        self._take_room(max(count, 32 * len(parts)))
+        growth, adjacency = self.growth, self.adjacency
+        runs, size = growth.runs, growth.slots.size
+        runs.parents[:count] = np.arange(count, dtype=np.int32)
+        of_lattice = bonds, adjacency.periodic_words, adjacency.ends, int(adjacency.chain)
+
+        def join(n: int) -> None:
+            # Each has room of its own for pairs that wait.
+            wait = slice(n * size // len(parts), (n + 1) * size // len(parts))
+            own = runs._replace(sizes=runs.sizes[wait], reach=runs.reach[wait])
+            join_runs(*of_lattice, own, *parts[n])
+
+        list(self.threads.map(join, range(len(parts))))
+        for begin, end in between:
+            join_runs(*of_lattice, runs, begin, end)
         ends = self.topology.end_flags()
-        return int(kernels.label_open_bonds(opened, self.adjacency, *ends, self.growth, self.wound))
+        return int(kernels.join_ends(bonds, adjacency, nodes, count, *ends, growth, self.wound))
 
-    def _look(self, tried: Values, low: int, before: int, high: int, after: int) -> None:
+    def _take_room(self, size: int) -> None:
+        """Make room for so many runs, unless there is."""
+        if self.growth is not None and self.growth.slots.size >= size:
+            return
+        self.growth = None
+        check_free("the open sites need", _RUN_BYTES * size)
+        crossing, axes = self.topology.num_periodic_bonds, self.topology.num_axes
+        numbers = (np.empty(size, kind) for kind in (np.int32, np.int32, np.uint32))
+        self.growth = kernels.Growth(
+            runs=Runs(*self.starts, *numbers),
+            periods=np.empty(size, np.int64),
+            slots=np.empty(size, np.int32),
+            # Every cluster that wraps has a periodic bond of its own.
+            windings=np.empty((crossing, axes, axes), np.int32),
+            ranks=np.empty(crossing, np.int8),
+            count=np.zeros(1, np.int64),
+        )
+
+    def _look(self, low: int, before: int, high: int, after: int) -> None:
         """Find what is reached above one candidate, where there is ``before``, and up to another.
 
         low, high: their places, -1 below all of them.
@@ -263,17 +347,22 @@ class LevelSearch:
             return
         if high - low > _FEW:
             middle = (low + high) // 2
-            between = self._label(self._open_bonds(tried[middle]))
-            self._look(tried, low, before, middle, between)
-            self._look(tried, middle, between, high, after)
+            between = self._label(self._open(self.tried[middle]))
+            self._look(low, before, middle, between)
+            self._look(middle, between, high, after)
             return
-        opened = self._open_bonds(tried[low]) if low >= 0 else np.zeros_like(self.exists)
-        self._label(opened)
-        later = self._open_bonds(tried[high])
-        count = int(np.bitwise_count(later & ~opened).sum(dtype=np.int64))
+        later, nodes = self._open(self.tried[high])
+        opened = np.zeros_like(self.exists), np.zeros_like(nodes)
+        if low >= 0:
+            opened = self._open(self.tried[low])
+        self._label(opened, nodes)
+        count = int(np.bitwise_count(later & ~opened[0]).sum(dtype=np.int64))
         bonds, ends = np.empty(count, np.int64), np.empty((2, count), np.int32)
-        kernels.list_new_bonds(opened, later, self.adjacency, bonds, ends)
-        levels = self.values[ends].max(axis=0) if self.by_site else self._bond_values(bonds)
+        kernels.list_new_bonds(opened[0], later, self.adjacency, bonds, ends)
+        if self.by_site:
+            levels = self._turned(self.values[ends]).max(axis=0)
+        else:
+            levels = self._turned(self._bond_values(bonds))
         order, opens = np.argsort(levels, kind="stable"), np.full(64, -1, np.int64)
         called = order, bonds, ends, self.adjacency, self.growth, self.wound
         kernels.open_in_order(*called, before, after, opens)
@@ -288,16 +377,17 @@ class LevelSearch:
         level, _, ends = self.reached[bit]
         if not self.by_site:
             return ends
-        return (ends[0] if self.values[ends[0]] == level else ends[1],)
+        return (ends[0] if self._turned(self.values[ends[0]]) == level else ends[1],)
 
     def _level(self, bit: int, path: LevelPath | None = None) -> Level | None:
         if bit not in self.reached:
             return None
         level = self.reached[bit][0]
-        value, bottom = self._turned(level).item(), self._turned(self.used.min()).item()
-        share = self._count_open(level) / self.used.size
+        if level not in self.shares:
+            self.shares[level] = num_bits(self._mark(level)) / self.total
+        value = self._turned(level).item()
         saddle = tuple(self._outer(self._saddle(bit)).tolist())
-        return Level(value, abs(value - bottom), share, saddle, path)
+        return Level(value, abs(value - self.bottom), self.shares[level], saddle, path)
 
     # Paths
 
@@ -307,16 +397,15 @@ class LevelSearch:
             return lattice_ground(self.structure, self.topology.shape, self.boundary)
         return topology_ground(self.topology)
 
+    def _make_search(self, count: int) -> Any:
+        check_free("the search for a path needs", _SEARCH_BYTES * count)
+        return kernels.Search(np.empty(count, kernels.REACHED), np.empty(count, np.int32))
+
     def _path(self, axis: int) -> LevelPath | None:
         if axis not in self.reached:
             return None
         level, number, ends = self.reached[axis]
-        growth, opened = self.growth, self._open_bonds(level)
-        # Labels are not needed any more.
-        before, lifts = growth.runs.parents, growth.periods
-        scratch = np.empty((2, self._ground.degree), np.int64)
-        room = before, lifts, growth.runs.reach.view(np.int32), growth.slots, *scratch
-        where = self._ground, self.adjacency, opened
+        (opened, nodes), where = self._open(level), (self._ground, self.adjacency)
         if ends[0] == ends[1]:
             # The axis has one site.
             sites, numbers = np.array(ends, np.int64), self.adjacency.periodic_bonds
@@ -325,12 +414,13 @@ class LevelSearch:
             first, last = self.topology.end_layers[axis]
             if not last.size:
                 first = np.array(self._saddle(axis)[:1], np.int32)
-            elif self.by_site:
-                first = first[self.values[first] <= level]
-            one, other, loop = kernels.search_path(*where, first, last, axis, *room)
-            there, back = _way_back(before, one)[::-1], _way_back(before, other)
-            sites = there if last.size else np.concatenate([there, back])
-            codes = lifts[there] if last.size else np.append(lifts[there], lifts[back] + loop)
+            counts = np.empty(nodes.size, np.int32)
+            found = nodes, counts, self._make_search(kernels.count_before(nodes, counts))
+            one, other, loop = kernels.search_path(where, opened, first, last, axis, *found)
+            (sites, codes), back = (kernels.way_back(site, *found) for site in (one, other))
+            sites, codes = sites[::-1], codes[::-1]
+            if not last.size:
+                sites, codes = np.append(sites, back[0]), np.append(codes, back[1] + loop)
         periods = decode_periods(codes, self.topology.num_axes)
         shape = self.topology.shape
         places = np.empty((sites.size, len(shape)), np.int64)
@@ -340,15 +430,11 @@ class LevelSearch:
             values = self.values[sites]
         else:
             numbers = np.full(sites.size - 1, number)
-            kernels.list_path_bonds(*where, sites, codes, *scratch, numbers)
+            kernels.list_path_bonds(where, opened, sites, codes, numbers)
             values = self._bond_values(numbers)
         winding = tuple(periods[-1].tolist())
-        return LevelPath(self._outer(sites), places, self._turned(values), winding)
+        return LevelPath(self._outer(sites), places, values, winding)
 
 
-def _way_back(before: NDArray[np.int32], site: int) -> Integers:
-    """Return the sites from one to its start, which is before itself, both among them."""
-    sites = [site]
-    while before[sites[-1]] != sites[-1]:
-        sites.append(int(before[sites[-1]]))
-    return np.array(sites, np.int64)
+def _ends(values: Values) -> Values:
+    return np.array([values.min(), values.max()])

@@ -1,19 +1,21 @@
 """The kernels behind the levels at which given values percolate: clusters with their directions.
 
-Clusters are joined as runs (:mod:`percolab.labelers.raster_runs`) and keep the periods to their
-roots.  A cluster has a *direction* for every open axis that it spans and for every independent
-winding of its closed loops: a loop along a diagonal of a torus is one direction, not two.
+Clusters are joined as runs (:mod:`percolab.labelers.raster_runs`), without sites that are never
+open, and keep the periods to their roots.  A cluster has a *direction* for every open axis that it
+spans and for every independent winding of its closed loops: a loop along a diagonal of a torus is
+one direction, not two.
 """
 
 from math import gcd
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import int64, njit, uint32
 
 from percolab.bonds.sites import close_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.neighbours import bond_period_code, find_bond_end, has_bit
-from percolab.labelers.raster_runs import find_run, join_inside
+from percolab.kernels.neighbours import bond_period_code, find_bond_end, has_bit, other_end
+from percolab.labelers.raster_runs import find_run, number_runs
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import spanning_bits
 from percolab.measure.wrapping import find_winding, join_over_periods, periods_along
@@ -28,12 +30,24 @@ class Growth(NamedTuple):
     """The clusters of the bonds that are open so far."""
 
     runs: Any  # a :class:`percolab.labelers.raster_runs.Runs`; ``reach`` of the roots
-    periods: Any  # int64 (num_points,), periods from its root to every run
-    slots: Any  # int32 (num_points,), of every root the row of its windings, -1 if it has none
+    periods: Any  # int64 (runs,), periods from its root to every run
+    slots: Any  # int32 (runs,), of every root the row of its windings, -1 if it has none
     # int32 (slots, axes, axes), independent windings, each 0 at the first axis of those before it
     windings: Any
     ranks: Any  # int8 (slots,), how many
     count: Any  # int64 (1,), slots in use
+
+
+#: Of a site that a search reaches: the site before it, itself for a source; how many steps lead
+#: there, below 0 where none do; and over which periods, as a code.  Together in memory.
+REACHED = np.dtype([("before", np.int32), ("steps", np.int32), ("lifts", np.int64)])
+
+
+class Search(NamedTuple):
+    """What a search for a path keeps of the sites that it has reached, of all in their order."""
+
+    reached: Any  # REACHED (sites,)
+    queue: Any  # int32 (sites,), sites in the order in which they were reached
 
 
 @njit(**_KERNEL)
@@ -112,18 +126,45 @@ def _join(growth, i, j, code, wound):
 
 
 @njit(**_KERNEL)
-def label_open_bonds(opened, adjacency, end_sites, end_flags, growth, wound):
-    """Join all open bonds of a configuration; return what its clusters reach.
+def number_open_runs(opened, adjacency, nodes, starts, first):
+    """Number the runs of open chain bonds among some sites; return their count.
 
-    end_sites, end_flags: as ``Topology.end_flags``.  wound: int64 (axes,), scratch.
+    nodes: uint32 (num_words,), the sites, those of open bonds among them.  starts, first: as of a
+    :class:`percolab.labelers.raster_runs.Runs`; the run of a site that is none of them has no
+    meaning.
+    """
+    chain, points = int64(adjacency.chain), int64(adjacency.num_points)
+    number_runs(opened, adjacency.periodic_words, chain, points, starts, first)
+    starts &= nodes
+    return count_before(starts, first)
+
+
+@njit(**_KERNEL)
+def count_before(words, before):
+    """Write how many ones there are before each word, int32; return how many in all, int64."""
+    count = int64(0)
+    for word in range(words.size):
+        before[word] = count
+        count += int64(popcount(words[word]))
+    return count
+
+
+@njit(**_KERNEL)
+def join_ends(opened, adjacency, nodes, count, end_sites, end_flags, growth, wound):
+    """Join runs across periodic boundaries; return what all clusters reach.
+
+    opened: uint32, the open bonds; those inside are joined already.  nodes, count: of
+    :func:`number_open_runs`.  end_sites, end_flags: as ``Topology.end_flags``.  wound: int64
+    (axes,), scratch.
     """
     runs = growth.runs
-    count = join_inside(opened, adjacency, runs)
     growth.periods[:count] = 0
     growth.slots[:count] = -1
     runs.reach[:count] = 0
     growth.count[0] = 0
     for n in range(end_sites.size):
+        if not has_bit(nodes[end_sites[n] >> 5], end_sites[n] & 31):
+            continue
         run = find_run(int64(end_sites[n]), runs.starts, runs.first)
         root, _ = find_winding(runs.parents, growth.periods, run)
         runs.reach[root] |= end_flags[n]
@@ -135,22 +176,36 @@ def label_open_bonds(opened, adjacency, end_sites, end_flags, growth, wound):
             j = find_run(int64(adjacency.periodic_ends[n]), runs.starts, runs.first)
             bits |= _join(growth, i, j, adjacency.periodic_codes[n], wound)
     for n in range(end_sites.size):
+        if not has_bit(nodes[end_sites[n] >> 5], end_sites[n] & 31):
+            continue
         run = find_run(int64(end_sites[n]), runs.starts, runs.first)
         root, _ = find_winding(runs.parents, growth.periods, run)
         bits |= _cluster_bits(growth, root)
     return bits
 
 
+@njit
+def is_in(words, place):
+    """Return whether a bit of uint32 words, of which there may be none, is one."""
+    return words.size != 0 and has_bit(words[place >> 5], place & 31)
+
+
 @njit(**_KERNEL)
 def list_new_bonds(before, after, adjacency, bonds, ends):
     """List the bonds open after and not before: numbers, int64 (n,), and ends, int32 (2, n)."""
-    count = int64(0)
+    count, stride = int64(0), int64(32) * int64(adjacency.num_words)
+    periodic = adjacency.periodic_words
     for word in range(after.size):
         left = uint32(after[word] & ~before[word])
         while left != uint32(0):
             bonds[count] = 32 * word + int64(trailing_zeros(left))
             left = uint32(left & uint32(left - uint32(1)))
-            ends[0, count], ends[1, count] = find_bond_end(bonds[count], adjacency)
+            if is_in(periodic, bonds[count]):
+                owner, other = find_bond_end(bonds[count], adjacency)
+            else:
+                k, owner = bonds[count] // stride, bonds[count] % stride
+                other = int64(other_end(adjacency.ends, k, uint32(owner)))
+            ends[0, count], ends[1, count] = owner, other
             count += 1
 
 
@@ -161,13 +216,15 @@ def open_in_order(order, bonds, ends, adjacency, growth, wound, bits, complete, 
     order: int64, places in bonds and ends.  bits: what is reached before; complete: what there is
     to reach.  opens: int64 (64,), gains the place of the bond that sets each further bit.
     """
-    runs = growth.runs
+    runs, periodic = growth.runs, adjacency.periodic_words
     for n in order:
         if bits == complete:
             break
         i = find_run(int64(ends[0, n]), runs.starts, runs.first)
         j = find_run(int64(ends[1, n]), runs.starts, runs.first)
-        code = bond_period_code(bonds[n], adjacency)
+        code = int64(0)
+        if is_in(periodic, bonds[n]):
+            code = bond_period_code(bonds[n], adjacency)
         gained = _join(growth, i, j, code, wound) & ~bits
         for bit in range(2 * FIRST_DIRECTION + 1):
             if (gained >> bit) & 1:
@@ -187,56 +244,91 @@ def _code_from(site, bond, class_size, adjacency):
 
 
 @njit(**_KERNEL)
-def search_path(
-    ground, adjacency, opened, sources, targets, axis, before, lifts, steps, queue, ends, bonds
-):
+def search_path(where, opened, sources, targets, axis, nodes, first, search):
     """Search the path of the fewest open bonds to a target, or without targets around an axis.
 
-    Returns (one site, other site, winding, as a code): ``before`` leads from the one back to a
+    Returns (one site, other site, winding, as a code): the search leads from the one back to a
     source, and from the other.  Both are the target; or a bond between them closes the loop, around
     the axis, that is the shortest through the one source.  It consists of two shortest paths and a
     bond, so the search looks at all bonds that close loops.
 
-    before: int32 (num_points,), gains the site before every one that is reached, itself for a
-    source.  lifts: int64 like it, gains the periods, as a code, that the way there leads over.
-    steps, queue: int32 like it, scratch.  ends, bonds: int64 (degree,), scratch.
+    where: a lattice's :class:`Ground` and its adjacency.  nodes, first: uint32 and int32
+    (num_words,), sites with all ends of open bonds among them, and how many there are before each
+    word; of sources and targets only these count.  search: a :class:`Search`, overwritten.
     """
-    steps[:] = -1
-    steps[targets] = -2
-    first, last, best = int64(0), int64(0), int64(2) ** 62
+    # Numba counts references wherever a field is read, so fields are read outside of the loops.
+    ground, adjacency = where
+    axes, numbers, offsets = ground.axes, ground.first, ground.steps
+    periodic, class_size = adjacency.periodic_words, int64(ground.class_size)
+    reached, queue = search
+    ends, bonds = np.empty(ground.degree, np.int64), np.empty(ground.degree, np.int64)
+    for node in range(reached.size):
+        reached[node].steps = -1
+    for site in targets:
+        if has_bit(nodes[site >> 5], site & 31):
+            reached[find_run(site, nodes, first)].steps = -2
+    begin, last, best = int64(0), int64(0), int64(2) ** 62
     found = int64(-1), int64(-1), int64(0)
     for site in sources:
-        before[site], lifts[site], steps[site], queue[last] = site, 0, 0, site
+        if not has_bit(nodes[site >> 5], site & 31):
+            continue
+        item = reached[find_run(site, nodes, first)]
+        item.before, item.lifts, item.steps, queue[last] = site, 0, 0, site
         last += 1
-    while first < last:
-        site = int64(queue[first])
-        first += 1
-        if best <= 2 * steps[site] + 1:
+    while begin < last:
+        site = int64(queue[begin])
+        here = reached[find_run(site, nodes, first)]
+        lift, step = here.lifts, int64(here.steps)
+        begin += 1
+        if best <= 2 * step + 1:
             break
-        for n in range(neighbours(ground.axes, ground.first, ground.steps, site, ends, bonds)):
+        for n in range(neighbours(axes, numbers, offsets, site, ends, bonds)):
             end, bond = ends[n], bonds[n]
             if not has_bit(opened[bond >> 5], bond & 31):
                 continue
-            there = lifts[site] + _code_from(site, bond, ground.class_size, adjacency)
-            if steps[end] < 0:
-                before[end], lifts[end] = site, there
-                if steps[end] == -2:
+            there, item = lift, reached[find_run(end, nodes, first)]
+            if is_in(periodic, bond):
+                there += _code_from(site, bond, class_size, adjacency)
+            if item.steps < 0:
+                item.before, item.lifts = site, there
+                if item.steps == -2:
                     return end, end, int64(0)
-                steps[end], queue[last] = steps[site] + 1, end
+                item.steps, queue[last] = step + 1, end
                 last += 1
-            elif targets.size == 0 and steps[site] + steps[end] + 1 < best:
-                loop = there - lifts[end]
+            elif targets.size == 0 and step + item.steps + 1 < best:
+                loop = there - item.lifts
                 if periods_along(loop, axis, PERIOD_BITS) != 0:
-                    best, found = int64(steps[site] + steps[end] + 1), (site, end, loop)
+                    best, found = int64(step + item.steps + 1), (site, end, loop)
     return found
 
 
 @njit(**_KERNEL)
-def list_path_bonds(ground, adjacency, opened, sites, codes, ends, bonds, numbers):
+def way_back(site, nodes, first, search):
+    """Return the sites from one back to a source, and the periods there, int64 (n,) as codes.
+
+    nodes, first, search: as :func:`search_path` has left them.
+    """
+    reached = search.reached
+    count, here, back = 1, int64(site), int64(reached[find_run(site, nodes, first)].before)
+    while back != here:
+        here = back
+        back = int64(reached[find_run(here, nodes, first)].before)
+        count += 1
+    sites, codes, here = np.empty(count, np.int64), np.empty(count, np.int64), int64(site)
+    for n in range(count):
+        item = reached[find_run(here, nodes, first)]
+        sites[n], codes[n], here = here, item.lifts, int64(item.before)
+    return sites, codes
+
+
+@njit(**_KERNEL)
+def list_path_bonds(where, opened, sites, codes, numbers):
     """Write the open bonds of a path, int64 (n - 1,), one of parallel ones; none to its own site.
 
-    codes: int64 (n,), periods from the first site.  ends, bonds: as for :func:`search_path`.
+    where: as for :func:`search_path`.  codes: int64 (n,), periods from the first site.
     """
+    ground, adjacency = where
+    ends, bonds = np.empty(ground.degree, np.int64), np.empty(ground.degree, np.int64)
     for k in range(numbers.size):
         site, step = int64(sites[k]), codes[k + 1] - codes[k]
         for n in range(neighbours(ground.axes, ground.first, ground.steps, site, ends, bonds)):
