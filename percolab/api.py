@@ -14,8 +14,16 @@ import numpy as np
 
 from percolab.analysis.maxima import SizeEstimates
 from percolab.analysis.quantity_fits import QuantityAnalysis
-from percolab.analysis.root_text import asks_for_roots, coupling_rows, known_threshold, root_table
-from percolab.analysis.roots import RootFit, SizeRoot, fit_roots, why_no_roots
+from percolab.analysis.roots import (
+    RootFit,
+    SizeRoot,
+    asks_for_roots,
+    coupling_rows,
+    fit_roots,
+    known_threshold,
+    root_table,
+    why_no_roots,
+)
 from percolab.analysis.spin_fit import SpinFit, fit_spins
 from percolab.analysis.statistics import Floats
 from percolab.analysis.stored_fits import fit_results, read_estimates

@@ -172,7 +172,6 @@ class StartComparison:
 
     @property
     def differ(self) -> bool:
-        """Whether z is beyond START_LIMIT."""
         return abs(self.z) > START_LIMIT
 
 

@@ -109,19 +109,16 @@ class ThresholdAverage(Generic[Fit]):
 
     @property
     def best(self) -> Fit:
-        """The fit of the largest weight."""
         return self.fits[int(np.argmax(self.weights))]
 
     @property
     def threshold(self) -> Value:
-        """p_c."""
         first = self.fits[0]
         value = self.value(0)
         return value.scaled(first.p_0 + first.width * value.value, first.width)
 
     @property
     def y_t(self) -> Value:
-        """1/nu."""
         return self.value(1)
 
     def value(self, index: int | Sequence[int]) -> Value:

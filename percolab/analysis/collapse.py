@@ -82,10 +82,7 @@ class Measured:
 
     @classmethod
     def of_clusters(cls, curve: ClusterCurve, name: str) -> Measured:
-        """Return a quantity of CLUSTER_QUANTITIES, its covariance from the scatter of the blocks.
-
-        Raises AnalysisError with fewer than two blocks.
-        """
+        """Return one of CLUSTER_QUANTITIES by its blocks; AnalysisError with fewer than two."""
         blocks = curve.samples.size
         if blocks < 2:
             raise AnalysisError(f"L = {curve.L} has one block, which gives no error: add samples")
@@ -101,7 +98,6 @@ class Measured:
         return np.asarray(drawn @ self.block_means / drawn.sum(axis=1)[:, None], np.float64)
 
     def where(self, keep: NDArray[np.bool_]) -> Measured:
-        """Return it at some of its p."""
         return replace(
             self,
             p=self.p[keep],

@@ -62,12 +62,10 @@ class CurveCrossing(Record):
 
     @property
     def found(self) -> bool:
-        """Whether the two curves cross."""
         return bool(np.isfinite(self.p))
 
     @property
     def mean_size(self) -> float:
-        """Geometric mean of the two sizes."""
         return float(np.sqrt(self.L1 * self.L2))
 
 
@@ -265,10 +263,7 @@ Weighted = Sequence[tuple[ClusterCurve, Floats]]
 
 
 def _cross_ratios(small: Weighted, large: Weighted, near: float) -> list[tuple[float, float]]:
-    """Return (p, Q_1) of the crossing of two sizes for every row of block weights, or NaN.
-
-    There the larger size rises through the smaller; of several crossings the nearest to `near`.
-    """
+    """Return (p, Q_1) of the crossing nearest to `near` for every row of block weights, or NaN."""
     nodes = [curve.p[nearest_nodes(curve.p, near)] for curve, _ in (*small, *large)]
     low, high = max(p[0] for p in nodes), min(p[-1] for p in nodes)
     p = np.linspace(low, high, _STEPS) if high > low else np.array([near])

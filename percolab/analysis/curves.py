@@ -78,7 +78,6 @@ class SpanningCurve(Shown):
 
     @property
     def total_samples(self) -> int:
-        """Number of samples over all blocks."""
         return int(self.samples.sum())
 
     @property
@@ -103,10 +102,10 @@ class SpanningCurve(Shown):
         """
         return SpanningCurve(self.L, self.p[keep], self.samples, self.spanning[:, keep], self.label)
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> Any:
         """Return the curve summed over blocks, with its 68 % Wilson interval."""
         low, high = self.interval()
-        record: dict[str, object] = {
+        record = {
             "L": self.L,
             "label": self.label,
             "samples": self.total_samples,
@@ -126,7 +125,6 @@ def linear_sizes(curves: Sequence[SpanningCurve]) -> tuple[int, ...]:
 
 
 def select_curves(curves: Sequence[SpanningCurve], size: int) -> list[SpanningCurve]:
-    """Return the curves of one linear size, in order."""
     return [curve for curve in curves if size == curve.L]
 
 
@@ -168,10 +166,7 @@ class ClusterCurve(Shown):
         return {"L": self.L, "p": few(self.p.tolist()), "samples": int(self.samples.sum())}
 
     def moments(self, weights: Floats | None = None) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return <s_1>, <s_2>, <sum s^2> and <s_1^2>, float64 (m,) each.
-
-        weights: how often each block counts, float64 (r, n_blocks), for results (r, m).
-        """
+        """Return <s_1>, <s_2>, <sum s^2>, <s_1^2>, (m,), or (r, m) with weights (r, n_blocks)."""
         times = np.ones(self.samples.size) if weights is None else weights
         count = (times @ self.samples)[..., None]
         sums = self.largest, self.second_largest, self.sum_squares, self.largest_squares

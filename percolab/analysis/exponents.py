@@ -104,10 +104,7 @@ FLOW_QUANTITIES = (
 
 @dataclass(frozen=True, eq=False)
 class Values(Record):
-    """One quantity at p_c, size by size.
-
-    values: float64 (n,). replicas: float64 (replicas, n), of the same bootstrap for all quantities.
-    """
+    """One quantity at p_c: values, float64 (n,), and (replicas, n) of one bootstrap for all."""
 
     renamed: ClassVar = {"quantity": "", "replicas": "", "name": "quantity"}
     added: ClassVar = ("name", "meaning", "errors")
@@ -148,10 +145,7 @@ class Exponent(Record):
 
 @dataclass(frozen=True)
 class ExponentFit(Record):
-    """All exponents of a study, the values that give them, and notes.
-
-    tau_fit: the fit of tau to the cluster numbers, where sizes were counted.
-    """
+    """All exponents, the values that give them, notes, and the fit of tau to counted sizes."""
 
     renamed: ClassVar = {"tau_fit": "cluster_numbers"}
 
@@ -261,7 +255,6 @@ def _read_off(
 
 
 def _derived(fitted: Sequence[Exponent], dimension: int, known: dict[str, Known]) -> list[Exponent]:
-    """Return d_f and tau, which follow from beta/nu."""
     derived = []
     for strength in (each.result for each in fitted if each.name == "beta/nu"):
         d_f = dimension - strength.value
@@ -359,10 +352,7 @@ def cluster_values(
 def flow_values(
     p_c: float, flows: Sequence[BlockMoments], replicas: CriticalReplicas
 ) -> list[Values]:
-    """Return what flows at p_c, a mean over the samples that span or over all, of every size.
-
-    A size at which no sample spans has 0.
-    """
+    """Return means of what flows at p_c of every size; 0 where no sample spans."""
     every, drawn, values = np.array([p_c, *replicas.thresholds]), replicas.by_label, []
     for quantity in FLOW_QUANTITIES:
         sums: dict[int, Floats] = {}
@@ -386,20 +376,14 @@ def flow_values(
 
 
 def _interpolated(p: Floats, values: Floats, targets: Floats, centre: float) -> Floats:
-    """Return values (..., r, m), one row for each p of `targets` (r,), at that p: float64 (..., r).
-
-    The polynomial passes through the points nearest to `centre`, the same for all rows.
-    """
+    """Return values (..., r, m) at targets (r,), by the points nearest to `centre`: (..., r)."""
     nearest = nearest_nodes(p, centre)
     at_p = values[..., nearest] * node_weights(p[nearest], targets)
     return np.asarray(np.sum(at_p, axis=-1), np.float64)
 
 
 def with_logarithm(values: Values) -> tuple[Values, list[str]]:
-    """Return the sizes and replicas whose quantity has a logarithm with an error, and notes.
-
-    A slope from few samples can be negative in a replica; of one site P_inf is always 1.
-    """
+    """Return sizes and replicas whose quantity has a logarithm with an error, and notes."""
     meaning, notes = values.quantity.meaning, []
     usable = (values.values > 0) & (values.errors > _ROUNDING * np.abs(values.values))
     sizes = np.array(values.sizes)

@@ -6,20 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast, overload
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 T = TypeVar("T")
 
 
-@overload
-def plain(value: DataclassInstance | Mapping[Any, object]) -> dict[str, object]: ...
-@overload
-def plain(value: object) -> Any: ...
 def plain(value: object) -> Any:
     """Return `value` made of dict, list, str, int, float, bool and None only.
 
@@ -75,5 +68,4 @@ class Part(Generic[T]):
         self._get = attrgetter(path)
 
     def __get__(self, record: object, owner: object = None) -> T:
-        """Return it; the descriptor itself for the class."""
         return cast(T, self if record is None else self._get(record))

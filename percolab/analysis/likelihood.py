@@ -46,17 +46,13 @@ _UNDETERMINED = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Independent Gaussian priors of the parameters.
-
-    mean: float64 (k,). precision: float64 (k,), 1 / sigma^2, 0 where there is no prior.
-    """
+    """Independent Gaussian priors: mean, and precision 1 / sigma^2 or 0 for none, (k,) each."""
 
     mean: Floats
     precision: Floats
 
     @classmethod
     def none(cls, parameters: int) -> Prior:
-        """Return no prior on any parameter."""
         return cls(np.zeros(parameters), np.zeros(parameters))
 
     def penalty(self, theta: Floats) -> float:
@@ -102,10 +98,7 @@ class ThresholdCells:
         return np.asarray(np.bincount(self.curve, weights=self.counts)[self.curve], float)
 
     def differences(self, values: Floats, *, last: float) -> Floats:
-        """Return upper minus lower end of every cell, (cells, ...), of values (points, ...).
-
-        last: the value at R = 1; that at R = 0 is 0.
-        """
+        """Return upper less lower end of values (points, ...), 0 at R = 0 and `last` at R = 1."""
         ends = np.zeros((2, *values.shape[1:]))
         ends[1] = last
         extended = np.concatenate([values, ends])
@@ -199,11 +192,9 @@ class _Point:
         return cls(prior, theta, probability, slope, value - 0.5 * prior.penalty(theta), score)
 
     def information(self, weights: Floats) -> Floats:
-        """Return the Fisher information of cells with these weights, float64 (k, k)."""
         return self.slope.T @ (self.slope * weights[:, None])
 
     def maximum(self, cells: ThresholdCells) -> LikelihoodMaximum:
-        """Return this point as the maximum."""
         # A cell in which less than a sample is expected counts as one: on the edge of monotone R
         # nothing is known better.
         least = np.maximum(self.probability, 1 / cells.totals)
@@ -320,7 +311,6 @@ class SizeFit(Record):
 
     @cached_property
     def probit(self) -> Polynomial:
-        """The fitted polynomial as a function of p."""
         domain = [self.p_mid - self.scale, self.p_mid + self.scale]
         return Polynomial(self.coefficients, domain=domain, window=[-1.0, 1.0])
 
@@ -343,7 +333,6 @@ class SizeFit(Record):
         return float(np.exp(-0.5 * self.probit(p) ** 2) / np.sqrt(2.0 * np.pi))
 
     def slope(self, p: float) -> float:
-        """Derivative dR/dp at `p`."""
         return self.density(p) * float(self.probit.deriv()(p))
 
 

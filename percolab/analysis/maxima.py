@@ -287,10 +287,7 @@ def _find_maximum(peak: Floats) -> float:
 
 
 def locate_highest(p: Floats, values: Floats, weights: Floats) -> Located:
-    """Return (p of the highest point, the least of equal ones, its height, False).
-
-    Heights that differ in their last digits are equal.
-    """
+    """Return (p of the highest point, the least of equal ones, its height, False)."""
     top = int(np.argmax(values >= values.max() * (1 - _SAME)))
     return float(p[top]), float(values[top]), False
 

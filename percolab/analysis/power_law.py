@@ -64,7 +64,6 @@ class Average:
     members: int
 
     def value(self, index: int) -> Value:
-        """Return one of the parameters."""
         value, error, own = (float(x[index]) for x in (self.theta, self.whole, self.statistical))
         return Value(value, error, own, self.chi_square, self.members)
 
@@ -160,7 +159,6 @@ class PowerLaw:
     theta: Floats
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the exponent as plain JSON values."""
         return self.exponent.to_dict()
 
     def __call__(self, sizes: ArrayLike) -> Floats:
@@ -211,10 +209,7 @@ def fit_power_law(
 
 @dataclass(frozen=True, eq=False)
 class LocalSlopes:
-    """d ln y / d ln x between points, with its standard error or NaN: float64 (m,) each.
-
-    x: the geometric mean of both ends.
-    """
+    """d ln y / d ln x between points, its error or NaN, and the mean x: float64 (m,) each."""
 
     x: Floats
     slope: Floats

@@ -200,7 +200,6 @@ class BlockMoments:
     label: str = ""
 
     def has(self, quantity: Quantity) -> bool:
-        """Return whether the moments of a quantity are there."""
         return set(quantity.needs) <= set(self.moments)
 
     def grouped(self, groups: int = MAX_GROUPS) -> BlockMoments:
@@ -290,10 +289,7 @@ class RedundantQuantityError(AnalysisError):
 
 
 def observe(moments: BlockMoments, quantities: Sequence[Quantity]) -> Observations:
-    """Return the values of the quantities that a task has, with their covariance.
-
-    AnalysisError: too few blocks.  RedundantQuantityError: one quantity follows from the others.
-    """
+    """Return a task's values and covariance; AnalysisError: few blocks, or one value redundant."""
     index = [i for i, quantity in enumerate(quantities) if moments.has(quantity)]
     own = [quantities[i] for i in index]
     moments = moments.grouped()

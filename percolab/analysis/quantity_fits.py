@@ -81,7 +81,6 @@ class QuantityAnalysis(FittedThreshold):
 
     @property
     def sizes(self) -> list[int]:
-        """Linear sizes that entered the fits, ascending."""
         return sorted(self.samples)
 
     def _facts(self) -> dict[str, Any]:
@@ -146,11 +145,9 @@ class Fitter:
 
     @property
     def sizes(self) -> list[int]:
-        """The sizes of the observations, ascending."""
         return sorted({one.L for one in self.observations})
 
     def only(self, index: int) -> Fitter:
-        """Return a fitter of one quantity."""
         parts = [task.only(index) for task in self.observations if np.any(task.quantity == index)]
         start = replace(self.start, slopes=(self.start.slopes[index],))
         omegas = (self.omegas[index],)
@@ -181,10 +178,7 @@ def make_fitter(
     degrees: tuple[int, ...] = DEGREES,
     priors: float = 1.0,
 ) -> tuple[Fitter, list[BlockMoments], list[BlockMoments]]:
-    """Return what fits these moments, the moments of sizes that are used, and those near p_c.
-
-    Options as for :func:`analyse_quantities`.  AnalysisError: too few sizes, p or blocks.
-    """
+    """Return what fits, the moments of used sizes, and those near p_c; or AnalysisError."""
     used = [task for task in moments if min_size is None or min_size <= task.L]
     sizes = sorted({task.L for task in used})
     if len(sizes) < MIN_SIZES:
@@ -229,7 +223,6 @@ def _quantity_value(
     quantity: Quantity,
     y_t: Known | None,
 ) -> QuantityValue:
-    """Return the numbers of one quantity, and its p_c alone."""
     function = average.best.functions[index]
     alone = average.threshold if len(fitter.omegas) == 1 else None
     if alone is None:
@@ -250,7 +243,6 @@ def _quantity_value(
 
 
 def _dropped(moments: Sequence[BlockMoments], near: Sequence[BlockMoments]) -> list[str]:
-    """Return notes on the p that were left out."""
     lost = sorted({task.L for task in moments} - {task.L for task in near})
     notes = [f"L = {size} not used: none of its p is near p_c" for size in lost]
     before, after = (sum(task.p.size for task in tasks) for tasks in (moments, near))

@@ -74,7 +74,6 @@ class JointModel:
 
     @property
     def terms(self) -> int:
-        """Amplitudes of each quantity."""
         return self.degree + 5
 
     @cached_property
@@ -158,10 +157,7 @@ class JointMaximum(ThresholdMember):
 
 @dataclass(frozen=True)
 class Start:
-    """p_c, y and |a_1| of every quantity in a first rough fit.
-
-    power: of tables of logarithms, the kappa of a first quantity L^kappa f, else 0.
-    """
+    """p_c, y and |a_1| of each quantity in a rough fit; power: kappa of L^kappa f, else 0."""
 
     threshold: float
     y_t: float
@@ -170,7 +166,6 @@ class Start:
 
     @property
     def steepest(self) -> float:
-        """The largest slope."""
         return max(*self.slopes, 1e-3)
 
     def near(self, moments: BlockMoments) -> np.ndarray:
@@ -189,10 +184,7 @@ class Start:
 def near_threshold(
     moments: Sequence[BlockMoments], quantities: Sequence[Quantity], known: Known | None = None
 ) -> tuple[Start, list[BlockMoments]]:
-    """Return the start of a fit, and the moments at the p near p_c.  known: 1/nu.
-
-    Every quantity has a size with two p.  AnalysisError: fewer than two sizes are near p_c.
-    """
+    """Return the start of a fit and the moments near p_c, of two sizes at least; known: 1/nu."""
     kept = list(moments)
     start = search_start([_table(kept, each) for each in quantities], known)
     for _ in range(2):
@@ -273,10 +265,7 @@ def _misfit(
 
 
 def fit_joint(model: JointModel, y_t: float, *, left_out: int = 0) -> JointMaximum:
-    """Minimise chi^2 from p_0 and a first y.
-
-    left_out: number of values that this fit lacks.  AnalysisError: the data do not determine it.
-    """
+    """Minimise chi^2, left_out values being left out; AnalysisError: it is not determined."""
     theta, cost = fit_least_squares(model.residuals, model.start(y_t), model.jacobian)
     covariance, statistical, effective = _covariance(model, model.jacobian(theta))
     amplitudes = theta[OUTER:].reshape(-1, model.terms)

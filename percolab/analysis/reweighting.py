@@ -46,10 +46,7 @@ _CHANGES_PER_PART = 4
 
 @dataclass(frozen=True)
 class Reweighted:
-    """A function of means at other temperatures, each float64 (betas,).
-
-    overlap: the effective fraction of the samples there, (sum w)^2 / (n sum w^2).
-    """
+    """A function of means at other temperatures, and (sum w)^2 / (n sum w^2), each (betas,)."""
 
     betas: Floats
     values: Floats

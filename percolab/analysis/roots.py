@@ -26,7 +26,7 @@ sites, and for planar bonds none was seen.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod, sqrt
 from typing import Any
@@ -35,20 +35,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.json_values import plain
-from percolab.analysis.statistics import unit_diagonal
-from percolab.analysis.value import ChiSquare, Value
+from percolab.analysis.statistics import Floats, unit_diagonal
+from percolab.analysis.theory.known_exponents import Known
+from percolab.analysis.theory.potts import critical_bond_probability
+from percolab.analysis.value import ChiSquare, Value, format_with_error, published_text
 from percolab.bonds.model import Model
 from percolab.errors import AnalysisError
-from percolab.lattices.lattice import Lattice
+from percolab.lattices.lattice import Lattice, library_name
 from percolab.lattices.planarity import is_drawn_planar
-from percolab.lattices.shown import Shown
+from percolab.lattices.shown import Shown, Table
+from percolab.lattices.structure import Structure
 from percolab.measure.rows import OPENINGS
 from percolab.store.joined import joined
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study
-
-Floats = NDArray[np.float64]
 
 #: Only where |D| is at most this is it near enough to its root for three terms.
 _WINDOW = 0.5
@@ -89,7 +90,6 @@ PLANAR_BONDS, PLANAR_SITES, OTHERS = Drift(0.15), Drift(1.5), Drift(1.5, 0.02)
 
 
 def choose_drift(study: Study) -> Drift:
-    """Return the drift that a study's lattice and model have."""
     lattice = study.structure
     assert isinstance(lattice, Lattice)
     if not is_drawn_planar(lattice):
@@ -136,7 +136,6 @@ class SizeRoot:
     samples: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return every number as plain JSON values."""
         own = {"L": self.size, "slope": plain(self.slope), "samples": self.samples}
         return own | self.value.to_dict("root")
 
@@ -158,7 +157,6 @@ class RootFit(Shown):
 
     @property
     def problem(self) -> str | None:
-        """Why there is no p_c, or None."""
         problem = f"no p_c: the roots of the sizes contradict each other ({self.threshold.quality})"
         return problem if self.threshold.rejected else None
 
@@ -172,7 +170,6 @@ class RootFit(Shown):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return every number as plain JSON values."""
         return {
             "p_c": self.threshold.to_dict("value"),
             "roots": [
@@ -450,10 +447,7 @@ _FORECASTS = {1: (1.8, 0.75, 0.79), 2: (3.0, 1.0, 2.0), 3: (3.2, 1.2, 4.0), 4: (
 
 
 def forecast_slope(length: float, states: int = 1) -> float:
-    """Return about what dD/dp is at p_c on a torus with so many grid points along an axis.
-
-    In percolation it is 1.6 to 2.4 times L^(3/4) on planar lattices, and 3.5 times on square-nnn.
-    """
+    """Return about what dD/dp is at p_c; on square-nnn it is twice that of planar lattices."""
     factor, power, _ = _FORECASTS[states]
     return float(factor * length**power)
 
@@ -466,3 +460,112 @@ def forecast_scatter(states: int) -> float:
 def forecast_deviation(length: float, states: int = 1) -> float:
     """Return about what the root scatters by, times sqrt(samples)."""
     return forecast_scatter(states) / forecast_slope(length, states)
+
+
+#: Why a threshold study has no curves: its p are few, and near p_c.
+NO_CURVES = (
+    "the samples are at a few p next to p_c, for the roots of P(two directions) - P(none wraps); "
+    "a curve takes percolab sweep --boundary periodic"
+)
+
+
+def was_searched(results: StoredResults) -> bool:
+    """Return whether ``percolab threshold`` made results, which no sweep over p has extended."""
+    made = any(
+        isinstance(run.get("asked"), Mapping) and "threshold" in run["asked"]
+        for run in results.runs
+    )
+    return made and all(len(result.task.p) == 1 for result in results.tasks.values())
+
+
+def asks_for_roots(results: StoredResults) -> bool:
+    """Return whether results were made by ``percolab threshold`` in two dimensions."""
+    return was_searched(results) and not why_no_roots(results.study)
+
+
+def difference_text(model: str) -> str:
+    """Return what vanishes at a root, in words."""
+    states = Model.parse(model).states
+    times = f"{states} " if states > 1 else ""
+    return f"P(two directions) - {times}P(none wraps)"
+
+
+def known_threshold(structure: Structure, model: str) -> Known | None:
+    """Return the published p_c of a model, or None; of spins that of the open bonds."""
+    draw = Model.parse(model)
+    if draw.has_spins:
+        return critical_bond_probability(library_name(structure), draw.states)
+    known = structure.threshold(model)
+    if known is None:
+        return None
+    return Known(known.value, known.error, known.expression, known.reference)
+
+
+def coupling_record(value: Value, model: str) -> dict[str, Any]:
+    """Return J / kT and kT / J at p_c with their errors, as plain JSON values; {} without spins."""
+    draw = Model.parse(model)
+    if not draw.has_spins:
+        return {}
+    coupling = draw.p_to_coupling(value.value)
+    error = value.error / (1 - value.value) / draw.exponent
+    record = {"coupling_name": draw.coupling_symbol, "coupling": coupling, "coupling_error": error}
+    return record | {"temperature": 1 / coupling, "temperature_error": error / coupling**2}
+
+
+def coupling_rows(value: Value, model: str) -> list[tuple[str, str, str]]:
+    """Return name, value and convention of J / kT and of kT / J at p_c; [] without spins."""
+    record, draw = coupling_record(value, model), Model.parse(model)
+    if not record:
+        return []
+    coupling, temperature = (
+        format_with_error(record[name], record[f"{name}_error"])
+        for name in ("coupling", "temperature")
+    )
+    symbol = f"{draw.coupling_symbol}_c"
+    return [(symbol, coupling, describe_coupling(draw)), ("T_c", temperature, "kT / J")]
+
+
+def describe_coupling(model: Model) -> str:
+    """Return the convention of a spin model's coupling, in formulae."""
+    if model.name == "ising":
+        return "H = -J sum s s', K = J / kT, p = 1 - exp(-2 K)"
+    return "H = -J sum delta(s, s'), beta = J / kT, p = 1 - exp(-beta)"
+
+
+def root_table(fit: RootFit, structure: Structure, model: str) -> str:
+    """Render p_c with both parts of its error, the published value, the roots, and notes."""
+    value, statistical, systematic = fit.threshold.cells
+    rows = [
+        ("p_c", value, "whole error"),
+        ("", statistical, "of it statistical"),
+        ("", systematic, f"systematic: drift of the roots, {describe_drift(fit)}"),
+    ]
+    if fit.problem is not None:
+        rows = [("p_c", f"{fit.threshold.value:.4g}?", "no answer, see above")]
+    elif fit.threshold.quality.dof:
+        rows.append(("roots", "", f"agree with this drift, {fit.threshold.quality}"))
+    if fit.problem is None:
+        rows += coupling_rows(fit.threshold, model)
+    known = known_threshold(structure, model)
+    if known is not None:
+        rows.append(("", "", published_text(known, fit.threshold if fit.problem is None else None)))
+    roots = [
+        (root.size, str(root.value), f"{weight:.2f}", f"{root.slope:.4g}", root.samples)
+        for root, weight in zip(fit.roots, fit.weights, strict=True)
+    ]
+    heads = ("L", "root", "weight", "dD/dp", "samples")
+    tables = Table((), rows).to_text(), Table(heads, roots, fit.notes).to_text()
+    return "\n\n".join([*filter(None, [fit.problem]), *tables])
+
+
+def root_record(study: Study, fit: RootFit) -> dict[str, Any]:
+    own = {"lattice": study.structure.name, "model": study.model}
+    couplings = {} if fit.problem else coupling_record(fit.threshold, study.model)
+    return own | fit.to_dict() | couplings
+
+
+def describe_drift(fit: RootFit) -> str:
+    fourth, second = fit.drift.fourth, fit.drift.second
+    if not second:
+        return f"C/L^4, C = 0 +- {fourth:g}"
+    return f"C/L^4 + (A + B ln L)/L^2, C = 0 +- {fourth:g}, A and B = 0 +- {second:g}"

@@ -95,10 +95,7 @@ class SampleThresholds(Record):
 
 
 def compute_sample_moments(L: int, thresholds: Floats) -> SampleMoments:
-    """Return mean, median and width of T, float64 (n,), of one size.
-
-    Raises AnalysisError with fewer than 20 samples, or if they are all the same.
-    """
+    """Return mean, median and width of T, float64 (n,); AnalysisError if n < 20 or all are one."""
     T = np.sort(thresholds)
     n = T.size
     if n < 20:
@@ -174,10 +171,7 @@ def _cell_to_cell(curves: Sequence[SpanningCurve]) -> tuple[CellToCell, ...]:
 
 
 def _scale_factor(small: SizeFit, large: SizeFit, p: float) -> tuple[float, float]:
-    """Return 1/nu from the slopes of two sizes at their crossing p, and its first-order error.
-
-    NaN where one does not rise.
-    """
+    """Return 1/nu from the slopes at a crossing p, and its error; NaN where one falls."""
     if not min(small.slope(p), large.slope(p)) > 0:
         return nan, nan
     logarithm = float(np.log(large.L / small.L))

@@ -83,7 +83,6 @@ class ScalingFunction:
 
     @property
     def critical_probability(self) -> float:
-        """Spanning probability at p_c in the limit of large L."""
         return float(ndtr(self.coefficients[0]))
 
 
@@ -128,10 +127,7 @@ class ScalingTerms:
     def at(
         cls, p: Floats, log_size: Floats, outer: Floats, degree: int, omega: float | Floats
     ) -> ScalingTerms:
-        """Return the terms at p (points,) in units of the width, and ln(L / L_0) (points,).
-
-        outer: delta, y, n and m.  omega: of every point, or of all.
-        """
+        """Return the terms at p and ln(L / L_0), (points,); outer: delta, y, n and m."""
         delta, y, n, m = outer
         t, stretch = p - delta, np.exp(y * log_size)
         X = (t + n * t**2 + m * t**3) * stretch
@@ -155,10 +151,7 @@ class ScalingTerms:
 
 
 def amplitude_precision(units: Units, degree: int, omega: float, wider: float) -> Floats:
-    """Return 1 / sigma^2 of the priors of a_0 ... a_d, b, c, B and C in these units, (d + 5,).
-
-    wider: factor on all widths.
-    """
+    """Return 1 / sigma^2 of the priors of all amplitudes, (d + 5,); wider: factor on widths."""
     coefficients = np.full(degree + 1, COEFFICIENT_WIDTH**-2)
     coefficients[:2] = 0.0
     scaled = [
@@ -203,7 +196,6 @@ class ScalingModel:
 
     @property
     def start(self) -> Floats:
-        """Theta of the straight lines."""
         theta = np.zeros(OUTER + self.degree + 5)
         theta[1], theta[OUTER], theta[OUTER + 1] = self.y_t, self.a_0, 1.0
         return theta
@@ -223,11 +215,9 @@ class ScalingModel:
         return Prior(np.concatenate([mean, none]), np.concatenate([precision, amplitudes]))
 
     def threshold(self, theta: Floats) -> float:
-        """Return p_c."""
         return float(self.units.p_0 + self.units.width * theta[0])
 
     def scaling_function(self, theta: Floats) -> ScalingFunction:
-        """Return the physical scaling function at `theta`."""
         return physical(theta[:OUTER], theta[OUTER:], self.units, self.omega)
 
 
@@ -253,10 +243,7 @@ def physical(outer: Floats, amplitudes: Floats, units: Units, omega: float) -> S
 def fit_least_squares(
     residuals: Callable[[Floats], Floats], start: Floats, jacobian: Callable[[Floats], Floats]
 ) -> tuple[Floats, float]:
-    """Return the parameters (delta, y, ...) that minimise chi^2, and its value.
-
-    AnalysisError: the fit does not converge, or y is not positive.
-    """
+    """Return the parameters (delta, y > 0, ...) of the least chi^2, and it; AnalysisError: none."""
     from scipy import optimize
 
     options = {"method": "lm", "x_scale": "jac", "xtol": 1e-12, "ftol": 1e-12, "max_nfev": 500}
@@ -282,10 +269,7 @@ class Lines:
 
     @classmethod
     def through(cls, curves: Sequence[SpanningCurve], known: Known | None = None) -> Lines:
-        """Return the lines through curves; known: 1/nu, in place of that of the slopes.
-
-        AnalysisError where a curve does not rise with p.
-        """
+        """Return lines through curves; known: 1/nu.  AnalysisError: a curve does not rise."""
         sizes = np.array(linear_sizes(curves), float)
         centre, slope = np.array([_probit_line(curves, size) for size in linear_sizes(curves)]).T
         L_0 = geometric_mean(sizes)

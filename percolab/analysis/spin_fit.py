@@ -95,16 +95,13 @@ class SpinFit(Shown):
 
     @property
     def coupling(self) -> float:
-        """J / kT at the transition."""
         return self.model.p_to_coupling(self.threshold)
 
     @property
     def coupling_error(self) -> float | None:
-        """The error of the coupling: that of p times d coupling / d p."""
         if self.threshold_error is None:
             return None
-        scale = 2 if self.model.name == "ising" else 1
-        return self.threshold_error / (1 - self.threshold) / scale
+        return self.threshold_error / (1 - self.threshold) / self.model.exponent
 
     @property
     def temperature(self) -> tuple[float, float | None]:
@@ -113,7 +110,6 @@ class SpinFit(Shown):
         return 1 / self.coupling, None if error is None else error / self.coupling**2
 
     def to_dict(self) -> dict[str, Any]:
-        """Return every number as plain JSON values."""
         temperature, error = self.temperature
         return {
             "model": str(self.model),
@@ -134,10 +130,7 @@ class SpinFit(Shown):
 
 
 def fit_spins(results: StoredResults, names: Sequence[str] = ("all",), **options: Any) -> SpinFit:
-    """Fit the transition of a spin study; options as for :func:`fit_quantities`.
-
-    AnalysisError: the data cannot give a threshold.  InputError: no such quantity.
-    """
+    """Fit the transition of spins; options and errors as for :func:`fit_quantities`."""
     study = results.study
     if not study.structure.is_scalable:
         raise AnalysisError(
@@ -215,10 +208,7 @@ def short_blocks(items: Sequence[TaskResult]) -> str | None:
 
 
 def compute_autocorrelations(result: TaskResult) -> dict[str, list[Autocorrelation | None]]:
-    """Return the autocorrelation of every series at every p of a task, by the names of SERIES.
-
-    None where it is constant; times are in measured sweeps.
-    """
+    """Return the autocorrelation of SERIES at every p, in measured sweeps; None of constants."""
     points, sweeps = len(result.task.p), result.task.block_size
     parts = result.extra("lagged").reshape(len(result.blocks), points, len(SERIES), 2, -1)
     times: dict[str, list[Autocorrelation | None]] = {name: [] for name in SERIES}

@@ -50,10 +50,7 @@ def mean_of_blocks(values: Floats, samples: NDArray[np.int64]) -> Floats:
 
 
 def standard_error(values: Floats, samples: NDArray[np.int64] | None = None) -> Floats:
-    """Return the standard error of the mean over the first axis, NaN of a single value.
-
-    samples: of every value, by which the mean weighs them, int64 (n,); all alike unless given.
-    """
+    """Return the standard error of a mean over the first axis, weighed by samples, or NaN."""
     if len(values) < 2:
         return np.full(np.shape(values)[1:], nan)
     return np.asarray(np.sqrt((weighted_deviations(values, samples) ** 2).sum(axis=0)), np.float64)
@@ -73,10 +70,7 @@ def weighted_deviations(values: Floats, samples: NDArray[np.int64] | None = None
 
 
 def jackknife_error(without: Floats) -> Floats:
-    """Return the error of numbers (...) from their values without one block each (n_blocks, ...).
-
-    NaN of a single block.
-    """
+    """Return the error of numbers from those without one block each (n_blocks, ...), or NaN."""
     if len(without) < 2:
         return np.full(without.shape[1:], nan)
     return np.asarray(np.sqrt((len(without) - 1) * without.var(axis=0)), np.float64)
@@ -114,19 +108,13 @@ def wilson_interval(
 
 
 def unit_diagonal(matrix: Floats) -> tuple[Floats, Floats]:
-    """Return a symmetric matrix (k, k) scaled to a diagonal of ones, and the scale of every row.
-
-    Of a covariance these are the correlations and one over the errors.
-    """
+    """Return a symmetric matrix (k, k) scaled to a diagonal of ones, and the scale (k,)."""
     scale = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), 1e-300))
     return matrix * (scale[:, None] * scale), scale
 
 
 def whitening(covariance: Floats) -> Floats:
-    """Return W (n, n) such that W @ x are independent and of unit variance, x having `covariance`.
-
-    Raises numpy.linalg.LinAlgError where the covariance is not positive definite.
-    """
+    """Return W (n, n), W @ x being of unit covariance; LinAlgError: `covariance` is singular."""
     return np.asarray(np.linalg.inv(np.linalg.cholesky(covariance)), np.float64)
 
 

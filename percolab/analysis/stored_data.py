@@ -37,10 +37,7 @@ def probability_names(results: StoredResults) -> list[str]:
 
 
 def default_observable(results: StoredResults) -> str:
-    """Return the probability of the default fit: of spanning along the last open axis.
-
-    On a torus it is wrapping around the last axis.
-    """
+    """Return the probability to fit: of spanning, or on a torus wrapping, along the last axis."""
     boundary = results.study.boundary
     axes = axis_observables(boundary)
     if not axes and not boundary:
@@ -89,10 +86,7 @@ def read_single_thresholds(
 
 
 def read_cluster_curves(results: StoredResults) -> list[ClusterCurve]:
-    """Return the cluster sizes of all tasks that have blocks and their columns, ascending in L.
-
-    Those of method "microcanonical" are at the p over the transition.
-    """
+    """Return the cluster sizes of all tasks that have them, ascending in L."""
     items = [result for result in joined(results).tasks.values() if result.blocks]
     items = [result for result in items if not result.holds_thresholds and result.has_cluster_sizes]
     return [_read_clusters(result) for result in sorted(items, key=lambda result: result.task.size)]
@@ -128,7 +122,6 @@ def read_size_counts(results: StoredResults) -> list[SizeCounts]:
 
 
 def load_counts(result: TaskResult) -> SizeCounts:
-    """Return the counted sizes of a task; InputError if they were not counted."""
     return SizeCounts(
         L=result.task.size,
         num_sites=result.task.num_sites,
@@ -160,10 +153,7 @@ def read_gyration_sums(results: StoredResults) -> list[GyrationSums]:
 
 
 def read_flow_moments(results: StoredResults) -> list[BlockMoments]:
-    """Return the sums of what flows between two terminals, and of the samples with both, by name.
-
-    Of all tasks that have them, ascending in L; [] if none has.
-    """
+    """Return sums of what flows, and samples with both ends, by name, ascending in L, or []."""
     names = axis_observables(results.study.boundary)
     flows = []
     for result in list_tasks(results, *names[-1:]):

@@ -79,10 +79,7 @@ def fit_results(
 
 
 def class_exponent(results: StoredResults, nu: Prior) -> tuple[Known | None, tuple[str, ...]]:
-    """Return the known 1/nu of a study's universality class, None if it is free, and notes.
-
-    ValueError: nu is neither "known" nor "free".
-    """
+    """Return the known 1/nu of the universality class, None if free, and notes; or ValueError."""
     if nu not in ("known", "free"):
         raise ValueError(f"nu = {nu!r}, but it must be 'known' or 'free'")
     if nu == "free":
@@ -128,7 +125,6 @@ def _correction(results: StoredResults, omega: float | None) -> tuple[float, str
 
 
 def has_open_axis(results: StoredResults) -> bool:
-    """Return whether the lattice is open along any axis."""
     return set(results.study.boundary) != {"periodic"}
 
 
@@ -143,10 +139,7 @@ def _check_scalable(
 def compute_exponents(
     results: StoredResults, fit: ThresholdFit | GivenThreshold, *, bootstrap: int = 200
 ) -> ExponentFit:
-    """Return the exponents at p_c of a fit, or at a given one (:mod:`percolab.analysis.exponents`).
-
-    AnalysisError: the fit has a problem, so there is no p_c.
-    """
+    """Return the exponents at the p_c of a fit; AnalysisError: the fit has a problem."""
     _check_scalable(results)
     if isinstance(fit, ThresholdFit) and fit.problem is not None:
         raise AnalysisError(f"no exponents, which are read off at p_c: {fit.problem}")
@@ -174,10 +167,7 @@ def only_threshold(results: StoredResults) -> GivenThreshold | None:
 def cross_ratios(
     results: StoredResults, fit: ThresholdFit, *, bootstrap: int = 200
 ) -> RatioCrossings | None:
-    """Return the crossings of <s_1>^2/<s_1^2> (:mod:`percolab.analysis.crossings`) near a p_c.
-
-    None where no cluster sizes are stored.
-    """
+    """Return the crossings of <s_1>^2/<s_1^2> near a p_c, None without cluster sizes."""
     clusters = [curve for curve in stored.read_cluster_curves(results) if curve.L in fit.sizes]
     if len({curve.L for curve in clusters}) < 2:
         return None
@@ -264,10 +254,7 @@ def compute_collapse(
 
 
 def read_estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
-    """Return the thresholds of every size alone that has blocks, ascending in L.
-
-    bootstrap: replicas over blocks.  AnalysisError: there are no blocks.
-    """
+    """Return the thresholds of every size alone, ascending; AnalysisError: there are no blocks."""
     study, clusters = results.study, stored.read_cluster_curves(results)
     coupled = bool(study.boundary) and not find_analysis(study).no_curve
     spanning = stored.read_curves(results) if coupled else []
@@ -290,7 +277,6 @@ def read_estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[Siz
 
 
 def _known_of_network(results: StoredResults, items: Sequence[TaskResult]) -> dict[str, Any]:
-    """Return the robustness and the bounds of a graph, as far as they are known."""
     study, graph, codec = results.study, results.study.structure, results.study.kind.codec
     known: dict[str, Any] = {}
     if not isinstance(graph, Graph | Ensemble):
@@ -305,10 +291,7 @@ def _known_of_network(results: StoredResults, items: Sequence[TaskResult]) -> di
 
 
 def tau_at(results: StoredResults, threshold: float) -> TauFit:
-    """Return tau from n_s at a given p, taken for p_c (:mod:`percolab.analysis.tau`).
-
-    AnalysisError: sizes were not counted, do not scale, or in too few blocks.
-    """
+    """Return tau from n_s at a given p_c; AnalysisError: no counted sizes, or too few blocks."""
     _check_scalable(results, ", and no tau")
     return fit_tau(
         stored.read_size_counts(results),
@@ -387,7 +370,6 @@ def read_joint_input(
 
 
 def _known(results: StoredResults, quantity: Quantity) -> Known | None:
-    """Return the exact value of a quantity at p_c, or None."""
     study = results.study
     if quantity.kind != PROBABILITY or study.states > 1:
         return None

@@ -55,7 +55,7 @@ class System:
     @property
     def bond_energy(self) -> float:
         """The fall of the energy when a bond becomes satisfied, in J: 2 or 1."""
-        return 2.0 if self.model.name == "ising" else 1.0
+        return float(self.model.exponent)
 
     def energy(self, satisfied: Floats) -> Floats:
         """Return the energy per site of a number of satisfied bonds, in J."""
@@ -234,10 +234,7 @@ def _thermodynamics(result: TaskResult) -> Thermodynamics:
 
 
 def list_thermal(results: StoredResults) -> list[ThermalName]:
-    """Return the thermal means that tables of spins have, [] of anything else.
-
-    These are the means of THERMAL, without the check of open bonds, and the correlation lengths.
-    """
+    """Return the thermal means and correlation lengths that tables of spins have, else []."""
     items = list_spin_tasks(results)
     there = {name for result in items for name in moment_names(result)}
     names: list[ThermalName] = [
@@ -340,10 +337,7 @@ def compute_correlation_lengths(result: TaskResult) -> tuple[Floats, Floats]:
 
 
 def correlation_errors(result: TaskResult, name: str, at: int) -> Floats:
-    """Return the jackknife errors over chains of rho of a series at one p, float64 (lags + 1,).
-
-    NaN of a single chain.  AnalysisError: the series does not vary.
-    """
+    """Return jackknife errors over chains of rho at one p, (lags + 1,); or AnalysisError."""
     lagged, edges = read_lagged(result, name, at)
     groups = np.array_split(np.arange(len(lagged)), min(len(lagged), _GROUPS))
     sweeps = result.task.block_size
@@ -358,10 +352,7 @@ def correlation_errors(result: TaskResult, name: str, at: int) -> Floats:
 
 
 def read_series(result: TaskResult) -> dict[str, NDArray[np.int64]]:
-    """Return every sweep of every chain, by the names of SERIES: int64 (m, n_blocks, sweeps).
-
-    InputError: they were not measured (--measure series).
-    """
+    """Return every sweep by SERIES, int64 (m, n_blocks, sweeps); InputError: not measured."""
     series = result.extra("series")
     chains, points, _ = series.shape
     parts = series.reshape(chains, points, len(SERIES), result.task.block_size)

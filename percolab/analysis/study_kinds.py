@@ -65,10 +65,7 @@ class KindAnalysis:
         return None
 
     def probability_names(self, results: StoredResults) -> list[str]:
-        """Return the names of the probabilities that rise with p, and that all tasks have.
-
-        A file that was made before wrapping was measured has no wrapping probabilities.
-        """
+        """Return the names of the probabilities that rise with p, and that all tasks have."""
         items = [result for result in results.tasks.values() if result.blocks]
         return [
             column.name
@@ -119,23 +116,18 @@ class ThresholdAnalysis(KindAnalysis):
     """The analysis of blocks with the exact thresholds of samples, which are counted at any p."""
 
     def probability_names(self, results: StoredResults) -> list[str]:
-        """Return the names of the spanning probabilities."""
         return spanning_names(results.study.boundary)
 
     def moment_names(self, result: TaskResult) -> set[str]:
-        """Return the names of the spanning probabilities."""
         return set(spanning_names(result.task.boundary))
 
     def grid(self, result: TaskResult, name: str) -> Floats:
-        """Return POINTS values of p, equally spaced over the transition."""
         return transition_grid(result.thresholds(name))
 
     def moment_sums(self, result: TaskResult, name: str, p: Floats) -> Floats:
-        """Return how many samples of every block span at each p."""
         return spanning_counts(result.thresholds(name), p).astype(float)
 
     def means(self, result: TaskResult, p: Sequence[float] | None) -> tuple[Floats, Means]:
-        """Return p and the spanning probabilities with their errors."""
         names, count = spanning_names(result.task.boundary), result.num_samples
         thresholds = {name: result.thresholds(name) for name in names}
         grid = transition_grid(np.stack(list(thresholds.values()))) if p is None else np.array(p)
@@ -152,7 +144,6 @@ class MicrocanonicalAnalysis(KindAnalysis):
     """The analysis of sums by the number of openings, which are convolved to any p."""
 
     def probability_names(self, results: StoredResults) -> list[str]:
-        """Return the names of the probabilities that rise with p."""
         return [column.name for column in results.study.observables if column.rises_with_p]
 
     def curve(self, result: TaskResult, name: str) -> SpanningCurve:
@@ -169,7 +160,6 @@ class MicrocanonicalAnalysis(KindAnalysis):
         return SpanningCurve(result.task.size, p, samples, counts, result.task.id)
 
     def moment_names(self, result: TaskResult) -> set[str]:
-        """Return the names of the observables, and of <s_1^2>."""
         return {*(column.name for column in result.observables), _LARGEST_SQUARED}
 
     def grid(self, result: TaskResult, name: str) -> Floats:
@@ -197,7 +187,6 @@ class MicrocanonicalAnalysis(KindAnalysis):
         return round_grid(low, high)
 
     def moment_sums(self, result: TaskResult, name: str, p: Floats) -> Floats:
-        """Return the block sums of an observable at each p."""
         stored = result.stacked(LARGEST_SQUARES if name == _LARGEST_SQUARED else name)
         if result.task.order != RANDOM:
             samples = result.samples
@@ -205,7 +194,6 @@ class MicrocanonicalAnalysis(KindAnalysis):
         return convolve(stored, result.task.num_openings, p)
 
     def means(self, result: TaskResult, p: Sequence[float] | None) -> tuple[Floats, Means]:
-        """Return p and the mean of every observable, with its error from the scatter of blocks."""
         grid = self.grid(result, "") if p is None else np.array(p)
         means: Means = {}
         samples, openings = result.samples, result.task.num_openings
@@ -229,7 +217,6 @@ class SpinAnalysis(KindAnalysis):
     )
 
     def correction(self, study: Study) -> float | None:
-        """Return the exponent of the leading correction of all quantities."""
         periodic = not open_axes(study.boundary)
         return spin_correction(len(study.boundary), study.states, periodic=periodic).value
 
@@ -245,17 +232,13 @@ ANALYSES = {
 
 
 def find_analysis(result: Task | Study) -> KindAnalysis:
-    """Return the analysis of a task or study by its kind."""
     return ANALYSES[result.kind.name]
 
 
 def spanning_counts(
     thresholds: NDArray[np.uint64], p: Sequence[float] | Floats
 ) -> NDArray[np.int64]:
-    """Return how many samples of every block span at each p, int64 (n_blocks, m).
-
-    thresholds: T of the samples, uint64 (n_blocks, block_size).
-    """
+    """Return the samples with T, uint64 (n_blocks, n), up to each p: int64 (n_blocks, m)."""
     limits = np.array([p_to_threshold(float(value)) for value in p], np.uint64)
     return np.asarray((thresholds[:, :, None] <= limits).sum(axis=1), np.int64)
 

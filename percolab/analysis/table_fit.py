@@ -95,12 +95,10 @@ class Series(Shown):
 
     @property
     def is_probability(self) -> bool:
-        """Whether the values are shares of trials, which are fitted as probits."""
         return self.trials is not None
 
     @property
     def sizes(self) -> list[int]:
-        """The sizes, ascending."""
         return sorted(set(self.L.tolist()))
 
     @property
@@ -115,7 +113,6 @@ class Series(Shown):
         return replace(self, **rows, trials=trials)
 
     def of_size(self, size: int) -> Series:
-        """Return the rows of one size."""
         return self.at(np.equal(self.L, size))
 
     @property
@@ -139,10 +136,7 @@ class Series(Shown):
         return probit, np.asarray(self.errors / density, np.float64)
 
     def residuals(self, f: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return residuals, whose squares add up to the deviance, their slopes, and Fisher's roots.
-
-        The last are the slopes that are expected: their squares are the Fisher information of f.
-        """
+        """Return residuals, their slopes, and the expected ones; squares add up to the deviance."""
         if self.trials is None:
             root = 1.0 / self.errors
             return (f - self.values) * root, root, root
@@ -168,7 +162,6 @@ class MeanFit(SizeFit):
     """The polynomial of one size of a quantity that is no probability, which is fitted itself."""
 
     def probability(self, p: ArrayLike) -> Floats:
-        """Return the quantity at `p`."""
         return np.asarray(self.probit(np.asarray(p, float)), np.float64)
 
     def density(self, p: float) -> float:
@@ -215,7 +208,6 @@ class TableFit(FittedThreshold):
 
     @property
     def sizes(self) -> list[int]:
-        """Sizes that entered the fits, ascending."""
         return self.series.at(self.used).sizes
 
     @property
@@ -275,10 +267,7 @@ class MeasuredRows(Measured):
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """f of some rows in units of order one; theta = (delta, y, n, m, amplitudes[, kappa]).
-
-    level: the unit of b and B in that of f.
-    """
+    """f of some rows; theta = (delta, y, n, m, amplitudes[, kappa]); level: unit of b and B."""
 
     rows: Series
     scaling: ScalingModel

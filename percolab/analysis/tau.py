@@ -72,10 +72,7 @@ class SizeCounts:
         return mean_power(self.edges, 2.0) ** -0.5
 
     def numbers(self, weights: Floats | None = None) -> Floats:
-        """Return n_s, float64 (m, bins).
-
-        weights: how often each block counts, float64 (r, n_blocks), for a result (r, m, bins).
-        """
+        """Return n_s (m, bins); with weights of blocks, float64 (r, n_blocks), (r, m, bins)."""
         times = np.ones((1, self.samples.size)) if weights is None else weights
         numbers = np.tensordot(times, self.counts, axes=1)
         per_site = (times @ self.samples)[:, None, None] * self.num_sites * np.diff(self.edges)
@@ -211,7 +208,6 @@ class TauFit(Record):
 
     @property
     def is_open(self) -> bool:
-        """Whether n_s has terms of open sides."""
         return len(self.coefficients) > 4
 
     def numbers(self, s: Floats, L: float = np.inf) -> Floats:
@@ -345,7 +341,6 @@ class TaskNumbers:
 
     @classmethod
     def of(cls, task: SizeCounts, threshold: float, replicas: TauReplicas | None) -> TaskNumbers:
-        """Return the n_s of a task at `threshold`."""
         blocks = task.samples.size
         every = task.numbers_at(np.full(blocks, threshold), np.eye(blocks))
         values = task.numbers_at(np.array([threshold]))[0]

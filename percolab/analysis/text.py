@@ -12,7 +12,7 @@ from percolab.analysis.crossings import CurveCrossing, Drift, RatioCrossings
 from percolab.analysis.exponents import ExponentFit
 from percolab.analysis.maxima import BOUND, MEAN_FIELD, ROBUSTNESS, SizeEstimates
 from percolab.analysis.quantity_fits import QuantityAnalysis
-from percolab.analysis.root_text import describe_coupling
+from percolab.analysis.roots import describe_coupling
 from percolab.analysis.sample_thresholds import SampleThresholds
 from percolab.analysis.spin_fit import SpinFit
 from percolab.analysis.table_fit import TableFit
@@ -38,7 +38,6 @@ def _parts(*parts: Table | str, notes: Sequence[str] = ()) -> str:
 
 
 def _known_text(known: Known) -> str:
-    """Return a known value and its source."""
     return f"{known.expression or format_with_error(known.value, known.error)} ({known.reference})"
 
 
@@ -137,7 +136,6 @@ def estimate_table(sizes: Sequence[SizeEstimates]) -> str:
 
 
 def _threshold_rows(fit: FittedThreshold, axis: str = "p") -> Rows:
-    """Return the rows of p_c with the parts of its error, or of its problem."""
     known = fit.known_y_t
     prior = "1/nu is free" if known is None else f"1/nu = {_known_text(known)}"
     if fit.problem is not None:
@@ -152,7 +150,6 @@ def _threshold_rows(fit: FittedThreshold, axis: str = "p") -> Rows:
 
 
 def _best_row(fit: FittedThreshold) -> tuple[str, ...]:
-    """Return the row on the fits that are averaged, and the quality of the best."""
     best, count = fit.members[0], len(fit.members)
     others = f"; {best.weight:.0%} of the weight of {count} fits" if count > 1 else ""
     return "best fit", str(fit.chi_square), f"degree {best.degree}, L >= {best.min_size}{others}"
@@ -293,8 +290,7 @@ def _first_order_rows(fit: SpinFit) -> Rows:
     size, p, one = fit.first_order
     value = "", "", f"chains changed phase {one.changes} times: too few for its weights"
     if one.mixed:
-        scale = 2 if fit.model.name == "ising" else 1
-        beta = format_with_error(one.beta / scale, one.beta_error / scale)
+        beta = format_with_error(one.beta / fit.model.exponent, one.beta_error / fit.model.exponent)
         value = f"{fit.model.coupling_symbol}_c", beta, "from equal weights of the phases"
     heat = format_with_error(one.latent_heat, one.latent_heat_error)
     return [

@@ -122,7 +122,6 @@ class ThresholdFit(FittedThreshold):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Linear sizes that entered the fits, ascending."""
         return linear_sizes(self.used)
 
     def probability(self, p: ArrayLike, L: ArrayLike) -> Floats:
@@ -312,10 +311,7 @@ def select(
 
 
 def cut(curve: SpanningCurve, window: tuple[float, float] = WINDOW) -> SpanningCurve | None:
-    """Return a curve at its p inside the window.
-
-    Of a curve with fewer than two p there, at the two nearest to R = 1/2 with 0 < R < 1, or None.
-    """
+    """Return a curve inside the window, or at the two p nearest to R = 1/2 with 0 < R < 1."""
     R = curve.probability
     inside = (window[0] < R) & (window[1] > R)
     if inside.sum() < 2:

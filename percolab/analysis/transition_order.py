@@ -76,10 +76,7 @@ class PhasesApart:
 def classify_order(
     items: Sequence[TaskResult], model: Model
 ) -> tuple[tuple[int, float, FirstOrder] | None, str | None]:
-    """Return (L, p, transition) where two peaks show first order, and a sentence on the order.
-
-    Both None where nothing is seen and the transition is known to be continuous.
-    """
+    """Return (L, p, transition) of first order or None, and a sentence on the order or None."""
     points = [point for result in items for point in two_peaks(result, model)]
     deep = [point for point in points if point.order.depth >= DEEP]
     sure = [one for one in deep if any(one.agrees(other) for other in points if other is not one)]

@@ -105,7 +105,6 @@ def fit_trees(results: StoredResults) -> TreeFit:
 
 
 def compute_means(result: TaskResult) -> TreeMeans:
-    """Return the means of the trees of one task."""
     task, scale, samples = result.task, 2.0**-WEIGHT_BITS, result.num_samples
     bonds = count_bonds(task.structure, task.shape, task.boundary)
     letters = axis_names(task.boundary)
@@ -128,7 +127,6 @@ def compute_means(result: TaskResult) -> TreeMeans:
 
 
 def _mean(result: TaskResult, name: str, scale: float = 1.0) -> Value:
-    """Return the mean of an observable, times a scale; its error is NaN of one sample."""
     # As Python integers: the sum over a study may exceed 64 bits.
     total = sum(int(value) for value in result.column(name)[:, 0])
     samples, squares = result.num_samples, result.squares(name)[:, 0].sum()
@@ -140,10 +138,7 @@ def _mean(result: TaskResult, name: str, scale: float = 1.0) -> Value:
 
 
 def weight_limit(means: Sequence[TreeMeans], *, leading: int) -> Value:
-    """Return the weight a site of the infinite lattice; AnalysisError with fewer than two sizes.
-
-    leading: the power of 1 / L of the largest correction.
-    """
+    """Return the weight a site of the infinite lattice; leading: the first power of 1 / L."""
     rows = [(own.L, own.weight.value, own.weight.error) for own in means if own.weight.error > 0]
     sizes, values, errors = np.array(rows).reshape(-1, 3).T
     if np.unique(sizes).size < 2:
@@ -192,10 +187,7 @@ def fit_size_dimension(means: Sequence[InvasionMeans]) -> Value | None:
 
 
 def fit_mass_dimension(radii: Floats, masses: Floats) -> Value | None:
-    """Return D of <sites within r> = A r^D; None of fewer than two samples or radii.
-
-    masses: float64 (samples, radii), all positive.
-    """
+    """Return D of the masses > 0, (samples, radii), ~ r^D; None of fewer than two of them."""
     if len(masses) < 2 or len(radii) < 2:
         return None
 

@@ -26,7 +26,6 @@ class ChiSquare:
 
     @classmethod
     def of(cls, value: float, dof: int) -> ChiSquare:
-        """Return a chi^2 with its p-value."""
         if dof <= 1:
             return cls(value, dof, erfc(sqrt(max(value, 0.0) / 2)) if dof else nan)
         # Only here: two sizes in the plane do without scipy.
@@ -43,7 +42,6 @@ class ChiSquare:
         )
 
     def __str__(self) -> str:
-        """Return both as a phrase."""
         return "chi2/dof {}, p-value {}".format(*self.cells)
 
 
@@ -106,7 +104,6 @@ class Value:
 
     @property
     def quality(self) -> ChiSquare:
-        """The chi^2 of the best fit."""
         assert self.chi_square is not None
         return self.chi_square
 
@@ -141,10 +138,7 @@ class Value:
         return format_with_error(self.value, self.error)
 
     def to_dict(self, name: str = "value", error: str = "error") -> dict[str, Any]:
-        """Return every number as plain JSON values; a mean has only its value and error.
-
-        name, error: keys of these two.
-        """
+        """Return plain JSON values, of a mean two; name, error: keys of these two."""
         record: dict[str, Any] = {name: self.value, error: self.error}
         if self.chi_square is not None:
             more = ("statistical_error", "chi_square", "members", "systematic_error")

@@ -24,7 +24,7 @@ from percolab.analysis.json_values import Record
 from percolab.analysis.quantities import Observations, list_quantities
 from percolab.analysis.quantity_fits import Fitter, QuantityAnalysis, make_fitter
 from percolab.analysis.quantity_model import JointMaximum, JointModel
-from percolab.analysis.root_text import was_searched
+from percolab.analysis.roots import was_searched
 from percolab.analysis.statistics import Floats, jackknife_error, unit_diagonal
 from percolab.analysis.stored_data import read_moments
 from percolab.analysis.stored_fits import fit_quantities, read_joint_input
@@ -73,19 +73,13 @@ def asks_for_wrapping(results: StoredResults) -> bool:
 
 
 def fit_wrapping(results: StoredResults) -> QuantityAnalysis:
-    """Return p_c from the wrapping probabilities of all sizes of stored results.
-
-    AnalysisError: too few samples.
-    """
+    """Return p_c from the wrapping probabilities of all sizes; AnalysisError: too few samples."""
     return fit_quantities(results, QUANTITIES, degree=DEGREES)
 
 
 @dataclass(frozen=True, eq=False)
 class WrappingEstimate:
-    """p_c of the samples so far, and what further samples would tell.
-
-    known: 1/nu, a prior.
-    """
+    """p_c of the samples so far, and what further ones would tell; known: 1/nu, a prior."""
 
     fitter: Fitter
     average: ThresholdAverage[JointMaximum]
@@ -93,7 +87,6 @@ class WrappingEstimate:
 
     @classmethod
     def of(cls, results: StoredResults) -> WrappingEstimate:
-        """Return the estimate of stored results; AnalysisError: too few samples."""
         if not any(result.blocks for result in results.tasks.values()):
             raise AnalysisError("no samples yet")
         joint = read_joint_input(results, QUANTITIES)
@@ -103,7 +96,6 @@ class WrappingEstimate:
 
     @property
     def threshold(self) -> Value:
-        """p_c."""
         return self.average.threshold
 
     def slope(self, size: float) -> float:
@@ -129,10 +121,7 @@ class WrappingEstimate:
         return JointModel(observations, fit.degree, omegas, slopes, units, self.known)
 
     def _covariance(self) -> Floats:
-        """Return the covariance of the quantities at side, centre and side in one sample, (9, 9).
-
-        Rows go by quantity, then by p.
-        """
+        """Return the covariance in one sample, by quantity at side, centre, side, (9, 9)."""
         count = len(QUANTITIES)
         whole = [x for x in self.fitter.observations if x.dimension == x.p.size]
         whole = [x for x in whole if x.p.size % count == 0]

@@ -54,9 +54,6 @@ def batch_class(kind: str) -> Any:
 
 
 def new_batch(kind: str, topology: Topology, model: Model = BOND, *, capacity: int = 1) -> Batch:
-    """Return an empty batch on a kind of device, "cpu" or "cuda".
-
-    capacity: the requested entries; the batch's own ``capacity`` may be smaller, 1 on the CPU.
-    """
+    """Return an empty batch on "cpu" or "cuda", whose ``capacity`` may be smaller, 1 on the CPU."""
     batch: Batch = batch_class(kind)(topology, model, capacity)
     return batch

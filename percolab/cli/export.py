@@ -123,8 +123,8 @@ def write_table(
 
 def _write(out: str | None, form: str, table: Table, kind: Kind) -> str:
     """Write a table to a file and say how long it is, or without a file return it as CSV."""
+    from percolab.lattices.shown import csv_text
     from percolab.store.output_files import write_output
-    from percolab.tables.csv_text import csv_text
     from percolab.tables.frames import npz_bytes, parquet_bytes
 
     if out is None:

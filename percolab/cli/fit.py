@@ -92,7 +92,7 @@ def command(results: str, as_json: bool, quantities: str | None, **options: Any)
     In place of results it may be a table of anybody's data, .csv, .tsv, .txt or .dat: columns with
     the size L, x, and counts k of n or means with errors (docs/tables.md).
     """
-    from percolab.analysis.root_text import asks_for_roots
+    from percolab.analysis.roots import asks_for_roots
     from percolab.analysis.wrapping_fit import asks_for_wrapping
     from percolab.store.results import read_results
 
@@ -141,8 +141,7 @@ def _fit_table(source: str, options: dict[str, Any]) -> Answer:
 
 
 def _fit_roots(stored: StoredResults) -> Answer:
-    from percolab.analysis.root_text import difference_text, root_table
-    from percolab.analysis.roots import fit_roots
+    from percolab.analysis.roots import difference_text, fit_roots, root_table
 
     study, fit = stored.study, fit_roots(stored)
     first = f"{described(study)}, {study.model}: roots of {difference_text(study.model)} on tori"

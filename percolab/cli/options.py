@@ -196,7 +196,7 @@ def fit_from_options(
 
 def published_lines(study: Study, value: float = 0.0, error: float = 0.0) -> list[str]:
     """Return the line on the published threshold if there is one, with a fit's distance from it."""
-    from percolab.analysis.root_text import known_threshold
+    from percolab.analysis.roots import known_threshold
     from percolab.analysis.value import Value, published_text
 
     known = known_threshold(study.structure, study.model)
@@ -207,8 +207,7 @@ def published_lines(study: Study, value: float = 0.0, error: float = 0.0) -> lis
 
 def threshold_record(study: Study, fit: RootFit | QuantityAnalysis) -> dict[str, Any]:
     """Return p_c, from roots or from wrapping probabilities, as plain JSON values."""
-    from percolab.analysis.root_text import root_record
-    from percolab.analysis.roots import RootFit
+    from percolab.analysis.roots import RootFit, root_record
 
     if isinstance(fit, RootFit):
         return root_record(study, fit)

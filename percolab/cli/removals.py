@@ -30,8 +30,8 @@ def command(graph: str, out: str | None, as_json: bool, **given: Any) -> None:
     clusters then; --out and --json have all.  Nothing is random.
     """
     from percolab.configurations.removals import REMOVALS_CSV, remove_each
+    from percolab.lattices.shown import csv_text
     from percolab.store.output_files import check_output, check_suffix, write_output
-    from percolab.tables.csv_text import csv_text
 
     if out is not None:
         check_suffix(out, (".csv",), "removals")

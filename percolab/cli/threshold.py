@@ -124,8 +124,7 @@ def command(
 
 def _answer(results: StoredResults, out: Path) -> tuple[dict[str, Any], str]:
     """Return the answer for JSON, and in a few lines: p_c, how it was found, what would help."""
-    from percolab.analysis.root_text import coupling_rows, difference_text
-    from percolab.analysis.roots import fit_roots, why_no_roots
+    from percolab.analysis.roots import coupling_rows, difference_text, fit_roots, why_no_roots
 
     study = results.study
     if why_no_roots(study):

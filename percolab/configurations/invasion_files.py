@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from percolab.configurations.array_files import HDF5_SUFFIXES, check_file
 from percolab.errors import InputError
+from percolab.lattices.shown import csv_text
 from percolab.store import output_files as files
 from percolab.store.reading import (
     DAMAGE,
@@ -26,7 +27,6 @@ from percolab.store.reading import (
     read_format,
 )
 from percolab.store.tree import check_seal, check_tables
-from percolab.tables.csv_text import csv_text
 from percolab.trees.invasion import Invasion
 
 FORMAT = FileFormat("percolab invasion", 1, "no invasion")

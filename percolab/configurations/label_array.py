@@ -9,8 +9,8 @@ import numpy as np
 
 from percolab.configurations.configuration import Configuration
 from percolab.configurations.phases import Phase
+from percolab.lattices.shown import csv_text
 from percolab.measure.clusters import Clusters
-from percolab.tables.csv_text import csv_text
 
 if TYPE_CHECKING:
     import pandas

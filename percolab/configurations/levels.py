@@ -16,10 +16,10 @@ from percolab.errors import InputError
 from percolab.lattices.graph import Graph, load_graph
 from percolab.lattices.graph_files.objects import plain
 from percolab.lattices.lattice import AXIS_NAMES, Lattice, load_lattice
+from percolab.lattices.shown import csv_text
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.topology import MAX_POINTS
 from percolab.store.output_files import Kind, begins
-from percolab.tables.csv_text import csv_text
 from percolab.tasks.study import axis_boundaries
 from percolab.tasks.values import refuse_given, take_flag
 from percolab.trees.levels import Levels, LevelSearch, levels_too_large

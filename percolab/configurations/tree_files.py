@@ -15,9 +15,9 @@ import numpy as np
 from percolab.configurations.array_files import HDF5_SUFFIXES
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph
+from percolab.lattices.shown import csv_text
 from percolab.store import output_files as files
 from percolab.store.reading import FileFormat, encode_file
-from percolab.tables.csv_text import csv_text
 from percolab.trees.given import SpanningTree
 
 FORMAT = FileFormat("percolab tree", 1, "no tree")

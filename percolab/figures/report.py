@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis.root_text import coupling_rows, known_threshold, root_table
-from percolab.analysis.roots import fit_roots
+from percolab.analysis.roots import coupling_rows, fit_roots, known_threshold, root_table
 from percolab.analysis.stored_data import probability_names
 from percolab.analysis.stored_fits import read_estimates
 from percolab.analysis.text import estimate_table, fit_table, quantity_table, spin_table, tree_table

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from percolab.analysis.root_text import NO_CURVES, asks_for_roots
+from percolab.analysis.roots import NO_CURVES, asks_for_roots
 from percolab.analysis.wrapping_fit import asks_for_wrapping
 from percolab.lattices.removal import RANDOM, describe_removal
 from percolab.store.results import StoredResults

@@ -73,7 +73,6 @@ class BetheLattice:
         return (bethe_num_sites(size, self.coordination_number),)
 
     def check_size(self, size: int, boundary: tuple[str, ...]) -> None:
-        """Raise InputError if there is no Bethe lattice of so many shells."""
         bethe_num_sites(size, self.coordination_number)
 
     def topology(self, shape: tuple[int, ...], boundary: tuple[str, ...] | None = None) -> Topology:
@@ -83,10 +82,7 @@ class BetheLattice:
         return bethe_topology(shells, coordination_number=z, numbering=numbering)
 
     def threshold(self, model: str = "bond") -> Threshold | None:
-        """Return 1/(z - 1), the threshold of the infinite lattice for bonds and for sites.
-
-        None for another model.
-        """
+        """Return 1/(z - 1), that of infinitely many sites, for bonds and sites; else None."""
         if model not in ("bond", "site"):
             return None
         return Threshold(
@@ -99,7 +95,6 @@ class BetheLattice:
         )
 
     def record(self) -> dict[str, object]:
-        """Return what it is, as plain JSON values."""
         z, numbering = self.coordination_number, self.numbering
         return {"kind": "bethe", "coordination_number": z, "numbering": numbering}
 

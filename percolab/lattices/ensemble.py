@@ -133,7 +133,6 @@ class Ensemble:
 
     @property
     def is_multi(self) -> bool:
-        """Whether parallel bonds are kept."""
         return self.name.endswith(_MULTI)
 
     @property
@@ -148,13 +147,11 @@ class Ensemble:
         return self.record() | ({"name": "config", "multi": self.is_multi} if self.degrees else {})
 
     def record(self) -> dict[str, object]:
-        """Return what it is, as plain JSON values."""
         counts = [[k, n] for k, n in sorted(Counter(self.degrees).items())]
         return {"kind": "ensemble", "name": self.name, "degrees": counts}
 
     @classmethod
     def from_record(cls, *, name: str, degrees: list[list[int]]) -> Ensemble:
-        """Return the ensemble of a record."""
         return cls(name, tuple(k for k, n in degrees for _ in range(n)))
 
     def shape(self, size: int) -> tuple[int, ...]:
@@ -176,11 +173,9 @@ class Ensemble:
 
     @property
     def num_classes(self) -> int:
-        """Raise InputError: each graph has its own."""
         raise InputError(f"{self.name}: {MANY}")
 
     def topology(self, shape: tuple[int, ...], boundary: tuple[str, ...] = ()) -> Topology:
-        """Raise InputError: each graph has its own."""
         raise InputError(f"{self.name}: {MANY}")
 
     def num_bonds(self, size: int) -> int | None:
@@ -301,7 +296,6 @@ class Ensemble:
         return np.column_stack([j // m, end // 2 // m])
 
     def _draw_ws(self, n: int, words: np.random.Philox) -> Pairs:
-        """Return the ring's bonds, of which some lead elsewhere."""
         half = int(self._values["k"]) // 2
         first = np.tile(np.arange(n), half)
         second = (first + np.repeat(np.arange(1, half + 1), n)) % n
@@ -346,7 +340,6 @@ def _bond_of_number(numbers: NDArray[np.int64], n: int) -> Pairs:
 
 
 def _merge_parallel(pairs: Pairs, n: int) -> Pairs:
-    """Return each bond once."""
     return np.column_stack(np.divmod(np.unique(pairs.min(axis=1) * n + pairs.max(axis=1)), n))
 
 
@@ -376,7 +369,6 @@ def _read_degrees(path: Path) -> tuple[int, ...]:
 
 
 def _check_degrees(degrees: Any) -> tuple[int, ...]:
-    """Return degrees in ascending order."""
     values = np.asarray(degrees)
     if values.size and (values.ndim != 1 or values.dtype.kind not in "iu" or values.min() < 0):
         raise InputError("degrees: a list of integers, each at least 0")

@@ -43,7 +43,6 @@ class Extent:
 
     @classmethod
     def of_topology(cls, topology: Topology) -> Extent:
-        """Return the extent of an existing topology."""
         return cls(
             topology.num_points,
             topology.num_classes,

@@ -170,7 +170,6 @@ class Graph(Shown):
         return (size,)
 
     def check_size(self, size: int, boundary: tuple[str, ...]) -> None:
-        """Raise InputError unless the size is the number of sites."""
         if size != self.num_sites:
             raise InputError(f"L = {size}, but {self.name} has {self.num_sites} sites")
 
@@ -180,11 +179,9 @@ class Graph(Shown):
         return self._topology
 
     def threshold(self, model: str = "bond") -> Threshold | None:
-        """Return None: nothing is published about a user's graph."""
         return None
 
     def record(self) -> dict[str, object]:
-        """Return what is stored of it, as plain JSON values."""
         names = ("name", "digest", "num_sites", "num_bonds", "num_sources", "num_targets")
         return {"kind": "graph"} | {name: getattr(self, name) for name in names}
 
@@ -232,19 +229,13 @@ class Graph(Shown):
         return self._with(weights=values)
 
     def with_source(self, source: Any) -> Graph:
-        """Return the graph with a source and no target: sites by number or name, or a file.
-
-        InputError: a site that is not there.
-        """
+        """Return the graph with a source alone: sites or a file; InputError: no such site."""
         source_sites = find_sites("source", source, self.num_sites, self.names)
         _, sites, _ = _site_arrays(self.num_sites, self.bonds.pairs, source_sites, ())
         return replace(self._with(source=sites), num_sources=sites.size)
 
     def with_ranks(self, ranks: np.ndarray) -> Graph:
-        """Return the graph with an order of removal, which enters the digest, in place of weights.
-
-        ranks: int64, of the sites or of the bonds
-        """
+        """Return the graph with ranks of removal, int64, of sites or bonds, in place of weights."""
         return self._with(weights=None, ranks=ranks)
 
     def _with(self, **known: Any) -> Graph:
@@ -406,10 +397,7 @@ def graph_from_data(
 
 
 def find_sites(key: str, sites: Any, num_sites: int, names: tuple[str, ...] | None) -> np.ndarray:
-    """Return the sites of a source or target, by names or numbers; InputError names the key.
-
-    A name may be an integer or a tuple, as nodes of networkx are.
-    """
+    """Return the sites of a source or target, by names or numbers; InputError names the key."""
     from percolab.lattices.graph_files import read_sites
     from percolab.lattices.graph_files.site_list import sites_named
 
@@ -507,7 +495,6 @@ def _site_arrays(
 
 
 def _hash_graph(num_sites: int, content: _Bonds) -> str:
-    """Return a hash of the sites, the bonds in order, and the terminals."""
     digest = hashlib.sha256()
     counts = [num_sites, len(content.pairs), len(content.source), len(content.target)]
     digest.update(np.array(counts, "<i8").tobytes())

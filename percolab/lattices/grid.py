@@ -103,10 +103,7 @@ class Grid:
             yield first * bits // 32, gather_words(first, last[part])
 
     def listed(self, points: Collection[Point], along: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the copies of the given cell points at some coordinates, int32, ascending.
-
-        along: coordinates along every axis, ascending
-        """
+        """Return the copies of cell points at ascending coordinates along every axis, int32."""
         at = np.ix_(*(x % cell for x, cell in zip(along[::-1], self.cell[::-1], strict=True)))
         strides = zip(along[::-1], self.strides[::-1], strict=True)
         steps = ((x * stride).astype(np.int32) for x, stride in strides)
@@ -144,7 +141,6 @@ class Grid:
         return stays
 
     def count(self, points: Collection[Point], layers: Sequence[np.ndarray]) -> int:
-        """Return how many grid points :meth:`mask` finds."""
         axes = [
             [int(np.count_nonzero(there[x::cell])) for x in range(cell)]
             for there, cell in zip(layers, self.cell, strict=True)
@@ -181,10 +177,7 @@ class Grid:
 
 
 def _repeated(cells: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """Return cells repeated along a row as far as its points are there, as words.
-
-    cells: bool (kinds, points of a cell); there: bool (points of a row,)
-    """
+    """Return cells, bool (kinds, points), repeated as far as a row is there, as words."""
     # As many words as a cell has points hold whole cells.
     period, patterns = cells.shape[1], pack_bits(np.tile(cells, 32))
     rows = np.repeat(pack_bits(there)[np.newaxis], len(cells), axis=0)

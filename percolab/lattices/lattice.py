@@ -24,12 +24,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from percolab.errors import InputError, nearest
-from percolab.lattices.cell_text import cell_text
 from percolab.lattices.grid import Grid
 from percolab.lattices.one_piece import unreached
 from percolab.lattices.shells import neighbourhood_text
 from percolab.lattices.shown import Shown, counted
-from percolab.lattices.toml_table import Table, parse_toml, read_text
+from percolab.lattices.toml_table import Table, cell_text, parse_toml, read_text
 from percolab.lattices.topology import MAX_POINTS, Topology
 
 Point = tuple[int, ...]
@@ -40,10 +39,7 @@ AXIS_NAMES = "xyzuvwst"
 
 @dataclass(frozen=True)
 class BondClass:
-    """The bonds with one offset: from their owners, at the cell points ``at``, to ``offset``.
-
-    name: what models call them, as in bond:x=p,y=0.3; "" if they have no name.
-    """
+    """The bonds from cell points ``at`` to ``offset``; name: in bond:x=p,y=0.3, or ""."""
 
     offset: Point
     at: frozenset[Point]
@@ -52,10 +48,7 @@ class BondClass:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A published percolation threshold, to compare with and never to compute with.
-
-    ``cite`` is the short form of ``reference``, for a figure.
-    """
+    """A published threshold, to compare with, never to compute with; cite: a short reference."""
 
     model: str
     value: float
@@ -144,7 +137,6 @@ class Lattice(Shown):
 
     @property
     def dimension(self) -> int:
-        """Number of axes."""
         return len(self.cell)
 
     @property
@@ -154,17 +146,14 @@ class Lattice(Shown):
 
     @cached_property
     def sites(self) -> frozenset[Point]:
-        """The cell points with a site."""
         return frozenset(product(*map(range, self.cell))) - self.vacant
 
     @property
     def num_classes(self) -> int:
-        """Bond classes of its topologies."""
         return len(self.bonds)
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """Names of the bond classes; "" where one has none."""
         return tuple(bond.name for bond in self.bonds)
 
     @cached_property
@@ -179,7 +168,6 @@ class Lattice(Shown):
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
     def threshold(self, model: str = "bond") -> Threshold | None:
-        """Return the published threshold of a model, or None."""
         return next((each for each in self.thresholds if each.model == model), None)
 
     def shape(self, size: int) -> Point:
@@ -206,7 +194,6 @@ class Lattice(Shown):
 
     @property
     def own_title(self) -> str:
-        """The title without the ratio of sides."""
         return self.title.rpartition(", ")[0] if self.aspect else self.title
 
     def size_text(self, size: int) -> str:
@@ -278,10 +265,7 @@ class Lattice(Shown):
         return self.places(np.stack(axes, axis=1))
 
     def places(self, points: np.ndarray) -> np.ndarray:
-        """Return real-space coordinates of grid points, int (n, dimension), float64 like these.
-
-        They are the points themselves where the lattice has no vectors.
-        """
+        """Return coordinates of grid points, int (n, d), float64; the points without vectors."""
         places: np.ndarray = points @ np.array(self.vectors or np.eye(self.dimension))
         for point, shift in self.shifts:
             places[np.all(points % self.cell == point, axis=1)] += shift
@@ -289,7 +273,6 @@ class Lattice(Shown):
 
 
 def lattice_names() -> list[str]:
-    """Return the names of the lattices that come with percolab."""
     folder = resources.files("percolab") / "lattices" / "library"
     return sorted(file.name[:-5] for file in folder.iterdir() if file.name.endswith(".toml"))
 
@@ -460,10 +443,7 @@ def _point(table: Table, key: str, given: object, points: set[Point]) -> Point:
 
 
 def _fold_unit_cell(table: Table, dimension: int) -> _Cell:
-    """Lay the basis sites of a unit cell side by side along axis 0; L then counts unit cells.
-
-    Where they have positions, they are moved to their places.
-    """
+    """Lay the sites of a unit cell side by side along axis 0; L then counts unit cells."""
     inner = table.table("unit_cell", ("sites", "bonds", "vectors"))
     places = inner.data.get("sites")
     if isinstance(places, list) and 1 <= len(places) <= 4096:

@@ -40,7 +40,6 @@ _Entry = tuple[str, list[str]]
 
 
 def needs_weights(order: Any) -> bool:
-    """Return whether an order is by the weights of the graph's bonds."""
     return isinstance(order, str) and order.partition(":")[0] == "weight"
 
 

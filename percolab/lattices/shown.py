@@ -1,8 +1,10 @@
-"""How results are shown: tables as text, HTML and JSON; objects in one line, or in a notebook."""
+"""How results are shown: tables as text, HTML, JSON and CSV; objects in one line or a notebook."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import io
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -57,7 +59,6 @@ class Table:
         return f"<table>{''.join(lines)}</table>"
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return every row by the headings."""
         return [dict(zip(self.headings, row, strict=True)) for row in self.rows]
 
 
@@ -69,7 +70,6 @@ class Shown:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        """The facts in one line."""
         own = type(self).__name__
         facts = [
             str(value) if name == own.lower() else f"{name} {value}"
@@ -110,3 +110,35 @@ def counted(number: int, word: str) -> str:
     ('1 file', '2 files')
     """
     return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return a table as CSV, an empty field where there is no number.
+
+    A text that a spreadsheet would take for a formula, and that is no number, has an apostrophe
+    before it.
+
+    >>> print(csv_text(["name", "mean"], [["=1+1", -0.5], ["-3", None]]), end="")
+    name,mean
+    '=1+1,-0.5
+    -3,
+    """
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(map(_cell, header))
+    writer.writerows(map(_cell, row) for row in rows)
+    return buffer.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{value}" if is_formula and not is_number(value) else value
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is that of a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

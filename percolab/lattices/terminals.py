@@ -30,10 +30,7 @@ def name_sides(num_axes: int) -> dict[str, tuple[int, int]]:
 def parse_terminal(
     key: str, text: str, num_axes: int, open_axes: Sequence[int]
 ) -> list[tuple[int, int]] | list[int] | None:
-    """Return what a text names: sides as (axis, end), sites by number, or None for the middle.
-
-    InputError: a text that names none of them.
-    """
+    """Return sides (axis, end), sites by number, or None for the middle; InputError for others."""
     if text in CENTRE:
         return None
     numbers = [number.strip() for number in text.split(",")]

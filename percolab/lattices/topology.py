@@ -86,12 +86,10 @@ class Topology(Shown):
 
     @property
     def num_words(self) -> int:
-        """Bond words of one class."""
         return count_words(self.num_points)
 
     @property
     def num_bond_words(self) -> int:
-        """Bond words of all classes."""
         return self.num_classes * self.num_words
 
     @property
@@ -109,7 +107,6 @@ class Topology(Shown):
 
     @cached_property
     def num_periodic_bonds(self) -> int:
-        """Bonds that cross a periodic boundary."""
         return sum(self.periodic_counts)
 
     @cached_property
@@ -269,10 +266,7 @@ class Topology(Shown):
         )
 
     def check_end_layers(self) -> None:
-        """Raise InputError if a site is in both end layers of an axis.
-
-        Where sites are drawn, the sample would span there even if the site were vacant.
-        """
+        """Raise InputError if a site is in both layers of an axis: it would span even if vacant."""
         for axis, (first, last) in enumerate(self.end_layers):
             both = np.intersect1d(first, last)
             if both.size:

@@ -79,10 +79,7 @@ class Clusters(Shown):
 
     @cached_property
     def wrapping(self) -> dict[str, np.ndarray]:
-        """Per periodic axis the numbers of the clusters that close on themselves around it.
-
-        Empty where the open bonds are not known.
-        """
+        """Per periodic axis the numbers of clusters that wrap; empty where bonds are not known."""
         top = self.topology
         periodic = [axis for axis in range(top.num_axes) if axis not in top.open_axes]
         if self.opened is None or not top.shape or not periodic:
@@ -134,10 +131,7 @@ class Clusters(Shown):
         )
 
     def crossing(self) -> list[dict[str, Any]]:
-        """Return the clusters that span or wrap, the largest first, as plain JSON values.
-
-        label: the smallest site.  sites: how many.  spanning, wrapping: the names of the axes.
-        """
+        """Return the clusters that span or wrap, the largest first, as plain JSON values."""
         touched: dict[int, dict[str, list[str]]] = {}
         for key, axes in (("spanning", self.spanning), ("wrapping", self.wrapping)):
             for name, numbers in axes.items():

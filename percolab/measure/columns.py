@@ -44,7 +44,6 @@ class RowInteger:
 
     @property
     def place(self) -> int:
-        """Where the row has it."""
         return self.layout.index(self.name)
 
 
@@ -153,7 +152,6 @@ class Column:
 
     @property
     def is_known(self) -> bool:
-        """Whether this version can measure it."""
         how = self.gathered
         return how is not None and not (isinstance(how, SumColumn) and not how.source)
 
@@ -195,10 +193,7 @@ def _row_column(
 
 
 def _summed_columns(how: SumColumn, measure: str, *texts: tuple[str, ...]) -> tuple[Column, ...]:
-    """Return columns of sums that are gathered alike.
-
-    texts: name, symbol, meaning and unit of each, and its source if that is not the book.
-    """
+    """Return columns of alike sums; texts: name, symbol, meaning, unit and source, or the book."""
     return tuple(
         Column(name, symbol, meaning, unit, how, measure, source[0] if source else _BOOK)
         for name, symbol, meaning, unit, *source in texts
@@ -545,10 +540,7 @@ class Stored:
 
 
 def list_datasets(columns: Iterable[Column], num_points: int, sweeps: int = 1) -> dict[str, Stored]:
-    """Return the datasets of sums that columns have, by name.
-
-    num_points: of the lattice.  sweeps: samples of a block.
-    """
+    """Return the datasets of sums by name; num_points: of the lattice; sweeps: of a block."""
     datasets: dict[str, Stored] = {}
     for column in columns:
         dataset, how = column.dataset, column.gathered
@@ -578,7 +570,6 @@ def check_measure(measure: Sequence[str]) -> tuple[str, ...]:
 
 
 def open_axes(boundary: Sequence[str]) -> list[int]:
-    """Return the axes that a sample can span along."""
     return [axis for axis, kind in enumerate(boundary) if kind != "periodic"]
 
 
@@ -603,10 +594,7 @@ def axis_observables(boundary: Sequence[str]) -> list[str]:
 def list_observables(
     boundary: Sequence[str], *, spins: bool = False, trees: bool = False, wide: bool = False
 ) -> tuple[Column, ...]:
-    """Return what is measured on a lattice with this boundary, in the order it is stored.
-
-    spins, trees, wide: as for :func:`list_columns`.
-    """
+    """Return what is measured, in the order it is stored; options as for :func:`list_columns`."""
     if trees:
         return _describe_trees(boundary)
     axes = open_axes(boundary)
@@ -728,7 +716,6 @@ def _wrapping_columns(boundary: Sequence[str]) -> list[Column]:
 
 
 def spanning_names(boundary: Sequence[str]) -> list[str]:
-    """Return the names of the spanning observables that a lattice with this boundary has."""
     return [
         column.name for column in list_observables(boundary) if column.name.startswith("spanning")
     ]

@@ -56,10 +56,7 @@ class Reader(ABC):
     def rows(
         self, coupling: Any, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s
     ) -> NDArray[np.int64]:
-        """Return what is read of samples at all thresholds, int64 (n, m, numbers).
-
-        coupling: a :class:`percolab.coupled.Coupling`; its labeler has batch and forest.
-        """
+        """Return what is read of samples of a Coupling at all thresholds, int64 (n, m, numbers)."""
 
     def block_sums(
         self, coupling: Any, generator: int, seed: int, blocks: Any, thresholds: UInt64s

@@ -21,7 +21,6 @@ _BYTES = 2**31
 
 
 def _entry_bytes(points: int, axes: int) -> int:
-    """Return the bytes of an entry's forest, marks, sums and bins."""
     return (12 + 8 * (axes + BESIDE)) * points + 8 * radii_row_width(points) + 8
 
 
@@ -55,16 +54,12 @@ class RadiiBatch:
 
     @staticmethod
     def memory(points: int, axes: int, capacity: int) -> Memory:
-        """Return the memory that radii of a batch take."""
         entries = RadiiBatch.entries_at_once(points, axes, capacity)
         # Places and their steps are of all entries.
         return Memory(device=entries * _entry_bytes(points, axes) + 4 * axes * points)
 
     def rows(self, entries: int) -> NDArray[np.int64]:
-        """Return the numbers of the first entries of the batch, (entries, PER_BIN * bins).
-
-        At most ``self.entries`` of them.
-        """
+        """Return the numbers, (entries, PER_BIN * bins), of at most ``self.entries`` entries."""
         batch, top, launch = self._batch, self._batch.topology, self._batch.launches
         points, size = top.num_points, entries * self._width
         launch.each(zero_kernel, size, 1, self._bins, np.uint32(size))

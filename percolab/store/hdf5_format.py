@@ -50,7 +50,6 @@ _TEXTS = ("name", "symbol", "meaning", "unit", "source")
 def encode_contents(
     study: Study, tasks: Mapping[str, TaskResult], runs: Sequence[dict[str, Any]]
 ) -> Node:
-    """Return the tree of a results file."""
     lattice = study.structure
     root = Node({"format": FORMAT.name, "schema_version": np.array(FORMAT.version)})
     root.attributes["study"] = json.dumps(study.description())

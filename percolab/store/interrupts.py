@@ -84,10 +84,7 @@ def raise_lost_interrupt() -> None:
 
 @contextmanager
 def delay_interrupts() -> Iterator[None]:
-    """Have SIGINT and SIGTERM, where Python functions handle them, handled after this, not during.
-
-    That is in the main thread, where they are handled.
-    """
+    """Have SIGINT and SIGTERM, in the main thread, handled after this, not during."""
     if not _is_main_thread():
         yield
         return

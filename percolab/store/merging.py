@@ -19,10 +19,7 @@ from percolab.tasks.values import AUTO
 def merge(
     parts: Iterable[tuple[str, StoredResults]], report: Callable[[str], None] = lambda line: None
 ) -> StoredResults:
-    """Return the union of results of one lattice; InputError if any samples come in twice.
-
-    report: receives one line on the columns that are left out, because a part lacks them.
-    """
+    """Return the union of results; report: receives a line on columns that a part lacks."""
     merged: StoredResults | None = None
     owners: dict[int, list[tuple[str, TaskResult]]] = {}
     items: list[TaskResult] = []

@@ -32,10 +32,7 @@ Test = Callable[[Path], bool]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of file, and how one that percolab wrote is recognised.
-
-    is_own: None where the format has no place for a mark, so that no existing file is replaced.
-    """
+    """A kind of file, and how one of percolab's is recognised; None where it cannot be."""
 
     name: str
     is_own: Test | None = None
@@ -68,10 +65,7 @@ def is_hdf5(form: str) -> Test:
 
 
 def is_labels(path: str | Path) -> bool:
-    """Return whether a file is one of labels, as percolab label writes it.
-
-    InputError: an .npy file of something else.
-    """
+    """Return whether percolab label wrote a file; InputError: an .npy file of others."""
     from percolab.store.reading import LABELS, read_format
 
     path = Path(path)

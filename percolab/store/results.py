@@ -49,7 +49,6 @@ class StoredResults:
     runs: list[dict[str, Any]] = field(default_factory=list)
 
     def __repr__(self) -> str:
-        """The study in a few words, and how many samples there are in all."""
         sizes, contents = ", ".join(map(str, self.study.sizes)), "no samples"
         if samples := sum(result.num_samples for result in self.tasks.values()):
             contents = f"{samples} samples in {counted(len(self.tasks), 'task')}"

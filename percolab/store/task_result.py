@@ -79,12 +79,10 @@ class TaskResult(Shown):
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Blocks of every group, int64 (n_blocks,)."""
         return np.array([self.blocks[number].count for number in sorted(self.blocks)], np.int64)
 
     @property
     def samples(self) -> NDArray[np.int64]:
-        """Samples of every group, int64 (n_blocks,)."""
         return self.counts * self.task.block_size
 
     def has_block(self, number: int) -> bool:
@@ -115,7 +113,6 @@ class TaskResult(Shown):
 
     @property
     def holds_thresholds(self) -> bool:
-        """Whether its blocks hold thresholds of single samples."""
         return bool(self.task.kind.codec.holds_thresholds)
 
     @property
@@ -216,7 +213,6 @@ class TaskResult(Shown):
 
     @property
     def has_cluster_sizes(self) -> bool:
-        """Whether there is what figures of cluster sizes are drawn from."""
         wide = "sum_squares_low", "sum_squares_high"
         squares = wide if self.task.is_wide else ("sum_squares",)
         return self.has("clusters", "largest", "second_largest", *squares)

@@ -320,10 +320,7 @@ def _check_text(text: str) -> None:
 
 
 class Allowance:
-    """How much data a file can hold in all, of which every part takes its own.
-
-    at_once: bytes that may still be read before it is known what they are for
-    """
+    """How much data a file can hold in all, and how much of it may be read without a question."""
 
     def __init__(self, file: h5py.File) -> None:
         self._left = _MOST_PACKED * file.id.get_filesize()

@@ -99,7 +99,6 @@ def mean_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
 
 
 def _list_leading(result: TaskResult) -> list[Any]:
-    """Return the first columns of a task's rows, up to the seed."""
     task = result.task
     boundary = ",".join(task.boundary)
     return [task.structure.name, task.model, boundary, task.size, task.num_sites, task.seed]
@@ -111,10 +110,7 @@ def _coupling_names(results: StoredResults) -> list[str]:
 
 
 def tabulated(results: StoredResults) -> list[Column | ThermalName]:
-    """Return the observables and thermal means that a table of all tasks has, in their order.
-
-    They are those that the file has of method "grid", or by method "microcanonical" all.
-    """
+    """Return the observables and thermal means that a table has; of microcanonical tasks all."""
     measured = [column for column in results.columns() if column.is_observable]
     codec = results.study.kind.codec
     if not measured and not codec.holds_columns and not codec.holds_thresholds:
@@ -148,10 +144,7 @@ def long_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
 
 
 def threshold_table(results: StoredResults) -> Table:
-    """Return (header, rows): one row a sample with T along every open axis, None for never.
-
-    InputError: nothing was sampled by method "threshold".
-    """
+    """Return (header, rows), one row a sample, T or None; InputError without such samples."""
     letters = axis_names(results.study.boundary)
     items = [result for result in _ordered(results) if result.holds_thresholds]
     if not items:

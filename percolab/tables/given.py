@@ -24,7 +24,7 @@ from percolab.analysis.table_fit import Series
 from percolab.errors import InputError, nearest, unreadable
 from percolab.lattices.graph_files.edge_list import MISSING
 from percolab.lattices.graph_files.objects import is_frame
-from percolab.lattices.shown import Shown, counted, few, printable
+from percolab.lattices.shown import Shown, counted, few, is_number, printable
 
 #: Endings of files that are read as tables.
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat")
@@ -160,7 +160,7 @@ def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
             header = cells
             # Below a header in a comment the first line is a row.
             named = _split(comment, _delimiter(comment))
-            is_row = all(map(_is_number, cells)) and len(named) == len(cells)
+            is_row = all(map(is_number, cells)) and len(named) == len(cells)
             header = named if is_row else cells
             _check_header(path, number, header)
             if not is_row:
@@ -174,7 +174,7 @@ def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
 
 
 def _check_header(path: Path, number: int, header: Sequence[str]) -> None:
-    if all(map(_is_number, header)):
+    if all(map(is_number, header)):
         raise InputError(
             f"{path}: line {number} has numbers alone, but a table begins with the names of its "
             "columns, as in L,p,k,n"
@@ -193,14 +193,6 @@ def _split(line: str, delimiter: str) -> list[str]:
         return [printable(cell) for cell in line.split()]
     (cells,) = csv.reader([line], delimiter=delimiter, skipinitialspace=True)
     return [printable(cell.strip()) for cell in cells]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _rows_of_columns(table: Any) -> dict[int, Row]:
@@ -277,11 +269,11 @@ def _read_values(
             continue
         numbers = {}
         for role, cell in cells.items():
-            value = float(cell) if _is_number(cell) else math.nan
+            value = float(cell) if is_number(cell) else math.nan
             if not math.isfinite(value):
                 raise InputError(f"{name}: line {number}: {roles[role]} = {cell!r}, no number")
             numbers[role] = value
-        if "total" in roles and _DISCARDS in row and _is_number(row[_DISCARDS]):
+        if "total" in roles and _DISCARDS in row and is_number(row[_DISCARDS]):
             numbers["total"] -= float(row[_DISCARDS])
         if problem := _problem(numbers):
             raise InputError(f"{name}: line {number}: {roles[problem[0]]} {problem[1]}")
@@ -295,7 +287,6 @@ def _read_values(
 
 
 def _problem(numbers: Mapping[str, float]) -> tuple[str, str] | None:
-    """Return the role of a number that makes no sense, and what it must be."""
     size = numbers["size"]
     if not (size.is_integer() and 1 <= size < 2**53):
         return "size", f"= {size:g}, but sizes are integers of at least 1"
@@ -329,7 +320,7 @@ def _splitting(
             continue
         # As the unit follows from the observable.
         follows = any(_follows(rows, column, other) for other in splitting)
-        is_text = not all(_is_number(value) or not value for value in values)
+        is_text = not all(is_number(value) or not value for value in values)
         is_choice = is_text or (
             column in metadata
             and not any(_follows(rows, column, roles[role]) for role in ("size", "x"))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from percolab.lattices.lattice import lattice_names
 from percolab.validation import (
+    critical,
     duals,
     exact,
     generator,
     lanes,
     parity,
-    spanning,
     spins,
     sweeps,
-    tori,
 )
 from percolab.validation.check import LIMIT, Check, Conditions, Outcome, run_check
 
@@ -27,9 +26,7 @@ def list_checks(conditions: Conditions) -> tuple[Check, ...]:
         *parity.checks(lattice_names() if conditions.full else parity.QUICK),
         *exact.CHECKS,
         *duals.CHECKS,
-        *tori.DENSITIES,
-        *spanning.CHECKS,
-        *tori.WRAPPINGS,
+        *critical.CHECKS,
         *sweeps.THRESHOLD_CHECKS,
         *sweeps.CHECKS,
         *spins.CHECKS,

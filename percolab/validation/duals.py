@@ -25,9 +25,8 @@ from percolab.lattices.planarity import is_drawn_planar
 from percolab.lattices.topology import Topology
 from percolab.measure.rows import CLUSTERS, SPANNING
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
-from percolab.validation.check import Check, Conditions, Outcome, differing
+from percolab.validation.check import Check, Conditions, Outcome, coupling_for, differing
 from percolab.validation.parity import list_labelers
-from percolab.validation.sampling import coupling_for
 
 #: Grid points along x and y at least, below and across the edges of words and tiles.
 _SHAPES = ((2, 3), (7, 5), (33, 34), (130, 70))

@@ -15,19 +15,23 @@ from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import Topology
 from percolab.measure.rows import CLUSTERS, SPANNING, SUM_SQUARES
-from percolab.validation.check import Check, Conditions, Outcome, differing, with_joint
+from percolab.validation.check import (
+    Check,
+    Conditions,
+    Outcome,
+    coupling_for,
+    differing,
+    fraction_outcome,
+    list_labelers,
+    mean_outcome,
+    sampled_rows,
+    with_joint,
+)
 from percolab.validation.enumeration import (
     Counts,
     count_configurations,
     evaluate_counts,
     mean_threshold,
-)
-from percolab.validation.sampling import (
-    coupling_for,
-    fraction_outcome,
-    list_labelers,
-    mean_outcome,
-    sampled_rows,
 )
 
 #: Tiny lattices by name: lattice, shape, boundary of every axis.

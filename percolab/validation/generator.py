@@ -103,7 +103,6 @@ class _Counts:
     in_next: int = 0
 
     def add(self, pair: NDArray[np.uint32]) -> None:
-        """Add two samples, uint32 (2, words)."""
         is_open = unpack_bits(pair.ravel(), 32 * pair.size).reshape(-1, 32)
         self.words += pair.size
         self.of_word += np.bincount(is_open.sum(axis=1), minlength=33)

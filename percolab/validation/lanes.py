@@ -45,10 +45,7 @@ def _count(
 def lane_deviates(
     fill: Fill, num_words: int, p: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return z of the covariances of all pairs and of the third moments of all triples of bonds.
-
-    fill: writes the words of a sample; num_words is rounded up to whole samples of 2^14.
-    """
+    """Return z of all pairs and triples of bonds; fill: writes the words of a sample."""
     workers = os.cpu_count() or 1
     samples = range(math.ceil(num_words / _WORDS))
     parts = [samples[n::workers] for n in range(workers)]
@@ -75,7 +72,6 @@ def _filled(generator: int, seed: int, p: float) -> Fill:
 
 
 def lane_outcomes(fill: Fill, num_words: int, p: float, case: str) -> Iterator[Outcome]:
-    """Yield the outcomes for the words that ``fill`` writes."""
     for name, z in zip(("pairs", "triples"), lane_deviates(fill, num_words, p), strict=True):
         yield as_normal(f"{name} of bonds, {case}", float(np.sum(z * z)), z.size)
         yield largest_as_normal(f"largest of {name} of bonds, {case}", z)

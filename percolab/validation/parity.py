@@ -19,8 +19,7 @@ from percolab.labelers import LABELERS, fitting_labeler
 from percolab.labelers.forest import Labeler, Reading
 from percolab.lattices.lattice import Lattice, load_lattice
 from percolab.lattices.topology import Topology
-from percolab.validation.check import Check, Conditions, Outcome, differing
-from percolab.validation.sampling import coupling_for
+from percolab.validation.check import Check, Conditions, Outcome, coupling_for, differing
 
 QUICK = ("square", "triangular", "honeycomb", "kagome", "cubic")
 #: Lengths of one and two, and below, at and across the edges of words and of a GPU's tiles.
@@ -45,13 +44,11 @@ class _Found(NamedTuple):
     rows: np.ndarray
 
     def differing(self, other: _Found) -> int:
-        """Return how many entries differ in anything."""
         pairs = zip(self, other, strict=True)
         return int(np.any([np.any(a != b, axis=1) for a, b in pairs], axis=0).sum())
 
 
 def list_labelers(kind: str, lattice: Lattice) -> list[str]:
-    """Return the labelers of a kind of device that can label a lattice."""
     able = [name for name, entry in LABELERS.items() if kind in entry.classes]
     return [name for name in able if fitting_labeler(name, kind, lattice)[0] == name]
 
@@ -166,7 +163,6 @@ def _spanning_thresholds(conditions: Conditions) -> Iterator[Outcome]:
 
 
 def checks(lattices: Sequence[str]) -> tuple[Check, ...]:
-    """Return the checks of the labelers on these lattices."""
     small = [Check("labelers", f"small {name}", partial(_small, name)) for name in lattices]
     large = [Check("labelers", f"large {name}", partial(_large, name)) for name in lattices]
     return (*small, Check("labelers", "spanning thresholds", _spanning_thresholds), *large)

@@ -27,9 +27,15 @@ from percolab.spins.words import Chain
 from percolab.tasks.blocks import Block, squared_names
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
-from percolab.validation.check import Check, Conditions, Outcome, differing, with_joint
+from percolab.validation.check import (
+    Check,
+    Conditions,
+    Outcome,
+    differing,
+    list_labelers,
+    with_joint,
+)
 from percolab.validation.enumeration import Bonds, bond_means
-from percolab.validation.sampling import list_labelers
 
 Floats = NDArray[np.float64]
 
@@ -62,12 +68,10 @@ class _Means:
     blocks: list[Block]
 
     def of(self, name: str) -> Floats:
-        """Return those of an observable, float64 (chains,)."""
         place = [column.name for column in self.task.observables].index(name)
         return np.array([block.sums[0, place] for block in self.blocks]) / self.task.block_size
 
     def square(self, name: str) -> Floats:
-        """Return those of its square."""
         place = squared_names(self.task.observables).index(name)
         return np.array([block.squares[0, place] for block in self.blocks]) / self.task.block_size
 
@@ -89,10 +93,7 @@ def _chains(
     labeler: str | None = None,
     **task: Any,
 ) -> _Means:
-    """Return chains of a periodic lattice, or of a graph.
-
-    stream: the name of their seed.  task: settings of the task other than the defaults here.
-    """
+    """Return chains of a periodic lattice or graph; stream: of the seed; task: its settings."""
     defaults = {"model": "ising", "burn_in": 60, "block_size": 100}
     made = Task(
         structure=structure,

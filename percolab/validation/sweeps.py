@@ -21,8 +21,14 @@ from percolab.run.stored import Interrupted
 from percolab.store.results import ResultsWriter, read_results
 from percolab.tasks.stop_rule import StopRule
 from percolab.tasks.study import Study
-from percolab.validation.check import Check, Conditions, Outcome, differing, with_joint
-from percolab.validation.sampling import sampled_rows
+from percolab.validation.check import (
+    Check,
+    Conditions,
+    Outcome,
+    differing,
+    sampled_rows,
+    with_joint,
+)
 
 _SIZES, _SAMPLES, _BLOCK = (8, 16), 400, 10
 

@@ -11,8 +11,8 @@ from scipy.special import betainc, ellipk, ellipkm1
 from percolab.analysis.theory.planar import CLUSTERS_PER_SITE, THRESHOLDS, crossing_probability
 from percolab.analysis.theory.torus import excess_clusters, wrapping_probabilities
 from percolab.lattices.lattice import load_lattice
+from percolab.validation.critical import TORI
 from percolab.validation.enumeration import count_configurations, mean_threshold
-from percolab.validation.tori import TORI
 
 TAUS = [1j, 2j, 0.5j, 0.3 + 0.8j, cmath.exp(1j * math.pi / 3), 1j * math.sqrt(3)]
 every_tau = pytest.mark.parametrize("tau", TAUS, ids=lambda tau: f"{tau:.3g}")

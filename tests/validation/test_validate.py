@@ -30,6 +30,7 @@ from percolab.validation import (
     Check,
     Conditions,
     Outcome,
+    critical,
     generator,
     lane_counts,
     lanes,
@@ -38,7 +39,6 @@ from percolab.validation import (
     run_check,
     spins,
     sweeps,
-    tori,
 )
 from percolab.validation.check import with_joint
 
@@ -172,7 +172,7 @@ def test_samples_and_words_that_repeat_fail(monkeypatch):
 )
 def test_samples_at_another_p_fail(monkeypatch, name):
     monkeypatch.setattr(
-        "percolab.validation.sampling.p_to_threshold", lambda p: p_to_threshold(p + 0.05)
+        "percolab.validation.check.p_to_threshold", lambda p: p_to_threshold(p + 0.05)
     )
     assert failing(name)
 
@@ -290,7 +290,7 @@ def test_wrapping_is_checked_as_soon_as_it_is_measured(monkeypatch):
             for name, p in chances.items()
         ]
 
-    monkeypatch.setattr(tori, "list_observables", drawn)
+    monkeypatch.setattr(critical, "list_observables", drawn)
     outcomes = found("wrapping: square")
     assert [outcome.holds for outcome in outcomes] == [True, False, False]
 

@@ -83,10 +83,7 @@ def known_exponents(dimension: int) -> dict[str, Known]:
 def derive_exponents(
     dimension: int, y_t: Exact, d_f: Exact, y_t_error: float, error: float, reference: str
 ) -> dict[str, Known]:
-    """Return the exponents that follow from 1/nu and d_f by hyperscaling.
-
-    An exact value, a Fraction, is also its expression.
-    """
+    """Return what follows from 1/nu and d_f by hyperscaling; a Fraction is its expression."""
     values = {
         "1/nu": (y_t, y_t_error),
         "beta/nu": (dimension - d_f, error),

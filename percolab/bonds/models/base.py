@@ -54,6 +54,8 @@ class Model:
     has_order: ClassVar[bool] = True
     needs_weights: ClassVar[bool] = False
     keeps_symmetry: ClassVar[bool] = True
+    #: What J / kT is multiplied by in p = 1 - exp(-...), where there are spins.
+    exponent: ClassVar[int] = 1
     site_p: float | None = None
     bond_p: float | None = None
     states: int = 1
@@ -92,12 +94,10 @@ class Model:
 
     @property
     def site_varies(self) -> bool:
-        """Whether p is the probability of a site."""
         return self.draws_sites and self.site_p is None
 
     @property
     def bond_varies(self) -> bool:
-        """Whether p is the probability of a bond."""
         return self.bond_p is None
 
     @property
@@ -122,7 +122,6 @@ class Model:
         raise self._no_spins()
 
     def coupling_to_p(self, coupling: float) -> float:
-        """Return p of J / kT."""
         raise self._no_spins()
 
     def p_to_coupling(self, p: float) -> float:

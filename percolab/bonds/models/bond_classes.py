@@ -62,14 +62,10 @@ class BondClasses(Model):
 
     @property
     def fixed(self) -> dict[str, float]:
-        """The probabilities that are fixed, by the names of their classes."""
         return {name: value for name, value in self.chosen if value is not None}
 
     def on(self, structure: Any) -> Model:
-        """Return it without the classes that have p; plain bond percolation if all have.
-
-        InputError: the structure has no such class, or no class is left to have p.
-        """
+        """Return it without classes that have p; InputError: no such class, or none left for p."""
         names = getattr(structure, "class_names", ())
         known = sorted(set(names) - {""})
         if not known:
@@ -102,10 +98,7 @@ class BondClasses(Model):
         return max([p, *self.fixed.values()])
 
     def class_limits(self, names: Sequence[str]) -> NDArray[np.uint64]:
-        """Return the thresholds of classes by name, uint64; VARIES where it is that of p.
-
-        ValueError: a fixed class is not among the names.
-        """
+        """Return thresholds of classes, uint64, or VARIES; ValueError: a fixed one is missing."""
         if not self.fixed.keys() <= set(names):
             raise ValueError(f"model {self}: the classes of bonds are {', '.join(names) or 'none'}")
         limits = {name: p_to_threshold(value) for name, value in self.fixed.items()}

@@ -35,10 +35,7 @@ class BondWeight(Model):
         return False
 
     def on(self, structure: Any) -> Model:
-        """Return the model; InputError unless the structure has weights that it can use.
-
-        Those of a graph out of a results file are not known.
-        """
+        """Return the model; InputError unless the weights, where they are known, are allowed."""
         if not hasattr(structure, "content"):
             raise InputError(f"model {self}: bonds of a graph have weights, and {structure.name} "
                              "is none: give --graph")  # fmt: skip

@@ -24,8 +24,6 @@ class Potts(Model):
     """The Potts model with ``states`` spins; InputError unless that is from 2 to MOST_STATES."""
 
     name: ClassVar[str] = "potts"
-    #: What J / kT is multiplied by in p = 1 - exp(-...).
-    exponent: ClassVar[int] = 1
     #: What J / kT is called, and what p is in words.
     coupling_symbol: ClassVar[str] = "beta"
     varying: ClassVar[str] = "probability that the bond of two equal spins is open, 1 - exp(-beta)"
@@ -66,7 +64,6 @@ class Potts(Model):
         return -math.expm1(-self.exponent * coupling)
 
     def p_to_coupling(self, p: float) -> float:
-        """Return J / kT; infinite at p = 1."""
         return -math.log1p(-p) / self.exponent if p < 1 else math.inf
 
     def __str__(self) -> str:

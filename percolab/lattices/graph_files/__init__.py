@@ -18,6 +18,7 @@ and a file that cannot be used is rejected in one line.  docs/graph-files.md is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from percolab.errors import InputError
@@ -25,7 +26,7 @@ from percolab.lattices.graph_files.edge_list import read_edge_list, take_columns
 from percolab.lattices.graph_files.graph_data import Edges, GraphData, check_options, merge_edges
 from percolab.lattices.graph_files.matrices import read_matrix_market, read_npz
 from percolab.lattices.graph_files.site_list import names_file, read_sites
-from percolab.lattices.graph_files.through_networkx import read_gml, read_graphml
+from percolab.lattices.graph_files.through_networkx import read_through_networkx
 
 __all__ = ["GraphData", "names_file", "read_graph", "read_sites"]
 
@@ -33,8 +34,8 @@ __all__ = ["GraphData", "names_file", "read_graph", "read_sites"]
 _READERS: dict[str, Callable[[Path, int | None, bool], Edges]] = {
     ".mtx": read_matrix_market,
     ".npz": read_npz,
-    ".graphml": read_graphml,
-    ".gml": read_gml,
+    ".graphml": partial(read_through_networkx, what="GraphML"),
+    ".gml": partial(read_through_networkx, what="GML"),
 }
 
 

@@ -15,6 +15,7 @@ from percolab.errors import InputError
 from percolab.lattices.graph_files.graph_data import Edges, check_num_sites
 from percolab.lattices.graph_files.pair_lines import Columns, Pairs, read_pairs, split_line
 from percolab.lattices.graph_files.stream import Lines, next_data_line, read_lines, shown
+from percolab.lattices.shown import is_number
 from percolab.lattices.topology import MAX_POINTS
 
 #: Headers that say which columns name the sites.
@@ -110,7 +111,7 @@ class Layout(NamedTuple):
     @property
     def may_be_header(self) -> bool:
         """Whether the first line may be a header, which only the lines below can decide."""
-        return not self.is_header and not any(map(_is_number, self.words))
+        return not self.is_header and not any(map(is_number, self.words))
 
 
 def detect_layout(
@@ -147,7 +148,7 @@ def detect_layout(
     bond = Layout(Columns(own, top=top), tuple(cells))
     if len(names) < 2:
         raise InputError(f"{shown(line)}, but a line names two sites, the ends of a bond")
-    if any(map(_is_number, names[:2])):
+    if any(map(is_number, names[:2])):
         return bond
     sites = known_ends(names)
     is_plain = sites is not None or "weight" in names or names[0] == ""
@@ -170,10 +171,7 @@ def known_ends(names: Sequence[str]) -> tuple[int, int] | None:
 
 
 def take_columns(given: Any) -> tuple[Any, ...]:
-    """Return names of columns, a text with commas or a sequence, as a tuple; None as ().
-
-    InputError unless they are two, or three with that of the weight, all different.
-    """
+    """Return two or three different names of columns, or (); else InputError."""
     if given is None:
         return ()
     listed = given.split(",") if isinstance(given, str) else given
@@ -188,10 +186,7 @@ def take_columns(given: Any) -> tuple[Any, ...]:
 
 
 def columns_named(requested: Sequence[Any], names: Sequence[Any]) -> tuple[tuple[int, int], int]:
-    """Return the columns of the sites and of the weight, or -1, that a user names.
-
-    InputError: a name that no column has, or that two have.
-    """
+    """Return the columns of the sites, and of the weight or -1; InputError: not just one each."""
     places = []
     for name in requested:
         if names.count(name) != 1:
@@ -203,13 +198,10 @@ def columns_named(requested: Sequence[Any], names: Sequence[Any]) -> tuple[tuple
 
 
 def _has_numbers_below(cells: Sequence[str], after: Sequence[str]) -> bool:
-    """Return whether numbers are below words: of sites, or elsewhere below a line of words alone.
-
-    Placeholders of missing values are no words.
-    """
-    only_words = not any(map(_is_number, cells))
+    """Return whether numbers are below words, other than those for missing values."""
+    only_words = not any(map(is_number, cells))
     return any(
-        _is_number(below) and not _is_number(cell) and cell.lower() not in MISSING
+        is_number(below) and not is_number(cell) and cell.lower() not in MISSING
         for cell, below in list(zip(cells, after))[: None if only_words else 2]
     )
 
@@ -235,7 +227,7 @@ def _has_names(line: bytes, columns: Columns) -> bool:
     """Return whether the sites of a line are names: neither of them begins as a number does."""
     cells = split_line(line.decode("utf-8", "replace"), columns.delimiter)
     sites = [cells[at] for at in columns.sites if at < len(cells)]
-    return len(sites) == 2 and not any(_is_number(site) for site in sites)
+    return len(sites) == 2 and not any(is_number(site) for site in sites)
 
 
 def _header_notes(layout: Layout, first: Lines | None) -> tuple[str, ...]:
@@ -261,11 +253,3 @@ def _not_a_matrix(path: Path) -> Iterator[Lines]:
         if part.line == 1 and part.text[:14].lower() == b"%%matrixmarket":
             raise InputError(f"{path}: is a Matrix Market file; name it .mtx")
         yield part
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

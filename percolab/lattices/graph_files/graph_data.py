@@ -154,10 +154,7 @@ def merge_edges(edges: Edges, where: Path | str, multi: bool) -> GraphData:
 def _merge_weights(
     edges: Edges, same: np.ndarray, marks: np.ndarray, where: Path | str, multi: bool
 ) -> np.ndarray:
-    """Return the weights that edges have as bonds, one for each edge.
-
-    same, marks: as :mod:`percolab.lattices.graph_files.repeats` returns them
-    """
+    """Return the weights of edges as bonds; same, marks: those of ``repeats``."""
     assert edges.weights is not None
     values = edges.weights.copy()
     mirrors = np.flatnonzero(marks == repeats.MIRROR)

@@ -22,7 +22,6 @@ from percolab.lattices.topology import MAX_POINTS
 
 
 def is_graph_object(graph: Any) -> bool:
-    """Return whether an object is a networkx graph or a sparse matrix."""
     return _is_networkx(graph) or (hasattr(graph, "tocoo") and hasattr(graph, "shape"))
 
 
@@ -31,7 +30,6 @@ def _is_networkx(graph: Any) -> bool:
 
 
 def is_frame(graph: Any) -> bool:
-    """Return whether an object is a data frame of pandas."""
     return all(hasattr(graph, name) for name in ("columns", "iloc", "to_numpy"))
 
 

@@ -118,10 +118,7 @@ def read_lines(path: Path) -> Iterator[Lines]:
 
 
 def next_data_line(parts: Iterable[Lines]) -> tuple[Lines | None, Iterator[Lines]]:
-    """Return the first line that is neither blank nor a comment, and the lines after it.
-
-    The line is returned alone; without one it is None, and no lines are left.
-    """
+    """Return the first line that is data, alone, and the lines after it; None, and no lines."""
     parts = iter(parts)
     for part in parts:
         match = _DATA_LINE.search(part.text)
@@ -139,10 +136,7 @@ def shown(text: bytes) -> str:
 
 
 def refused(path: Path, what: str, error: Exception) -> Exception:
-    """Return the error of a file that another package could not read, in one line of our own.
-
-    An InputError and a lack of memory are returned as they are.
-    """
+    """Return the error of what another package could not read, in one line of our own."""
     if isinstance(error, InputError | MemoryError):
         return error
     text = " ".join((str(error) or type(error).__name__).split())

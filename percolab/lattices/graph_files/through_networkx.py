@@ -28,17 +28,8 @@ DIRECTED = "is directed, but a bond has no direction: u to v and v to u are one 
 MOST_BYTES = 1 << 26
 
 
-def read_graphml(path: Path, num_sites: int | None, weights: bool) -> Edges:
-    """Return the edges of a GraphML file; InputError where networkx is not installed."""
-    return _read(path, num_sites, weights, "GraphML")
-
-
-def read_gml(path: Path, num_sites: int | None, weights: bool) -> Edges:
-    """Return the edges of a GML file; InputError where networkx is not installed."""
-    return _read(path, num_sites, weights, "GML")
-
-
-def _read(path: Path, num_sites: int | None, weights: bool, what: str) -> Edges:
+def read_through_networkx(path: Path, num_sites: int | None, weights: bool, *, what: str) -> Edges:
+    """Return the edges of a file of GraphML or GML; InputError where networkx is missing."""
     networkx = import_networkx(f"{path}: {what} is read through networkx")
     advice = f"{what} is for small graphs, an edge list or Matrix Market file for large ones"
     data = read_bytes(path, most=MOST_BYTES, advice=advice)
