@@ -23,7 +23,6 @@ from percolab.benchmark.calls import (
     Setting,
     compare_with_first,
     make_grid,
-    make_thresholds,
     time_call_kernels,
     time_calls,
 )
@@ -87,7 +86,6 @@ def _cases(setting: Setting, stage: str, names: tuple[str, ...]) -> Iterator[_Ca
 
 
 def time_grids(setting: Setting) -> Iterator[CallTime]:
-    """Time rows at several numbers of p, from samples and p on the host to rows there."""
     numbers = setting.points or _POINTS
     name = "one p" if numbers[0] == 1 else f"{numbers[0]} p"
     for case in _cases(setting, "grid", ("honeycomb", "square", "triangular")):
@@ -97,7 +95,8 @@ def time_grids(setting: Setting) -> Iterator[CallTime]:
 
 
 def _time_grid(setting: Setting, case: _Case, place: Place, points: int) -> CallTime:
-    grid = make_thresholds(make_grid(case.lattice, case.size, place.p, points))
+    values = make_grid(case.lattice, case.size, place.p, points)
+    grid = np.array(list(map(p_to_threshold, values)), np.uint64)
 
     def work() -> None:
         case.coupling.grid_rows(XORWOW, SEED, case.samples, grid)
@@ -107,7 +106,6 @@ def _time_grid(setting: Setting, case: _Case, place: Place, points: int) -> Call
 
 
 def time_thresholds(setting: Setting) -> Iterator[CallTime]:
-    """Time a row, and T of the same samples along every open axis."""
     for case in _cases(setting, "threshold", ("honeycomb",)):
         for place in setting.choose_places(case.lattice, 1.0):
             yield from compare_with_first(_time_threshold(setting, case, place), "row")
@@ -125,7 +123,6 @@ def _time_threshold(setting: Setting, case: _Case, place: Place) -> Iterator[Cal
 
 
 def time_row_kernels(setting: Setting) -> Iterator[CallTime]:
-    """Time every kernel of a row and of labels."""
     for case in _cases(setting, "kernels", ("honeycomb", "square", "triangular")):
         for place in setting.choose_places(case.lattice, 0.5, 1.0, 1.5):
             works = make_works(case.coupling, case.samples.size)(place.p)

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from percolab.analysis.theory.potts import critical_bond_probability
 from percolab.benchmark.stages import GRID_POINTS, SEED, STAGES, bytes_moved, prepare
-from percolab.benchmark.timer import CpuTimer, CudaTimer, make_timer, spread, time_runs
+from percolab.benchmark.timer import CudaTimer, Timer, make_timer, spread, time_runs
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.bonds.words_cpu import fill_open_bonds
@@ -73,7 +74,6 @@ class StageTime:
         return 1e9 * self.seconds_per_sample / self.num_sites
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
         return asdict(self) | {"nanoseconds_per_site": self.nanoseconds_per_site}
 
 
@@ -102,7 +102,6 @@ class PeerTime:
         return 1e9 * self.seconds_per_sample / self.num_sites
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
         return asdict(self) | {"nanoseconds_per_site": self.nanoseconds_per_site}
 
 
@@ -133,7 +132,15 @@ def compared(
 
 
 def compute_p(lattice: Structure, ratio: float, model: Model = BOND) -> float:
-    """Return ratio * p_c of the published threshold; InputError if none is known."""
+    """Return p at a multiple of the published p_c, of spins of the critical coupling.
+
+    InputError: none is known.
+    """
+    if model.has_spins:
+        critical = critical_bond_probability(lattice.name, model.states)
+        if critical is None:
+            raise InputError(f"{lattice.name} has no published transition of {model}: give p (-p)")
+        return 1 - (1 - critical.value) ** ratio
     known = lattice.threshold(model.name)
     if known is None:
         raise InputError(f"{lattice.name} has no published threshold: give p (-p)")
@@ -146,14 +153,14 @@ def choose_places(
     probabilities: Sequence[float] | None,
     model: Model = BOND,
 ) -> tuple[Place, ...]:
-    """Return the places at the given p or, without any, at multiples of the published p_c."""
+    """Return the places at the given p or, without any, at multiples of p_c."""
     if probabilities is not None:
         return tuple(Place(p) for p in probabilities)
     return tuple(Place(compute_p(lattice, ratio, model), ratio) for ratio in ratios)
 
 
 def time_lattice(
-    timer: CpuTimer | CudaTimer,
+    timer: Timer,
     lattice: Structure,
     size: int,
     places: Sequence[Place],
@@ -196,7 +203,7 @@ def time_stages(
 
 
 def time_topology(
-    timer: CpuTimer | CudaTimer,
+    timer: Timer,
     topology: Topology,
     places: Sequence[Place],
     *,
@@ -291,13 +298,13 @@ def scipy_times(
     for part, work, text in parts:
         times: list[float] = []
         while len(times) < _PEER_RUNS and sum(times) < _PEER_SECONDS:
-            times.append(CpuTimer().seconds(work))
+            times.append(Timer().seconds(work))
         median = float(np.median(times))
         records.append(PeerTime(*place, "scipy", part, text, len(times), median, clusters))
     return records
 
 
-def site_image_time(timer: CpuTimer | CudaTimer, size: int, runs: int) -> PeerTime | None:
+def site_image_time(timer: Timer, size: int, runs: int) -> PeerTime | None:
     """Time cupyx.scipy.ndimage.label on a square image of L * L sites, site percolation at p_c.
 
     Another problem than bond percolation, and an easier one: no bonds to draw or to read.  None

@@ -44,7 +44,6 @@ class GroupedCommand(click.Command):
 
 
 def grouped(group: str, *flags: str, **options: Any) -> Callable[[F], F]:
-    """Return ``click.option`` for an option of a group."""
     return click.option(*flags, cls=GroupedOption, group=group, **options)
 
 

@@ -335,7 +335,6 @@ def _fit_sizes(invaders: list[Invader], means: list[InvasionMeans]) -> Value | N
 
 
 def _record(invader: Invader, given: dict[str, Any]) -> dict[str, Any]:
-    """Return what an invasion is of, as plain JSON values."""
     field, task = invader.field, invader.task
     return {
         "kind": "invasion",

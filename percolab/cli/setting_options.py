@@ -32,7 +32,6 @@ def setting_option(name: str, **changed: Any) -> Callable[[F], F]:
 
 
 def setting_options(function: F) -> F:
-    """Add the options of all settings that have one."""
     for name, setting in reversed(SETTINGS.items()):
         if setting.flags != ():
             function = setting_option(name)(function)

@@ -60,7 +60,6 @@ def command(results: str, as_json: bool) -> None:
 
 
 def status_record(stored: StoredResults) -> dict[str, Any]:
-    """Return the study, what there is of every size, and the runs, as plain JSON values."""
     from percolab.analysis.stored_spins import thermal_records
 
     tasks = []
@@ -180,7 +179,6 @@ def labels_record(
     names: Sequence[str] | None,
     tortuosities: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Return what a file of labels holds, as plain JSON values."""
     from percolab.analysis.json_values import plain
 
     answer: dict[str, Any] = {"labels": file, "shape": list(shape), **record, **clusters.summary()}
@@ -200,7 +198,6 @@ def describe_labels(
     names: Sequence[str] | None,
     tortuosities: Mapping[str, float],
 ) -> Iterator[str]:
-    """Yield the lines that say what a file of labels holds."""
     summary, crossing = clusters.summary(), _name_crossing(clusters, names)
     sites = counted(summary["sites"], "site")
     yield f"{counted(summary['clusters'], 'cluster')} of {sites} in {file}"
@@ -224,7 +221,6 @@ def describe_labels(
 
 
 def echo_phases(phases: Sequence[Phase]) -> None:
-    """Write the table of an image's phases, if there are any."""
     for line in _phase_lines(phases):
         echo(line)
 

@@ -140,7 +140,6 @@ def _sweep(
 
 
 def write_transition(results: StoredResults, target_error: float | None) -> None:
-    """Write where spins order, in one line, and its notes."""
     from percolab.analysis.spin_fit import fit_spins
     from percolab.analysis.text import transition_lines
     from percolab.errors import AnalysisError
@@ -166,7 +165,6 @@ def _write_end(results: StoredResults, out: Path, target_error: float | None) ->
 
 
 def write_trees(results: StoredResults, target_error: float | None) -> None:
-    """Write the weight of trees, and how the path from side to side grows."""
     from percolab.analysis.text import tree_table
     from percolab.analysis.trees import fit_trees
 

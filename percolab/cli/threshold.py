@@ -161,7 +161,6 @@ def _answer(results: StoredResults, out: Path) -> tuple[dict[str, Any], str]:
 
 
 def _advice(value: Value) -> str:
-    """Return what would make the error of p_c half as large."""
     half = value.error / 2
     if value.systematic_error > half:
         return f"half the error (--error {half:.1e}) takes larger sizes, which it chooses"

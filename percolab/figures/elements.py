@@ -119,12 +119,10 @@ def size_label(size: int, num_sites: Mapping[int, int]) -> str:
 
 
 def is_size(label: str) -> bool:
-    """Return whether a label is one of :func:`size_label`."""
     return label.startswith(("$L =", "$N ="))
 
 
 def exact_label(exact: Exact) -> str:
-    """Return what a legend calls a published threshold."""
     return f"$p_c = {exact[0]:.8g}$, {typeset(exact[1])}"
 
 

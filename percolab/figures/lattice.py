@@ -72,7 +72,6 @@ def why_no_places(lattice: Lattice) -> str | None:
 
 
 def check_places(lattice: Lattice) -> None:
-    """Raise InputError unless the sites of a lattice have places in two or three dimensions."""
     problem = why_no_places(lattice)
     if problem is not None:
         raise InputError(problem)

@@ -33,7 +33,6 @@ _COVERED, _WIDEST = 0.06, 0.06
 
 
 def check_shells(lattice: BetheLattice, shells: int) -> None:
-    """Raise InputError if there is no Bethe lattice of so many shells, or it cannot be drawn."""
     (num_sites,) = lattice.shape(shells)
     if num_sites > MOST_SITES:
         raise InputError(f"{shells} shells: {num_sites} sites, but at most {MOST_SITES} are drawn")
@@ -137,7 +136,6 @@ def _draw_sites(
 
 
 def check_network(graph: Graph) -> None:
-    """Raise InputError if a graph cannot be drawn."""
     if graph.num_sites > MOST_GRAPH_SITES:
         most = f"but of a graph at most {MOST_GRAPH_SITES} are drawn"
         raise InputError(f"{graph.name}: {graph.num_sites} sites, {most}")

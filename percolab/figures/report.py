@@ -105,7 +105,6 @@ def report_page(
 def _fit_all_probabilities(
     results: StoredResults, fitted: Callable[[str], ThresholdFit]
 ) -> dict[str, ThresholdFit | str]:
-    """Return the fit of every probability, or one line on why there is none; {} without any."""
     if find_in_figures(results).no_curve:
         return {}
     fits: dict[str, ThresholdFit | str] = {}
@@ -165,7 +164,6 @@ def _summarize_graph(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
 
 
 def answer_of_spins(figures: StudyFigures) -> list[PageBlock]:
-    """Return the critical temperature in one line, next to the published one."""
     notes = _make_notes(figures.notes)
     fit = figures.spin_fit_or_problem
     if isinstance(fit, str):
@@ -180,18 +178,15 @@ def answer_of_spins(figures: StudyFigures) -> list[PageBlock]:
 
 
 def answer_of_trees(figures: StudyFigures) -> list[PageBlock]:
-    """Return the weight of a tree a site on the infinite lattice in one line."""
     limit = fit_trees(figures.results).limit
     return [] if limit is None else [answer(f"weight of the tree a site: {limit}")]
 
 
 def answer_of_roots(figures: StudyFigures) -> list[PageBlock]:
-    """Return p_c from the roots in one line, next to the published one."""
     return _answer_threshold(figures, fit_roots, lambda fit: fit.threshold)
 
 
 def answer_of_wrapping(figures: StudyFigures) -> list[PageBlock]:
-    """Return p_c from wrapping probabilities in one line, next to the published one."""
     return _answer_threshold(figures, fit_wrapping, lambda fit: fit.p_c)
 
 
@@ -223,17 +218,14 @@ def _make_notes(notes: Iterable[str]) -> list[PageBlock]:
 
 
 def fits_of_roots(figures: StudyFigures) -> str:
-    """Return the table of p_c from the roots."""
     return root_table(fit_roots(figures.results), figures.study.structure, figures.study.model)
 
 
 def fits_of_wrapping(figures: StudyFigures) -> str:
-    """Return the table of p_c from wrapping probabilities."""
     return quantity_table(fit_wrapping(figures.results))
 
 
 def fits_of_spins(figures: StudyFigures) -> str:
-    """Return the table of the transition of spins."""
     fit = figures.spin_fit_or_problem
     if isinstance(fit, str):
         raise AnalysisError(fit)
@@ -241,7 +233,6 @@ def fits_of_spins(figures: StudyFigures) -> str:
 
 
 def fits_of_trees(figures: StudyFigures) -> str:
-    """Return the table of the fits of trees."""
     return tree_table(fit_trees(figures.results))
 
 

@@ -110,7 +110,6 @@ class KindInFigures:
     grid: str = ""
 
     def describe_sample(self, study: Study) -> str:
-        """Return the definition of a sample of a study."""
         if study.order != RANDOM:
             return _REMOVED.format(removed=describe_removal(study.order))
         text = _SWEEP_OF_ONE_CHAIN if study.is_serial else self.sample

@@ -59,7 +59,6 @@ class Workplace:
 
     @property
     def topology(self) -> Topology:
-        """The sites and bonds of the task, built at first use."""
         with self._building:
             if self._topology is None:
                 topology = self.task.structure.topology(self.task.shape, self.task.boundary)
@@ -134,7 +133,6 @@ class TaskSampler:
 
     @property
     def _blocks_that_fill(self) -> int:
-        """Blocks that keep a GPU at work."""
         return SITES_PER_LAUNCH // (self.task.num_points * self.task.block_size)
 
     def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
@@ -158,7 +156,6 @@ class TaskSampler:
         return SamplerSpec(place, self.task, self._arguments())
 
     def _arguments(self) -> dict[str, Any]:
-        """Return what it was made with besides the task and the device."""
         return {"labeler": self._labeler, "share": self._place.share}
 
 
@@ -169,7 +166,6 @@ def number_samples(numbers: Sequence[int], block_size: int) -> np.ndarray:
 
 
 def has_tally(task: Task) -> bool:
-    """Return whether rows of a task have a tally of cluster sizes."""
     return is_gathered_from(TALLY, task.columns)
 
 

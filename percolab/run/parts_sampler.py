@@ -117,7 +117,6 @@ def choose_slabs(
 
 
 def check_labeler(labeler: str | None, device: Device) -> None:
-    """Raise InputError unless slabs are labeled by this labeler."""
     own = LABELERS[device.kind]
     if labeler not in (None, own):
         raise InputError(f"slabs: on {device} they are labeled by {own}, not by {labeler}")

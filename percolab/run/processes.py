@@ -128,7 +128,6 @@ class Processes(Executor):
         return process.ask(thread, question)
 
     def stop(self) -> None:
-        """Ask all processes to leave what they are at."""
         for process in self._all:
             process.stop()
 

@@ -159,7 +159,6 @@ class RankGroup:
 
 
 def _add_longest(sums: dict[str, Any], key: str, steps: Sequence[RankStep], name: str) -> None:
-    """Add seconds of the rank that had most."""
     by_rank: dict[int, float] = defaultdict(float)
     for step in steps:
         by_rank[step.rank] += getattr(step, name)

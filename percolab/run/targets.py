@@ -191,7 +191,6 @@ def why_unmet(results: StoredResults, target: float) -> str | None:
 
 
 def expected_curve(function: ScalingFunction, size: int, p: Floats, label: str) -> SpanningCurve:
-    """Return the curve that a scaling function expects at p, float64 (m,), without scatter."""
     counts = np.round(_EXPECTED_SAMPLES * function.probability(p, size))
     # A polynomial may turn back in the tails, which counts never do.
     rising = np.maximum.accumulate(counts).astype(np.int64)

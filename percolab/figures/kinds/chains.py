@@ -126,7 +126,6 @@ AUTOCORRELATION = FigureKind(
 
 
 def _draw_tau(figures: StudyView, into: Target) -> Drawn:
-    """Draw tau of each series against L, each size at its p nearest to the transition."""
     rows = _tau_rows(figures)
     curves = []
     with into.column(3.7) as (sheet, axes):
@@ -154,7 +153,6 @@ def _draw_tau(figures: StudyView, into: Target) -> Drawn:
 
 
 def _tau_rows(figures: StudyView) -> list[dict[str, Any]]:
-    """Return tau of every series and task at its p nearest to the transition."""
     rows = []
     for task in list_spin_tasks(figures.results):
         at, place = _near_transition(figures, task)
@@ -233,7 +231,6 @@ TAU = FigureKind(
 
 
 def _draw_histogram(figures: StudyView, into: Target) -> Drawn:
-    """Draw the energy histograms of all sizes, each at its p nearest to the transition."""
     tasks = _with_series(figures)
     sizes = sorted({task.task.size for task in tasks})
     curves = [curve for task in tasks if (curve := _histogram(figures, task)) is not None]
@@ -261,7 +258,6 @@ def _draw_histogram(figures: StudyView, into: Target) -> Drawn:
 
 
 def _histogram(figures: StudyView, task: TaskResult) -> dict[str, Any] | None:
-    """Return the distribution of the energy per site of one task, or None if it does not vary."""
     at, place = _near_transition(figures, task)
     satisfied, system = read_series(task)["satisfied"][at], describe_system(task)
     unit, sites = system.bond_energy, system.num_sites
