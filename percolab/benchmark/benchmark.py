@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import percolab.benchmark.further_times as further
-from percolab.benchmark.calls import CallTime, Setting
+from percolab.benchmark.calls import Setting
 from percolab.benchmark.records import (
+    CallTime,
     PeerTime,
     StageTime,
     compared,
@@ -150,24 +151,20 @@ def format_row(record: Record, records: Sequence[Record], copy_bandwidth: float)
 
 def _to_call(record: StageTime | PeerTime | SweepTime, records: Sequence[Record]) -> CallTime:
     """Return what the table shows of a record."""
+    if isinstance(record, StageTime):
+        ratios = compared(record, list_stages(records), 1.0)
+        scipy, one_p = ratios["scipy_over_this"], ratios["over_one_p"]
+        ratio, name = (one_p, "one p") if one_p else (1 / scipy, "scipy") if scipy else (None, "")
+        return record.to_call(ratio=ratio, compared_with=name)
     row: dict[str, Any] = {"lattice": record.lattice, "shape": (record.L,), "p": record.p}
     row |= {"num_sites": record.num_sites, "device": ""}
     if isinstance(record, SweepTime):
         row |= {"program": record.labeler, "stage": f"{record.model}:{record.update}"}
         seconds = record.seconds_per_sweep / record.chains
         return CallTime(**row, samples=record.chains, seconds_per_sample=seconds)
-    row["seconds_per_sample"] = record.seconds_per_sample
-    if isinstance(record, PeerTime):
-        return CallTime(**row, program=record.peer, stage=record.part)
-    ratios = compared(record, list_stages(records), 1.0)
-    scipy, one_p = ratios["scipy_over_this"], ratios["over_one_p"]
-    ratio, name = (one_p, "one p") if one_p else (1 / scipy, "scipy") if scipy else (None, "")
     return CallTime(
         **row,
-        program=record.labeler,
-        stage=record.stage,
-        samples=record.samples_per_run,
-        bytes_moved_per_sample=record.bytes_moved_per_sample,
-        ratio=ratio,
-        compared_with=name,
+        program=record.peer,
+        stage=record.part,
+        seconds_per_sample=record.seconds_per_sample,
     )

@@ -8,16 +8,16 @@ from __future__ import annotations
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 import percolab.benchmark.timer as clock
-from percolab.benchmark.records import Place, choose_places
-from percolab.benchmark.timer import Timer, Work, make_timer, spread
+from percolab.benchmark.records import CallTime, Place, choose_places
+from percolab.benchmark.timer import Timer, Work, make_timer
 from percolab.bonds.model import BOND, Model
 from percolab.errors import InputError
 from percolab.kernels.device import Device, open_device
@@ -99,48 +99,6 @@ class Setting:
             device=str(self.device),
             **more,
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class CallTime:
-    """The time of a call, or of a kernel in it, per sample: median, least and most over the runs.
-
-    part: of the stage.  shape: of the lattice.  probabilities: values of p of a sample.
-    compared_with, ratio: another time, and this one divided by it.
-    """
-
-    stage: str
-    part: str = ""
-    lattice: str
-    shape: tuple[int, ...]
-    num_sites: int
-    p: float | None = None
-    program: str
-    device: str
-    samples: int = 1
-    probabilities: int = 1
-    runs: int = 0
-    seconds_per_sample: float = 0.0
-    seconds_per_sample_min: float = 0.0
-    seconds_per_sample_max: float = 0.0
-    bytes_moved_per_sample: int | None = None
-    compared_with: str = ""
-    ratio: float | None = None
-    note: str = ""
-
-    def timed(self, seconds: Sequence[float] | np.ndarray, **changes: Any) -> CallTime:
-        each = np.asarray(seconds) / changes.get("samples", self.samples)
-        return replace(self, runs=each.size, **spread("seconds_per_sample", each), **changes)
-
-    def compared(self, other: CallTime, name: str) -> CallTime:
-        """Return this record with its ratio to another, as far as the clock could measure that."""
-        if other.seconds_per_sample <= 0:
-            return self
-        ratio = self.seconds_per_sample / other.seconds_per_sample
-        return replace(self, compared_with=name, ratio=ratio)
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"shape": list(self.shape)}
 
 
 def time_calls(work: Work, kind: str, runs: int) -> np.ndarray:

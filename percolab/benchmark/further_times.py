@@ -19,14 +19,13 @@ from typing import Any
 import numpy as np
 
 from percolab.benchmark.calls import (
-    CallTime,
     Setting,
     compare_with_first,
     make_grid,
     time_call_kernels,
     time_calls,
 )
-from percolab.benchmark.records import Place, time_topology
+from percolab.benchmark.records import CallTime, Place, time_topology
 from percolab.benchmark.stages import SEED, SITES_PER_RUN, fitting_coupling, make_works
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import Coupling, new_coupling
@@ -135,8 +134,6 @@ def time_graphs(setting: Setting) -> Iterator[CallTime]:
     parts = {"labels": "labels", "measure": "row"}
     labeler = setting.labelers[0] or "four_step"
     options: Any = {"labeler": labeler, "stages": tuple(parts), "runs": setting.runs}
-    same: tuple[str, ...] = ("num_sites", "p", "runs", "seconds_per_sample")
-    same += ("seconds_per_sample_min", "seconds_per_sample_max", "bytes_moved_per_sample")
     for lattice in setting.choose_lattices("honeycomb"):
         places = setting.choose_places(lattice, 1.0)
         for size in setting.sizes or SIZES[setting.kind][-1:]:
@@ -145,16 +142,8 @@ def time_graphs(setting: Setting) -> Iterator[CallTime]:
             first: dict[tuple[float, str], CallTime] = {}
             for form, topology in (("lattice", computed), ("list", computed.explicit())):
                 for one in time_topology(setting.make_timer(), topology, places, **options):
-                    timed = CallTime(
-                        stage="graph",
-                        part=f"{parts[one.stage]}:{form}",
-                        lattice=lattice.name,
-                        shape=computed.shape,
-                        program=one.labeler,
-                        device=one.device,
-                        samples=one.samples_per_run,
-                        **{name: getattr(one, name) for name in same},
-                    )
+                    part = f"{parts[one.stage]}:{form}"
+                    timed = one.to_call(stage="graph", part=part, shape=computed.shape)
                     other = first.setdefault((one.p, one.stage), timed)
                     yield timed if other is timed else timed.compared(other, "lattice")
 

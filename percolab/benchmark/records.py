@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,48 @@ class Place:
     ratio: float | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class CallTime:
+    """The time of a call, or of a kernel in it, per sample: median, least and most over the runs.
+
+    part: of the stage.  shape: of the lattice.  probabilities: values of p of a sample.
+    compared_with, ratio: another time, and this one divided by it.
+    """
+
+    stage: str
+    part: str = ""
+    lattice: str
+    shape: tuple[int, ...]
+    num_sites: int
+    p: float | None = None
+    program: str
+    device: str
+    samples: int = 1
+    probabilities: int = 1
+    runs: int = 0
+    seconds_per_sample: float = 0.0
+    seconds_per_sample_min: float = 0.0
+    seconds_per_sample_max: float = 0.0
+    bytes_moved_per_sample: int | None = None
+    compared_with: str = ""
+    ratio: float | None = None
+    note: str = ""
+
+    def timed(self, seconds: Sequence[float] | np.ndarray, **changes: Any) -> CallTime:
+        each = np.asarray(seconds) / changes.get("samples", self.samples)
+        return replace(self, runs=each.size, **spread("seconds_per_sample", each), **changes)
+
+    def compared(self, other: CallTime, name: str) -> CallTime:
+        """Return this record with its ratio to another, as far as the clock could measure that."""
+        if other.seconds_per_sample <= 0:
+            return self
+        ratio = self.seconds_per_sample / other.seconds_per_sample
+        return replace(self, compared_with=name, ratio=ratio)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"shape": list(self.shape)}
+
+
 @dataclass(frozen=True)
 class StageTime:
     """The time of one stage, per sample: median, least and most over ``runs`` runs.
@@ -67,6 +109,13 @@ class StageTime:
     seconds_per_sample_max: float
     bytes_moved_per_sample: int
     memory_bytes_per_sample: int
+
+    def to_call(self, **changes: Any) -> CallTime:
+        """Return it as the time of a call, with these changes."""
+        same = CallTime.__annotations__.keys() & vars(self).keys()
+        own = {name: getattr(self, name) for name in same} | {"shape": (self.L,)}
+        own |= {"program": self.labeler, "samples": self.samples_per_run}
+        return CallTime(**own | changes)
 
     @property
     def nanoseconds_per_site(self) -> float:
@@ -140,7 +189,7 @@ def compute_p(lattice: Structure, ratio: float, model: Model = BOND) -> float:
         critical = critical_bond_probability(lattice.name, model.states)
         if critical is None:
             raise InputError(f"{lattice.name} has no published transition of {model}: give p (-p)")
-        return 1 - (1 - critical.value) ** ratio
+        return float(1 - (1 - critical.value) ** ratio)
     known = lattice.threshold(model.name)
     if known is None:
         raise InputError(f"{lattice.name} has no published threshold: give p (-p)")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -16,8 +17,7 @@ from percolab.lattices.lattice import AXIS_NAMES
 from percolab.lattices.shown import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
+    from percolab.configurations.label_files import LabelFile
     from percolab.configurations.phases import Phase
     from percolab.measure.clusters import Clusters
     from percolab.store.results import StoredResults
@@ -44,9 +44,7 @@ def command(results: str, as_json: bool) -> None:
     if is_labels(results):
         from percolab.configurations import read_labels
 
-        labels = read_labels(results)
-        facts = labels.shape, labels.record, labels.clusters, labels.measure_phases()
-        answer_labels(results, *facts, names=labels.names, as_json=as_json)
+        answer_labels(LabelFacts.of(results, read_labels(results)), as_json=as_json)
         return
     stored = read_results(results)
     record = status_record(stored)
@@ -148,39 +146,38 @@ def _describe_model(study: Study) -> str:
 # Labels: clusters that span or wrap, and a table of phases
 
 
-def answer_labels(
-    file: str,
-    shape: Sequence[int],
-    record: dict[str, Any],
-    clusters: Clusters,
-    phases: Sequence[Phase],
-    *,
-    names: Sequence[str] | None = None,
-    tortuosities: Mapping[str, float] | None = None,
-    as_json: bool,
-) -> None:
-    """Write what a file of labels holds, as text or JSON.
+class LabelFacts(NamedTuple):
+    """What a file of labels holds; phases: of an image.  names: of a graph's sites.
 
-    phases: those of an image.  names: of a graph's sites.  tortuosities: of an image, by axis.
+    tortuosities: of an image, by axis.
     """
-    facts = record, clusters, phases, names, tortuosities or {}
+
+    file: str
+    shape: Sequence[int]
+    record: dict[str, Any]
+    clusters: Clusters
+    phases: Sequence[Phase]
+    names: Sequence[str] | None = None
+    tortuosities: Mapping[str, float] = MappingProxyType({})
+
+    @classmethod
+    def of(cls, file: str, labels: LabelFile) -> LabelFacts:
+        phases = labels.measure_phases()
+        return cls(file, labels.shape, labels.record, labels.clusters, phases, labels.names)
+
+
+def answer_labels(facts: LabelFacts, *, as_json: bool) -> None:
+    """Write what a file of labels holds, as text or JSON."""
     if as_json:
-        echo_json(labels_record(file, shape, *facts))
+        echo_json(labels_record(facts))
     else:
-        echo("\n".join(describe_labels(file, *facts)))
+        echo("\n".join(describe_labels(facts)))
 
 
-def labels_record(
-    file: str,
-    shape: Sequence[int],
-    record: dict[str, Any],
-    clusters: Clusters,
-    phases: Sequence[Phase],
-    names: Sequence[str] | None,
-    tortuosities: Mapping[str, float],
-) -> dict[str, Any]:
+def labels_record(facts: LabelFacts) -> dict[str, Any]:
     from percolab.analysis.json_values import plain
 
+    file, shape, record, clusters, phases, names, tortuosities = facts
     answer: dict[str, Any] = {"labels": file, "shape": list(shape), **record, **clusters.summary()}
     answer["crossing_clusters"] = _name_crossing(clusters, names)
     if names is not None:
@@ -190,14 +187,8 @@ def labels_record(
     return answer | ({"tortuosity": plain(tortuosities)} if tortuosities else {})
 
 
-def describe_labels(
-    file: str,
-    record: dict[str, Any],
-    clusters: Clusters,
-    phases: Sequence[Phase],
-    names: Sequence[str] | None,
-    tortuosities: Mapping[str, float],
-) -> Iterator[str]:
+def describe_labels(facts: LabelFacts) -> Iterator[str]:
+    file, _, _, clusters, phases, names, tortuosities = facts
     summary, crossing = clusters.summary(), _name_crossing(clusters, names)
     sites = counted(summary["sites"], "site")
     yield f"{counted(summary['clusters'], 'cluster')} of {sites} in {file}"

@@ -18,7 +18,7 @@ from percolab.cli.options import (
     write_answer,
 )
 from percolab.cli.progress import ProgressBar, root_text
-from percolab.cli.setting_options import given_settings, setting_option
+from percolab.cli.setting_options import given_settings, settings_named
 from percolab.errors import InputError
 from percolab.lattices.shown import Table, counted
 from percolab.store.results import ResultsWriter
@@ -38,17 +38,11 @@ _OF_WEIGHTS = ("boundary", "graph", "source", "target", "multi", "columns")
 _OF_SAMPLES = ("model", "L", "seed", "rng", "workers", "executor", "labeler", "error", "time")
 
 
-def _shared_options(function: Any) -> Any:
-    for name in reversed((*SHARED, *_OF_WEIGHTS)):
-        function = setting_option(name)(function)
-    return function
-
-
 @click.command(cls=GroupedCommand)
 @click.argument("lattice", required=False, metavar="[LATTICE]")
 @grouped(HOW_MUCH, "--error", type=float, metavar="E", help="The whole error of p_c to reach.")
 @grouped(HOW_MUCH, "--time", metavar="T", help="Sample so long: 60s, 5m, 2h.")
-@_shared_options
+@settings_named(*SHARED, *_OF_WEIGHTS)
 @grouped(
     WHAT,
     "--weights",

@@ -122,10 +122,6 @@ def is_size(label: str) -> bool:
     return label.startswith(("$L =", "$N ="))
 
 
-def exact_label(exact: Exact) -> str:
-    return f"$p_c = {exact[0]:.8g}$, {typeset(exact[1])}"
-
-
 def known_word(known: Any) -> str:
     """Return what a figure calls a known value: exact, or published where it has an error."""
     return "published" if known.error else "exact"
@@ -163,7 +159,7 @@ def draw_exact(
     """Draw a published threshold, if there is one, as a vertical line, or across the axes."""
     if exact:
         line = axes.axhline if across else axes.axvline
-        label = exact_label(exact) if labelled else None
+        label = f"$p_c = {exact[0]:.8g}$, {typeset(exact[1])}" if labelled else None
         line(exact[0], label=label, zorder=zorder, **EXACT_LINE)
 
 

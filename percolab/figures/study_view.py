@@ -302,10 +302,6 @@ class FigureKind:
 # What several kinds of figures say to readers who do not see them
 
 
-def describe_curves(numbers: Numbers) -> list[str]:
-    return [sizes_and_range(numbers.get("curves") or [])]
-
-
 def describe_panels(numbers: Numbers) -> list[str]:
     """Return what is seen of thermal means: the range of each panel's values."""
     panels = numbers["panels"]

@@ -24,7 +24,7 @@ from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
-from percolab.kinds.workplace import Stopped, has_tally
+from percolab.kinds.workplace import Stopped, TaskSampler, has_tally
 from percolab.lattices.lattice import Lattice
 from percolab.measure.columns import FLOW_WORDS, LOW_BITS
 from percolab.measure.rows import BINS, OPENINGS, ROW_WIDTH
@@ -47,7 +47,7 @@ from percolab.run.request import Observer
 from percolab.run.saving import Saving, with_checkpoints
 from percolab.store.checkpoints import Checkpoint, Checkpoints, read_checkpoint
 from percolab.store.results import StoredResults
-from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, make_sample_blocks
+from percolab.tasks.blocks import AnyBlock, Block, make_sample_blocks
 from percolab.tasks.kind import BlockSampler, SamplerSpec
 from percolab.tasks.study import Task
 
@@ -169,7 +169,7 @@ def alone(layers: Sequence[int], size: int, device: Device = CPU) -> SingleRank:
     return SingleRank(SlabDivision({size: (tuple(layers),)}, (str(device),)), device)
 
 
-class PartsSampler:
+class PartsSampler(TaskSampler):
     """Makes blocks of one task whose samples are measured in parts, row by row.
 
     A block continues from its checkpoint.  On a GPU one thread at a time makes blocks.
@@ -178,7 +178,6 @@ class PartsSampler:
     checkpoints: next to the results file; None if there is none
     """
 
-    blocks_per_call, is_serial = 1, False
     _gpu = threading.Lock()
 
     def __init__(
@@ -191,24 +190,16 @@ class PartsSampler:
         self._has_tally = has_tally(task)
         self._thresholds = [p_to_threshold(p) for p in task.p]
 
+    @property
+    def blocks_per_call(self) -> int:
+        return 1
+
     def sample(
         self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
     ) -> list[AnyBlock]:
         stopped = stopped or (lambda: False)
         with self._in_turn(stopped):
             return [self._block(number, stopped) for number in numbers]
-
-    def sample_groups(
-        self, numbers: Sequence[int], stopped: Callable[[], bool] | None, largest: int
-    ) -> list[AnyBlock]:
-        """Return the blocks one by one: they are added up elsewhere."""
-        return self.sample(numbers, stopped)
-
-    def continue_from(self, end: ChainEnd | None) -> None:
-        """Do nothing: samples are independent."""
-
-    def warm_up(self, *, with_pilot: bool) -> None:
-        self.sample([0])
 
     def spec(self) -> SamplerSpec:
         """Return what a worker process makes the same sampler from; TypeError for a rank group."""

@@ -286,7 +286,7 @@ def _processes(group: RankGroup) -> Iterator[Opened]:
 
     try:
         own = Sockets(0, group.size, folder)
-        pool = Processes(group.size - 1, 1, Hooks(be_rank, _nothing, arguments, leave_folder))
+        pool = Processes(group.size - 1, 1, Hooks(be_rank, arguments=arguments, leave=leave_folder))
         executor = RankExecutor(own, "processes")
         for _ in range(group.size - 1):
             future = pool.submit(follow_here)
@@ -303,10 +303,6 @@ def _processes(group: RankGroup) -> Iterator[Opened]:
             pool.shutdown(wait=is_clean)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _nothing() -> None:
-    """Leave a rank at what it does: rank 0 orders what to leave."""
 
 
 _HERE: list[Sockets] = []

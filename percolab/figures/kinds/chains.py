@@ -22,7 +22,7 @@ from percolab.analysis.value import format_with_error
 from percolab.errors import AnalysisError
 from percolab.figures import elements
 from percolab.figures.sheet import Target
-from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView, describe_curves
+from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView, sizes_and_range
 from percolab.figures.style import Axes, choose_look, size_look
 from percolab.lattices.shown import counted
 from percolab.store.task_result import TaskResult
@@ -106,11 +106,6 @@ def _no_autocorrelation(figures: StudyView) -> str | None:
     return None
 
 
-def _describe_autocorrelation(numbers: Numbers) -> list[str]:
-    count = len(numbers["curves"])
-    return [f"{counted(count, 'correlation function')} at L = {numbers['L']}, which fall from 1."]
-
-
 AUTOCORRELATION = FigureKind(
     help="of spins: autocorrelation functions near the transition",
     meaning=(
@@ -121,7 +116,10 @@ AUTOCORRELATION = FigureKind(
     errors="Error bars are one standard error, of a jackknife over chains.",
     problems=(StudyView.no_spins, _no_autocorrelation),
     draw=_draw_autocorrelation,
-    alt=_describe_autocorrelation,
+    alt=lambda numbers: [
+        f"{counted(len(numbers['curves']), 'correlation function')} at L = {numbers['L']}, which "
+        "fall from 1."
+    ],
 )
 
 
@@ -302,5 +300,5 @@ HISTOGRAM = FigureKind(
     errors="Error bars are one standard error, of a jackknife over chains.",
     problems=(StudyView.no_spins, _no_histogram),
     draw=_draw_histogram,
-    alt=describe_curves,
+    alt=lambda numbers: [sizes_and_range(numbers["curves"])],
 )
