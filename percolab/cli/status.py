@@ -193,7 +193,11 @@ def describe_labels(facts: LabelFacts) -> Iterator[str]:
     sites = counted(summary["sites"], "site")
     yield f"{counted(summary['clusters'], 'cluster')} of {sites} in {file}"
     if not phases:
-        yield from _describe_axes(summary)
+        yield f"largest {summary['largest']}, second largest {summary['second_largest']}"
+        if summary["open_axes"]:
+            yield f"spanning along {', '.join(summary['spanning']) or 'no axis'}"
+        if summary.get("periodic_axes"):
+            yield f"wrapping around {', '.join(summary['wrapping']) or 'no axis'}"
     if names is not None and summary["largest"]:
         first = ", ".join(_largest_names(clusters, names))
         hidden = summary["largest"] - _MOST_NAMED
@@ -221,14 +225,6 @@ def _phase_lines(phases: Sequence[Phase]) -> Iterator[str]:
 
     if phases:
         yield f"\n{phase_table(phases).to_text()}"
-
-
-def _describe_axes(summary: dict[str, Any]) -> Iterator[str]:
-    yield f"largest {summary['largest']}, second largest {summary['second_largest']}"
-    if summary["open_axes"]:
-        yield f"spanning along {', '.join(summary['spanning']) or 'no axis'}"
-    if summary.get("periodic_axes"):
-        yield f"wrapping around {', '.join(summary['wrapping']) or 'no axis'}"
 
 
 def _name_crossing(clusters: Clusters, names: Sequence[str] | None) -> list[dict[str, Any]]:

@@ -17,8 +17,7 @@ from percolab.lattices.topology import Topology
 from percolab.measure.columns import TALLY, is_gathered_from
 from percolab.measure.rows import ROW_WIDTH
 from percolab.measure.tallies import compute_row_width
-from percolab.tasks.blocks import AnyBlock, ChainEnd
-from percolab.tasks.kind import SamplerSpec
+from percolab.tasks.kind import BlockSampler, SamplerSpec
 from percolab.tasks.study import Task
 
 #: Sites in one CUDA launch, where memory allows: a GPU is at work for some ten ms.
@@ -105,14 +104,12 @@ def steps(total: int, step: int, stopped: IsStopped | None) -> Iterator[slice]:
         yield slice(first, min(first + step, total))
 
 
-class TaskSampler:
-    """Makes blocks of a task (:class:`percolab.tasks.kind.BlockSampler`); every kind has one.
+class TaskSampler(BlockSampler):
+    """Makes blocks of a task; every kind has one.
 
     labeler: the name of a labeler or a tree method, None for the fastest.  share: of a CUDA
     device's free memory, that may be taken.
     """
-
-    is_serial = False
 
     def __init__(
         self, task: Task, *, device: Device, labeler: str | None = None, share: float = 0.9
@@ -134,21 +131,6 @@ class TaskSampler:
     @property
     def _blocks_that_fill(self) -> int:
         return SITES_PER_LAUNCH // (self.task.num_points * self.task.block_size)
-
-    def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
-        raise NotImplementedError
-
-    def sample_groups(
-        self, numbers: Sequence[int], stopped: IsStopped | None, largest: int
-    ) -> list[AnyBlock]:
-        """Return the blocks one by one: they are added up elsewhere."""
-        return self.sample(numbers, stopped)
-
-    def continue_from(self, end: ChainEnd | None) -> None:
-        """Do nothing: blocks are independent."""
-
-    def warm_up(self, *, with_pilot: bool) -> None:
-        self.sample([0])
 
     def spec(self) -> SamplerSpec:
         own = type(self)

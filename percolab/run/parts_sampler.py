@@ -24,7 +24,7 @@ from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
-from percolab.kinds.workplace import Stopped, TaskSampler, has_tally
+from percolab.kinds.workplace import Stopped, has_tally
 from percolab.lattices.lattice import Lattice
 from percolab.measure.columns import FLOW_WORDS, LOW_BITS
 from percolab.measure.rows import BINS, OPENINGS, ROW_WIDTH
@@ -169,7 +169,7 @@ def alone(layers: Sequence[int], size: int, device: Device = CPU) -> SingleRank:
     return SingleRank(SlabDivision({size: (tuple(layers),)}, (str(device),)), device)
 
 
-class PartsSampler(TaskSampler):
+class PartsSampler(BlockSampler):
     """Makes blocks of one task whose samples are measured in parts, row by row.
 
     A block continues from its checkpoint.  On a GPU one thread at a time makes blocks.
@@ -226,8 +226,9 @@ class PartsSampler(TaskSampler):
 
     def _block(self, number: int, stopped: Callable[[], bool]) -> Block:
         task, saving = self.task, Saving(self.checkpoints)
-        rows, job = list(self.saved_rows(number)), self._job()
-        saved = len(rows)
+        rows, own = list(self.saved_rows(number)), {"tally": self._has_tally, "p": most_open(task)}
+        job = self.ranks.division.job(task.size, self.whole, **own)
+        job, saved = with_checkpoints(job, self.checkpoints, task), len(rows)
 
         def save() -> None:
             nonlocal saved
@@ -251,13 +252,6 @@ class PartsSampler(TaskSampler):
             rows.append(row)
             save_if_due()
         return make_block(task, number, rows)
-
-    def _job(self) -> AnyJob:
-        task = self.task
-        job = self.ranks.division.job(
-            task.size, self.whole, tally=self._has_tally, p=most_open(task)
-        )
-        return with_checkpoints(job, self.checkpoints, task)
 
     def _progress(self, each: Callable[[], None]) -> Callable[[int], None]:
         """Return what is called with finished layers, or boxes, of rank 0, and calls ``each``."""

@@ -515,9 +515,9 @@ class Study(Sampling):
         """Return what identifies the study, as plain JSON values."""
         p = "pilot" if self.p is None else list(self.p)
         added = {
-            name: _plain(getattr(self, name))
+            name: list(own) if isinstance(own, tuple) else own
             for name in ADDED
-            if getattr(self, name) != SETTINGS[name].default
+            if (own := getattr(self, name)) != SETTINGS[name].default
         }
         added["sample_version"] = SAMPLE_VERSION
         if self.sweeps:
@@ -566,10 +566,6 @@ class Study(Sampling):
 def functions_named(texts: Sequence[str]) -> tuple[LabelFunction, ...]:
     """Return observables of a user as files have them, by name alone."""
     return tuple(LabelFunction.parse(text) for text in texts)
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _described(table: Table, name: str) -> Any:
