@@ -42,13 +42,7 @@ FORMATS = {
     "formats to RESULTS with their suffix]",
 )
 def command(
-    results: str,
-    probabilities: str | None,
-    tidy: bool,
-    thresholds: bool,
-    sizes: bool,
-    form: str | None,
-    out: str | None,
+    results: str, probabilities: str | None, form: str | None, out: str | None, **tables: bool
 ) -> None:
     """Write the mean of every observable with its standard error, for every size and p.
 
@@ -66,15 +60,14 @@ def command(
     kind = CLUSTERS_CSV if labels and form == "csv" else _kind(form)
     if out is not None or default is not None:
         out = str(output_file(out, default or "", kind))
-    given = {"p": probabilities, "tidy": tidy, "thresholds": thresholds}
     if labels:
+        given = {"p": probabilities} | tables | {"format netcdf": form == "netcdf"}
         reason = "labels have one table, that of their clusters"
-        refuse(given | {"format netcdf": form == "netcdf"}, reason)
+        refuse(given, reason, "p", "tidy", "thresholds", "format netcdf")
         text = _write(out, form, _cluster_table(results), kind)
     else:
         stored = read_results(results)
         p = None if probabilities is None else parse_probabilities(probabilities)
-        tables = {"tidy": tidy, "thresholds": thresholds, "sizes": sizes}
         text = write_table(stored, out, form, p, **tables)
     echo(text, nl=out is not None)
 
