@@ -226,8 +226,8 @@ class PartsSampler(BlockSampler):
 
     def _block(self, number: int, stopped: Callable[[], bool]) -> Block:
         task, saving = self.task, Saving(self.checkpoints)
-        rows, own = list(self.saved_rows(number)), {"tally": self._has_tally, "p": most_open(task)}
-        job = self.ranks.division.job(task.size, self.whole, **own)
+        rows, division = list(self.saved_rows(number)), self.ranks.division
+        job = division.job(task.size, self.whole, tally=self._has_tally, p=most_open(task))
         job, saved = with_checkpoints(job, self.checkpoints, task), len(rows)
 
         def save() -> None:

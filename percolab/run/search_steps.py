@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import floor, lcm, log10, prod
-from typing import Any, Protocol
+from typing import Any
 
 from percolab.errors import InputError
 from percolab.run.engine import Engine
@@ -56,7 +56,7 @@ class Round:
     blocks: Mapping[str, int]
 
 
-class Search(Protocol):
+class Search:
     """Decides what is sampled next, until a goal is reached; rate: work in a second, roughly."""
 
     def __init__(self, study: Study, goal: Goal, rate: float) -> None:
@@ -65,9 +65,11 @@ class Search(Protocol):
 
     def known_p(self, results: StoredResults) -> float | None:
         """Return a p next to p_c that stored results have; None without samples."""
+        raise NotImplementedError
 
     def find_p(self, engine: Engine) -> float:
         """Return a first p next to p_c, by samples that are used for nothing else."""
+        raise NotImplementedError
 
     def begin(self, results: StoredResults, engine: Engine, observer: Observer) -> None:
         """Start the clock of a goal in seconds; pilots measure with an engine."""
@@ -75,12 +77,15 @@ class Search(Protocol):
 
     def forecast(self, results: StoredResults) -> float:
         """Return about how many seconds are left until an error is reached."""
+        raise NotImplementedError
 
     def next_round(self, results: StoredResults, p: float) -> Round | None:
         """Return what is sampled next, by default next to p, or None where the goal is reached."""
+        raise NotImplementedError
 
     def _done(self, results: StoredResults) -> float:
         """Return the work of all samples that there are."""
+        raise NotImplementedError
 
     def _work_in_time(self, done: float) -> float | None:
         """Return the work of all samples when the time is over, or when half of it is."""

@@ -46,8 +46,8 @@ class Codec(Protocol):
                       cannot be added up
     """
 
-    holds_columns = False
-    holds_thresholds = False
+    holds_columns: bool = False
+    holds_thresholds: bool = False
     least_groups: int | None = None
 
     def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:

@@ -75,6 +75,7 @@ class BlockSampler(Protocol):
 
     def continue_from(self, end: ChainEnd | None) -> None:
         """Continue from the end of another block; only where it is serial."""
+        return
 
     def warm_up(self, *, with_pilot: bool) -> None:
         """Call once what a sweep calls, and what its pilot calls, so that it is compiled."""
