@@ -8,88 +8,52 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+# isort: skip_file
 if TYPE_CHECKING:
-    from percolab.analysis.maxima import SizeEstimates
-    from percolab.analysis.roots import RootFit
-    from percolab.analysis.spin_fit import SpinFit
-    from percolab.analysis.table_fit import TableFit
-    from percolab.analysis.threshold import ThresholdFit
+    from percolab.analysis.maxima import SizeEstimates as SizeEstimates
+    from percolab.analysis.roots import RootFit as RootFit
+    from percolab.analysis.spin_fit import SpinFit as SpinFit
+    from percolab.analysis.table_fit import TableFit as TableFit
+    from percolab.analysis.threshold import ThresholdFit as ThresholdFit
     from percolab.api import (
-        DataTable,
-        Results,
-        Threshold,
-        estimates,
-        fit,
-        merge,
-        open_results,
-        open_table,
-        plot,
-        sweep,
-        threshold,
+        DataTable as DataTable,
+        Results as Results,
+        Threshold as Threshold,
+        estimates as estimates,
+        fit as fit,
+        merge as merge,
+        open_results as open_results,
+        open_table as open_table,
+        plot as plot,
+        sweep as sweep,
+        threshold as threshold,
     )
-    from percolab.configurations.directed import DirectedComponents, components
-    from percolab.configurations.exact import exact
-    from percolab.configurations.fields import gaussian_field
-    from percolab.configurations.flow import flow
-    from percolab.configurations.invade import invade
-    from percolab.configurations.label import label
-    from percolab.configurations.label_slabs import label_in_slabs
-    from percolab.configurations.removals import remove_each
-    from percolab.configurations.show import show
-    from percolab.configurations.tree import tree
-    from percolab.errors import AnalysisError, InputError
-    from percolab.flows.flow import Flow
-    from percolab.lattices.ensemble import Ensemble
-    from percolab.lattices.graph import Graph, graph_topology, load_graph
-    from percolab.lattices.lattice import Lattice, load_lattice
-    from percolab.tables.frames import to_pandas, to_xarray
-    from percolab.trees.given import SpanningTree
-    from percolab.trees.invasion import Invasion
-    from percolab.trees.levels import Levels
-
-__all__ = [
-    "AnalysisError",
-    "DataTable",
-    "DirectedComponents",
-    "Ensemble",
-    "Flow",
-    "Graph",
-    "InputError",
-    "Invasion",
-    "Lattice",
-    "Levels",
-    "Results",
-    "RootFit",
-    "SizeEstimates",
-    "SpanningTree",
-    "SpinFit",
-    "TableFit",
-    "Threshold",
-    "ThresholdFit",
-    "components",
-    "estimates",
-    "exact",
-    "fit",
-    "flow",
-    "gaussian_field",
-    "graph_topology",
-    "invade",
-    "label",
-    "label_in_slabs",
-    "load_graph",
-    "load_lattice",
-    "merge",
-    "open_results",
-    "open_table",
-    "plot",
-    "remove_each",
-    "show",
-    "sweep",
-    "threshold",
-    "to_pandas",
-    "to_xarray",
-    "tree",
-]
+    from percolab.configurations.directed import (
+        DirectedComponents as DirectedComponents,
+        components as components,
+    )
+    from percolab.configurations.exact import exact as exact
+    from percolab.configurations.fields import gaussian_field as gaussian_field
+    from percolab.configurations.flow import flow as flow
+    from percolab.configurations.invade import invade as invade
+    from percolab.configurations.label import label as label
+    from percolab.configurations.label_slabs import label_in_slabs as label_in_slabs
+    from percolab.configurations.removals import remove_each as remove_each
+    from percolab.configurations.show import show as show
+    from percolab.configurations.tree import tree as tree
+    from percolab.errors import AnalysisError as AnalysisError, InputError as InputError
+    from percolab.flows.flow import Flow as Flow
+    from percolab.lattices.ensemble import Ensemble as Ensemble
+    from percolab.lattices.graph import (
+        Graph as Graph,
+        graph_topology as graph_topology,
+        load_graph as load_graph,
+    )
+    from percolab.lattices.lattice import Lattice as Lattice, load_lattice as load_lattice
+    from percolab.tables.frames import to_pandas as to_pandas, to_xarray as to_xarray
+    from percolab.trees.given import SpanningTree as SpanningTree
+    from percolab.trees.invasion import Invasion as Invasion
+    from percolab.trees.levels import Levels as Levels
 
 #: The rooms, in order: a file imports only from its own and from those above it.
 ROOMS = (
@@ -119,38 +83,37 @@ ROOMS = (
     "papers",
 )
 
-_HOMES = {
-    "AnalysisError": "errors",
-    "DirectedComponents": "configurations.directed",
-    "Flow": "flows.flow",
-    "Invasion": "trees.invasion",
-    "RootFit": "analysis.roots",
-    "SizeEstimates": "analysis.maxima",
-    "SpanningTree": "trees.given",
-    "SpinFit": "analysis.spin_fit",
-    "TableFit": "analysis.table_fit",
-    "ThresholdFit": "analysis.threshold",
-    "components": "configurations.directed",
-    "exact": "configurations.exact",
-    "flow": "configurations.flow",
-    "gaussian_field": "configurations.fields",
-    "invade": "configurations.invade",
-    "label": "configurations.label",
-    "label_in_slabs": "configurations.label_slabs",
-    "Ensemble": "lattices.ensemble",
-    "Graph": "lattices.graph",
-    "InputError": "errors",
-    "Lattice": "lattices.lattice",
-    "Levels": "trees.levels",
-    "graph_topology": "lattices.graph",
-    "load_graph": "lattices.graph",
-    "load_lattice": "lattices.lattice",
-    "remove_each": "configurations.removals",
-    "show": "configurations.show",
-    "to_pandas": "tables.frames",
-    "to_xarray": "tables.frames",
-    "tree": "configurations.tree",
-}
+#: The public names, by the file below percolab that each is loaded from.
+_NAMES = {
+    "analysis.maxima": ("SizeEstimates",),
+    "analysis.roots": ("RootFit",),
+    "analysis.spin_fit": ("SpinFit",),
+    "analysis.table_fit": ("TableFit",),
+    "analysis.threshold": ("ThresholdFit",),
+    "api": ("DataTable", "Results", "Threshold", "estimates", "fit", "merge", "open_results",
+            "open_table", "plot", "sweep", "threshold"),
+    "configurations.directed": ("DirectedComponents", "components"),
+    "configurations.exact": ("exact",),
+    "configurations.fields": ("gaussian_field",),
+    "configurations.flow": ("flow",),
+    "configurations.invade": ("invade",),
+    "configurations.label": ("label",),
+    "configurations.label_slabs": ("label_in_slabs",),
+    "configurations.removals": ("remove_each",),
+    "configurations.show": ("show",),
+    "configurations.tree": ("tree",),
+    "errors": ("AnalysisError", "InputError"),
+    "flows.flow": ("Flow",),
+    "lattices.ensemble": ("Ensemble",),
+    "lattices.graph": ("Graph", "graph_topology", "load_graph"),
+    "lattices.lattice": ("Lattice", "load_lattice"),
+    "tables.frames": ("to_pandas", "to_xarray"),
+    "trees.given": ("SpanningTree",),
+    "trees.invasion": ("Invasion",),
+    "trees.levels": ("Levels",),
+}  # fmt: skip
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
@@ -158,11 +121,10 @@ def __getattr__(name: str) -> Any:
         from percolab.store.provenance import own_version
 
         return own_version()
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module 'percolab' has no attribute {name!r}")
-    home = _HOMES.get(name, "api")
-    return getattr(importlib.import_module(f"percolab.{home}"), name)
+    return getattr(importlib.import_module(f"percolab.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

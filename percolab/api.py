@@ -32,7 +32,7 @@ from percolab.analysis.text import estimate_table, fit_table, quantity_table, sp
 from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.value import NO_VALUE, Value
 from percolab.analysis.wrapping_fit import asks_for_wrapping, fit_wrapping
-from percolab.cli.export import FORMATS, choose_table, find_format, write_table
+from percolab.cli.export import FORMATS, find_format, write_table
 from percolab.cli.options import one_line_errors, threshold_record
 from percolab.cli.progress import LoggedProgress, root_text
 from percolab.cli.report import PAGES, write_report
@@ -315,8 +315,8 @@ class Results(StoredResults):
             check_choice("format", format, FORMATS)
         form, _ = find_format("", format, path)
         values = None if p is None else ascending(take_probabilities("p", p) or ())
-        table = choose_table(tidy=tidy, thresholds=thresholds, sizes=sizes)
-        write_table(self, path, form, values, table)
+        tables = {"tidy": tidy, "thresholds": thresholds, "sizes": sizes}
+        write_table(self, path, form, values, **tables)
 
 
 def _shown_results(stored: StoredResults) -> Results:

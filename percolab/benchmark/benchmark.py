@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import percolab.benchmark.further_times as further
-from percolab.benchmark.calls import CallTime, Setting
+from percolab.benchmark.calls import Setting
 from percolab.benchmark.records import (
+    CallTime,
     PeerTime,
-    Place,
     StageTime,
     compared,
     site_image_time,
     time_lattice,
 )
 from percolab.benchmark.spin_times import SweepTime
-from percolab.benchmark.stages import STAGES
 from percolab.benchmark.study_times import time_splits, time_studies
-from percolab.benchmark.timer import CpuTimer, CudaTimer
+from percolab.benchmark.timer import Timer
 from percolab.errors import InputError
 from percolab.labelers import labeler_class
-from percolab.lattices.lattice import Lattice
 from percolab.store.provenance import package_versions
 
 Record = StageTime | PeerTime | SweepTime | CallTime
@@ -59,40 +56,39 @@ def check_stage(stage: str, setting: Setting) -> None:
             lattice.check_size(size, (setting.boundary or "open",) * lattice.dimension)
 
 
-@dataclass(frozen=True)
-class Benchmark:
-    """What to time: every lattice at its places, by size, then labeler, then p, then stage.
+def prepare_stages(
+    setting: Setting,
+    sizes: Sequence[int],
+    ratios: Sequence[float],
+    stages: Sequence[str],
+    peers: bool,
+) -> Callable[[Timer], Iterator[StageTime | PeerTime]]:
+    """Return what times stages of samples: every lattice by size, then labeler, then p, then stage.
 
-    labelers: names, None for the device's fastest.  stages: of STAGES, in that order; a sweep is
-    compared with the row at one p, so that it needs "measure" too.
+    ratios: p / p_c without others.  stages: of STAGES, in that order; a sweep is compared with the
+    row at one p, so that it needs "measure" too.  InputError: what cannot be timed.
     """
+    cases = [
+        (lattice, setting.choose_places(lattice, *ratios))
+        for lattice in setting.choose_lattices("honeycomb")
+    ]
+    for labeler in setting.labelers:
+        labeler_class(labeler, setting.kind)
+    for lattice, _ in cases:
+        for size in sizes:
+            lattice.check_size(size, ("open",) * lattice.dimension)
+    options: Any = {"labelers": setting.labelers, "stages": stages, "runs": setting.runs}
 
-    lattices: tuple[tuple[Lattice, tuple[Place, ...]], ...]
-    sizes: tuple[int, ...]
-    labelers: tuple[str | None, ...] = (None,)
-    stages: tuple[str, ...] = STAGES
-    runs: int = 11
-    peers: bool = True
-
-    def check(self, kind: str) -> None:
-        """Raise InputError for a size or labeler that a "cpu" or "cuda" device cannot time."""
-        for labeler in self.labelers:
-            labeler_class(labeler, kind)
-        for lattice, _ in self.lattices:
-            for size in self.sizes:
-                lattice.check_size(size, ("open",) * lattice.dimension)
-
-    def records(self, timer: CpuTimer | CudaTimer) -> Iterator[StageTime | PeerTime]:
-        """Yield every record as soon as it is there."""
-        for lattice, places in self.lattices:
-            for size in self.sizes:
-                options: Any = {"labelers": self.labelers, "stages": self.stages}
-                options |= {"runs": self.runs, "peers": self.peers}
-                yield from time_lattice(timer, lattice, size, places, **options)
-        for size in self.sizes if self.peers else ():
-            image = site_image_time(timer, size, self.runs)
+    def records(timer: Timer) -> Iterator[StageTime | PeerTime]:
+        for lattice, places in cases:
+            for size in sizes:
+                yield from time_lattice(timer, lattice, size, places, **options, peers=peers)
+        for size in sizes if peers else ():
+            image = site_image_time(timer, size, setting.runs)
             if image is not None:
                 yield image
+
+    return records
 
 
 def list_stages(records: Sequence[Record]) -> list[StageTime | PeerTime]:
@@ -128,7 +124,6 @@ def make_document(
 
 
 def format_row(record: Record, records: Sequence[Record], copy_bandwidth: float) -> str:
-    """Return a record as a line of the table; records: with which a stage may be compared."""
     call = record if isinstance(record, CallTime) else _to_call(record, records)
     is_cube = len(set(call.shape)) == 1
     seconds, moved = call.seconds_per_sample, call.bytes_moved_per_sample
@@ -156,24 +151,20 @@ def format_row(record: Record, records: Sequence[Record], copy_bandwidth: float)
 
 def _to_call(record: StageTime | PeerTime | SweepTime, records: Sequence[Record]) -> CallTime:
     """Return what the table shows of a record."""
+    if isinstance(record, StageTime):
+        ratios = compared(record, list_stages(records), 1.0)
+        scipy, one_p = ratios["scipy_over_this"], ratios["over_one_p"]
+        ratio, name = (one_p, "one p") if one_p else (1 / scipy, "scipy") if scipy else (None, "")
+        return record.to_call(ratio=ratio, compared_with=name)
     row: dict[str, Any] = {"lattice": record.lattice, "shape": (record.L,), "p": record.p}
     row |= {"num_sites": record.num_sites, "device": ""}
     if isinstance(record, SweepTime):
         row |= {"program": record.labeler, "stage": f"{record.model}:{record.update}"}
         seconds = record.seconds_per_sweep / record.chains
         return CallTime(**row, samples=record.chains, seconds_per_sample=seconds)
-    row["seconds_per_sample"] = record.seconds_per_sample
-    if isinstance(record, PeerTime):
-        return CallTime(**row, program=record.peer, stage=record.part)
-    ratios = compared(record, list_stages(records), 1.0)
-    scipy, one_p = ratios["scipy_over_this"], ratios["over_one_p"]
-    ratio, name = (one_p, "one p") if one_p else (1 / scipy, "scipy") if scipy else (None, "")
     return CallTime(
         **row,
-        program=record.labeler,
-        stage=record.stage,
-        samples=record.samples_per_run,
-        bytes_moved_per_sample=record.bytes_moved_per_sample,
-        ratio=ratio,
-        compared_with=name,
+        program=record.peer,
+        stage=record.part,
+        seconds_per_sample=record.seconds_per_sample,
     )

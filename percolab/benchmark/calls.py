@@ -8,22 +8,22 @@ from __future__ import annotations
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 import percolab.benchmark.timer as clock
-from percolab.benchmark.records import Place, choose_places
-from percolab.benchmark.timer import CpuTimer, CudaTimer, Work, make_timer, spread
+from percolab.benchmark.records import CallTime, Place, choose_places
+from percolab.benchmark.timer import Timer, Work, make_timer
 from percolab.bonds.model import BOND, Model
-from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.device import Device, open_device
 from percolab.lattices.lattice import Lattice, load_lattice
 from percolab.lattices.topology import Topology
+from percolab.spins.update import Update
 
 #: Calls before those that count.  On CUDA the first compiles, the second is captured as a graph.
 WARM_UP_CALLS = {"cpu": 1, "cuda": 3}
@@ -42,6 +42,7 @@ class Setting:
     devices: resolved; only "split" and "study" use more than the first.  points: numbers of values
     of p of a grid.  sites: of all samples of a call; of "slabs" those of a slab, of "split" those
     of a sample.  samples: of a call; of "split" and "study" those of a run.  layers: of a slab.
+    update, chains: of spins, whose chains are swept together.
     """
 
     devices: tuple[Device, ...]
@@ -57,19 +58,18 @@ class Setting:
     samples: int | None = None
     layers: tuple[int, ...] | None = None
     runs: int = 11
+    update: Update = field(default_factory=Update)
+    chains: int = 1
 
     @property
     def device(self) -> Device:
-        """The first device."""
         return self.devices[0]
 
     @property
     def kind(self) -> str:
-        """Return "cpu" or "cuda"."""
         return self.device.kind
 
-    def make_timer(self) -> CpuTimer | CudaTimer:
-        """Return the timer of the first device."""
+    def make_timer(self) -> Timer:
         return make_timer(self.device)
 
     def choose_lattices(self, *names: str) -> tuple[Lattice, ...]:
@@ -81,7 +81,6 @@ class Setting:
         return kinds if self.boundary is None else (self.boundary,)
 
     def choose_places(self, lattice: Lattice, *ratios: float) -> tuple[Place, ...]:
-        """Return the values of p or, if none is given, these multiples of p_c."""
         return choose_places(lattice, self.ratios or ratios, self.probabilities, self.model)
 
     def choose_topology(self, lattice: Lattice, size: int, *kinds: str) -> Topology:
@@ -102,50 +101,6 @@ class Setting:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class CallTime:
-    """The time of a call, or of a kernel in it, per sample: median, least and most over the runs.
-
-    part: of the stage.  shape: of the lattice.  probabilities: values of p of a sample.
-    compared_with, ratio: another time, and this one divided by it.
-    """
-
-    stage: str
-    part: str = ""
-    lattice: str
-    shape: tuple[int, ...]
-    num_sites: int
-    p: float | None = None
-    program: str
-    device: str
-    samples: int = 1
-    probabilities: int = 1
-    runs: int = 0
-    seconds_per_sample: float = 0.0
-    seconds_per_sample_min: float = 0.0
-    seconds_per_sample_max: float = 0.0
-    bytes_moved_per_sample: int | None = None
-    compared_with: str = ""
-    ratio: float | None = None
-    note: str = ""
-
-    def timed(self, seconds: Sequence[float] | np.ndarray, **changes: Any) -> CallTime:
-        """Return this record with the seconds of calls."""
-        each = np.asarray(seconds) / changes.get("samples", self.samples)
-        return replace(self, runs=each.size, **spread("seconds_per_sample", each), **changes)
-
-    def compared(self, other: CallTime, name: str) -> CallTime:
-        """Return this record with its ratio to another, as far as the clock could measure that."""
-        if other.seconds_per_sample <= 0:
-            return self
-        ratio = self.seconds_per_sample / other.seconds_per_sample
-        return replace(self, compared_with=name, ratio=ratio)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return asdict(self) | {"shape": list(self.shape)}
-
-
 def time_calls(work: Work, kind: str, runs: int) -> np.ndarray:
     """Return the seconds of whole calls by the host's clock, float64 (runs,).
 
@@ -160,7 +115,6 @@ def time_calls(work: Work, kind: str, runs: int) -> np.ndarray:
 
 
 def compare_with_first(records: Iterable[CallTime], name: str) -> Iterator[CallTime]:
-    """Yield records, all but the first with their ratio to it."""
     first: CallTime | None = None
     for record in records:
         yield record if first is None else record.compared(first, name)
@@ -181,11 +135,6 @@ def make_grid(lattice: Lattice, size: int, p: float, points: int) -> list[float]
     return [float(each) for each in np.linspace(max(p - half, 0.0), min(p + half, 1.0), points)]
 
 
-def make_thresholds(values: Sequence[float]) -> np.ndarray:
-    """Return p as the labelers take it, uint64."""
-    return np.array([p_to_threshold(p) for p in values], np.uint64)
-
-
 # Kernels one by one
 
 
@@ -196,7 +145,6 @@ class _TimedKernel:
         self.cuda, self.kernel, self.add = cuda, kernel, add
 
     def __getitem__(self, configuration: Any) -> Callable[..., None]:
-        """Return a function that launches the kernel with this configuration."""
         stream = configuration[2] if len(configuration) > 2 else 0
 
         def launch(*arguments: Any) -> None:
@@ -210,7 +158,6 @@ class _TimedKernel:
 
 
 def is_kernel(value: Any) -> bool:
-    """Return whether an object is a CUDA kernel that a host can launch."""
     from numba.cuda.dispatcher import CUDADispatcher
 
     return isinstance(value, CUDADispatcher) and not value.targetoptions["device"]

@@ -19,15 +19,13 @@ from typing import Any
 import numpy as np
 
 from percolab.benchmark.calls import (
-    CallTime,
     Setting,
     compare_with_first,
     make_grid,
-    make_thresholds,
     time_call_kernels,
     time_calls,
 )
-from percolab.benchmark.records import Place, time_topology
+from percolab.benchmark.records import CallTime, Place, time_topology
 from percolab.benchmark.stages import SEED, SITES_PER_RUN, fitting_coupling, make_works
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import Coupling, new_coupling
@@ -87,7 +85,6 @@ def _cases(setting: Setting, stage: str, names: tuple[str, ...]) -> Iterator[_Ca
 
 
 def time_grids(setting: Setting) -> Iterator[CallTime]:
-    """Time rows at several numbers of p, from samples and p on the host to rows there."""
     numbers = setting.points or _POINTS
     name = "one p" if numbers[0] == 1 else f"{numbers[0]} p"
     for case in _cases(setting, "grid", ("honeycomb", "square", "triangular")):
@@ -97,7 +94,8 @@ def time_grids(setting: Setting) -> Iterator[CallTime]:
 
 
 def _time_grid(setting: Setting, case: _Case, place: Place, points: int) -> CallTime:
-    grid = make_thresholds(make_grid(case.lattice, case.size, place.p, points))
+    values = make_grid(case.lattice, case.size, place.p, points)
+    grid = np.array(list(map(p_to_threshold, values)), np.uint64)
 
     def work() -> None:
         case.coupling.grid_rows(XORWOW, SEED, case.samples, grid)
@@ -107,7 +105,6 @@ def _time_grid(setting: Setting, case: _Case, place: Place, points: int) -> Call
 
 
 def time_thresholds(setting: Setting) -> Iterator[CallTime]:
-    """Time a row, and T of the same samples along every open axis."""
     for case in _cases(setting, "threshold", ("honeycomb",)):
         for place in setting.choose_places(case.lattice, 1.0):
             yield from compare_with_first(_time_threshold(setting, case, place), "row")
@@ -125,7 +122,6 @@ def _time_threshold(setting: Setting, case: _Case, place: Place) -> Iterator[Cal
 
 
 def time_row_kernels(setting: Setting) -> Iterator[CallTime]:
-    """Time every kernel of a row and of labels."""
     for case in _cases(setting, "kernels", ("honeycomb", "square", "triangular")):
         for place in setting.choose_places(case.lattice, 0.5, 1.0, 1.5):
             works = make_works(case.coupling, case.samples.size)(place.p)
@@ -138,8 +134,6 @@ def time_graphs(setting: Setting) -> Iterator[CallTime]:
     parts = {"labels": "labels", "measure": "row"}
     labeler = setting.labelers[0] or "four_step"
     options: Any = {"labeler": labeler, "stages": tuple(parts), "runs": setting.runs}
-    same: tuple[str, ...] = ("num_sites", "p", "runs", "seconds_per_sample")
-    same += ("seconds_per_sample_min", "seconds_per_sample_max", "bytes_moved_per_sample")
     for lattice in setting.choose_lattices("honeycomb"):
         places = setting.choose_places(lattice, 1.0)
         for size in setting.sizes or SIZES[setting.kind][-1:]:
@@ -148,16 +142,8 @@ def time_graphs(setting: Setting) -> Iterator[CallTime]:
             first: dict[tuple[float, str], CallTime] = {}
             for form, topology in (("lattice", computed), ("list", computed.explicit())):
                 for one in time_topology(setting.make_timer(), topology, places, **options):
-                    timed = CallTime(
-                        stage="graph",
-                        part=f"{parts[one.stage]}:{form}",
-                        lattice=lattice.name,
-                        shape=computed.shape,
-                        program=one.labeler,
-                        device=one.device,
-                        samples=one.samples_per_run,
-                        **{name: getattr(one, name) for name in same},
-                    )
+                    part = f"{parts[one.stage]}:{form}"
+                    timed = one.to_call(stage="graph", part=part, shape=computed.shape)
                     other = first.setdefault((one.p, one.stage), timed)
                     yield timed if other is timed else timed.compared(other, "lattice")
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from percolab.analysis.theory.potts import critical_bond_probability
 from percolab.benchmark.stages import GRID_POINTS, SEED, STAGES, bytes_moved, prepare
-from percolab.benchmark.timer import CpuTimer, CudaTimer, make_timer, spread, time_runs
+from percolab.benchmark.timer import CudaTimer, Timer, make_timer, spread, time_runs
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.bonds.words_cpu import fill_open_bonds
@@ -38,6 +39,48 @@ class Place:
 
     p: float
     ratio: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallTime:
+    """The time of a call, or of a kernel in it, per sample: median, least and most over the runs.
+
+    part: of the stage.  shape: of the lattice.  probabilities: values of p of a sample.
+    compared_with, ratio: another time, and this one divided by it.
+    """
+
+    stage: str
+    part: str = ""
+    lattice: str
+    shape: tuple[int, ...]
+    num_sites: int
+    p: float | None = None
+    program: str
+    device: str
+    samples: int = 1
+    probabilities: int = 1
+    runs: int = 0
+    seconds_per_sample: float = 0.0
+    seconds_per_sample_min: float = 0.0
+    seconds_per_sample_max: float = 0.0
+    bytes_moved_per_sample: int | None = None
+    compared_with: str = ""
+    ratio: float | None = None
+    note: str = ""
+
+    def timed(self, seconds: Sequence[float] | np.ndarray, **changes: Any) -> CallTime:
+        each = np.asarray(seconds) / changes.get("samples", self.samples)
+        return replace(self, runs=each.size, **spread("seconds_per_sample", each), **changes)
+
+    def compared(self, other: CallTime, name: str) -> CallTime:
+        """Return this record with its ratio to another, as far as the clock could measure that."""
+        if other.seconds_per_sample <= 0:
+            return self
+        ratio = self.seconds_per_sample / other.seconds_per_sample
+        return replace(self, compared_with=name, ratio=ratio)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"shape": list(self.shape)}
 
 
 @dataclass(frozen=True)
@@ -67,13 +110,19 @@ class StageTime:
     bytes_moved_per_sample: int
     memory_bytes_per_sample: int
 
+    def to_call(self, **changes: Any) -> CallTime:
+        """Return it as the time of a call, with these changes."""
+        same = CallTime.__annotations__.keys() & vars(self).keys()
+        own = {name: getattr(self, name) for name in same} | {"shape": (self.L,)}
+        own |= {"program": self.labeler, "samples": self.samples_per_run}
+        return CallTime(**own | changes)
+
     @property
     def nanoseconds_per_site(self) -> float:
         """Time of a sample over its sites; of a sweep, for all of its p together."""
         return 1e9 * self.seconds_per_sample / self.num_sites
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
         return asdict(self) | {"nanoseconds_per_site": self.nanoseconds_per_site}
 
 
@@ -102,7 +151,6 @@ class PeerTime:
         return 1e9 * self.seconds_per_sample / self.num_sites
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
         return asdict(self) | {"nanoseconds_per_site": self.nanoseconds_per_site}
 
 
@@ -133,7 +181,15 @@ def compared(
 
 
 def compute_p(lattice: Structure, ratio: float, model: Model = BOND) -> float:
-    """Return ratio * p_c of the published threshold; InputError if none is known."""
+    """Return p at a multiple of the published p_c, of spins of the critical coupling.
+
+    InputError: none is known.
+    """
+    if model.has_spins:
+        critical = critical_bond_probability(lattice.name, model.states)
+        if critical is None:
+            raise InputError(f"{lattice.name} has no published transition of {model}: give p (-p)")
+        return float(1 - (1 - critical.value) ** ratio)
     known = lattice.threshold(model.name)
     if known is None:
         raise InputError(f"{lattice.name} has no published threshold: give p (-p)")
@@ -146,14 +202,14 @@ def choose_places(
     probabilities: Sequence[float] | None,
     model: Model = BOND,
 ) -> tuple[Place, ...]:
-    """Return the places at the given p or, without any, at multiples of the published p_c."""
+    """Return the places at the given p or, without any, at multiples of p_c."""
     if probabilities is not None:
         return tuple(Place(p) for p in probabilities)
     return tuple(Place(compute_p(lattice, ratio, model), ratio) for ratio in ratios)
 
 
 def time_lattice(
-    timer: CpuTimer | CudaTimer,
+    timer: Timer,
     lattice: Structure,
     size: int,
     places: Sequence[Place],
@@ -196,7 +252,7 @@ def time_stages(
 
 
 def time_topology(
-    timer: CpuTimer | CudaTimer,
+    timer: Timer,
     topology: Topology,
     places: Sequence[Place],
     *,
@@ -291,13 +347,13 @@ def scipy_times(
     for part, work, text in parts:
         times: list[float] = []
         while len(times) < _PEER_RUNS and sum(times) < _PEER_SECONDS:
-            times.append(CpuTimer().seconds(work))
+            times.append(Timer().seconds(work))
         median = float(np.median(times))
         records.append(PeerTime(*place, "scipy", part, text, len(times), median, clusters))
     return records
 
 
-def site_image_time(timer: CpuTimer | CudaTimer, size: int, runs: int) -> PeerTime | None:
+def site_image_time(timer: Timer, size: int, runs: int) -> PeerTime | None:
     """Time cupyx.scipy.ndimage.label on a square image of L * L sites, site percolation at p_c.
 
     Another problem than bond percolation, and an easier one: no bonds to draw or to read.  None

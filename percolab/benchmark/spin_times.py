@@ -5,23 +5,19 @@ Lattices are periodic; chains start at random and forget that before anything is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from percolab.analysis.theory.potts import critical_bond_probability
-from percolab.benchmark.records import Place
-from percolab.benchmark.timer import CpuTimer, CudaTimer, spread, time_runs
-from percolab.bonds.model import Model
+from percolab.benchmark.calls import Setting
+from percolab.benchmark.timer import Timer, spread, time_runs
 from percolab.bonds.words import XORWOW, p_to_threshold
-from percolab.errors import InputError
 from percolab.labelers import labeler_class, serving_labeler
 from percolab.lattices.lattice import Lattice
 from percolab.spins.chains import new_chains
-from percolab.spins.update import Update
 from percolab.spins.words import Chain
 
 #: Spins of all chains of one timed run times its sweeps, and those that it takes at least.
@@ -61,46 +57,14 @@ class SweepTime:
         return 1e9 * self.seconds_per_sweep / self.num_sites / self.chains
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
         return asdict(self) | {"nanoseconds_per_spin": self.nanoseconds_per_spin}
 
 
-@dataclass(frozen=True)
-class SpinSetting:
-    """What to sweep: chains, together, by an update and by labelers; None is the fastest."""
-
-    model: Model
-    update: Update = field(default_factory=Update)
-    chains: int = 1
-    labelers: tuple[str | None, ...] = (None,)
-    runs: int = 11
-
-
-def spin_places(
-    lattice: Lattice, model: Model, ratios: Sequence[float], p: Sequence[float] | None
-) -> tuple[Place, ...]:
-    """Return the given p or, without any, those of multiples of the published critical coupling.
-
-    InputError: none is published.
-    """
-    if p is not None:
-        return tuple(Place(value) for value in p)
-    known = critical_bond_probability(lattice.name, model.states)
-    if known is None:
-        raise InputError(f"{lattice.name} has no published transition of {model}: give p (-p)")
-    return tuple(Place(1 - (1 - known.value) ** ratio, ratio) for ratio in ratios)
-
-
-def time_sweeps(
-    timer: CpuTimer | CudaTimer,
-    lattice: Lattice,
-    size: int,
-    places: Sequence[Place],
-    setting: SpinSetting,
-) -> Iterator[SweepTime]:
+def time_sweeps(timer: Timer, lattice: Lattice, size: int, setting: Setting) -> Iterator[SweepTime]:
     """Time sweeps on a periodic lattice of size L; records are yielded as soon as they are there.
 
-    InputError: no such size or labeler.  On the CPU one chain is swept at a time.
+    On the CPU one chain is swept at a time.  InputError: no such size or labeler, or no p given
+    where no transition is published.
     """
     boundary = ("periodic",) * lattice.dimension
     lattice.check_size(size, boundary)
@@ -110,7 +74,7 @@ def time_sweeps(
         rule = setting.update.rule(setting.model.states)
         swept = new_chains(labeler, kind, topology, rule, capacity=setting.chains)
         count = min(setting.chains, swept.capacity)
-        for place in places:
+        for place in setting.choose_places(lattice, 1.0):
             threshold = np.uint64(p_to_threshold(place.p))
             seeds = np.uint64(1), np.uint64(2), np.uint64(3)
             keys = [Chain(*seeds, np.uint64(number), threshold) for number in range(count)]

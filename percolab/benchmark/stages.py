@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from percolab.benchmark.timer import CpuTimer, CudaTimer, Work
+from percolab.benchmark.timer import Timer, Work
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import Coupling, compute_memory, new_coupling
@@ -94,7 +94,7 @@ def bytes_moved(stage: str, topology: Topology, *, needs_labels: bool) -> int:
 
 
 def fitting_coupling(
-    timer: CpuTimer | CudaTimer,
+    timer: Timer,
     topology: Topology,
     labeler: str | None,
     samples: int,
@@ -120,7 +120,7 @@ def _memory(name: str, kind: str, topology: Topology, model: Model, entries: int
     return compute_memory(name, kind, Extent.of_topology(topology), model, needs, entries)
 
 
-def prepare(timer: CpuTimer | CudaTimer, topology: Topology, labeler: str | None) -> Stages:
+def prepare(timer: Timer, topology: Topology, labeler: str | None) -> Stages:
     """Return the stages of a labeler on a topology; InputError if it does not run there."""
     kind, before = timer.device.kind, timer.free_memory()
     most = max(SITES_PER_RUN[kind] // topology.num_points, 1)
@@ -150,7 +150,8 @@ def make_works(coupling: Coupling, count: int) -> Callable[[float], dict[str, Wo
 
     def works(p: float) -> dict[str, Work]:
         thresholds = np.full(count, p_to_threshold(p), np.uint64)
-        grid_items = _sweep_items(samples, grid_around(p, batch.topology.num_points))
+        grid = list(map(p_to_threshold, grid_around(p, batch.topology.num_points)))
+        items = np.repeat(samples, len(grid)), np.tile(np.array(grid, np.uint64), count)
 
         def bonds() -> None:
             for part in batches:
@@ -165,7 +166,7 @@ def make_works(coupling: Coupling, count: int) -> Callable[[float], dict[str, Wo
             coupling.rows(XORWOW, SEED, samples, thresholds)
 
         def sweep() -> None:
-            coupling.rows(XORWOW, SEED, *grid_items)
+            coupling.rows(XORWOW, SEED, *items)
 
         return {"bonds": bonds, "labels": labels, "measure": measure, "sweep": sweep}
 
@@ -180,8 +181,3 @@ def _choose_run_length(coupling: Coupling, most: int) -> int:
     coupling.rows(XORWOW, SEED, first, half)
     took = max(time.perf_counter() - begin, 1e-9)
     return min(max(int(_RUN_SECONDS / took), 1), most)
-
-
-def _sweep_items(samples: np.ndarray, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    thresholds = np.array([p_to_threshold(p) for p in grid], np.uint64)
-    return np.repeat(samples, grid.size), np.tile(thresholds, samples.size)

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from percolab.benchmark.calls import CallTime, Setting, kernel_events, make_grid, sum_events
+from percolab.benchmark.calls import Setting, kernel_events, make_grid, sum_events
+from percolab.benchmark.records import CallTime
 from percolab.kernels.device import open_device
 from percolab.lattices.lattice import Lattice
 from percolab.run.request import Observer, make_options

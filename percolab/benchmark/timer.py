@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -29,26 +29,8 @@ COPY_BYTES = {"cpu": 2**28, "cuda": 2**30}
 _COPIES = 8
 
 
-class Timer(Protocol):
-    """What the stages of a device are timed by."""
-
-    device: Device
-
-    def seconds(self, work: Work) -> float:
-        """Return how long the device was busy with ``work``, in seconds."""
-
-    def free_memory(self) -> int:
-        """Return the free bytes of the device's memory."""
-
-    def copier(self) -> tuple[Work, int]:
-        """Return work that copies one array to another, and the bytes it reads and writes."""
-
-    def machine(self) -> dict[str, Any]:
-        """Return what the machine is, as plain JSON values."""
-
-
-class CpuTimer:
-    """Times work on the calling thread by the performance counter."""
+class Timer:
+    """Times work on the calling thread by the performance counter: the timer of the CPU."""
 
     device = Device("cpu")
 
@@ -78,7 +60,7 @@ class CpuTimer:
         }
 
 
-class CudaTimer:
+class CudaTimer(Timer):
     """Times work by two events in the default stream, the second waited for.
 
     ``cuda`` is the numba.cuda module with the device selected.
@@ -100,7 +82,6 @@ class CudaTimer:
         return float(begin.elapsed_time(end)) / 1e3
 
     def copier(self) -> tuple[Work, int]:
-        """Return copies within the device's memory, and the bytes they read and write."""
         elements = min(COPY_BYTES["cuda"], self.free_memory() // 4) // 4
         source, target = (self.cuda.device_array(elements, np.uint32) for _ in range(2))
 
@@ -122,10 +103,9 @@ class CudaTimer:
         return free_memory(self.cuda)
 
     def machine(self) -> dict[str, Any]:
-        """Return the GPU, its driver and CUDA's version, and the host."""
         from percolab.kernels.device import device_name
 
-        return CpuTimer().machine() | {
+        return super().machine() | {
             "device": str(self.device),
             "device_name": device_name(self.cuda),
             "driver": driver_version(),
@@ -142,9 +122,9 @@ def driver_version(path: Path = Path("/proc/driver/nvidia/version")) -> str | No
     return match and match.group()
 
 
-def make_timer(device: Device) -> CpuTimer | CudaTimer:
+def make_timer(device: Device) -> Timer:
     """Return the timer of a resolved device; InputError if there is no such CUDA device."""
-    return CudaTimer(device) if device.kind == "cuda" else CpuTimer()
+    return CudaTimer(device) if device.kind == "cuda" else Timer()
 
 
 def time_runs(timer: Timer, work: Work, runs: int) -> np.ndarray:

@@ -45,5 +45,4 @@ ANSWERS = {
 
 
 def find_answers(study: Study) -> Answers:
-    """Return what commands write about a study of this kind."""
     return ANSWERS[study.kind.name]

@@ -16,7 +16,7 @@ from percolab.cli.terminal import echo
 from percolab.errors import InputError
 
 if TYPE_CHECKING:
-    from percolab.benchmark.benchmark import Benchmark, Record
+    from percolab.benchmark.benchmark import Record
     from percolab.benchmark.calls import Setting
     from percolab.bonds.model import Model
 
@@ -119,7 +119,6 @@ def command(**given: Any) -> None:
 
 
 def _make_job(options: SimpleNamespace) -> tuple[Setting, Job]:
-    """Return what the options time, and what times it; InputError if it cannot be timed."""
     from percolab.benchmark import benchmark as times
     from percolab.bonds.model import Model
 
@@ -144,12 +143,34 @@ def _make_job(options: SimpleNamespace) -> tuple[Setting, Job]:
     first = set(options.stages or STAGES) & set(STAGES)
     if options.plot_file is not None and not first:
         raise InputError(f"--plot: draws {', '.join(STAGES)}; name one of them by --stage")
-    plan = _make_plan(options, setting, first) if first else None
+    if "sweep" in first:
+        first.add("measure")
+    stages = [stage for stage in STAGES if stage in first]
+    sizes, ratios = _choose_sizes(options, setting), (1.0,) if options.quick else (0.5, 1.0, 1.5)
+    timed = times.prepare_stages(setting, sizes, ratios, stages, options.peers) if first else None
 
     def job(timer: Any) -> Iterator[Record]:
-        yield from () if plan is None else plan.records(timer)
+        yield from () if timed is None else timed(timer)
         for stage in further:
             yield from times.FURTHER_STAGES[stage](setting)
+
+    return setting, job
+
+
+def _make_spin_job(options: SimpleNamespace, model: Model) -> tuple[Setting, Job]:
+    from percolab.benchmark.spin_times import time_sweeps
+
+    given = {"stage": options.stages, "plot": options.plot_file}
+    given |= {key: getattr(options, key) for key in _FURTHER_OPTIONS}
+    for name, value in given.items():
+        if value not in (None, ()):
+            raise InputError(f"--{name}: not of spins, whose whole sweeps are timed; leave it out")
+    setting = _make_setting(options, model, several=False)
+
+    def job(timer: Any) -> Iterator[Record]:
+        for lattice in setting.choose_lattices("square"):
+            for size in _choose_sizes(options, setting):
+                yield from time_sweeps(timer, lattice, size, setting)
 
     return setting, job
 
@@ -159,6 +180,7 @@ def _make_setting(options: SimpleNamespace, model: Model, *, several: bool) -> S
     from percolab.benchmark.calls import Setting
     from percolab.kernels.device import Device
     from percolab.lattices.lattice import load_lattice
+    from percolab.spins.update import Update
     from percolab.tasks.values import parse_lengths, parse_probabilities
 
     if several:
@@ -180,58 +202,9 @@ def _make_setting(options: SimpleNamespace, model: Model, *, several: bool) -> S
         samples=options.samples,
         layers=_read_whole_numbers("layers", options.layers),
         runs=options.runs,
+        update=Update.parse(options.update or "sw"),
+        chains=options.chains or 1,
     )
-
-
-def _make_plan(options: SimpleNamespace, setting: Setting, stages: set[str]) -> Benchmark:
-    """Return the plan of the first stages; InputError if it cannot be followed."""
-    from percolab.benchmark.benchmark import Benchmark
-    from percolab.benchmark.records import choose_places
-
-    if "sweep" in stages:
-        stages.add("measure")
-    ratios = setting.ratios or _read_ratios("1" if options.quick else "0.5,1,1.5")
-    plan = Benchmark(
-        lattices=tuple(
-            (each, choose_places(each, ratios, setting.probabilities))
-            for each in setting.choose_lattices("honeycomb")
-        ),
-        sizes=_choose_sizes(options, setting),
-        labelers=setting.labelers,
-        stages=tuple(stage for stage in STAGES if stage in stages),
-        runs=setting.runs,
-        peers=options.peers,
-    )
-    plan.check(setting.kind)
-    return plan
-
-
-def _make_spin_job(options: SimpleNamespace, model: Model) -> tuple[Setting, Job]:
-    from percolab.benchmark.spin_times import SpinSetting, spin_places, time_sweeps
-    from percolab.spins.update import Update
-
-    given = {"stage": options.stages, "plot": options.plot_file}
-    given |= {key: getattr(options, key) for key in _FURTHER_OPTIONS}
-    for name, value in given.items():
-        if value not in (None, ()):
-            raise InputError(f"--{name}: not of spins, whose whole sweeps are timed; leave it out")
-    setting = _make_setting(options, model, several=False)
-    spins = SpinSetting(
-        model,
-        Update.parse(options.update or "sw"),
-        options.chains or 1,
-        setting.labelers,
-        options.runs,
-    )
-
-    def job(timer: Any) -> Iterator[Record]:
-        for lattice in setting.choose_lattices("square"):
-            ratios = setting.ratios or (1.0,)
-            places = spin_places(lattice, model, ratios, setting.probabilities)
-            for size in _choose_sizes(options, setting):
-                yield from time_sweeps(timer, lattice, size, places, spins)
-
-    return setting, job
 
 
 def _choose_sizes(options: SimpleNamespace, setting: Setting) -> tuple[int, ...]:
@@ -242,7 +215,6 @@ def _choose_sizes(options: SimpleNamespace, setting: Setting) -> tuple[int, ...]
 
 
 def _write_document(file: str | None, document: dict[str, Any]) -> None:
-    """Write what was measured as JSON: to a file, to stdout as "-", or nowhere."""
     from percolab.store.output_files import TIMES, write_output
 
     text = json.dumps(document, indent=1, allow_nan=False)

@@ -8,21 +8,17 @@ import click
 
 from percolab.cli.groups import GroupedCommand
 from percolab.cli.options import as_json, write_answer
-from percolab.cli.setting_options import given_settings, setting_option
+from percolab.cli.setting_options import given_settings, settings_named
 from percolab.lattices.shown import Table
-
-
-def _graph_options(function: Any) -> Any:
-    for name in ("columns", "multi", "p", "model", "target", "source"):
-        more = {"p": {"help": "Show the probability at these p, too: 0.5, or 0.1:0.9:9."}}
-        more["model"] = {"help": "bond or site: what is open with probability p."}
-        function = setting_option(name, **more.get(name, {}))(function)
-    return function
 
 
 @click.command(cls=GroupedCommand)
 @click.argument("graph")
-@_graph_options
+@settings_named(
+    *("source", "target", "model", "p", "multi", "columns"),
+    model={"help": "bond or site: what is open with probability p."},
+    p={"help": "Show the probability at these p, too: 0.5, or 0.1:0.9:9."},
+)
 @as_json
 def command(graph: str, as_json: bool, **given: Any) -> None:
     """Find the exact probability that --source and --target are connected in GRAPH.

@@ -42,13 +42,7 @@ FORMATS = {
     "formats to RESULTS with their suffix]",
 )
 def command(
-    results: str,
-    probabilities: str | None,
-    tidy: bool,
-    thresholds: bool,
-    sizes: bool,
-    form: str | None,
-    out: str | None,
+    results: str, probabilities: str | None, form: str | None, out: str | None, **tables: bool
 ) -> None:
     """Write the mean of every observable with its standard error, for every size and p.
 
@@ -66,16 +60,15 @@ def command(
     kind = CLUSTERS_CSV if labels and form == "csv" else _kind(form)
     if out is not None or default is not None:
         out = str(output_file(out, default or "", kind))
-    given = {"p": probabilities, "tidy": tidy, "thresholds": thresholds}
     if labels:
+        given = {"p": probabilities} | tables | {"format netcdf": form == "netcdf"}
         reason = "labels have one table, that of their clusters"
-        refuse(given | {"format netcdf": form == "netcdf"}, reason)
+        refuse(given, reason, "p", "tidy", "thresholds", "format netcdf")
         text = _write(out, form, _cluster_table(results), kind)
     else:
         stored = read_results(results)
         p = None if probabilities is None else parse_probabilities(probabilities)
-        table = choose_table(tidy=tidy, thresholds=thresholds, sizes=sizes)
-        text = write_table(stored, out, form, p, table)
+        text = write_table(stored, out, form, p, **tables)
     echo(text, nl=out is not None)
 
 
@@ -85,33 +78,27 @@ def _kind(form: str) -> Kind:
     return dict(zip(FORMATS, (files.CSV, files.PARQUET, files.NETCDF, files.NPZ_TABLE)))[form]
 
 
-def choose_table(**flags: bool) -> str:
-    """Return the name of the only table that is chosen, "" for the usual one.
-
-    InputError: several are chosen.
-    """
-    chosen = [name for name, is_chosen in flags.items() if is_chosen]
-    if len(chosen) > 1:
-        names = " and ".join(f"--{name}" for name in chosen)
-        raise InputError(f"{names}: each is a table of its own; give one of them")
-    return chosen[0] if chosen else ""
-
-
 def write_table(
     stored: StoredResults,
     out: str | None,
     form: str,
     p: tuple[float, ...] | None = None,
-    table: str = "",
+    **tables: bool,
 ) -> str:
     """Write results to a file in one of FORMATS, and return in a few words what is in it.
 
-    out: None writes no file, and returns the table as CSV.  table: of :func:`choose_table`.
-    InputError: p that the table does not have, or a file that cannot be written.
+    out: None writes no file, and returns the table as CSV.  tables: whether each but the usual
+    one is chosen.  InputError: several are, p that the table does not have, or a file that cannot
+    be written.
     """
     from percolab.store.output_files import write_output
     from percolab.tables.frames import netcdf_bytes
 
+    chosen = [name for name, is_chosen in tables.items() if is_chosen]
+    if len(chosen) > 1:
+        names = " and ".join(f"--{name}" for name in chosen)
+        raise InputError(f"{names}: each is a table of its own; give one of them")
+    table = chosen[0] if chosen else ""
     if form != "netcdf":
         return _write(out, form, _make_table(stored, p, table), _kind(form))
     if p is not None or table:

@@ -117,7 +117,6 @@ def command(results: str, as_json: bool, quantities: str | None, **options: Any)
 
 
 def _fit_table(source: str, options: dict[str, Any]) -> Answer:
-    """Return the fit of every series of a table, or why it has none."""
     from percolab.analysis.text import collapse_table, series_table
     from percolab.errors import AnalysisError
 
@@ -161,7 +160,6 @@ def _fit_wrapping(stored: StoredResults) -> Answer:
 
 
 def _estimate(stored: StoredResults, options: dict[str, Any]) -> Answer:
-    """Return the thresholds of every size alone."""
     refuse_scaling(options)
     if options["observable"] is not None:
         choose_observable(stored, options["observable"])
@@ -170,7 +168,6 @@ def _estimate(stored: StoredResults, options: dict[str, Any]) -> Answer:
 
 
 def fit_probability(stored: StoredResults, options: dict[str, Any]) -> Answer:
-    """Return the fit of a probability, and what else is requested."""
     from percolab.analysis.stored_fits import only_threshold, read_sample_thresholds
     from percolab.analysis.text import fit_table, sample_table
 
@@ -263,7 +260,6 @@ def _fit_quantities(stored: StoredResults, options: dict[str, Any]) -> Answer:
 
 
 def fit_transition(stored: StoredResults, options: dict[str, Any]) -> Answer:
-    """Return the transition of spins."""
     from percolab.analysis.spin_fit import fit_spins
     from percolab.analysis.stored_spins import thermal_records
     from percolab.analysis.text import spin_table
@@ -274,7 +270,6 @@ def fit_transition(stored: StoredResults, options: dict[str, Any]) -> Answer:
 
 
 def fit_tree_means(stored: StoredResults, options: dict[str, Any]) -> Answer:
-    """Return the weights and paths of trees."""
     from percolab.analysis.text import tree_table
     from percolab.analysis.trees import fit_trees
 

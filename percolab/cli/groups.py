@@ -29,7 +29,6 @@ class GroupedCommand(click.Command):
     """A command whose help has a section for each group of options, and "Options" for the rest."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, those of a group together."""
         sections: dict[str, list[tuple[str, str]]] = {name: [] for name in (*GROUPS, "Options")}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
@@ -44,7 +43,6 @@ class GroupedCommand(click.Command):
 
 
 def grouped(group: str, *flags: str, **options: Any) -> Callable[[F], F]:
-    """Return ``click.option`` for an option of a group."""
     return click.option(*flags, cls=GroupedOption, group=group, **options)
 
 

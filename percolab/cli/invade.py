@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from percolab.analysis.trees import InvasionMeans
     from percolab.analysis.value import Value
-    from percolab.configurations.invade import Field, Invader
+    from percolab.configurations.invade import Invader
     from percolab.figures.invasion import Curves
     from percolab.lattices.structure import Structure
     from percolab.trees.invasion import Invasion
@@ -127,7 +127,10 @@ def command(**given: Any) -> None:
             first = first or invasion
             rows.append(_take_averaged(invasion, given["p0"]))
             if radii is not None:
-                masses.append(_count_masses(invader.field, invasion, radii))
+                # Beyond what is invaded there are none.
+                apart = invader.field.distances(invasion.sites, int(invasion.sites[0]))
+                within = invasion.mass_within(apart, radii)
+                masses.append(within * (radii <= _INNER * apart.max()))
             if given["plot"]:
                 one = Curves.of(invasion, given["p0"])
                 curves = one if curves is None else curves.plus(one)
@@ -306,14 +309,6 @@ def _choose_radii(invader: Invader) -> np.ndarray | None:
     return radii[radii <= most]
 
 
-def _count_masses(field: Field, invasion: Invasion, radii: np.ndarray) -> np.ndarray:
-    """Return how many invaded sites are within each radius of the source; 0 beyond the invaded."""
-    import numpy as np
-
-    apart = field.distances(invasion.sites, int(invasion.sites[0]))
-    return np.where(radii <= _INNER * apart.max(), invasion.mass_within(apart, radii), 0)
-
-
 def _fit_masses(radii: np.ndarray, masses: list[np.ndarray]) -> Value | None:
     """Return the dimension by the mass within r, as far as every sample's invasion reaches."""
     import numpy as np
@@ -335,7 +330,6 @@ def _fit_sizes(invaders: list[Invader], means: list[InvasionMeans]) -> Value | N
 
 
 def _record(invader: Invader, given: dict[str, Any]) -> dict[str, Any]:
-    """Return what an invasion is of, as plain JSON values."""
     field, task = invader.field, invader.task
     return {
         "kind": "invasion",

@@ -18,7 +18,7 @@ from percolab.cli.sample_options import (
     shaped,
 )
 from percolab.cli.setting_options import setting_option
-from percolab.cli.status import answer_labels, echo_phases
+from percolab.cli.status import LabelFacts, answer_labels, echo_phases
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
 from percolab.tasks.setting_groups import MACHINE, OUTPUT, WHAT
@@ -136,8 +136,8 @@ def command(
         write_output(sizes, clusters_csv(chosen, clusters, serial=serial), CLUSTERS_CSV)
     names: Sequence[str] | None = getattr(chosen.lattice, "names", None)
     phases = chosen.measure_phases(clusters)
-    facts = (chosen.shape, chosen.record, clusters, phases)
-    answer_labels(target, *facts, names=names, tortuosities=tortuosities, as_json=as_json)
+    facts = (chosen.shape, chosen.record, clusters, phases, names, tortuosities)
+    answer_labels(LabelFacts(target, *facts), as_json=as_json)
 
 
 def _label_in_slabs(

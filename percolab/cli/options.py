@@ -52,7 +52,6 @@ class WholeNumber(click.IntRange):
     name = "integer"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the integer."""
         return super().convert(_expanded(value), param, ctx)
 
 
@@ -81,7 +80,6 @@ class Window(click.ParamType[tuple[float, float]]):
     name = "low,high"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the two numbers."""
         if isinstance(value, tuple):
             return value
         try:
@@ -94,7 +92,6 @@ class Window(click.ParamType[tuple[float, float]]):
 
 
 def fit_options(function: F) -> F:
-    """Add the options of the threshold fit."""
     for option in (
         click.option("--omega", type=Number(0, 10, min_open=True),
                      help="Exponent of the leading correction to scaling.  [default: 1 with an "
@@ -121,7 +118,6 @@ def fit_options(function: F) -> F:
 
 
 def table_options(function: F) -> F:
-    """Add the options for tables of other people's data."""
     for option in (
         click.option("--columns", metavar="ROLE=NAME,...",
                      help="Of a table: the columns of size, x, count and total or mean and error, "
@@ -147,7 +143,6 @@ def without_table_options(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_table(source: str) -> bool:
-    """Return whether a file is a table by its name, not results."""
     from percolab.tables.given import SUFFIXES
 
     return Path(source).suffix.lower() in SUFFIXES
@@ -216,7 +211,6 @@ def threshold_record(study: Study, fit: RootFit | QuantityAnalysis) -> dict[str,
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Turn a ValueError about an option of a fit into an InputError."""
     from percolab.errors import AnalysisError
 
     try:
@@ -345,7 +339,6 @@ def output_file(out: str | Path | None, default: str | Path, kind: Kind | None =
 
 
 def write_figure(figure: Figure, target: str | Path, *, quiet: bool) -> None:
-    """Write a figure and say so, on stderr if quiet; InputError if it cannot be written."""
     from percolab.figures import save_figure
 
     try:
@@ -358,7 +351,6 @@ def write_figure(figure: Figure, target: str | Path, *, quiet: bool) -> None:
 
 
 def echo_json(record: Any) -> None:
-    """Write a record to stdout as indented JSON without NaN."""
     echo(json.dumps(record, indent=2, allow_nan=False))
 
 

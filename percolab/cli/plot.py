@@ -86,34 +86,26 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
         output_file(out, "")
     path = Path(results)
     named = path.parent / (f"{path.stem}-{kind}.png" if kind else f"{path.stem}.png")
+    target = output_file(out, named)
+    if not is_table(results):
+        options = without_table_options(options)
     if is_table(results):
         figure, numbers = _table_figure(results, kind, options)
-        target = output_file(out, named)
-        notes: list[str] = []
     elif is_labels(results):
-        options = without_table_options(options) | {"kind": kind}
-        refuse(options, "labels have one figure", "kind", "observable")
+        refuse(options | {"kind": kind}, "labels have one figure", "kind", "observable")
         refuse_scaling(options)
-        target = output_file(out, named)
         figure, numbers = draw_labels_picture(results)
-        notes = []
     elif kind == "invasion" or (kind is None and holds_invasion(results)):
-        options = without_table_options(options)
         refuse(options, "an invasion has none", "observable")
         refuse_scaling(options)
-        target = output_file(out, named)
         figure, numbers = stored_figure(results)
-        notes = numbers["notes"]
     else:
-        options = without_table_options(options)
         stored = read_study(results, options)
-        target = output_file(out, named)
         keys = {name: options[name] for name in ("observable", "bootstrap")}
         fitted = partial(fit_from_options, stored, **options)
         figure, numbers = study_figure(stored, fitted=fitted, kind=kind, **keys)
-        notes = numbers["notes"]
     write_figure(figure, target, quiet=as_json)
-    for note in notes:
+    for note in () if is_table(results) else numbers.get("notes", ()):
         echo(f"note: {note}", err=as_json)
     if as_json:
         echo_json(numbers)

@@ -45,15 +45,12 @@ class ProgressBar(Observer):
         self._ahead = 0
 
     def described(self, text: str) -> None:
-        """Say what is about to be sampled."""
         self._say(text)
 
     def noted(self, text: str) -> None:
-        """Report what differs from the request."""
         self._say(text)
 
     def placed(self, size: int, p: tuple[float, ...]) -> None:
-        """Say where the pilot placed the p values."""
         self._say(f"pilot: L = {size}: {len(p)} p values from {p[0]} to {p[-1]}")
 
     def compiling(self) -> None:
@@ -68,7 +65,6 @@ class ProgressBar(Observer):
         return tqdm(**options)
 
     def started(self, sites: int, done: int) -> None:
-        """Open the bar."""
         terminal = sys.stderr.isatty()
         self._bar = self._new_bar(
             total=sites,
@@ -84,7 +80,6 @@ class ProgressBar(Observer):
         self._next_fit = time.monotonic() + _FIT_EVERY
 
     def labeled(self, sites: int) -> None:
-        """Move the bar by a part of a block."""
         with self._lock:
             self._ahead += sites
             if self._bar is not None:
@@ -108,7 +103,6 @@ class ProgressBar(Observer):
         self._next_fit = end + max(_FIT_EVERY, 10 * (end - start))
 
     def finished(self) -> None:
-        """Close the bar."""
         if self._bar is not None:
             self._bar.close()
 

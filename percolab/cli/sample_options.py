@@ -59,7 +59,6 @@ class SizeOrShape(click.ParamType[Any]):
     name = "integer"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return an integer, or a tuple of them."""
         from percolab.tasks.values import parse_sizes
 
         if isinstance(value, str) and "x" in value and "," not in value:
@@ -109,12 +108,10 @@ def sample_keys(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_defaults(given: dict[str, Any], *keys: str) -> dict[str, Any]:
-    """Return these options, those left out at their defaults."""
     return {key: DEFAULTS[key] if given[key] is None else given[key] for key in keys}
 
 
 def need(given: dict[str, Any], what: str, *keys: str) -> None:
-    """Raise InputError unless all of these options are given."""
     missing = [flag(key) for key in keys if given[key] is None]
     if missing:
         raise InputError(f"{what} needs {' and '.join(missing)}")

@@ -31,12 +31,19 @@ def setting_option(name: str, **changed: Any) -> Callable[[F], F]:
     )
 
 
-def setting_options(function: F) -> F:
-    """Add the options of all settings that have one."""
-    for name, setting in reversed(SETTINGS.items()):
-        if setting.flags != ():
-            function = setting_option(name)(function)
-    return function
+def settings_named(*names: str, **changed: Mapping[str, Any]) -> Callable[[F], F]:
+    """Return what adds the options of these settings; changed: of their declarations, by name."""
+
+    def add(function: F) -> F:
+        for name in reversed(names):
+            function = setting_option(name, **changed.get(name, {}))(function)
+        return function
+
+    return add
+
+
+#: Adds the options of all settings that have one.
+setting_options = settings_named(*(name for name, each in SETTINGS.items() if each.flags != ()))
 
 
 def given_settings(given: Mapping[str, Any]) -> dict[str, Any]:

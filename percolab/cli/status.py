@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -16,8 +17,7 @@ from percolab.lattices.lattice import AXIS_NAMES
 from percolab.lattices.shown import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
+    from percolab.configurations.label_files import LabelFile
     from percolab.configurations.phases import Phase
     from percolab.measure.clusters import Clusters
     from percolab.store.results import StoredResults
@@ -44,9 +44,7 @@ def command(results: str, as_json: bool) -> None:
     if is_labels(results):
         from percolab.configurations import read_labels
 
-        labels = read_labels(results)
-        facts = labels.shape, labels.record, labels.clusters, labels.measure_phases()
-        answer_labels(results, *facts, names=labels.names, as_json=as_json)
+        answer_labels(LabelFacts.of(results, read_labels(results)), as_json=as_json)
         return
     stored = read_results(results)
     record = status_record(stored)
@@ -60,7 +58,6 @@ def command(results: str, as_json: bool) -> None:
 
 
 def status_record(stored: StoredResults) -> dict[str, Any]:
-    """Return the study, what there is of every size, and the runs, as plain JSON values."""
     from percolab.analysis.stored_spins import thermal_records
 
     tasks = []
@@ -149,40 +146,38 @@ def _describe_model(study: Study) -> str:
 # Labels: clusters that span or wrap, and a table of phases
 
 
-def answer_labels(
-    file: str,
-    shape: Sequence[int],
-    record: dict[str, Any],
-    clusters: Clusters,
-    phases: Sequence[Phase],
-    *,
-    names: Sequence[str] | None = None,
-    tortuosities: Mapping[str, float] | None = None,
-    as_json: bool,
-) -> None:
-    """Write what a file of labels holds, as text or JSON.
+class LabelFacts(NamedTuple):
+    """What a file of labels holds; phases: of an image.  names: of a graph's sites.
 
-    phases: those of an image.  names: of a graph's sites.  tortuosities: of an image, by axis.
+    tortuosities: of an image, by axis.
     """
-    facts = record, clusters, phases, names, tortuosities or {}
+
+    file: str
+    shape: Sequence[int]
+    record: dict[str, Any]
+    clusters: Clusters
+    phases: Sequence[Phase]
+    names: Sequence[str] | None = None
+    tortuosities: Mapping[str, float] = MappingProxyType({})
+
+    @classmethod
+    def of(cls, file: str, labels: LabelFile) -> LabelFacts:
+        phases = labels.measure_phases()
+        return cls(file, labels.shape, labels.record, labels.clusters, phases, labels.names)
+
+
+def answer_labels(facts: LabelFacts, *, as_json: bool) -> None:
+    """Write what a file of labels holds, as text or JSON."""
     if as_json:
-        echo_json(labels_record(file, shape, *facts))
+        echo_json(labels_record(facts))
     else:
-        echo("\n".join(describe_labels(file, *facts)))
+        echo("\n".join(describe_labels(facts)))
 
 
-def labels_record(
-    file: str,
-    shape: Sequence[int],
-    record: dict[str, Any],
-    clusters: Clusters,
-    phases: Sequence[Phase],
-    names: Sequence[str] | None,
-    tortuosities: Mapping[str, float],
-) -> dict[str, Any]:
-    """Return what a file of labels holds, as plain JSON values."""
+def labels_record(facts: LabelFacts) -> dict[str, Any]:
     from percolab.analysis.json_values import plain
 
+    file, shape, record, clusters, phases, names, tortuosities = facts
     answer: dict[str, Any] = {"labels": file, "shape": list(shape), **record, **clusters.summary()}
     answer["crossing_clusters"] = _name_crossing(clusters, names)
     if names is not None:
@@ -192,20 +187,17 @@ def labels_record(
     return answer | ({"tortuosity": plain(tortuosities)} if tortuosities else {})
 
 
-def describe_labels(
-    file: str,
-    record: dict[str, Any],
-    clusters: Clusters,
-    phases: Sequence[Phase],
-    names: Sequence[str] | None,
-    tortuosities: Mapping[str, float],
-) -> Iterator[str]:
-    """Yield the lines that say what a file of labels holds."""
+def describe_labels(facts: LabelFacts) -> Iterator[str]:
+    file, _, _, clusters, phases, names, tortuosities = facts
     summary, crossing = clusters.summary(), _name_crossing(clusters, names)
     sites = counted(summary["sites"], "site")
     yield f"{counted(summary['clusters'], 'cluster')} of {sites} in {file}"
     if not phases:
-        yield from _describe_axes(summary)
+        yield f"largest {summary['largest']}, second largest {summary['second_largest']}"
+        if summary["open_axes"]:
+            yield f"spanning along {', '.join(summary['spanning']) or 'no axis'}"
+        if summary.get("periodic_axes"):
+            yield f"wrapping around {', '.join(summary['wrapping']) or 'no axis'}"
     if names is not None and summary["largest"]:
         first = ", ".join(_largest_names(clusters, names))
         hidden = summary["largest"] - _MOST_NAMED
@@ -224,7 +216,6 @@ def describe_labels(
 
 
 def echo_phases(phases: Sequence[Phase]) -> None:
-    """Write the table of an image's phases, if there are any."""
     for line in _phase_lines(phases):
         echo(line)
 
@@ -234,14 +225,6 @@ def _phase_lines(phases: Sequence[Phase]) -> Iterator[str]:
 
     if phases:
         yield f"\n{phase_table(phases).to_text()}"
-
-
-def _describe_axes(summary: dict[str, Any]) -> Iterator[str]:
-    yield f"largest {summary['largest']}, second largest {summary['second_largest']}"
-    if summary["open_axes"]:
-        yield f"spanning along {', '.join(summary['spanning']) or 'no axis'}"
-    if summary.get("periodic_axes"):
-        yield f"wrapping around {', '.join(summary['wrapping']) or 'no axis'}"
 
 
 def _name_crossing(clusters: Clusters, names: Sequence[str] | None) -> list[dict[str, Any]]:

@@ -59,9 +59,7 @@ _HEADINGS = ("L", "p", "samples", "held", "samples/s", "time", "memory", "file")
 )
 @grouped(OUTPUT, "--json", "as_json", is_flag=True, help="With --plan: write JSON to stdout.")
 @quiet_option()
-def command(
-    study: str | None, quiet: bool, plan: bool, prepare: bool, as_json: bool, **given: Any
-) -> None:
+def command(study: str | None, **given: Any) -> None:
     """Sample spanning clusters at several p and L, and estimate the threshold p_c.
 
     Sizes and p are chosen by a pilot unless given, by options or in a STUDY: a file that ends in
@@ -84,13 +82,12 @@ def command(
     A --graph has one size.  Its threshold is where its second largest cluster and the mean size of
     the others are largest; with --source and --target, also where they are connected.
     """  # fmt: skip
-    flags = {"quiet": quiet, "plan": plan, "prepare": prepare, "as_json": as_json}
     if given["executor"] != MPI:
-        _sweep(study, given, **flags)
+        _sweep(study, given)
         return
-    with _opened_by_mpi(given["split"], plan=plan) as executor:
+    with _opened_by_mpi(given["split"], plan=given["plan"]) as executor:
         if executor is not None:
-            _sweep(study, given | {"executor": executor}, **flags)
+            _sweep(study, given | {"executor": executor})
 
 
 def _opened_by_mpi(split: object, *, plan: bool) -> AbstractContextManager[Executor | None]:
@@ -102,21 +99,14 @@ def _opened_by_mpi(split: object, *, plan: bool) -> AbstractContextManager[Execu
     return mpi_workers() if plan else mpi_executor()
 
 
-def _sweep(
-    study: str | None,
-    given: Mapping[str, Any],
-    *,
-    quiet: bool,
-    plan: bool,
-    prepare: bool,
-    as_json: bool,
-) -> None:
+def _sweep(study: str | None, given: Mapping[str, Any]) -> None:
+    plan, prepare, as_json = given["plan"], given["prepare"], given["as_json"]
     overrides = given_settings(given)
     if study is None:
         request = make_request(**overrides)
     else:
         request = read_request(find_study(study), overrides)
-    options = make_options(request, observer=ProgressBar(silent=quiet or plan))
+    options = make_options(request, observer=ProgressBar(silent=given["quiet"] or plan))
     if as_json and not plan:
         own = "percolab fit --json writes the numbers of a file"
         raise InputError(f"--json goes with --plan; {own}")
@@ -140,7 +130,6 @@ def _sweep(
 
 
 def write_transition(results: StoredResults, target_error: float | None) -> None:
-    """Write where spins order, in one line, and its notes."""
     from percolab.analysis.spin_fit import fit_spins
     from percolab.analysis.text import transition_lines
     from percolab.errors import AnalysisError
@@ -166,7 +155,6 @@ def _write_end(results: StoredResults, out: Path, target_error: float | None) ->
 
 
 def write_trees(results: StoredResults, target_error: float | None) -> None:
-    """Write the weight of trees, and how the path from side to side grows."""
     from percolab.analysis.text import tree_table
     from percolab.analysis.trees import fit_trees
 

@@ -51,7 +51,6 @@ def visible(text: str) -> str:
 
 
 def echo(text: Any = "", *, err: bool = False, nl: bool = True) -> None:
-    """Print a text to stdout, or stderr."""
     shown = visible(str(text))
     if has_colour(sys.stderr if err else sys.stdout):
         shown = colour(shown)
@@ -62,5 +61,4 @@ class Visible(logging.Formatter):
     """Formats what is logged as :func:`visible` text."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record."""
         return visible(super().format(record))

@@ -18,7 +18,7 @@ from percolab.cli.options import (
     write_answer,
 )
 from percolab.cli.progress import ProgressBar, root_text
-from percolab.cli.setting_options import given_settings, setting_option
+from percolab.cli.setting_options import given_settings, settings_named
 from percolab.errors import InputError
 from percolab.lattices.shown import Table, counted
 from percolab.store.results import ResultsWriter
@@ -38,17 +38,11 @@ _OF_WEIGHTS = ("boundary", "graph", "source", "target", "multi", "columns")
 _OF_SAMPLES = ("model", "L", "seed", "rng", "workers", "executor", "labeler", "error", "time")
 
 
-def _shared_options(function: Any) -> Any:
-    for name in reversed((*SHARED, *_OF_WEIGHTS)):
-        function = setting_option(name)(function)
-    return function
-
-
 @click.command(cls=GroupedCommand)
 @click.argument("lattice", required=False, metavar="[LATTICE]")
 @grouped(HOW_MUCH, "--error", type=float, metavar="E", help="The whole error of p_c to reach.")
 @grouped(HOW_MUCH, "--time", metavar="T", help="Sample so long: 60s, 5m, 2h.")
-@_shared_options
+@settings_named(*SHARED, *_OF_WEIGHTS)
 @grouped(
     WHAT,
     "--weights",
@@ -66,17 +60,7 @@ def _shared_options(function: Any) -> Any:
 )
 @as_json
 @quiet_option()
-def command(
-    lattice: str | None,
-    error: float | None,
-    time: str | None,
-    weights: str | None,
-    above: bool,
-    out: str | None,
-    as_json: bool,
-    quiet: bool,
-    **given: Any,
-) -> None:
+def command(lattice: str | None, as_json: bool, quiet: bool, **given: Any) -> None:
     """Find the threshold p_c of a lattice, to the requested precision.
 
     LATTICE is a name (percolab lattices) or a .toml file.  Give --error, which the statistical and
@@ -93,9 +77,8 @@ def command(
     one, two, three directions, with the path (docs/fields.md): an energy landscape, heights, pore
     sizes, or the weights of a network.
     """
-    if weights is not None:
-        given |= {"error": error, "time": time}
-        _write_levels(weights, lattice, given, above=above, out=out, as_json=as_json)
+    if given["weights"] is not None:
+        write_answer(*_find_levels(lattice, given), as_json=as_json)
         return
     if given["graph"] is not None:
         raise InputError(
@@ -103,18 +86,16 @@ def command(
             f"its critical share: percolab sweep --graph {given['graph']} --order random "
             "--method microcanonical"
         )
-    refuse(
-        given | {"above": above}, "only given weights (--weights) have it", "above", *_OF_WEIGHTS
-    )
+    refuse(given, "only given weights (--weights) have it", "above", *_OF_WEIGHTS)
     if lattice is None:
         raise InputError("name a LATTICE (percolab lattices), or give --weights")
-    out = out or _OUT
     from percolab.run.request import make_options
     from percolab.run.search_steps import Goal
     from percolab.run.threshold import find_threshold, request_threshold
 
-    goal = Goal.of(error, time)
-    request = request_threshold(lattice, goal, out=out, **given_settings(given))
+    goal = Goal.of(given["error"], given["time"])
+    out = given["out"] = given["out"] or _OUT
+    request = request_threshold(lattice, goal, **given_settings(given))
     observer = ProgressBar(silent=quiet, estimate=root_text)
     options = make_options(request, observer=observer)
     with ResultsWriter(request.out) as options["writer"], exit_if_interrupted(out):
@@ -160,7 +141,6 @@ def _answer(results: StoredResults, out: Path) -> tuple[dict[str, Any], str]:
 
 
 def _advice(value: Value) -> str:
-    """Return what would make the error of p_c half as large."""
     half = value.error / 2
     if value.systematic_error > half:
         return f"half the error (--error {half:.1e}) takes larger sizes, which it chooses"
@@ -171,36 +151,30 @@ def _advice(value: Value) -> str:
 # Levels of given weights
 
 
-def _write_levels(
-    weights: str,
-    lattice: str | None,
-    given: dict[str, Any],
-    *,
-    above: bool,
-    out: str | None,
-    as_json: bool,
-) -> None:
-    """Find the levels of given values, write their paths to a file if requested, and print them.
+def _find_levels(lattice: str | None, given: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return the levels of given values for JSON and as text; write their paths if requested.
 
-    given: the other options of the command by name.  InputError: options that do not go together,
-    values that cannot be used.
+    InputError: options that do not go together, values that cannot be used.
     """
     from percolab.configurations.levels import PATH_CSV, find_given_levels, path_csv
     from percolab.store.output_files import check_output, check_suffix, write_output
 
     refuse(given, "given weights (--weights) have no samples", *_OF_SAMPLES)
+    out = given.pop("out")
     if given["device"] in ("cpu", "auto"):
         given["device"] = None
     refuse(given, "levels of given weights (--weights) are found on the CPU", "device")
     if out is not None:
         check_suffix(out, (".csv",), "paths")
         check_output(out, PATH_CSV, input_files())
-    levels = find_given_levels(weights, lattice, above=above, **given_settings(given))
+    levels = find_given_levels(
+        given["weights"], lattice, above=given["above"], **given_settings(given)
+    )
     record, text = levels.to_dict(), _describe_levels(levels)
     if out is not None:
         write_output(Path(out), path_csv(levels).encode(), PATH_CSV)
         record, text = {"paths": out} | record, f"{text}\npaths in {out}"
-    write_answer(record, text, as_json=as_json)
+    return record, text
 
 
 def _describe_levels(levels: Levels) -> str:

@@ -17,7 +17,7 @@ from percolab.cli.options import (
     write_answer,
 )
 from percolab.cli.progress import ProgressBar
-from percolab.cli.setting_options import given_settings, setting_option
+from percolab.cli.setting_options import given_settings, settings_named
 from percolab.errors import InputError
 from percolab.kernels.registry import list_names
 from percolab.run.request import make_options
@@ -49,14 +49,8 @@ _CHANGED: dict[str, dict[str, Any]] = {
 _FASTEST = ", ".join(f"{name} on {kind}" for kind, name in DEFAULT_TREE_METHOD.items())
 
 
-def _options(function: Any) -> Any:
-    for name in reversed(_SETTINGS):
-        function = setting_option(name, **_CHANGED.get(name, {}))(function)
-    return function
-
-
 @click.command(cls=GroupedCommand)
-@_options
+@settings_named(*_SETTINGS, **_CHANGED)
 @grouped(
     WHAT,
     "--weights",

@@ -6,7 +6,7 @@ clusters of several phases are labeled at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -76,7 +76,9 @@ class Phases:
             return cls((), every=True)
         words = given.split(",") if isinstance(given, str) else given
         words = words if isinstance(words, list | tuple | np.ndarray) else [words]
-        phases = tuple(tuple(map(_take_value, _split(word))) for word in words)
+        parts = (word.split("+") if isinstance(word, str) else word for word in words)
+        lists = (each if isinstance(each, list | tuple) else [each] for each in parts)
+        phases = tuple(tuple(map(_take_value, values)) for values in lists)
         flat = [value for values in phases for value in values]
         if not flat or len(set(flat)) < len(flat):
             twice = [value for value in flat if flat.count(value) > 1]
@@ -111,12 +113,6 @@ class Phases:
                 # Integers are compared with integers, exactly and without a copy as floats.
                 numbers[image == (int(value) if value.is_integer() else value)] = number
         return numbers
-
-
-def _split(word: Any) -> Iterable[Any]:
-    if isinstance(word, str):
-        return word.split("+")
-    return word if isinstance(word, list | tuple) else [word]
 
 
 def _take_value(given: Any) -> float:

@@ -119,13 +119,7 @@ def size_label(size: int, num_sites: Mapping[int, int]) -> str:
 
 
 def is_size(label: str) -> bool:
-    """Return whether a label is one of :func:`size_label`."""
     return label.startswith(("$L =", "$N ="))
-
-
-def exact_label(exact: Exact) -> str:
-    """Return what a legend calls a published threshold."""
-    return f"$p_c = {exact[0]:.8g}$, {typeset(exact[1])}"
 
 
 def known_word(known: Any) -> str:
@@ -165,7 +159,7 @@ def draw_exact(
     """Draw a published threshold, if there is one, as a vertical line, or across the axes."""
     if exact:
         line = axes.axhline if across else axes.axvline
-        label = exact_label(exact) if labelled else None
+        label = f"$p_c = {exact[0]:.8g}$, {typeset(exact[1])}" if labelled else None
         line(exact[0], label=label, zorder=zorder, **EXACT_LINE)
 
 

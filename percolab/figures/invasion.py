@@ -47,7 +47,6 @@ class Curves:
 
     @classmethod
     def of(cls, invasion: Invasion, p: float | None = None) -> Curves:
-        """Return the curves of one invasion."""
         return cls(*invasion.acceptance(), invasion.bursts(p), p, *invasion.pressure_curve())
 
     def plus(self, other: Curves) -> Curves:
@@ -58,7 +57,6 @@ class Curves:
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """Every number drawn, as plain JSON values."""
         sizes, counts = np.unique(self.bursts, return_counts=True)
         own = vars(self) | {"weights": 0.5 * (self.edges[1:] + self.edges[:-1])}
         del own["edges"], own["bursts"]

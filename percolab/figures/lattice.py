@@ -72,7 +72,6 @@ def why_no_places(lattice: Lattice) -> str | None:
 
 
 def check_places(lattice: Lattice) -> None:
-    """Raise InputError unless the sites of a lattice have places in two or three dimensions."""
     problem = why_no_places(lattice)
     if problem is not None:
         raise InputError(problem)
@@ -193,7 +192,11 @@ def _draw_space(axes: Axes, lattice: Lattice) -> list[Line2D]:
     for start, end in patch.bonds[shown[patch.bonds].all(axis=1)]:
         depth = 0.5 * (far[start] + far[end])
         colour = _faded(_OWN if fits and own[start] else _COPY, depth)
-        _draw_bond(axes, flat[[start, end]], colour, depth)
+        ends = flat[[start, end]]
+        # A white line below, short of the sites, hides what passes behind the bond.
+        middle = np.array([[0.85, 0.15], [0.15, 0.85]]) @ ends
+        axes.plot(*middle.T, color="white", linewidth=4.5, solid_capstyle="butt", zorder=-depth)
+        axes.plot(*ends.T, color=colour, linewidth=2.2 - 1.0 * depth, zorder=-depth)
     for site in np.flatnonzero(shown):
         look = _look(_faded(_OWN if own[site] else _COPY, far[site]), size=9.0 - 4.0 * far[site])
         axes.plot(*flat[site], **look, zorder=0.01 - far[site])
@@ -224,13 +227,6 @@ def _tint_faces(axes: Axes, view: _View, corner: np.ndarray, steps: np.ndarray) 
         face = corner + end * steps[omitted] + [0 * first, first, first + second, second]
         flat, far = view.seen(face)
         axes.add_patch(Polygon(flat, color=_OUTLINE, alpha=0.07, linewidth=0, zorder=-far.mean()))
-
-
-def _draw_bond(axes: Axes, ends: np.ndarray, colour: Any, depth: float) -> None:
-    # A white line below, short of the sites, hides what passes behind the bond.
-    middle = np.array([[0.85, 0.15], [0.15, 0.85]]) @ ends
-    axes.plot(*middle.T, color="white", linewidth=4.5, solid_capstyle="butt", zorder=-depth)
-    axes.plot(*ends.T, color=colour, linewidth=2.2 - 1.0 * depth, zorder=-depth)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,6 @@ _COVERED, _WIDEST = 0.06, 0.06
 
 
 def check_shells(lattice: BetheLattice, shells: int) -> None:
-    """Raise InputError if there is no Bethe lattice of so many shells, or it cannot be drawn."""
     (num_sites,) = lattice.shape(shells)
     if num_sites > MOST_SITES:
         raise InputError(f"{shells} shells: {num_sites} sites, but at most {MOST_SITES} are drawn")
@@ -72,7 +71,9 @@ def plot_bethe(
         make_map(axes)
         axes.set(xlim=(-shells - 0.5, shells + 0.5), ylim=(-shells - 0.5, shells + 0.5))
         set_title(figure, title)
-        radius = _radius(shells, coordination_number)
+        # Half of what there is room for.
+        outermost = coordination_number * (coordination_number - 1) ** (shells - 1)
+        radius = min(0.3, float(0.42 * 2 * np.pi * shells / outermost))
         inner = parents(len(places), coordination_number)
         lines = np.stack([places[inner], places[1:]], axis=1)
         opened = open_inwards(clusters, sites, inner)
@@ -82,12 +83,6 @@ def plot_bethe(
     numbers = legend_numbers(clusters, colours, title, drawn="bonds")
     written = {"site_numbers": sites.tolist(), "site_labels": clusters.labels[sites].tolist()}
     return figure, numbers | written
-
-
-def _radius(shells: int, coordination_number: int) -> float:
-    """Return the radius of a site's circle: half of what there is room for."""
-    outermost = coordination_number * (coordination_number - 1) ** (shells - 1)
-    return min(0.3, float(0.42 * 2 * np.pi * shells / outermost))
 
 
 def open_inwards(clusters: Clusters, sites: np.ndarray, inner: np.ndarray) -> np.ndarray:
@@ -137,7 +132,6 @@ def _draw_sites(
 
 
 def check_network(graph: Graph) -> None:
-    """Raise InputError if a graph cannot be drawn."""
     if graph.num_sites > MOST_GRAPH_SITES:
         most = f"but of a graph at most {MOST_GRAPH_SITES} are drawn"
         raise InputError(f"{graph.name}: {graph.num_sites} sites, {most}")

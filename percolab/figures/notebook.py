@@ -24,7 +24,6 @@ class NotebookFigure(Figure):
         self.numbers = {}
 
     def _repr_png_(self) -> bytes:
-        """Return the figure as a PNG image."""
         buffer = io.BytesIO()
         self.savefig(buffer, format="png", dpi=_DPI)
         return buffer.getvalue()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,6 @@ from percolab.figures.page import (
     table,
 )
 from percolab.figures.study_kinds import find_in_figures
-from percolab.kernels.registry import load
 from percolab.lattices.graph import TERMINALS
 from percolab.store.results import StoredResults
 from percolab.tasks.study import SAMPLE_VERSION
@@ -104,7 +104,6 @@ def report_page(
 def _fit_all_probabilities(
     results: StoredResults, fitted: Callable[[str], ThresholdFit]
 ) -> dict[str, ThresholdFit | str]:
-    """Return the fit of every probability, or one line on why there is none; {} without any."""
     if find_in_figures(results).no_curve:
         return {}
     fits: dict[str, ThresholdFit | str] = {}
@@ -123,9 +122,8 @@ def summarize_result(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
     """
     from markupsafe import Markup
 
-    if figures.of_kind.answer:
-        blocks: list[PageBlock] = load(figures.of_kind.answer)(figures)
-        return blocks
+    if figures.of_kind.overview in _RESULTS:
+        return _RESULTS[figures.of_kind.overview][0](figures)
     known = figures.study.structure.threshold(figures.study.model)
     published, infinite = "", []
     if known is not None:
@@ -163,8 +161,7 @@ def _summarize_graph(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
     return [*(answer(f"p = {value}") for value in values[:1]), *(others if values[1:] else [])]
 
 
-def answer_of_spins(figures: StudyFigures) -> list[PageBlock]:
-    """Return the critical temperature in one line, next to the published one."""
+def _answer_transition(figures: StudyFigures) -> list[PageBlock]:
     notes = _make_notes(figures.notes)
     fit = figures.spin_fit_or_problem
     if isinstance(fit, str):
@@ -178,29 +175,18 @@ def answer_of_spins(figures: StudyFigures) -> list[PageBlock]:
     return [answer(line), *notes]
 
 
-def answer_of_trees(figures: StudyFigures) -> list[PageBlock]:
-    """Return the weight of a tree a site on the infinite lattice in one line."""
+def _answer_weight(figures: StudyFigures) -> list[PageBlock]:
     limit = fit_trees(figures.results).limit
     return [] if limit is None else [answer(f"weight of the tree a site: {limit}")]
 
 
-def answer_of_roots(figures: StudyFigures) -> list[PageBlock]:
-    """Return p_c from the roots in one line, next to the published one."""
-    return _answer_threshold(figures, fit_roots, lambda fit: fit.threshold)
-
-
-def answer_of_wrapping(figures: StudyFigures) -> list[PageBlock]:
-    """Return p_c from wrapping probabilities in one line, next to the published one."""
-    return _answer_threshold(figures, fit_wrapping, lambda fit: fit.p_c)
-
-
 def _answer_threshold(
-    figures: StudyFigures, find: Callable[[StoredResults], Any], take: Callable[[Any], Value]
+    figures: StudyFigures, find: Callable[[StoredResults], Any], name: str
 ) -> list[PageBlock]:
-    """Return p_c, as it is taken from a fit, and of spins couplings, with the published p_c."""
+    """Return p_c, of this name in a fit, and of spins couplings, with the published p_c."""
     try:
         fit = find(figures.results)
-        value = take(fit)
+        value: Value = getattr(fit, name)
     except AnalysisError:
         return []
     notes = _make_notes(fit.notes)
@@ -221,27 +207,29 @@ def _make_notes(notes: Iterable[str]) -> list[PageBlock]:
     return [paragraph(f"Note: {note}") for note in notes]
 
 
-def fits_of_roots(figures: StudyFigures) -> str:
-    """Return the table of p_c from the roots."""
-    return root_table(fit_roots(figures.results), figures.study.structure, figures.study.model)
-
-
-def fits_of_wrapping(figures: StudyFigures) -> str:
-    """Return the table of p_c from wrapping probabilities."""
-    return quantity_table(fit_wrapping(figures.results))
-
-
-def fits_of_spins(figures: StudyFigures) -> str:
-    """Return the table of the transition of spins."""
+def _spin_table(figures: StudyFigures) -> str:
     fit = figures.spin_fit_or_problem
     if isinstance(fit, str):
         raise AnalysisError(fit)
     return spin_table(fit)
 
 
-def fits_of_trees(figures: StudyFigures) -> str:
-    """Return the table of the fits of trees."""
-    return tree_table(fit_trees(figures.results))
+def _root_table(figures: StudyFigures) -> str:
+    return root_table(fit_roots(figures.results), figures.study.structure, figures.study.model)
+
+
+#: By the figure of all sizes, where there is no fit of one probability: result, and table of fits.
+_RESULTS: dict[
+    str, tuple[Callable[[StudyFigures], list[PageBlock]], Callable[[StudyFigures], str]]
+] = {
+    "roots": (partial(_answer_threshold, find=fit_roots, name="threshold"), _root_table),
+    "crossings": (
+        partial(_answer_threshold, find=fit_wrapping, name="p_c"),
+        lambda figures: quantity_table(fit_wrapping(figures.results)),
+    ),
+    "binder": (_answer_transition, _spin_table),
+    "tree": (_answer_weight, lambda figures: tree_table(fit_trees(figures.results))),
+}
 
 
 def _study(results: StoredResults) -> PageBlock:
@@ -271,8 +259,8 @@ def _fits(
     figures: StudyFigures, fits: dict[str, ThresholdFit | str], bootstrap: int
 ) -> list[PageBlock]:
     try:
-        if figures.of_kind.fits:
-            return [preformatted(load(figures.of_kind.fits)(figures))]
+        if figures.of_kind.overview in _RESULTS:
+            return [preformatted(_RESULTS[figures.of_kind.overview][1](figures))]
         if not figures.study.structure.is_scalable:
             estimates = read_estimates(figures.results, bootstrap=bootstrap)
             return [preformatted(estimate_table(estimates))]

@@ -31,7 +31,6 @@ class Sheet:
 
     @property
     def panels(self) -> Sequence[Axes]:
-        """All axes."""
         return list(self.figure.axes)
 
     def subplots(self, *shape: int, **options: Any) -> Any:
@@ -43,15 +42,12 @@ class Sheet:
         return self.figure.add_gridspec(rows, columns, **options)
 
     def set_title(self, title: str) -> None:
-        """Write a title over all panels."""
         set_title(self.figure, title)
 
     def add_legend(self, entries: Iterable[Entry], *, ncols: int = 1, **options: Any) -> None:
-        """Add a legend below the panels."""
         add_legend(self.figure, entries, loc="outside lower center", ncols=ncols, **options)
 
     def remove_legends(self) -> None:
-        """Take away the legends below the panels."""
         for legend in list(self.figure.legends):
             legend.remove()
 
@@ -66,7 +62,6 @@ class GivenAxes(Sheet):
 
     @property
     def panels(self) -> Sequence[Axes]:
-        """The one panel."""
         return [self.axes]
 
     def subplots(self, *shape: int, squeeze: bool = True, **_: Any) -> Any:
@@ -81,7 +76,6 @@ class GivenAxes(Sheet):
         raise InputError(f"{self.name} has several panels, {_ALONE}")
 
     def set_title(self, title: str) -> None:
-        """Make it the title of the axes."""
         self.axes.set_title(title)
 
     def add_legend(
@@ -91,7 +85,6 @@ class GivenAxes(Sheet):
         self.legends.append((sizes_first(entries), title))
 
     def remove_legends(self) -> None:
-        """Take back what is kept."""
         self.legends.clear()
 
     def place_legends(self) -> None:

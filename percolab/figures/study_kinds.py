@@ -90,8 +90,6 @@ _ERRORS_OF_ROOTS = (
 class KindInFigures:
     """What figures and reports need to know of a kind of study.
 
-    answer:    function of the first line of a report, (figures), "" for the usual p_c
-    fits:      function of the fits of a report, (figures), "" for those of p_c
     overview:  the figure of all sizes; "" for that of spanning curves or maxima
     no_curve:  why there is no curve of independent samples, "" if there is one
     sample:    the definition of a sample
@@ -105,12 +103,9 @@ class KindInFigures:
     sample: str = _SAMPLE
     errors: tuple[str, ...] = _ERRORS
     has_means: bool = True
-    answer: str = ""
-    fits: str = ""
     grid: str = ""
 
     def describe_sample(self, study: Study) -> str:
-        """Return the definition of a sample of a study."""
         if study.order != RANDOM:
             return _REMOVED.format(removed=describe_removal(study.order))
         text = _SWEEP_OF_ONE_CHAIN if study.is_serial else self.sample
@@ -132,8 +127,6 @@ _ROOTS = KindInFigures(
     "roots",
     NO_CURVES,
     errors=_ERRORS_OF_ROOTS,
-    answer="figures.report:answer_of_roots",
-    fits="figures.report:fits_of_roots",
 )
 
 
@@ -151,8 +144,6 @@ _CROSSINGS = KindInFigures(
     "the samples are at a few p next to p_c, for the fit of wrapping probabilities; a curve takes "
     "percolab sweep",
     errors=_ERRORS_OF_CROSSINGS,
-    answer="figures.report:answer_of_wrapping",
-    fits="figures.report:fits_of_wrapping",
 )
 
 
@@ -171,15 +162,11 @@ OF_KIND = {
         "its errors and fits are of independent samples, which sweeps are not: binder, wrapping",
         _SWEEP,
         _ERRORS_OF_SPINS,
-        answer="figures.report:answer_of_spins",
-        fits="figures.report:fits_of_spins",
     ),
     "trees": KindInFigures(
         "tree",
         "these are trees, which have no probability at p (--method grid or threshold)",
         _TREES,
         has_means=False,
-        answer="figures.report:answer_of_trees",
-        fits="figures.report:fits_of_trees",
     ),
 }

@@ -58,12 +58,10 @@ class StudyView:
 
     @property
     def study(self) -> Study:
-        """What was sampled."""
         return self.results.study
 
     @cached_property
     def of_kind(self) -> KindInFigures:
-        """What figures need to know of the kind of study."""
         return find_in_figures(self.results)
 
     @cached_property
@@ -79,7 +77,6 @@ class StudyView:
 
     @property
     def model(self) -> Model:
-        """What is drawn at random, or which spins sites have."""
         return Model.parse(self.study.model)
 
     @cached_property
@@ -120,14 +117,12 @@ class StudyView:
 
     @property
     def fit(self) -> ThresholdFit:
-        """The fit; AnalysisError if there is none."""
         if isinstance(self.fit_or_problem, str):
             raise AnalysisError(self.fit_or_problem)
         return self.fit_or_problem
 
     @property
     def title(self) -> str:
-        """The title of every figure."""
         removed = describe_removal(self.study.order)
         return f"{self.model.title}, {self.structure_title}{removed}"
 
@@ -223,7 +218,6 @@ class StudyView:
 
     @property
     def num_sites(self) -> dict[int, int]:
-        """The sites N of each L."""
         return {each.task.size: each.task.num_sites for each in self.measured()}
 
     def no_spins(self) -> str | None:
@@ -231,7 +225,6 @@ class StudyView:
         return None if self.model.has_spins else "sites have no spins (--model ising)"
 
     def no_independent_samples(self) -> str | None:
-        """Return why there is no curve of independent samples to draw, or None."""
         try:
             default_observable(self.results)
         except InputError as error:
@@ -254,7 +247,6 @@ class StudyView:
         return None if whole else "not all columns of cluster sizes are in the file"
 
     def no_clusters(self) -> str | None:
-        """Return why there are no cluster sizes of coupled samples to draw, or None."""
         tasks = [task for task in self.measured() if not task.holds_thresholds]
         known_anywhere = tasks and not any(task.holds_columns for task in tasks)
         if known_anywhere and all(task.has_cluster_sizes for task in tasks):
@@ -310,11 +302,6 @@ class FigureKind:
 # What several kinds of figures say to readers who do not see them
 
 
-def describe_curves(numbers: Numbers) -> list[str]:
-    """Return what is seen of curves, in sentences."""
-    return [sizes_and_range(numbers.get("curves") or [])]
-
-
 def describe_panels(numbers: Numbers) -> list[str]:
     """Return what is seen of thermal means: the range of each panel's values."""
     panels = numbers["panels"]
@@ -346,6 +333,5 @@ def sizes_and_range(curves: Sequence[Numbers]) -> str:
 
 
 def goes_from(what: str, curve: Numbers) -> str:
-    """Return from where to where a probability goes."""
     values = curve["probability"]
     return f"{what} goes from {values[0]:.3g} to {values[-1]:.3g} at L = {curve['L']}."

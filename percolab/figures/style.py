@@ -76,7 +76,6 @@ def new_figure(width: float, height: float, *, style: Any = STYLE) -> Iterator[F
 
 
 def choose_look(colour: int, marker: int) -> dict[str, Any]:
-    """Return the colour and the marker with these numbers, as matplotlib's keywords."""
     return {"color": COLOURS[colour % len(COLOURS)], "marker": MARKERS[marker % len(MARKERS)]}
 
 

@@ -147,7 +147,6 @@ class ChainSampler(TaskSampler):
 
     @property
     def chains(self) -> Chains:
-        """This thread's chains of spins; or those of all threads, for the one that drives."""
         return self._place.own(self._new_chains)
 
     def _new_chains(self) -> Chains:
@@ -288,7 +287,6 @@ class LongChainSampler(ChainSampler):
 
 
 def new_sampler(task: Task, **options: Any) -> ChainSampler:
-    """Return what makes the blocks of a task: many chains, or one long chain."""
     return (LongChainSampler if task.is_serial else ChainSampler)(task, **options)
 
 

@@ -176,7 +176,8 @@ class GridSampler(CoupledSampler):
                 pieces.append([rows, *(each.rows(self.coupling, *given) for each in readers)])
         measured, *read = (
             by_sample.reshape(len(numbers), -1, *by_sample.shape[1:])
-            for by_sample in map(_joined, zip(*pieces, strict=True))
+            for parts in zip(*pieces, strict=True)
+            for by_sample in [parts[0] if len(parts) == 1 else np.concatenate(parts)]
         )
         for reader, by_sample in zip(readers, read, strict=True):
             extras |= reader.sums(by_sample)
@@ -213,10 +214,6 @@ class GridSampler(CoupledSampler):
     def _number_blocks(self, numbers: Sequence[int]) -> SampleBlocks:
         size = self.task.block_size
         return SampleBlocks(np.array(numbers, np.uint64) * np.uint64(size), size)
-
-
-def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 class UserFunctions:

@@ -28,7 +28,6 @@ def estimate_memory(task: Task, algorithm: str | None, device: str, workers: int
 
 
 def required_memory(task: Task, algorithm: str | None, device: Device, workers: int) -> int:
-    """Return the bytes of host memory that measuring a task takes at its peak."""
     return estimate_memory(task, algorithm, device.kind, workers).host
 
 

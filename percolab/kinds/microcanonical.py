@@ -142,7 +142,6 @@ class OpeningsSampler(TaskSampler):
         return openings, layers, one_by_one.make_scratch(topology, openings)
 
     def _ranks(self, sites: bool) -> NDArray[np.int64]:
-        """Return when each opening, in their order, is removed."""
         graph = self.task.structure
         assert isinstance(graph, Graph)
         assert graph.bonds.ranks is not None

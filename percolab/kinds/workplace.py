@@ -17,8 +17,7 @@ from percolab.lattices.topology import Topology
 from percolab.measure.columns import TALLY, is_gathered_from
 from percolab.measure.rows import ROW_WIDTH
 from percolab.measure.tallies import compute_row_width
-from percolab.tasks.blocks import AnyBlock, ChainEnd
-from percolab.tasks.kind import SamplerSpec
+from percolab.tasks.kind import BlockSampler, SamplerSpec
 from percolab.tasks.study import Task
 
 #: Sites in one CUDA launch, where memory allows: a GPU is at work for some ten ms.
@@ -59,7 +58,6 @@ class Workplace:
 
     @property
     def topology(self) -> Topology:
-        """The sites and bonds of the task, built at first use."""
         with self._building:
             if self._topology is None:
                 topology = self.task.structure.topology(self.task.shape, self.task.boundary)
@@ -106,14 +104,12 @@ def steps(total: int, step: int, stopped: IsStopped | None) -> Iterator[slice]:
         yield slice(first, min(first + step, total))
 
 
-class TaskSampler:
-    """Makes blocks of a task (:class:`percolab.tasks.kind.BlockSampler`); every kind has one.
+class TaskSampler(BlockSampler):
+    """Makes blocks of a task; every kind has one.
 
     labeler: the name of a labeler or a tree method, None for the fastest.  share: of a CUDA
     device's free memory, that may be taken.
     """
-
-    is_serial = False
 
     def __init__(
         self, task: Task, *, device: Device, labeler: str | None = None, share: float = 0.9
@@ -134,23 +130,7 @@ class TaskSampler:
 
     @property
     def _blocks_that_fill(self) -> int:
-        """Blocks that keep a GPU at work."""
         return SITES_PER_LAUNCH // (self.task.num_points * self.task.block_size)
-
-    def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
-        raise NotImplementedError
-
-    def sample_groups(
-        self, numbers: Sequence[int], stopped: IsStopped | None, largest: int
-    ) -> list[AnyBlock]:
-        """Return the blocks one by one: they are added up elsewhere."""
-        return self.sample(numbers, stopped)
-
-    def continue_from(self, end: ChainEnd | None) -> None:
-        """Do nothing: blocks are independent."""
-
-    def warm_up(self, *, with_pilot: bool) -> None:
-        self.sample([0])
 
     def spec(self) -> SamplerSpec:
         own = type(self)
@@ -158,7 +138,6 @@ class TaskSampler:
         return SamplerSpec(place, self.task, self._arguments())
 
     def _arguments(self) -> dict[str, Any]:
-        """Return what it was made with besides the task and the device."""
         return {"labeler": self._labeler, "share": self._place.share}
 
 
@@ -169,7 +148,6 @@ def number_samples(numbers: Sequence[int], block_size: int) -> np.ndarray:
 
 
 def has_tally(task: Task) -> bool:
-    """Return whether rows of a task have a tally of cluster sizes."""
     return is_gathered_from(TALLY, task.columns)
 
 

@@ -63,7 +63,6 @@ class _WorkerState:
         self._graphs[graph.digest] = graph
 
     def sampler(self, call: Call) -> BlockSampler | None:
-        """Return the sampler of a call's task, or None if its graph is not known."""
         with self._lock:
             if call.run != self._run:
                 self._run, self._samplers = call.run, {}

@@ -66,14 +66,12 @@ class Engine:
 
     @property
     def processes(self) -> int:
-        """Processes of this host that make blocks."""
         if self.given != "processes":
             return 1
         return len(self.devices) if self.device.is_shared else self.workers
 
     @property
     def threads(self) -> int:
-        """Threads of each of them that make blocks."""
         is_single = self.given == "processes" and not self.device.is_shared
         return 1 if is_single else self.workers
 
@@ -154,7 +152,6 @@ class Engine:
 
 
 def choose_engine(study: Study, options: SweepOptions, observer: Observer) -> Engine:
-    """Return what a study is sampled with; InputError if a size does not fit in memory."""
     # Of an ensemble, each graph has too little work for a GPU.
     device = Device("cpu") if isinstance(study.structure, Ensemble) else options["device"]
     devices, is_split = device.resolve_all(), options.get("split") is not None
@@ -261,7 +258,6 @@ def memory_share(tasks: int) -> float:
 
 
 def device_label(device: Device) -> str:
-    """Return the model name of the processor or GPU behind a device."""
     return processor_name() if device.kind == "cpu" else gpu_name(device.number)
 
 
@@ -305,7 +301,6 @@ def report_compiling(report: Callable[[], None], device: Device) -> Iterator[Non
 
 
 def _small_task(study: Study) -> Task:
-    """Return the task of a study at a small size that its lattice and boundary allow."""
     # Sites that are named by number may not be in a smaller one.
     for size in range(_SMALL, study.sizes[0]) if not study.ends else ():
         with suppress(InputError):

@@ -41,7 +41,6 @@ def usable_cores() -> int:
 
 
 def cores_here() -> set[int]:
-    """Return the numbers of the cores of this host that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return os.sched_getaffinity(0)
     return set(range(os.cpu_count() or 1))
@@ -137,7 +136,6 @@ def dask_executor(address: str) -> Iterator[Executor]:
 
 
 def _check_dask_workers(client: Any, option: str) -> None:
-    """Raise InputError unless there are workers, all of this version of percolab."""
     if not client.ncores():
         raise InputError(f"{option}: the scheduler has no workers")
     own = version("percolab")

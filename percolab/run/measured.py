@@ -208,7 +208,6 @@ class Callers(WorkerPool):
         return blocks
 
     def stop(self) -> None:
-        """Stop an executor that can be stopped; others finish the calls that they have begun."""
         getattr(self._executor, "stop", lambda: None)()
 
 

@@ -47,7 +47,7 @@ from percolab.run.request import Observer
 from percolab.run.saving import Saving, with_checkpoints
 from percolab.store.checkpoints import Checkpoint, Checkpoints, read_checkpoint
 from percolab.store.results import StoredResults
-from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, make_sample_blocks
+from percolab.tasks.blocks import AnyBlock, Block, make_sample_blocks
 from percolab.tasks.kind import BlockSampler, SamplerSpec
 from percolab.tasks.study import Task
 
@@ -117,7 +117,6 @@ def choose_slabs(
 
 
 def check_labeler(labeler: str | None, device: Device) -> None:
-    """Raise InputError unless slabs are labeled by this labeler."""
     own = LABELERS[device.kind]
     if labeler not in (None, own):
         raise InputError(f"slabs: on {device} they are labeled by {own}, not by {labeler}")
@@ -170,7 +169,7 @@ def alone(layers: Sequence[int], size: int, device: Device = CPU) -> SingleRank:
     return SingleRank(SlabDivision({size: (tuple(layers),)}, (str(device),)), device)
 
 
-class PartsSampler:
+class PartsSampler(BlockSampler):
     """Makes blocks of one task whose samples are measured in parts, row by row.
 
     A block continues from its checkpoint.  On a GPU one thread at a time makes blocks.
@@ -179,7 +178,6 @@ class PartsSampler:
     checkpoints: next to the results file; None if there is none
     """
 
-    blocks_per_call, is_serial = 1, False
     _gpu = threading.Lock()
 
     def __init__(
@@ -192,24 +190,16 @@ class PartsSampler:
         self._has_tally = has_tally(task)
         self._thresholds = [p_to_threshold(p) for p in task.p]
 
+    @property
+    def blocks_per_call(self) -> int:
+        return 1
+
     def sample(
         self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
     ) -> list[AnyBlock]:
         stopped = stopped or (lambda: False)
         with self._in_turn(stopped):
             return [self._block(number, stopped) for number in numbers]
-
-    def sample_groups(
-        self, numbers: Sequence[int], stopped: Callable[[], bool] | None, largest: int
-    ) -> list[AnyBlock]:
-        """Return the blocks one by one: they are added up elsewhere."""
-        return self.sample(numbers, stopped)
-
-    def continue_from(self, end: ChainEnd | None) -> None:
-        """Do nothing: samples are independent."""
-
-    def warm_up(self, *, with_pilot: bool) -> None:
-        self.sample([0])
 
     def spec(self) -> SamplerSpec:
         """Return what a worker process makes the same sampler from; TypeError for a rank group."""
@@ -236,8 +226,9 @@ class PartsSampler:
 
     def _block(self, number: int, stopped: Callable[[], bool]) -> Block:
         task, saving = self.task, Saving(self.checkpoints)
-        rows, job = list(self.saved_rows(number)), self._job()
-        saved = len(rows)
+        rows, division = list(self.saved_rows(number)), self.ranks.division
+        job = division.job(task.size, self.whole, tally=self._has_tally, p=most_open(task))
+        job, saved = with_checkpoints(job, self.checkpoints, task), len(rows)
 
         def save() -> None:
             nonlocal saved
@@ -261,13 +252,6 @@ class PartsSampler:
             rows.append(row)
             save_if_due()
         return make_block(task, number, rows)
-
-    def _job(self) -> AnyJob:
-        task = self.task
-        job = self.ranks.division.job(
-            task.size, self.whole, tally=self._has_tally, p=most_open(task)
-        )
-        return with_checkpoints(job, self.checkpoints, task)
 
     def _progress(self, each: Callable[[], None]) -> Callable[[int], None]:
         """Return what is called with finished layers, or boxes, of rank 0, and calls ``each``."""

@@ -41,7 +41,6 @@ def place(opened: Opened, engine: Engine, observer: Observer) -> Placed:
 
 
 def with_tasks(results: StoredResults, tasks: Iterable[Task]) -> StoredResults:
-    """Return results with further tasks, of which nothing is sampled yet."""
     more = replace(results, tasks=dict(results.tasks))
     for task in tasks:
         more.add_task(task)

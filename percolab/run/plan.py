@@ -418,7 +418,6 @@ class _Planning:
         return ranks.division.job(size, make_split_lattice(task), **given)
 
     def _time_blocks(self, result: TaskResult, pool: WorkerPool, blocks: int) -> float:
-        """Have further blocks of a task made, as a sweep makes them; return the seconds."""
         begin, key = time.perf_counter(), result.task.id
         results = StoredResults(self._results.study, {key: result})
         count = result.num_blocks + blocks
@@ -525,12 +524,10 @@ class _Layers(Task):
 
 
 def _work(task: Task) -> int:
-    """Return how often sites are labeled for one sample, about."""
     return task.num_points * int(task.kind.count_labelings(task))
 
 
 def _half(task: Task) -> Task | None:
-    """Return a task of half the size, or None if there is none that can stand for it."""
     if not task.structure.is_scalable or task.size < 2 * _LEAST_SIZE:
         return None
     with suppress(InputError):

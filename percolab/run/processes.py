@@ -56,7 +56,7 @@ class Hooks:
     """
 
     begin: Callable[..., None]
-    halt: Callable[[], None]
+    halt: Callable[[], None] | None = None
     arguments: tuple[Any, ...] = ()
     leave: Callable[[], None] | None = None
     early: Callable[[int], None] | None = None
@@ -128,7 +128,6 @@ class Processes(Executor):
         return process.ask(thread, question)
 
     def stop(self) -> None:
-        """Ask all processes to leave what they are at."""
         for process in self._all:
             process.stop()
 
@@ -294,7 +293,8 @@ def serve(handles: list[str]) -> None:
         for line in lines:
             threading.Thread(target=_answer, args=(line,), daemon=True).start()
         while control.recv() == "stop":
-            hooks.halt()
+            if hooks.halt is not None:
+                hooks.halt()
     # The caller is gone, so there is no orderly end.
     if leave is not None:
         leave()

@@ -159,7 +159,6 @@ class RankGroup:
 
 
 def _add_longest(sums: dict[str, Any], key: str, steps: Sequence[RankStep], name: str) -> None:
-    """Add seconds of the rank that had most."""
     by_rank: dict[int, float] = defaultdict(float)
     for step in steps:
         by_rank[step.rank] += getattr(step, name)
@@ -287,7 +286,7 @@ def _processes(group: RankGroup) -> Iterator[Opened]:
 
     try:
         own = Sockets(0, group.size, folder)
-        pool = Processes(group.size - 1, 1, Hooks(be_rank, _nothing, arguments, leave_folder))
+        pool = Processes(group.size - 1, 1, Hooks(be_rank, arguments=arguments, leave=leave_folder))
         executor = RankExecutor(own, "processes")
         for _ in range(group.size - 1):
             future = pool.submit(follow_here)
@@ -304,10 +303,6 @@ def _processes(group: RankGroup) -> Iterator[Opened]:
             pool.shutdown(wait=is_clean)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _nothing() -> None:
-    """Leave a rank at what it does: rank 0 orders what to leave."""
 
 
 _HERE: list[Sockets] = []

@@ -121,7 +121,6 @@ class CheckpointedJob(RankJob):
         return RankCheckpointer(Checkpoints(Path(path)), task_id, block_size, *own)
 
     def record(self) -> dict[str, Any]:
-        """Return it as JSON has it, for the other ranks."""
         return super().record() | {"kept": self.kept}
 
 

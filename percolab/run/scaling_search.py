@@ -271,7 +271,6 @@ class ScalingSearch(Search):
         return replace(task, block_size=min(max(chosen, _LEAST_BLOCK), most))
 
     def _slope(self, size: int, results: StoredResults) -> float:
-        """Return dP(any axis)/dp before there is an estimate, by the pilot or the p of the file."""
         if self._steepness > 0:
             return float(self._steepness * self._length(size) ** self._y_t)
         p = [task.p[0] for task in own_tasks(results) if task.size == size]

@@ -45,7 +45,6 @@ class Goal:
         )
 
     def record(self) -> dict[str, Any]:
-        """Return it as the record of a run has it."""
         return {"threshold": {name: own for name, own in vars(self).items() if own is not None}}
 
 

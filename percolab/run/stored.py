@@ -100,7 +100,6 @@ class Saver:
 
 
 def saving_seconds(sampling: float, one: float) -> float:
-    """Return the seconds of saving a growing file during sampling; one: of the last save."""
     between = max(_SAVE_EVERY, _SAVE_SHARE * one / 2)
     return one + one / 2 * sampling / between
 

@@ -191,7 +191,6 @@ def why_unmet(results: StoredResults, target: float) -> str | None:
 
 
 def expected_curve(function: ScalingFunction, size: int, p: Floats, label: str) -> SpanningCurve:
-    """Return the curve that a scaling function expects at p, float64 (m,), without scatter."""
     counts = np.round(_EXPECTED_SAMPLES * function.probability(p, size))
     # A polynomial may turn back in the tails, which counts never do.
     rising = np.maximum.accumulate(counts).astype(np.int64)
@@ -302,8 +301,8 @@ def allocate(choices: list[Choice], fixed: Floats, total_cost: float) -> list[in
         among = [i for i, choice in enumerate(choices) if samples[i] < choice.limit]
         if not among:
             return samples
-        chosen = _poorest(choices, samples, among, spent)
-        if chosen is None:
+        chosen = min(among, key=lambda i: choices[i].cost * samples[i])
+        if choices[chosen].cost * samples[chosen] >= EQUAL_SHARE * spent / len(choices):
             chosen = _steepest(choices, samples, among, fixed)
         choice = choices[chosen]
         blocks = max(round(piece / (choice.cost * choice.block)), 1)
@@ -312,15 +311,6 @@ def allocate(choices: list[Choice], fixed: Floats, total_cost: float) -> list[in
         samples[chosen] = more
         if spent >= total_cost:
             return samples
-
-
-def _poorest(
-    choices: list[Choice], samples: list[int], among: list[int], spent: float
-) -> int | None:
-    """Return the size with the least cost so far, if that is below its equal share, or None."""
-    costs = [choices[i].cost * samples[i] for i in among]
-    least = int(np.argmin(costs))
-    return among[least] if costs[least] < EQUAL_SHARE * spent / len(choices) else None
 
 
 def _steepest(choices: list[Choice], samples: list[int], among: list[int], fixed: Floats) -> int:

@@ -57,7 +57,6 @@ class Block(Shown):
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What is stored of it, by name."""
         return {"sums": self.sums, "squares": self.squares} | self.extras
 
     def with_arrays(self, arrays: Mapping[str, NDArray[Any]], count: int) -> Block:
@@ -250,7 +249,6 @@ def with_columns(
 
 
 def same_block(one: AnyBlock, other: AnyBlock) -> bool:
-    """Return whether two blocks have the same numbers."""
     own, others = one.arrays, other.arrays
     return (
         one.count == other.count

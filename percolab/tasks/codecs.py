@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ class StoredArray:
     unit: str
 
 
-class Codec:
+class Codec(Protocol):
     """How the blocks of a kind of study are stored.
 
     holds_columns:    whether they hold sums of the columns at every p, by which they can be joined
@@ -46,13 +46,12 @@ class Codec:
                       cannot be added up
     """
 
-    holds_columns = False
-    holds_thresholds = False
+    holds_columns: bool = False
+    holds_thresholds: bool = False
     least_groups: int | None = None
 
     def layout(self, task: Task, columns: Sequence[Column]) -> dict[str, StoredArray]:
         """Return the arrays of a task with these columns, by the names of their datasets."""
-        raise NotImplementedError
 
     def stored_columns(self, task: Task, datasets: Collection[str]) -> tuple[Column, ...]:
         """Return the columns of stored arrays; only where blocks hold no sums at every p."""
@@ -64,11 +63,9 @@ class Codec:
 
     def block(self, number: int, arrays: Arrays, count: int = 1) -> AnyBlock:
         """Return the block, or the group of ``count`` blocks, of these arrays."""
-        raise NotImplementedError
 
     def check(self, task: Task, columns: Sequence[Column], arrays: Arrays, samples: Counts) -> None:
         """Raise ValueError where arrays of blocks, with so many samples each, cannot be true."""
-        raise NotImplementedError
 
 
 class SumsCodec(Codec):

@@ -48,12 +48,15 @@ class SamplerSpec:
 
 
 class BlockSampler(Protocol):
-    """Makes blocks of one task on one device; several threads of the CPU may use it at a time."""
+    """Makes blocks of one task on one device; several threads of the CPU may use it at a time.
+
+    What is defined here is what most samplers do.
+    """
 
     task: Task
     device: Device
     #: Whether each block begins where the one before has ended, as in one long chain.
-    is_serial: bool
+    is_serial: bool = False
 
     @property
     def blocks_per_call(self) -> int:
@@ -68,12 +71,15 @@ class BlockSampler(Protocol):
         self, numbers: Sequence[int], stopped: Callable[[], bool] | None, largest: int
     ) -> list[AnyBlock]:
         """Return the same blocks, neighbours perhaps added up already, ``largest`` at most."""
+        return self.sample(numbers, stopped)
 
     def continue_from(self, end: ChainEnd | None) -> None:
         """Continue from the end of another block; only where it is serial."""
+        return
 
     def warm_up(self, *, with_pilot: bool) -> None:
         """Call once what a sweep calls, and what its pilot calls, so that it is compiled."""
+        self.sample([0])
 
     def spec(self) -> SamplerSpec:
         """Return what a worker process makes the same sampler from."""

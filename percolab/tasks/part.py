@@ -33,7 +33,6 @@ class JobPart:
 
     @classmethod
     def parse(cls, text: Any) -> JobPart:
-        """Read "k/n"; InputError otherwise."""
         first, _, second = text.partition("/") if isinstance(text, str) else ("", "", "")
         # Longer ones are no numbers of machines.
         if not all(word.isascii() and word.isdecimal() and len(word) < 10
@@ -44,7 +43,6 @@ class JobPart:
         return cls(int(first), int(second))
 
     def has(self, number: int) -> bool:
-        """Return whether a block is of this part."""
         level = max((number // _RUNS).bit_length() - 1, 0)
         return (number >> level) % self.n == self.k - 1
 

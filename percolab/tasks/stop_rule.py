@@ -17,7 +17,6 @@ class StopRule:
     target_error: float | None = None
 
     def check(self, study: Study) -> None:
-        """Raise InputError unless the rule can end this study."""
         if self.samples is None and self.target_error is None:
             raise InputError("give --samples or --target-error")
         if self.samples is not None and min(self.samples.values()) < 1:
@@ -30,7 +29,6 @@ class StopRule:
             _check_target(study, self.target_error)
 
     def limit(self, size: int) -> float:
-        """Return the most samples a size may have."""
         return float("inf") if self.samples is None else self.samples[size]
 
 

@@ -140,7 +140,6 @@ class Sampling(Shown):
 
     @property
     def states(self) -> int:
-        """How many states a site has: the q of spins, 1 in percolation."""
         return Model.parse(self.model).states
 
     def _check_kind(self) -> None:
@@ -393,7 +392,6 @@ def check_sample_version(version: int) -> None:
 
 
 def check_boundary(lattice: Structure, boundary: tuple[str, ...]) -> None:
-    """Raise InputError unless there is one known boundary for each axis."""
     for kind in boundary:
         check_choice("boundary", kind, lattice.boundaries)
     if len(boundary) != lattice.dimension:
@@ -415,7 +413,6 @@ def axis_boundaries(structure: Structure, given: Any = None) -> tuple[str, ...]:
 
 
 def check_probabilities(p: tuple[float, ...]) -> None:
-    """Raise InputError unless p is a non-empty ascending list of numbers in [0, 1]."""
     if not p:
         raise InputError("p: the list is empty")
     for value in p:
@@ -484,7 +481,6 @@ class Study(Sampling):
 
     @property
     def some_p(self) -> tuple[float, ...]:
-        """The p of its tasks, or one where they are not the same for all studies of its kind."""
         fixed: tuple[float, ...] | None = self.kind.fixed_p
         return (0.5,) if fixed is None else fixed
 
@@ -519,9 +515,9 @@ class Study(Sampling):
         """Return what identifies the study, as plain JSON values."""
         p = "pilot" if self.p is None else list(self.p)
         added = {
-            name: _plain(getattr(self, name))
+            name: list(own) if isinstance(own, tuple) else own
             for name in ADDED
-            if getattr(self, name) != SETTINGS[name].default
+            if (own := getattr(self, name)) != SETTINGS[name].default
         }
         added["sample_version"] = SAMPLE_VERSION
         if self.sweeps:
@@ -570,10 +566,6 @@ class Study(Sampling):
 def functions_named(texts: Sequence[str]) -> tuple[LabelFunction, ...]:
     """Return observables of a user as files have them, by name alone."""
     return tuple(LabelFunction.parse(text) for text in texts)
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _described(table: Table, name: str) -> Any:

@@ -89,7 +89,6 @@ class SweepRequest:
 def make_request(
     lattice: str | Path | Structure | None = None, **given: Unpack[Settings]
 ) -> SweepRequest:
-    """Return the request for these settings, defaults filled in; InputError if they are wrong."""
     # Numbers of NumPy are those of Python.
     plain = {
         key: value.item() if isinstance(value, np.generic) else value

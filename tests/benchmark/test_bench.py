@@ -167,7 +167,7 @@ def test_lattice_supplied_as_a_graph_is_timed_as_the_lattice_is():
     options = {"labeler": "four_step", "stages": ("labels", "measure"), "runs": 2}
     records = time_stages(item, 8, places, device=Device("cpu"), **options)
     others = time_topology(
-        timer.CpuTimer(), topology.explicit(), places, name=item.name, size=8, **options
+        timer.Timer(), topology.explicit(), places, name=item.name, size=8, **options
     )
     for one, other in zip(records, others, strict=True):
         keys = ("lattice", "L", "num_sites", "p", "ratio", "labeler", "stage", "runs")

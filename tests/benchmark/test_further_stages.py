@@ -14,7 +14,7 @@ import percolab.benchmark
 import percolab.cli.bench
 from percolab.benchmark import calls, timer
 from percolab.benchmark.benchmark import FURTHER_STAGES
-from percolab.benchmark.calls import CallTime
+from percolab.benchmark.records import CallTime
 from percolab.benchmark.stages import STAGES
 
 TINY = ("bench", "--device", "cpu", "--runs", 1)

@@ -72,11 +72,9 @@ class StudyFigures(StudyView):
         return next(filter(None, (check(self) for check in KINDS[kind].problems)), None)
 
     def kinds(self) -> list[str]:
-        """Return the kinds of figures that these results give."""
         return [kind for kind in KINDS if self.problem(kind) is None]
 
     def draw(self, kind: str, into: Target = NEW_FIGURE) -> Drawn:
-        """Return a figure and every number drawn; InputError if the results do not give it."""
         if not isinstance(kind, str) or kind not in KINDS:
             raise InputError(f"unknown kind {kind!r}; {nearest(str(kind), KINDS)}")
         problem = self.problem(kind)
@@ -87,7 +85,6 @@ class StudyFigures(StudyView):
         return figure, {"kind": kind, **self.complete(numbers)}
 
     def complete(self, numbers: Numbers) -> dict[str, Any]:
-        """Return the numbers drawn with those that all figures have."""
         head = {"title": self.title, "exact": elements.exact_record(self.exact)}
         return {**head, **numbers, "notes": self.notes}
 

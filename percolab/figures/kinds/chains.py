@@ -22,7 +22,7 @@ from percolab.analysis.value import format_with_error
 from percolab.errors import AnalysisError
 from percolab.figures import elements
 from percolab.figures.sheet import Target
-from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView, describe_curves
+from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView, sizes_and_range
 from percolab.figures.style import Axes, choose_look, size_look
 from percolab.lattices.shown import counted
 from percolab.store.task_result import TaskResult
@@ -106,11 +106,6 @@ def _no_autocorrelation(figures: StudyView) -> str | None:
     return None
 
 
-def _describe_autocorrelation(numbers: Numbers) -> list[str]:
-    count = len(numbers["curves"])
-    return [f"{counted(count, 'correlation function')} at L = {numbers['L']}, which fall from 1."]
-
-
 AUTOCORRELATION = FigureKind(
     help="of spins: autocorrelation functions near the transition",
     meaning=(
@@ -121,12 +116,14 @@ AUTOCORRELATION = FigureKind(
     errors="Error bars are one standard error, of a jackknife over chains.",
     problems=(StudyView.no_spins, _no_autocorrelation),
     draw=_draw_autocorrelation,
-    alt=_describe_autocorrelation,
+    alt=lambda numbers: [
+        f"{counted(len(numbers['curves']), 'correlation function')} at L = {numbers['L']}, which "
+        "fall from 1."
+    ],
 )
 
 
 def _draw_tau(figures: StudyView, into: Target) -> Drawn:
-    """Draw tau of each series against L, each size at its p nearest to the transition."""
     rows = _tau_rows(figures)
     curves = []
     with into.column(3.7) as (sheet, axes):
@@ -154,7 +151,6 @@ def _draw_tau(figures: StudyView, into: Target) -> Drawn:
 
 
 def _tau_rows(figures: StudyView) -> list[dict[str, Any]]:
-    """Return tau of every series and task at its p nearest to the transition."""
     rows = []
     for task in list_spin_tasks(figures.results):
         at, place = _near_transition(figures, task)
@@ -233,7 +229,6 @@ TAU = FigureKind(
 
 
 def _draw_histogram(figures: StudyView, into: Target) -> Drawn:
-    """Draw the energy histograms of all sizes, each at its p nearest to the transition."""
     tasks = _with_series(figures)
     sizes = sorted({task.task.size for task in tasks})
     curves = [curve for task in tasks if (curve := _histogram(figures, task)) is not None]
@@ -261,7 +256,6 @@ def _draw_histogram(figures: StudyView, into: Target) -> Drawn:
 
 
 def _histogram(figures: StudyView, task: TaskResult) -> dict[str, Any] | None:
-    """Return the distribution of the energy per site of one task, or None if it does not vary."""
     at, place = _near_transition(figures, task)
     satisfied, system = read_series(task)["satisfied"][at], describe_system(task)
     unit, sites = system.bond_energy, system.num_sites
@@ -306,5 +300,5 @@ HISTOGRAM = FigureKind(
     errors="Error bars are one standard error, of a jackknife over chains.",
     problems=(StudyView.no_spins, _no_histogram),
     draw=_draw_histogram,
-    alt=describe_curves,
+    alt=lambda numbers: [sizes_and_range(numbers["curves"])],
 )

@@ -156,10 +156,6 @@ def _fitted(fit: ThresholdFit, collapse: Collapse) -> str:
     return "\n".join([*filter(None, lines), rf"$S = {collapse.quality:.3g}$"])
 
 
-def _no_collapse(figures: StudyView) -> str | None:
-    return figures.collapses if isinstance(figures.collapses, str) else None
-
-
 def _describe(numbers: Numbers) -> list[str]:
     names = {"largest": "the largest cluster", "chi": "the mean cluster size"}
     sentences = []
@@ -186,7 +182,10 @@ COLLAPSE = FigureKind(
         "S is the mean squared distance of a point from the other sizes in units of its error. "
         "Below the collapse are the points less the fit with its corrections, in standard errors."
     ),
-    problems=(StudyView.no_fit, _no_collapse),
+    problems=(
+        StudyView.no_fit,
+        lambda figures: figures.collapses if isinstance(figures.collapses, str) else None,
+    ),
     draw=_draw,
     alt=_describe,
 )

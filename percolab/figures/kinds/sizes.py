@@ -281,7 +281,6 @@ def _draw_off(
 
 
 def _flattened(curve: SizeCurve, fisher: TauFit) -> tuple[Floats, Floats]:
-    """Return s^tau n_s with its error, that of tau left out."""
     power = curve.s**fisher.tau
     return power * curve.n_s, power * curve.error
 

@@ -187,7 +187,6 @@ def _draw(
 
 
 def _fitted_temperature(figures: StudyView) -> tuple[float, float] | None:
-    """Return k_B T_c / J of the fit of all sizes and its error; None if there is no such fit."""
     fit = figures.spin_fit_or_problem
     if isinstance(fit, str) or fit.temperature[1] is None:
         return None

@@ -196,7 +196,6 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
 
 
 def _thresholds(figures: StudyView) -> list[tuple[int, NDArray[np.uint64]]]:
-    """Return L and T of every task's samples."""
     tasks = figures.measured("threshold")
     return [(task.task.size, task.thresholds(figures.name).ravel()) for task in tasks]
 
