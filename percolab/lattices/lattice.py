@@ -309,7 +309,7 @@ def load_lattice(name: str | Path) -> Lattice:
 
 
 def _load_neighbourhood(name: str) -> Lattice:
-    """Return NAME:SHELLS, with the thresholds of the lattice of the library that it equals."""
+    """Return NAME:SHELLS, with its published thresholds, or those of a lattice that it equals."""
     own = load_lattice(name.partition(":")[0])
     text = neighbourhood_text(own, name)
     lattice = lattice_from_text(text, where=name)
@@ -317,7 +317,19 @@ def _load_neighbourhood(name: str) -> Lattice:
         if known.digest == lattice.digest:
             text += "".join(known.source.partition("[[thresholds]]")[1:])
             return lattice_from_text(text, where=name)
-    return lattice
+    return lattice_from_text(text + _published_text(lattice.name), where=name)
+
+
+def _published_text(name: str) -> str:
+    """Return as TOML what papers say of the thresholds of an extended neighbourhood."""
+    file = Path(str(resources.files("percolab") / "lattices" / "neighbourhoods.toml"))
+    text = ""
+    for paper in parse_toml(read_text(file), where=file.name)["papers"]:
+        if name in (values := paper.pop("values")):
+            entry = paper | {"value": values[name]}
+            text += "\n[[thresholds]]\n"
+            text += "".join(f"{key} = {json.dumps(value)}\n" for key, value in entry.items())
+    return text
 
 
 def library_name(structure: Any) -> str:

@@ -1,7 +1,9 @@
 """Extended neighbourhoods by name, as square:1-3."""
 
+import tomllib
 from collections import Counter
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +12,16 @@ from helpers import label_pairs
 
 import percolab
 from percolab import InputError, load_lattice
+from percolab.lattices.lattice import lattice_from_text
 from percolab.lattices.shells import find_shells, parse_shells, shells_text
 
+_DATA = Path(percolab.__file__).parent / "lattices/neighbourhoods.toml"
+#: By the name of a neighbourhood, the source of its published threshold, and the value.
+PUBLISHED = {
+    name: (paper, value)
+    for paper in tomllib.loads(_DATA.read_text(encoding="utf-8"))["papers"]
+    for name, value in paper["values"].items()
+}
 #: Quadratic forms whose values at integers are squares of distances, and which integers are sites.
 FORMS = {
     "square": (2, lambda x, y: x * x + y * y, None),
@@ -78,9 +88,33 @@ def test_a_neighbourhood_equals_the_lattice_of_the_library_bond_for_bond(name, k
     )
 
 
-def test_other_neighbourhoods_have_no_published_threshold():
+def test_published_thresholds_are_those_of_the_data_and_in_the_source():
+    for name, (paper, value) in PUBLISHED.items():
+        lattice = load_lattice(name)
+        assert lattice.name == name  # or it would not be found
+        (known,) = lattice.thresholds
+        assert (known.model, known.value, known.error) == (paper["model"], value, paper["error"])
+        assert (known.reference, known.cite) == (paper["reference"], paper["cite"])
+        assert lattice_from_text(lattice.source, where=name).thresholds == lattice.thresholds
+    assert "0.1372(1)" in answer("lattices", "cubic:2,1")
     assert load_lattice("square:1-3").thresholds == ()
     assert "p_c" not in answer("lattices", "square:1,3")
+
+
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=[] if name in ("cubic:1-2", "square:1-7") else pytest.mark.slow)
+    for name in PUBLISHED
+])  # fmt: skip
+def test_samples_at_a_published_threshold_are_critical(name):
+    """As many tori wrap as with nearest neighbours alone; a value that is 2 % off fails."""
+    paper, value = PUBLISHED[name]
+    nearest = load_lattice(name.partition(":")[0])
+    options = {"L": {2: 96, 3: 20, 4: 8}[nearest.dimension], "model": paper["model"]}
+    options |= {"boundary": "periodic", "samples": 600, "device": "cpu", "seed": 2, "workers": 1}
+    known = nearest.threshold(paper["model"]).value
+    points = ((name, value), (nearest, known))
+    wraps = [percolab.sweep(x, p=p, **options).means("wrapping_any")[1][0] for x, p in points]
+    assert abs(wraps[0] - wraps[1]) < 0.1
 
 
 @pytest.mark.parametrize(("size", "shells"), [((9, 8), "1-5"), ((7, 9), "1,4"), ((8, 8), "3-4")])
