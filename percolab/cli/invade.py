@@ -98,7 +98,7 @@ def command(**given: Any) -> None:
     to the opposite one the largest weight that is taken is T, the p at which the sample begins to
     span (percolab sweep --method threshold).
 
-    With --samples the means are told with their errors; of several sizes -L also the fractal
+    With --samples the means are given with their errors; of several sizes -L also the fractal
     dimension, by the sites invaded at breakthrough, or, from a single site, by those within a
     distance of it.  --out and --plot have the first sample.
     """  # fmt: skip
