@@ -160,11 +160,7 @@ def _window(covariance: Floats, total: int) -> tuple[int, bool]:
 
 @dataclass(frozen=True)
 class StartComparison:
-    """The difference of means of chains that started ordered and at random.
-
-    difference, error: ordered less random, and its standard error.  z: the difference as a normal
-    deviate of the same probability.
-    """
+    """Mean of ordered starts less that of random ones, its error, and a normal deviate z."""
 
     difference: float
     error: float

@@ -233,11 +233,7 @@ class FittedThreshold(Record, Shown):
 def assess_threshold(
     p_c: Value, wide: Value, sampled: tuple[float, float], notes: Sequence[str], *, axis: str = "p"
 ) -> dict[str, Any]:
-    """Return a fitted p_c with its problem and notes, as arguments of :class:`FittedThreshold`.
-
-    wide: with priors twice as wide.  sampled: the range of the sampled p.  axis: what messages call
-    p.
-    """
+    """Return p_c, problem and notes as arguments of :class:`FittedThreshold`."""
     problem, shift = find_problem(p_c, *sampled, axis=axis), wide.value - p_c.value
     moved = (
         f"{axis}_c moves by {shift:+.1e} if the priors are twice as wide, more than half its "

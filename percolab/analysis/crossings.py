@@ -123,10 +123,7 @@ def find_crossing(small: SizeFit, large: SizeFit, *, rises: bool = True) -> Curv
 def cross_sizes(
     fits: Sequence[SizeFit], *, rises: bool = True
 ) -> tuple[tuple[CurveCrossing, ...], Floats]:
-    """Cross each size with the next larger one, `fits` ascending in L; rises: as for one crossing.
-
-    Returns the crossings and the covariance of their p, float64 (n, n), NaN where absent.
-    """
+    """Return crossings of neighbours, fits ascending in L, and the covariance of p, (n, n)."""
     pairs = list(pairwise(fits))
     crossings = [find_crossing(small, large, rises=rises) for small, large in pairs]
     covariance = np.zeros((len(crossings), len(crossings)))
@@ -166,11 +163,7 @@ def extrapolate(
     y_t: float,
     width: float,
 ) -> Drift | None:
-    """Extrapolate the crossings to infinite size by generalised least squares.
-
-    covariance: float64 (n, n), of their p.  width: 1 / a_1 (:func:`transition_width`).  Returns
-    None with fewer than two crossings.
-    """
+    """Return the limit of crossings by their covariance, width 1 / a_1; None of fewer than two."""
     kept = [index for index, crossing in enumerate(crossings) if crossing.found]
     own = covariance[np.ix_(kept, kept)]
     if len(kept) < 2 or not (np.isfinite(width) and np.isfinite(own).all()):

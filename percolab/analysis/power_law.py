@@ -110,10 +110,7 @@ def fit_member(
 
 
 def average(members: Sequence[Member], covariance: Floats) -> Average:
-    """Average at least one fit of the same data, whose covariance is float64 (n, n) or (n,).
-
-    It may differ from the one whose inverse are the weights.
-    """
+    """Average fits of one data set; its covariance, (n, n) or (n,), need not be the weights."""
     criterion = np.array([own.chi_square.value + 2 * own.left_out for own in members])
     weights = fit_weights(criterion)
     theta = np.array([own.theta for own in members])

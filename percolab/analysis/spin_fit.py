@@ -293,11 +293,7 @@ def _tau_at(result: TaskResult, p_c: float) -> tuple[float, float] | None:
 
 
 def _at(result: TaskResult, p_c: float, error: float) -> tuple[float, float] | None:
-    """Return <S_2> / N at p_c and its error, or None where p_c is outside of the p of a task.
-
-    ln <S_2> is a parabola in p through the nearest three p; the error is that of the chains and
-    p_c.
-    """
+    """Return <S_2> / N at p_c by a parabola of its logarithm, and its error; or None."""
     p = np.array(result.task.p)
     if p.size < 3 or not p[0] <= p_c <= p[-1]:
         return None

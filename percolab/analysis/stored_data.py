@@ -70,11 +70,7 @@ def read_curves(results: StoredResults, observable: str | None = None) -> list[S
 def read_single_thresholds(
     results: StoredResults, observable: str, min_size: int | None
 ) -> tuple[list[tuple[int, Floats]], list[SpanningCurve]]:
-    """Return (L, T) of every task of method "threshold" that has blocks, and their curves.
-
-    T: float64 (n,), infinite where a sample never spans.  min_size: smallest L.  Curves ascend in
-    L.
-    """
+    """Return (L, T or inf) of tasks of method "threshold", and their curves, ascending in L."""
     items = [result for result in results.tasks.values() if result.blocks]
     items = [result for result in items if min_size is None or min_size <= result.task.size]
     thresholds = [(result.task.size, result.thresholds(observable).ravel()) for result in items]

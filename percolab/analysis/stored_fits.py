@@ -188,11 +188,7 @@ def read_sample_thresholds(
     omega: float | None = None,
     min_size: int | None = None,
 ) -> SampleThresholds | None:
-    """Return the thresholds from single T (:mod:`percolab.analysis.sample_thresholds`).
-
-    None where the study is not of method "threshold".  omega: as for :func:`fit_results`.
-    min_size: smallest L to use.
-    """
+    """Return the thresholds from single T, None of other methods; options as fit_results."""
     _check_scalable(results)
     if not results.study.kind.codec.holds_thresholds:
         return None

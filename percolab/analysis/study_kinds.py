@@ -295,10 +295,7 @@ def bin_weights(openings: int, p: float) -> Floats:
 
 
 def convolve(sums: NDArray[np.int64], openings: int, p: Sequence[float] | Floats) -> Floats:
-    """Return sums over samples at each p, float64 (n_blocks, m).
-
-    sums: over the samples of blocks and the openings of bins, int64 (n_blocks, bins).
-    """
+    """Return sums at each p, float64 (n_blocks, m), of those of openings, (n_blocks, bins)."""
     matrix = np.reshape([bin_weights(openings, float(value)) for value in p], (-1, sums.shape[1]))
     return np.asarray(sums @ matrix.T, np.float64)
 

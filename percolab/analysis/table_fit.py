@@ -235,11 +235,7 @@ class TableFit(FittedThreshold):
         return np.asarray(np.asarray(L, float) ** power * self.scaling(x, L), np.float64)
 
     def collapse(self, *, bootstrap: int = 50) -> Collapse:
-        """Return the data collapse of the rows near x_c (:mod:`percolab.analysis.collapse`).
-
-        bootstrap: replicas for the errors, drawn with those of the rows.  AnalysisError: too few
-        rows overlap.
-        """
+        """Return the data collapse near x_c; AnalysisError: too few rows overlap."""
         near, measured = self.series.at(self.used), []
         for size in near.sizes:
             own = near.of_size(size)

@@ -155,11 +155,7 @@ AVERAGED = ("invaded", "threshold", "front", "largest_burst")
 
 @dataclass(frozen=True)
 class InvasionMeans:
-    """Means over the invasions of one size.
-
-    reached: how many of the samples reached their target.  means, errors: by the names in
-    :data:`AVERAGED`; errors are NaN of a single sample.
-    """
+    """Means and errors by AVERAGED over the invasions of one size; reached: of the samples."""
 
     L: int
     samples: int

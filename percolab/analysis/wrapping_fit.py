@@ -104,11 +104,7 @@ class WrappingEstimate:
         return float(abs(function.coefficients[1]) * size**function.y_t)
 
     def information(self, sizes: Sequence[int]) -> Information:
-        """Return the information of one sample of each size, labelled by its text.
-
-        A sample is at the centre, and SIDE_SHARE of them at both sides, too.  AnalysisError: no
-        task has all three probabilities.
-        """
+        """Return the information of one sample of each size, labelled by its text."""
         first = self.average.fits[0]
         covariance = self._covariance()
         by_size = {str(size): self._information(first, size, covariance) for size in sizes}
@@ -159,11 +155,7 @@ class WrappingCrossing(Record):
 
 
 def find_crossings(results: StoredResults) -> list[WrappingCrossing]:
-    """Return the crossings of each quantity between neighbouring sizes.
-
-    Values are those at the p with most samples, which is next to p_c, and slopes those of the fit.
-    AnalysisError: too few samples.
-    """
+    """Return crossings of each quantity between neighbours, with the slopes of the fit."""
     estimate = WrappingEstimate.of(results)
     functions = estimate.average.best.functions
     known = {quantity.name: quantity for quantity in list_quantities(results.study.boundary)}

@@ -74,10 +74,7 @@ class Grid:
     def masks(
         self, points: Collection[Point], layers: Sequence[np.ndarray], parts: Sequence[slice]
     ) -> Iterator[PartWords]:
-        """Yield the first word of each of some :meth:`parts`, and its words of :meth:`mask`.
-
-        What all parts share, one layer for every cell point of the last axis, is made once.
-        """
+        """Yield first word and words of :meth:`mask` part by part; what all share is made once."""
         from percolab.lattices.grid_loops import put_rows  # imports Numba
 
         *others, last = layers

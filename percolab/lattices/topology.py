@@ -157,10 +157,7 @@ class Topology(Shown):
         return made
 
     def periodic_parts(self, k: int) -> Iterator[PartWords]:
-        """Yield the bonds of class k that cross a periodic boundary, like :meth:`exists_parts`.
-
-        Only parts that may have some.
-        """
+        """Yield the periodic bonds of class k like :meth:`exists_parts`, where there may be any."""
         if not self.periodic_counts[k]:
             return
         assert self.grid is not None
@@ -215,11 +212,7 @@ class Topology(Shown):
         return _joined(pieces, self.num_periodic_bonds, np.int64)
 
     def periodic_list_pieces(self, k: int) -> Iterator[PeriodicBonds]:
-        """Yield :meth:`list_periodic_bonds` piece by piece.
-
-        A piece has :func:`periodic_piece_length` bonds at most.  All bonds of a word are
-        in one piece.
-        """
+        """Yield :meth:`list_periodic_bonds` in pieces of :func:`periodic_piece_length` at most."""
         if not self.periodic_counts[k]:
             return
         from percolab.lattices.grid_loops import list_bits  # imports Numba
@@ -276,10 +269,7 @@ class Topology(Shown):
                 )
 
     def end_flags(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return all end-layer sites, int32, and for each its flag, uint32.
-
-        The flag is bit 2a for the first layer of axis a and bit 2a + 1 for the last.
-        """
+        """Return end sites, int32, and flags, uint32: bit 2a, for the last layer of a 2a + 1."""
         layers = [layer for pair in self.end_layers for layer in pair]
         flags = [np.full(layer.size, 1 << bit, np.uint32) for bit, layer in enumerate(layers)]
         none = [np.empty(0, np.int32)], [np.empty(0, np.uint32)]

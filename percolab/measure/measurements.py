@@ -74,11 +74,7 @@ class Reader(ABC):
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measurement by its word.
-
-    reads:  which of :data:`READS` it needs
-    reader: place of its :class:`Reader`, as :func:`percolab.kernels.registry.load` takes it
-    """
+    """A measurement by its word: what of READS it needs, and the place of its Reader."""
 
     name: str
     reads: frozenset[str]

@@ -42,11 +42,7 @@ def lagged_sums(series, products, edges):
 
 
 def sum_chains(rows: np.ndarray) -> np.ndarray:
-    """Return the lagged products and edges of chains: float64 (chains, m, 6 (LAGS + 1)).
-
-    rows: int64 (chains, sweeps, m, SPIN_ROW_WIDTH).  Of each of SERIES the products, then the
-    edges.
-    """
+    """Return lagged products and edges of rows of chains: float64 (chains, m, 6 (LAGS + 1))."""
     chains, _, points, _ = rows.shape
     sums = np.empty((chains, points, len(SERIES), 2, LAGS + 1))
     for chain in range(chains):

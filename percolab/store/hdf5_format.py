@@ -69,11 +69,7 @@ def encode_contents(
 def decode_contents(
     root: Node, path: object
 ) -> tuple[Study, dict[str, TaskResult], list[dict[str, Any]]]:
-    """Return the study, the tasks by id and the runs of a file's tree; path: for messages.
-
-    InputError: its samples are of another version, or its lattice is refused.  ValueError or the
-    like: it is damaged.
-    """
+    """Return study, tasks by id and runs of a tree; InputError, or ValueError of damage."""
     check_seal(root)
     lattice = _read_structure(root, path)
     if "site_names" in root.datasets and isinstance(lattice, Graph):

@@ -42,10 +42,7 @@ def _is_main_thread() -> bool:
 
 @contextmanager
 def handle_signals() -> Iterator[None]:
-    """Raise KeyboardInterrupt on SIGINT and Terminated on SIGTERM, in the main thread.
-
-    A signal that somebody else handles already is left to them.
-    """
+    """Raise KeyboardInterrupt on SIGINT, Terminated on SIGTERM, unless others handle them."""
     global _raised
     if not _is_main_thread():
         yield
@@ -73,11 +70,7 @@ def _hide_interrupts(ignored: sys.UnraisableHookArgs) -> None:
 
 
 def raise_lost_interrupt() -> None:
-    """Raise what a signal raised, for those who would not go on if it had reached them.
-
-    Python ignores what is raised in a callback of a weak reference or in ``__del__``, and a signal
-    may arrive there.
-    """
+    """Raise what a signal raised where Python ignores it: in __del__, or of a weak reference."""
     if _raised is not None:
         raise _raised
 

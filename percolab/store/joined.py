@@ -72,11 +72,7 @@ def joined(results: StoredResults) -> StoredResults:
 
 
 def joined_if_whole(results: StoredResults) -> StoredResults:
-    """Return results for tables of means, in which each p of a task stands once.
-
-    Tasks of the same samples are joined where they have the same blocks; where one has more of
-    them, all stay as they are.
-    """
+    """Return results for tables: tasks of the same samples joined where no blocks are lost."""
     groups: dict[_Kind, list[TaskResult]] = {}
     for result in results.tasks.values():
         groups.setdefault(_kind(result.task), []).append(result)

@@ -19,7 +19,7 @@ from percolab.tasks.values import AUTO
 def merge(
     parts: Iterable[tuple[str, StoredResults]], report: Callable[[str], None] = lambda line: None
 ) -> StoredResults:
-    """Return the union of results; report: receives a line on columns that a part lacks."""
+    """Return the union of results; InputError: samples come twice.  report: takes a line."""
     merged: StoredResults | None = None
     owners: dict[int, list[tuple[str, TaskResult]]] = {}
     items: list[TaskResult] = []

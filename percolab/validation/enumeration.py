@@ -197,11 +197,7 @@ def _spins_given(labels: Integers, q: int) -> Values:
 
 
 def _occupation_means(sizes: tuple[int, ...], q: int) -> dict[str, float]:
-    """Return the means over all spins of clusters with given sizes.
-
-    The clusters get their spins one after another; the numbers of sites of the spins so far, in any
-    order, are stored with their probability.
-    """
+    """Return means over all spins of clusters, which get theirs one after another."""
     occupations: dict[tuple[int, ...], float] = {(): 1.0}
     for size in sizes:
         following: dict[tuple[int, ...], float] = {}

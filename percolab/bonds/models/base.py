@@ -157,10 +157,7 @@ class Model:
         )
 
     def class_limits(self, names: Sequence[str]) -> Any:
-        """Return the thresholds of the classes of bonds that have these names, uint64.
-
-        ``percolab.bonds.hooks.VARIES`` where a class has that of p; () where all have.
-        """
+        """Return thresholds of classes of bonds, uint64, VARIES if that of p; () if all are."""
         return ()
 
 

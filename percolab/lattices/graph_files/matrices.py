@@ -101,10 +101,7 @@ def _size(path: Path, line: Lines | None) -> tuple[int, int]:
 
 
 def read_npz(path: Path, num_sites: int | None, weights: bool) -> Edges:
-    """Return the edges of the adjacency matrix, csr, csc, coo or bsr, in an .npz file.
-
-    Every stored entry is an edge, whatever its value, but for the zeros in the blocks of bsr.
-    """
+    """Return the edges of the matrix in an .npz file: its entries, of bsr without zeros."""
     try:
         matrix = _load(path)
         check_num_sites(path, matrix.shape[0], matrix.size, num_sites)
