@@ -27,10 +27,6 @@ def estimate_memory(task: Task, algorithm: str | None, device: str, workers: int
     return Memory(host, one.device)
 
 
-def required_memory(task: Task, algorithm: str | None, device: Device, workers: int) -> int:
-    return estimate_memory(task, algorithm, device.kind, workers).host
-
-
 def check_memory(
     task: Task,
     algorithm: str | None,

@@ -96,13 +96,8 @@ class _WorkerState:
 _HERE = _WorkerState()
 
 
-class _CallThread(threading.local):
-    """The worker that a thread makes calls for."""
-
-    worker = _HERE
-
-
-_THREAD = _CallThread()
+#: The worker that a thread makes calls for, where it is not that of the process.
+_THREAD = threading.local()
 
 
 def be_worker(number: int, devices: tuple[str, ...], graph: Graph | None = None) -> None:
@@ -138,7 +133,7 @@ def stop() -> None:
 
 def measure_blocks(call: Call) -> list[AnyBlock] | None:
     """Return the blocks that are requested; None if a graph's bonds are not known here."""
-    worker = _THREAD.worker
+    worker: _WorkerState = getattr(_THREAD, "worker", _HERE)
     sampler = worker.sampler(call)
     if sampler is None:
         return None

@@ -18,7 +18,7 @@ from numba.core import event
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device, begin_context, device_names, gpu_name
-from percolab.kinds.memory import check_memory, required_memory
+from percolab.kinds.memory import check_memory, estimate_memory
 from percolab.lattices.ensemble import Ensemble
 from percolab.lattices.graph import Graph
 from percolab.lattices.structure import Structure
@@ -232,7 +232,7 @@ def _engine_on(
         try:
             task.structure.check_size(size, task.boundary)
             # What a process needs, every process needs.
-            needed = required_memory(task, labeler, device, engine.threads)
+            needed = estimate_memory(task, labeler, device.kind, engine.threads).host
             elsewhere = in_use + (engine.processes - 1) * needed
             check_memory(task, labeler, device, engine.threads, in_use=elsewhere, share=share)
         except InputError as error:

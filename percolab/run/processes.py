@@ -301,19 +301,15 @@ def serve(handles: list[str]) -> None:
     os._exit(0)
 
 
-class _PoolThread(threading.local):
-    """What takes the progress of calls by this thread, or None."""
-
-    report: Callable[[Any], None] | None = None
-
-
-_THREAD = _PoolThread()
+#: What takes the progress of calls by a thread, if anything does.
+_THREAD = threading.local()
 
 
 def report_progress(value: Any) -> None:
     """Report the progress of this thread's call to the process that made it, if any."""
-    if _THREAD.report is not None:
-        _THREAD.report(value)
+    report = getattr(_THREAD, "report", None)
+    if report is not None:
+        report(value)
 
 
 def _answer(line: Connection) -> None:

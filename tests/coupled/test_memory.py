@@ -14,7 +14,7 @@ from percolab.coupled import compute_memory, new_coupling
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs, entries_that_fit
-from percolab.kinds.memory import check_memory, required_memory
+from percolab.kinds.memory import check_memory, estimate_memory
 from percolab.labelers import LABELERS
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import make_geometry
@@ -114,7 +114,7 @@ def test_a_periodic_lattice_whose_forest_does_not_fit_is_refused(monkeypatch):
         for kind in ("open", "periodic")
     )
     cpu = Device("cpu")
-    less, more = (required_memory(task, None, cpu, 1) for task in (opened, torus))
+    less, more = (estimate_memory(task, None, "cpu").host for task in (opened, torus))
     assert more >= less + 8 * 200**3
     memory = psutil.virtual_memory()._replace(available=(less + more) // 2)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)

@@ -13,7 +13,7 @@ from helpers import JUDGED_LABELERS
 from percolab.configurations.label import label
 from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.kinds.memory import check_memory, required_memory
+from percolab.kinds.memory import check_memory, estimate_memory
 from percolab.kinds.workplace import Stopped
 from percolab.lattices.lattice import Lattice, load_lattice
 from percolab.measure.rows import CLUSTERS, LARGEST, ROW_WIDTH, SECOND_LARGEST, SUM_SQUARES
@@ -105,10 +105,10 @@ def test_a_size_too_large_for_memory_is_refused_before_anything_is_allocated(mon
 
 
 def test_more_workers_and_sites_need_more_memory():
-    need = [required_memory(replace(TASK, size=s), None, CPU, 1) for s in (100, 200, 400)]
+    need = [estimate_memory(replace(TASK, size=s), None, "cpu").host for s in (100, 200, 400)]
     assert need == sorted(need)
     assert need[2] > 3 * need[1]
-    assert required_memory(TASK, None, CPU, 64) > required_memory(TASK, None, CPU, 1)
+    assert estimate_memory(TASK, None, "cpu", 64).host > estimate_memory(TASK, None, "cpu").host
 
 
 @pytest.mark.parametrize("text", ["", "gpu", "cuda:", "cuda:x", "cuda:-1", "cpu:0", "auto:0"])
