@@ -345,6 +345,13 @@ def stage_time(stage, size, labeler="tiled", lattice="square", ratio=1.0, second
     )  # fmt: skip
 
 
+def test_a_stage_is_shown_as_a_call_with_its_own_numbers():
+    call = stage_time("labels", 8, seconds=2.0).to_call(part="list")
+    assert (call.shape, call.num_sites, call.program, call.samples) == ((8,), 64, "tiled", 4)
+    assert (call.stage, call.part, call.seconds_per_sample) == ("labels", "list", 2.0)
+    assert call.bytes_moved_per_sample == 100
+
+
 def image_time(size):
     return PeerTime("site image", size, size**2, 0.6, 1.0, "cupyx", "labels", "", 1, 1e-6, 1)
 

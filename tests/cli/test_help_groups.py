@@ -70,3 +70,9 @@ def test_a_sweep_says_first_what_it_is_about_to_do(tmp_path, monkeypatch):
     more = "--boundary", "open,periodic", "--out", "b.h5", "--target-error", "0.1"
     line = run("sweep", "--lattice", "square", "-L", "4,6", *more).stderr.splitlines()[0]
     assert "boundary open, periodic; L = 4, 6; p by a pilot; until the error of p_c is 0.1" in line
+
+
+def test_options_of_settings_have_the_help_that_their_command_gives_them():
+    shown = {name: " ".join(answer(name, "--help").split()) for name in ("tree", "exact")}
+    assert "[default: tree.h5]" in shown["tree"]
+    assert "Show the probability at these p, too" in shown["exact"]
