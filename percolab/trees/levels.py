@@ -10,6 +10,7 @@ order, as Newman and Ziff (2001) do.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from percolab.bonds.batch_cpu import make_adjacency
 from percolab.errors import InputError
 from percolab.kernels.memory import check_free, explain_lack
-from percolab.labelers.raster_runs import Runs, join_runs
+from percolab.labelers.raster_runs import Runs, join_runs, number_runs
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.shown import Shown
@@ -184,7 +185,6 @@ class LevelSearch:
         self.wound = np.empty(topology.num_axes, np.int64)
         self.parts, room = self._cut(), topology.num_words
         self.starts = np.empty(room, np.uint32), np.empty(room, np.int32)
-        self.threads = ThreadPoolExecutor(_THREADS)
         #: By level: the part of all that is open there.
         self.shares: dict[Any, float] = {}
         #: By what is reached: the level, the number of the bond that opens last, and its ends.
@@ -265,7 +265,7 @@ class LevelSearch:
             part = values[..., 32 * first : 32 * (first + _SOME_WORDS)]
             words[..., first : first + _SOME_WORDS] = pack_bits(is_open(part, level))
 
-        list(self.threads.map(mark, range(0, self.topology.num_words, _SOME_WORDS)))
+        _at_once(mark, range(0, self.topology.num_words, _SOME_WORDS))
         words &= self.topology.occupied if self.by_site else self.topology.exists
         return words
 
@@ -300,13 +300,15 @@ class LevelSearch:
         """
         bonds, nodes = opened[0], opened[1] if nodes is None else nodes
         starts, first = self.starts
-        count = kernels.number_open_runs(bonds, self.adjacency, nodes, starts, first)
-        parts, between = self.parts
-        self._take_room(max(count, 32 * len(parts)))
-        growth, adjacency = self.growth, self.adjacency
-        runs, size = growth.runs, growth.slots.size
-        runs.parents[:count] = np.arange(count, dtype=np.int32)
+        adjacency, points = self.adjacency, self.topology.num_points
         of_lattice = bonds, adjacency.periodic_words, adjacency.ends, int(adjacency.chain)
+        number_runs(*of_lattice[:2], of_lattice[3], points, starts, first)
+        starts &= nodes
+        count = kernels.count_before(starts, first)
+        parts, between = self.parts
+        self._make_growth(max(count, 32 * len(parts)))
+        growth, runs, size = self.growth, self.growth.runs, self.growth.slots.size
+        runs.parents[:count] = np.arange(count, dtype=np.int32)
 
         def join(n: int) -> None:
             # Each has room of its own for pairs that wait.
@@ -314,14 +316,14 @@ class LevelSearch:
             own = runs._replace(sizes=runs.sizes[wait], reach=runs.reach[wait])
             join_runs(*of_lattice, own, *parts[n])
 
-        list(self.threads.map(join, range(len(parts))))
+        _at_once(join, range(len(parts)))
         for begin, end in between:
             join_runs(*of_lattice, runs, begin, end)
         ends = self.topology.end_flags()
         return int(kernels.join_ends(bonds, adjacency, nodes, count, *ends, growth, self.wound))
 
-    def _take_room(self, size: int) -> None:
-        """Make room for so many runs, unless there is."""
+    def _make_growth(self, size: int) -> None:
+        """Make the arrays of so many runs, unless there are."""
         if self.growth is not None and self.growth.slots.size >= size:
             return
         self.growth = None
@@ -397,10 +399,6 @@ class LevelSearch:
             return lattice_ground(self.structure, self.topology.shape, self.boundary)
         return topology_ground(self.topology)
 
-    def _make_search(self, count: int) -> Any:
-        check_free("the search for a path needs", _SEARCH_BYTES * count)
-        return kernels.Search(np.empty(count, kernels.REACHED), np.empty(count, np.int32))
-
     def _path(self, axis: int) -> LevelPath | None:
         if axis not in self.reached:
             return None
@@ -415,7 +413,9 @@ class LevelSearch:
             if not last.size:
                 first = np.array(self._saddle(axis)[:1], np.int32)
             counts = np.empty(nodes.size, np.int32)
-            found = nodes, counts, self._make_search(kernels.count_before(nodes, counts))
+            num_open = kernels.count_before(nodes, counts)
+            check_free("the search for a path needs", _SEARCH_BYTES * num_open)
+            found = nodes, counts, np.empty(num_open, kernels.REACHED)
             one, other, loop = kernels.search_path(where, opened, first, last, axis, *found)
             (sites, codes), back = (kernels.way_back(site, *found) for site in (one, other))
             sites, codes = sites[::-1], codes[::-1]
@@ -438,3 +438,9 @@ class LevelSearch:
 
 def _ends(values: Values) -> Values:
     return np.array([values.min(), values.max()])
+
+
+def _at_once(call: Callable[[int], None], numbers: range) -> None:
+    """Call a function with every number, in threads."""
+    with ThreadPoolExecutor(min(_THREADS, len(numbers))) as threads:
+        list(threads.map(call, numbers))

@@ -14,8 +14,8 @@ from numba import int64, njit, uint32
 
 from percolab.bonds.sites import close_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.neighbours import bond_period_code, find_bond_end, has_bit, other_end
-from percolab.labelers.raster_runs import find_run, number_runs
+from percolab.kernels.neighbours import bond_period_code, find_bond_end, has_bit
+from percolab.labelers.raster_runs import find_run
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import spanning_bits
 from percolab.measure.wrapping import find_winding, join_over_periods, periods_along
@@ -41,13 +41,6 @@ class Growth(NamedTuple):
 #: Of a site that a search reaches: the site before it, itself for a source; how many steps lead
 #: there, below 0 where none do; and over which periods, as a code.  Together in memory.
 REACHED = np.dtype([("before", np.int32), ("steps", np.int32), ("lifts", np.int64)])
-
-
-class Search(NamedTuple):
-    """What a search for a path keeps of the sites that it has reached, of all in their order."""
-
-    reached: Any  # REACHED (sites,)
-    queue: Any  # int32 (sites,), sites in the order in which they were reached
 
 
 @njit(**_KERNEL)
@@ -126,20 +119,6 @@ def _join(growth, i, j, code, wound):
 
 
 @njit(**_KERNEL)
-def number_open_runs(opened, adjacency, nodes, starts, first):
-    """Number the runs of open chain bonds among some sites; return their count.
-
-    nodes: uint32 (num_words,), the sites, those of open bonds among them.  starts, first: as of a
-    :class:`percolab.labelers.raster_runs.Runs`; the run of a site that is none of them has no
-    meaning.
-    """
-    chain, points = int64(adjacency.chain), int64(adjacency.num_points)
-    number_runs(opened, adjacency.periodic_words, chain, points, starts, first)
-    starts &= nodes
-    return count_before(starts, first)
-
-
-@njit(**_KERNEL)
 def count_before(words, before):
     """Write how many ones there are before each word, int32; return how many in all, int64."""
     count = int64(0)
@@ -153,9 +132,9 @@ def count_before(words, before):
 def join_ends(opened, adjacency, nodes, count, end_sites, end_flags, growth, wound):
     """Join runs across periodic boundaries; return what all clusters reach.
 
-    opened: uint32, the open bonds; those inside are joined already.  nodes, count: of
-    :func:`number_open_runs`.  end_sites, end_flags: as ``Topology.end_flags``.  wound: int64
-    (axes,), scratch.
+    opened: uint32, the open bonds; those inside are joined already.  nodes: uint32 (num_words,),
+    the sites that have runs, ``count`` of these.  end_sites, end_flags: as ``Topology.end_flags``.
+    wound: int64 (axes,), scratch.
     """
     runs = growth.runs
     growth.periods[:count] = 0
@@ -184,28 +163,16 @@ def join_ends(opened, adjacency, nodes, count, end_sites, end_flags, growth, wou
     return bits
 
 
-@njit
-def is_in(words, place):
-    """Return whether a bit of uint32 words, of which there may be none, is one."""
-    return words.size != 0 and has_bit(words[place >> 5], place & 31)
-
-
 @njit(**_KERNEL)
 def list_new_bonds(before, after, adjacency, bonds, ends):
     """List the bonds open after and not before: numbers, int64 (n,), and ends, int32 (2, n)."""
-    count, stride = int64(0), int64(32) * int64(adjacency.num_words)
-    periodic = adjacency.periodic_words
+    count = int64(0)
     for word in range(after.size):
         left = uint32(after[word] & ~before[word])
         while left != uint32(0):
             bonds[count] = 32 * word + int64(trailing_zeros(left))
             left = uint32(left & uint32(left - uint32(1)))
-            if is_in(periodic, bonds[count]):
-                owner, other = find_bond_end(bonds[count], adjacency)
-            else:
-                k, owner = bonds[count] // stride, bonds[count] % stride
-                other = int64(other_end(adjacency.ends, k, uint32(owner)))
-            ends[0, count], ends[1, count] = owner, other
+            ends[0, count], ends[1, count] = find_bond_end(bonds[count], adjacency)
             count += 1
 
 
@@ -216,15 +183,13 @@ def open_in_order(order, bonds, ends, adjacency, growth, wound, bits, complete, 
     order: int64, places in bonds and ends.  bits: what is reached before; complete: what there is
     to reach.  opens: int64 (64,), gains the place of the bond that sets each further bit.
     """
-    runs, periodic = growth.runs, adjacency.periodic_words
+    runs = growth.runs
     for n in order:
         if bits == complete:
             break
         i = find_run(int64(ends[0, n]), runs.starts, runs.first)
         j = find_run(int64(ends[1, n]), runs.starts, runs.first)
-        code = int64(0)
-        if is_in(periodic, bonds[n]):
-            code = bond_period_code(bonds[n], adjacency)
+        code = bond_period_code(bonds[n], adjacency)
         gained = _join(growth, i, j, code, wound) & ~bits
         for bit in range(2 * FIRST_DIRECTION + 1):
             if (gained >> bit) & 1:
@@ -244,7 +209,7 @@ def _code_from(site, bond, class_size, adjacency):
 
 
 @njit(**_KERNEL)
-def search_path(where, opened, sources, targets, axis, nodes, first, search):
+def search_path(where, opened, sources, targets, axis, nodes, first, reached):
     """Search the path of the fewest open bonds to a target, or without targets around an axis.
 
     Returns (one site, other site, winding, as a code): the search leads from the one back to a
@@ -254,13 +219,14 @@ def search_path(where, opened, sources, targets, axis, nodes, first, search):
 
     where: a lattice's :class:`Ground` and its adjacency.  nodes, first: uint32 and int32
     (num_words,), sites with all ends of open bonds among them, and how many there are before each
-    word; of sources and targets only these count.  search: a :class:`Search`, overwritten.
+    word; of sources and targets only these count.  reached:
+    REACHED (sites,), overwritten.
     """
     # Numba counts references wherever a field is read, so fields are read outside of the loops.
     ground, adjacency = where
     axes, numbers, offsets = ground.axes, ground.first, ground.steps
     periodic, class_size = adjacency.periodic_words, int64(ground.class_size)
-    reached, queue = search
+    queue = np.empty(reached.size, np.int32)
     ends, bonds = np.empty(ground.degree, np.int64), np.empty(ground.degree, np.int64)
     for node in range(reached.size):
         reached[node].steps = -1
@@ -287,7 +253,7 @@ def search_path(where, opened, sources, targets, axis, nodes, first, search):
             if not has_bit(opened[bond >> 5], bond & 31):
                 continue
             there, item = lift, reached[find_run(end, nodes, first)]
-            if is_in(periodic, bond):
+            if periodic.size and has_bit(periodic[bond >> 5], bond & 31):
                 there += _code_from(site, bond, class_size, adjacency)
             if item.steps < 0:
                 item.before, item.lifts = site, there
@@ -303,12 +269,11 @@ def search_path(where, opened, sources, targets, axis, nodes, first, search):
 
 
 @njit(**_KERNEL)
-def way_back(site, nodes, first, search):
+def way_back(site, nodes, first, reached):
     """Return the sites from one back to a source, and the periods there, int64 (n,) as codes.
 
-    nodes, first, search: as :func:`search_path` has left them.
+    nodes, first, reached: as :func:`search_path` has left them.
     """
-    reached = search.reached
     count, here, back = 1, int64(site), int64(reached[find_run(site, nodes, first)].before)
     while back != here:
         here = back

@@ -33,7 +33,8 @@ def time_levels(checkout: Path, path: Path) -> tuple[float, float, float, str]:
     command += ["--boundary", "periodic", "--json"]
     environment = {**os.environ, "PYTHONPATH": str(checkout)}
     start = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
+    given = {"stdout": subprocess.PIPE, "env": environment, "cwd": checkout, "text": True}
+    with subprocess.Popen(command, **given) as process:
         answer = process.stdout.read()
         # Of this child alone; resource.getrusage would give the most of all so far.
         _, status, usage = os.wait4(process.pid, 0)

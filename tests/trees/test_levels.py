@@ -2,6 +2,7 @@
 
 from collections import deque
 from itertools import pairwise, product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ import percolab
 from percolab.bonds.words import GENERATORS
 from percolab.configurations.configuration import site_configuration
 from percolab.errors import InputError
+from percolab.kernels import memory
 from percolab.lattices.lattice import load_lattice
 from percolab.tasks.study import Task, axis_boundaries
+from percolab.trees import levels
 from percolab.trees.weights import make_bond_keys, make_sample_weights
 
 #: Lattice, shape of the array, boundary; cells of several sites, and short axes, among them.
@@ -216,17 +219,53 @@ def test_many_values_are_bisected_to_the_same_levels(boundary):
     # More values than are tried: labelings, then bonds one by one; scipy, by bisection.
     values = np.random.default_rng(3).normal(size=(20, 21, 22)).astype(np.float32)
     found = percolab.threshold(weights=values, boundary=boundary)
-    levels = np.unique(values)
+    tried = np.unique(values)
     for axis, item in enumerate(found.axes.values()):
-        low, high = 0, levels.size - 1
+        low, high = 0, tried.size - 1
         while low < high:
             middle = (low + high) // 2
-            if scipy_percolates(values <= levels[middle], 2 - axis, boundary):
+            if scipy_percolates(values <= tried[middle], 2 - axis, boundary):
                 high = middle
             else:
                 low = middle + 1
-        assert item.level == levels[low]
-        assert item.level.hex() == float(levels[low]).hex()
+        assert item.level == tried[low]
+        assert item.level.hex() == float(tried[low]).hex()
+
+
+@pytest.mark.parametrize(("name", "shape"), [("cubic", (24, 22, 20)), ("triangular", (90, 40))])
+def test_parts_of_a_lattice_that_threads_join_give_the_same_levels_and_paths(
+    name, shape, monkeypatch
+):
+    rng, answers, rooms = np.random.default_rng(5), [], []
+    fields = [rng.normal(size=shape) for _ in range(8)]
+    make = levels.LevelSearch._make_growth
+    monkeypatch.setattr(
+        levels.LevelSearch,
+        "_make_growth",
+        lambda self, size: (rooms.append(size), make(self, size)),
+    )
+    for threads in (1, 4):
+        monkeypatch.setattr(levels, "_THREADS", threads)
+        for boundary, field in product(("open", "periodic"), fields):
+            found = percolab.threshold(name, weights=field, boundary=boundary)
+            answers.append((threads, found.to_dict()))
+    alone, together = ([answer for n, answer in answers if n == threads] for threads in (1, 4))
+    assert alone == together
+    lattice = load_lattice(name)
+    topology = lattice.topology(shape[::-1], ("open",) * len(shape))
+    parts, between = levels.LevelSearch(topology, fields[0].ravel(), lattice).parts
+    assert len(parts) > 1
+    assert len(between) == len(parts) - 1
+    # Sites that are never open take no room.
+    assert max(rooms) < np.prod(shape) / 2.5
+
+
+def test_runs_that_do_not_fit_into_the_memory_are_refused(monkeypatch):
+    field, lattice = np.random.default_rng(1).normal(size=(64, 64)), load_lattice("square")
+    search = levels.LevelSearch(lattice.topology((64, 64), ("open",) * 2), field.ravel(), lattice)
+    monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: SimpleNamespace(available=1000))
+    with pytest.raises(InputError, match="the open sites need 0"):
+        search.find()
 
 
 def scipy_percolates(opened, axis, boundary):
