@@ -223,10 +223,11 @@ def divide_work(
         scaled, scale = unit_diagonal(total)
         first = scale * scale[0] * np.linalg.inv(scaled)[0]
         gains = np.maximum(np.einsum("i,kij,j->k", first, own, first), 0.0)
-        if not gains.sum() > 0:
+        better = shares * np.sqrt(gains)
+        if not better.sum() > 0:
+            # No work makes p_c more precise.
             break
-        shares *= np.sqrt(gains)
-        shares /= shares.sum()
+        shares = better / better.sum()
     samples = {
         size: max(work * share / costs[size], least)
         for size, share in zip(sizes, _mixed(shares).tolist(), strict=True)
@@ -242,7 +243,10 @@ def _mixed(shares: Floats) -> Floats:
 def divide_for_error(
     information: Information, costs: Mapping[int, float], error: float, least: float
 ) -> Division:
-    """Return the least work that brings p_c to an error, divided; costs, least: as above."""
+    """Return the least work that brings p_c to an error, divided; costs, least: as above.
+
+    If no work does, since these sizes leave corrections open, its error is larger.
+    """
     low, high = 1.0, 1e20
     best = divide_work(information, costs, high, least)
     # The same digits on every machine, whatever the last ones of a fit are.

@@ -92,6 +92,10 @@ def first_sizes(lattice: Lattice) -> tuple[int, ...]:
     return tuple(sizes)
 
 
+# Work without an end, and the largest part of a target that the error of given sizes may be then.
+_UNLIMITED, _REACHABLE = 1e20, 0.95
+
+
 class ScalingSearch(Search):
     """Decides what is sampled next; work is that of all sizes together."""
 
@@ -167,12 +171,15 @@ class ScalingSearch(Search):
         return self._round(results, dict(plan.samples) | samples, value.value, estimate)
 
     def _plan(self, estimate: WrappingEstimate, results: StoredResults) -> Division | None:
-        """Return the samples of all sizes when the goal is reached; None where the time is over."""
+        """Return the samples of all sizes when the goal is reached.
+
+        None where the time is over, or given sizes leave p_c less precise than that for any work.
+        """
         timed = self._goal.error is None
         work = self._work_in_time(self._done(results)) if timed else None
         if timed and work is None:
             return None
-        plans = []
+        plans, is_open = [], False
         for sizes in self._candidates(estimate, results):
             information = estimate.information(sizes)
             costs = {size: self._cost(size) for size in sizes}
@@ -181,8 +188,10 @@ class ScalingSearch(Search):
             else:
                 aim = self._aim(estimate, results, information)
                 plans.append(divide_for_error(information, costs, aim, _LEAST))
+                limit = divide_work(information, costs, _UNLIMITED, _LEAST).error
+                is_open = is_open or self._grows or limit < _REACHABLE * aim
         if work is None:
-            return min(plans, key=lambda plan: plan.cost)
+            return min(plans, key=lambda plan: plan.cost) if is_open else None
         # Of large sizes the least samples alone may take longer than there is time.
         fitting = [plan for plan in plans if plan.cost <= _OVER * work] or plans[:1]
         return min(fitting, key=lambda plan: plan.error)

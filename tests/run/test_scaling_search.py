@@ -42,6 +42,15 @@ def test_the_error_is_reached_and_holds(found):
     ]
 
 
+def test_sizes_too_small_for_the_error_end_with_what_they_give():
+    """However many samples there are, the priors of corrections leave p_c less precise."""
+    sizes = (4, 6, 8)
+    found = percolab.threshold("cubic", error=ERROR, L=sizes, device="cpu")
+    assert ERROR < found.error < 3 * ERROR
+    assert tuple(found.results.study.sizes) == sizes
+    assert sum(item.num_samples for item in found.results.tasks.values()) < 1e6
+
+
 def test_most_samples_of_a_size_are_at_one_p_next_to_p_c(found):
     for size in found.results.study.sizes:
         items = [i for i in found.results.tasks.values() if i.task.size == size and i.blocks]
