@@ -661,7 +661,7 @@ def _fit_transition(
 
 #: The fit of a kind of study by its name, and its table in text.
 _USUAL_FIT: tuple[Callable[..., Any], Callable[..., str]] = _fit_threshold, fit_table
-_FITS = {"chains": (_fit_transition, spin_table)}
+_FITS = dict.fromkeys(("chains", "clusters"), (_fit_transition, spin_table))
 
 
 def _find_fit(study: Study) -> tuple[Callable[..., Any], Callable[..., str]]:

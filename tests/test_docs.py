@@ -153,7 +153,7 @@ def test_the_page_of_terms_has_every_observable():
     text = (DOCS / "terms.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`(\w+)`", text))
     plane = [("open", "open"), ("periodic", "periodic")]
-    found = {c.name for kinds in plane for c in list_observables(kinds, spins=True)}
+    found = {c.name for kinds in plane for c in list_observables(kinds, chains="spins")}
     found |= {c.name for c in list_observables(("terminals",))}
     assert found >= {"clusters", "spanning_any", "wrapping_diagonal", "satisfied", "spanning"}
     assert found - named == set()

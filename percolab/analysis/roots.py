@@ -109,11 +109,11 @@ def why_no_roots(study: Study) -> str:
     measured = {column.name for column in study.observables}
     if not study.kind.codec.holds_columns or "wrapping_any" not in measured:
         return "roots are those of percolation at given p"
-    if not model.has_spins:
+    if not model.chains:
         return ""
     if model.states > _MOST_STATES:
         most = f"more than {_MOST_STATES}"
-        return f"the transition of q = {model.states} states, {most}, is of first order"
+        return f"the transition of q = {model.states:g} states, {most}, is of first order"
     if study.chains:
         return "roots of spins take many chains, whose means are independent"
     if not is_drawn_planar(lattice):
@@ -375,7 +375,7 @@ def has_slopes(result: TaskResult) -> bool:
     """Return whether the covariance with the openings gives the slope of D at each p."""
     draw = result.task.draw
     own = result.has("wrapping_two", "wrapping_none", "openings_two", "openings_none")
-    return own and (draw.openings_have_p or draw.has_spins)
+    return own and (draw.openings_have_p or bool(draw.chains))
 
 
 def _read_with_openings(result: TaskResult, place: int) -> _Curve | None:
@@ -436,7 +436,7 @@ def read_differences(items: Iterable[TaskResult]) -> tuple[Floats, Floats, Float
     return np.array(every), mean / total, np.sqrt(spread) / total
 
 
-def bend_of(difference: float, states: int) -> float:
+def bend_of(difference: float, states: float) -> float:
     """Return how far D, at this value, may be off a straight line through its root."""
     return float(states * _CURVATURE[0] * difference**2)
 
@@ -446,18 +446,24 @@ def bend_of(difference: float, states: int) -> float:
 _FORECASTS = {1: (1.8, 0.75, 0.79), 2: (3.0, 1.0, 2.0), 3: (3.2, 1.2, 4.0), 4: (2.3, 1.5, 9.0)}
 
 
-def forecast_slope(length: float, states: int = 1) -> float:
+def _forecast(states: float) -> list[float]:
+    """Return a line of _FORECASTS, of other q than integers between two of them."""
+    columns = zip(*_FORECASTS.values(), strict=True)
+    return [float(np.interp(states, list(_FORECASTS), column)) for column in columns]
+
+
+def forecast_slope(length: float, states: float = 1) -> float:
     """Return about what dD/dp is at p_c; on square-nnn it is twice that of planar lattices."""
-    factor, power, _ = _FORECASTS[states]
+    factor, power, _ = _forecast(states)
     return float(factor * length**power)
 
 
-def forecast_scatter(states: int) -> float:
+def forecast_scatter(states: float) -> float:
     """Return about what D scatters by, times sqrt(samples)."""
-    return _FORECASTS[states][2]
+    return _forecast(states)[2]
 
 
-def forecast_deviation(length: float, states: int = 1) -> float:
+def forecast_deviation(length: float, states: float = 1) -> float:
     """Return about what the root scatters by, times sqrt(samples)."""
     return forecast_scatter(states) / forecast_slope(length, states)
 
@@ -486,14 +492,14 @@ def asks_for_roots(results: StoredResults) -> bool:
 def difference_text(model: str) -> str:
     """Return what vanishes at a root, in words."""
     states = Model.parse(model).states
-    times = f"{states} " if states > 1 else ""
+    times = f"{states:g} " if states > 1 else ""
     return f"P(two directions) - {times}P(none wraps)"
 
 
 def known_threshold(structure: Structure, model: str) -> Known | None:
     """Return the published p_c of a model, or None; of spins that of the open bonds."""
     draw = Model.parse(model)
-    if draw.has_spins:
+    if draw.chains:
         return critical_bond_probability(library_name(structure), draw.states)
     known = structure.threshold(model)
     if known is None:
@@ -504,7 +510,7 @@ def known_threshold(structure: Structure, model: str) -> Known | None:
 def coupling_record(value: Value, model: str) -> dict[str, Any]:
     """Return J / kT and kT / J at p_c with their errors, as plain JSON values; {} without spins."""
     draw = Model.parse(model)
-    if not draw.has_spins:
+    if not draw.chains:
         return {}
     coupling = draw.p_to_coupling(value.value)
     error = value.error / (1 - value.value) / draw.exponent

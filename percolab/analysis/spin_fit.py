@@ -44,6 +44,7 @@ from percolab.store.task_result import TaskResult
 _ENOUGH_TIMES = 10
 #: The series with autocorrelation times, in the order of the stored sums, with names for tables.
 SERIES = {"satisfied": "energy", "state_squares": "M^2", "sum_squares": "S_2"}
+_SERIES_OF_CLUSTERS = {"open_bonds": "open bonds", "largest": "s_1", "sum_squares": "S_2"}
 
 
 @dataclass(frozen=True)
@@ -173,14 +174,19 @@ def start_differences(items: Sequence[TaskResult]) -> list[StartDifference]:
         # One long chain has one start.
         if result.task.is_serial or min(odd.sum(), (~odd).sum()) < 2:
             continue
-        for name in SERIES:
+        for name, text in series_of(result).items():
             means = result.column(name) / result.task.block_size
             for n, p in enumerate(result.task.p):
                 compared = compare_starts(means[~odd, n], means[odd, n])
                 if compared.differ:
-                    start = result.task.size, p, SERIES[name], compared.z
+                    start = result.task.size, p, text, compared.z
                     differences.append(StartDifference(*start))
     return differences
+
+
+def series_of(result: TaskResult) -> dict[str, str]:
+    """Return the series whose autocorrelations a task has, in words by name; energies first."""
+    return SERIES if result.has("satisfied") else _SERIES_OF_CLUSTERS
 
 
 def short_blocks(items: Sequence[TaskResult]) -> str | None:
@@ -208,10 +214,11 @@ def short_blocks(items: Sequence[TaskResult]) -> str | None:
 
 
 def compute_autocorrelations(result: TaskResult) -> dict[str, list[Autocorrelation | None]]:
-    """Return the autocorrelation of SERIES at every p, in measured sweeps; None of constants."""
+    """Return the autocorrelation of all series at every p, in measured sweeps; None of constants."""
     points, sweeps = len(result.task.p), result.task.block_size
-    parts = result.extra("lagged").reshape(len(result.blocks), points, len(SERIES), 2, -1)
-    times: dict[str, list[Autocorrelation | None]] = {name: [] for name in SERIES}
+    names = series_of(result)
+    parts = result.extra("lagged").reshape(len(result.blocks), points, len(names), 2, -1)
+    times: dict[str, list[Autocorrelation | None]] = {name: [] for name in names}
     for n, own in enumerate(times.values()):
         for point in range(points):
             one = None
@@ -223,8 +230,9 @@ def compute_autocorrelations(result: TaskResult) -> dict[str, list[Autocorrelati
 
 def read_lagged(result: TaskResult, name: str, at: int) -> tuple[Floats, Floats]:
     """Return lagged products and edges of a series at one p, float64 (n_blocks, LAGS + 1) each."""
-    parts = result.extra("lagged")[:, at].reshape(len(result.blocks), len(SERIES), 2, -1)
-    own = parts[:, list(SERIES).index(name)]
+    names = list(series_of(result))
+    parts = result.extra("lagged")[:, at].reshape(len(result.blocks), len(names), 2, -1)
+    own = parts[:, names.index(name)]
     return own[:, 0], own[:, 1]
 
 
@@ -282,7 +290,8 @@ def _tau_at(result: TaskResult, p_c: float) -> tuple[float, float] | None:
     after = int(np.searchsorted(p, p_c))
     if not 0 < after < p.size:
         return None
-    ends = compute_autocorrelations(result)["satisfied"][after - 1 : after + 1]
+    energies, *_ = compute_autocorrelations(result).values()
+    ends = energies[after - 1 : after + 1]
     known = [one for one in ends if one is not None and one.complete]
     if len(known) < 2:
         return None

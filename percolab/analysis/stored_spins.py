@@ -23,8 +23,8 @@ Nucl. Phys. B 300, 501 (1988) for the improved estimators.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from percolab.analysis.autocorrelation import autocorrelation
 from percolab.analysis.quantities import BlockMoments, Moments
-from percolab.analysis.spin_fit import SERIES, read_lagged
+from percolab.analysis.spin_fit import read_lagged, series_of
 from percolab.analysis.statistics import Floats, jackknife_error
 from percolab.analysis.stored_data import list_tasks, moment_names, read_moments
 from percolab.bonds.model import Model
@@ -103,6 +103,11 @@ def _specific_heat(system: System, p: Floats, mean: Moments) -> Floats:
     return np.asarray(scale**2 * _variance(mean, "satisfied") / system.num_sites)
 
 
+def _specific_heat_of_clusters(system: System, p: Floats, mean: Moments) -> Floats:
+    satisfied = _variance(mean, "open_bonds") - (1 - p) * mean["open_bonds"]
+    return np.asarray((system.couplings(p) / p) ** 2 * satisfied / system.num_sites)
+
+
 def _connected(system: System, _: Floats, mean: Moments) -> Floats:
     q = system.model.states
     return np.asarray((q / (q - 1)) ** 2 * _variance(mean, "largest_state") / system.num_sites)
@@ -156,8 +161,28 @@ THERMAL: Mapping[str, Thermal] = {
         ),
     )
 }  # fmt: skip
-#: All moments that thermal means need.
-MOMENTS = tuple(dict.fromkeys(name for mean in THERMAL.values() for name in mean.needs))
+
+#: The same of random clusters, which have no spins: <n> = <b> / p of the open bonds b, and
+#: var(n) = (var(b) - (1 - p) <b>) / p^2, as b are a binomial choice of the satisfied bonds n.
+_OF_CLUSTERS = {
+    "energy": replace(
+        THERMAL["energy"],
+        needs=("open_bonds",),
+        value=lambda system, p, mean: system.energy(mean["open_bonds"] / p),
+    ),
+    "specific_heat": replace(
+        THERMAL["specific_heat"],
+        needs=("open_bonds", "open_bonds*open_bonds"),
+        value=_specific_heat_of_clusters,
+    ),
+    "improved_susceptibility": THERMAL["improved_susceptibility"],
+}
+
+
+def _there(moments: Collection[str]) -> list[Thermal]:
+    """Return the thermal means that follow from moments."""
+    known = THERMAL if "satisfied" in moments else _OF_CLUSTERS
+    return [mean for mean in known.values() if set(mean.needs) <= set(moments)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,11 +210,11 @@ class Thermodynamics:
 def thermodynamics(moments: BlockMoments, system: System) -> Thermodynamics:
     """Return the thermal means of a task from the block sums of its moments.
 
-    moments: those of MOMENTS that are there, block sums float64 (n_blocks, m); blocks are chains.
+    moments: those that thermal means need, block sums float64 (n_blocks, m); blocks are chains.
     Values are corrected for the bias of order 1 / samples.  <M^4> by the spins cancels far above
     the transition: its relative rounding error is about 1e-16 (N^2 / <M^2>)^2.
     """
-    thermal = [mean for mean in THERMAL.values() if set(mean.needs) <= moments.moments.keys()]
+    thermal = _there(moments.moments)
     functions = [partial(mean.value, system, moments.p) for mean in thermal]
     values, without = moments.evaluate(functions)
     names = [mean.name for mean in thermal]
@@ -213,7 +238,7 @@ _GROUPS = 50
 
 def list_spin_tasks(results: StoredResults) -> list[TaskResult]:
     """Return the tasks of spins that have blocks, ascending in L."""
-    return list_tasks(results, "satisfied")
+    return list_tasks(results, "open_bonds")
 
 
 def describe_system(result: TaskResult) -> System:
@@ -229,7 +254,8 @@ def compute_thermodynamics(results: StoredResults) -> list[Thermodynamics]:
 
 
 def _thermodynamics(result: TaskResult) -> Thermodynamics:
-    names = [name for name in MOMENTS if name in moment_names(result)]
+    known = _there(moment_names(result))
+    names = list(dict.fromkeys(name for mean in known for name in mean.needs))
     return thermodynamics(read_moments(result, names), describe_system(result))
 
 
@@ -237,9 +263,7 @@ def list_thermal(results: StoredResults) -> list[ThermalName]:
     """Return the thermal means and correlation lengths that tables of spins have, else []."""
     items = list_spin_tasks(results)
     there = {name for result in items for name in moment_names(result)}
-    names: list[ThermalName] = [
-        each for each in THERMAL.values() if set(each.needs) <= there and each.name != "open_excess"
-    ]
+    names: list[ThermalName] = [each for each in _there(there) if each.name != "open_excess"]
     if any(map(_has_lengths, items)):
         names += [
             ThermalName(
@@ -260,11 +284,11 @@ def _periodic_axes(result: TaskResult) -> list[str]:
 
 def read_thermal_means(result: TaskResult) -> dict[str, tuple[Floats, Floats]]:
     """Return mean and error by the names of :func:`list_thermal`, (m,) each; {} without spins."""
-    if not result.blocks or not result.has("satisfied"):
+    if not result.blocks or not result.has("open_bonds"):
         return {}
     thermal = _thermodynamics(result)
     means = {name: (thermal.values[name], thermal.errors[name]) for name in thermal.values}
-    del means["open_excess"]
+    means.pop("open_excess", None)
     if _has_lengths(result):
         lengths = zip(_periodic_axes(result), *compute_correlation_lengths(result))
         means |= {f"correlation_length_{axis}": (xi, error) for axis, xi, error in lengths}
@@ -279,7 +303,7 @@ def name_couplings(model: Model, p: Floats) -> dict[str, Floats]:
     >>> name_couplings(Model.parse("potts:q=3"), np.array([0.5]))
     {'T': array([1.44269504]), 'beta': array([0.69314718])}
     """
-    if not model.has_spins:
+    if not model.chains:
         return {}
     system = System(model, 1, 0)
     both = {"T": system.temperatures(p), model.coupling_symbol: system.couplings(p)}
@@ -352,10 +376,10 @@ def correlation_errors(result: TaskResult, name: str, at: int) -> Floats:
 
 
 def read_series(result: TaskResult) -> dict[str, NDArray[np.int64]]:
-    """Return every sweep by SERIES, int64 (m, n_blocks, sweeps); InputError: not measured."""
+    """Return every sweep by name, int64 (m, n_blocks, sweeps); InputError: not measured."""
     series = result.extra("series")
     chains, points, _ = series.shape
-    parts = series.reshape(chains, points, len(SERIES), result.task.block_size)
+    parts = series.reshape(chains, points, -1, result.task.block_size)
     if not chains:
         raise InputError(f"L = {result.task.size}: no chains yet")
-    return {name: np.moveaxis(parts[:, :, n], 0, 1) for n, name in enumerate(SERIES)}
+    return {name: np.moveaxis(parts[:, :, n], 0, 1) for n, name in enumerate(series_of(result))}

@@ -102,7 +102,7 @@ class KindAnalysis:
 
     def _order_parameter(self, result: TaskResult, *, squared: bool) -> Floats:
         """Return the block sums of m^2 = (q sum N_a^2 / N^2 - 1) / (q - 1), or of its square."""
-        states, sites = result.task.draw.states, float(result.task.num_sites) ** 2
+        states, sites = int(result.task.draw.states), float(result.task.num_sites) ** 2
         squares = result.column("state_squares").astype(float) / sites
         if not squared:
             return (states * squares - result.samples[:, None]) / (states - 1)
@@ -209,10 +209,10 @@ class MicrocanonicalAnalysis(KindAnalysis):
 
 
 class SpinAnalysis(KindAnalysis):
-    """The analysis of spins, whose corrections are those of their universality class."""
+    """The analysis of chains, whose corrections are those of their universality class."""
 
     no_curve = (
-        "spins have no spanning curve of coupled samples, as chains at other p are others; "
+        "chains have no spanning curve of coupled samples, as at other p they are others; "
         "percolab fit finds their transition"
     )
 
@@ -228,6 +228,7 @@ ANALYSES = {
     "microcanonical": MicrocanonicalAnalysis(),
     "trees": KindAnalysis(),
     "chains": SpinAnalysis(),
+    "clusters": SpinAnalysis(),
 }
 
 

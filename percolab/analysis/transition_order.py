@@ -65,12 +65,13 @@ class Point:
 
 @dataclass(frozen=True)
 class PhasesApart:
-    """Chains that stay in the phase in which they began; gap: of satisfied bonds a site."""
+    """Chains that stay in the phase in which they began; gap: of bonds, of that name, a site."""
 
     L: int
     p: float
     gap: float
     gap_error: float
+    name: str
 
 
 def classify_order(
@@ -90,14 +91,14 @@ def classify_order(
     if len(apart) >= _LEAST_POINTS:
         return None, _describe_apart(apart)
     dimension, q = len(items[0].task.boundary), model.states
-    if not points and (q < 3 or potts_exponents(dimension, q)):
+    if not model.has_spins or (not points and (q < 3 or potts_exponents(dimension, q))):
         return None, None
     return None, _describe_undecided(points, items)
 
 
 def two_peaks(result: TaskResult, model: Model) -> list[Point]:
     """Return where the energies of a task show two phases, with beta in the sampled range."""
-    if "series" not in result.task.measure or len(result.blocks) < 2:
+    if "series" not in result.task.measure or len(result.blocks) < 2 or not model.has_spins:
         return []
     task, points, chains = result.task, [], len(result.blocks)
     series = result.extra("series").reshape(chains, len(task.p), len(SERIES), -1)[:, :, 0]
@@ -119,7 +120,8 @@ def phases_apart(result: TaskResult) -> list[PhasesApart]:
     if result.task.is_serial or few or not is_relaxed(result.task):
         return []
     sweeps = result.task.block_size
-    means, squares = result.column("satisfied") / sweeps, result.squares("satisfied") / sweeps
+    name = "satisfied" if result.has("satisfied") else "open_bonds"
+    means, squares = result.column(name) / sweeps, result.squares(name) / sweeps
     deviations = np.sqrt(np.maximum(squares - means**2, 0.0)).max(axis=0)
     gaps = means[~odd].min(axis=0) - means[odd].max(axis=0)
     apart = []
@@ -127,7 +129,7 @@ def phases_apart(result: TaskResult) -> list[PhasesApart]:
         starts = [means[own, n] / result.task.num_sites for own in (~odd, odd)]
         error = math.sqrt(sum(float(each.var(ddof=1)) / each.size for each in starts))
         gap = float(starts[0].mean() - starts[1].mean())
-        apart.append(PhasesApart(result.task.size, result.task.p[n], gap, error))
+        apart.append(PhasesApart(result.task.size, result.task.p[n], gap, error, name))
     return apart
 
 
@@ -153,8 +155,8 @@ def _describe_apart(apart: Sequence[PhasesApart]) -> str:
     heat = format_with_error(best.gap, best.gap_error)
     return (
         "first order: chains that started ordered and at random stay in two phases (at "
-        f"{len(apart)} sizes and p), {heat} satisfied bonds a site apart at L = {best.L}, "
-        f"p = {best.p:.6g}; between p = {min(each.p for each in apart):.6g} and "
+        f"{len(apart)} sizes and p), {heat} {best.name.removesuffix('_bonds')} bonds a site apart "
+        f"at L = {best.L}, p = {best.p:.6g}; between p = {min(each.p for each in apart):.6g} and "
         f"{max(each.p for each in apart):.6g} both live long"
     )
 

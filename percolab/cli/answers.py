@@ -27,13 +27,15 @@ class Answers:
     grid: str = ""
 
 
+_TRANSITION = Answers("cli.fit:fit_transition", "cli.sweep:write_transition")
 _FIT, _END = "cli.fit:fit_probability", "cli.sweep:write_threshold"
 #: By the name of the kind.
 ANSWERS = {
     "grid": Answers(_FIT, _END),
     "threshold": Answers(_FIT, _END, p="of every sample's threshold", grid="thresholds"),
     "microcanonical": Answers(_FIT, _END, p="any", grid="any"),
-    "chains": Answers("cli.fit:fit_transition", "cli.sweep:write_transition"),
+    "chains": _TRANSITION,
+    "clusters": _TRANSITION,
     "trees": Answers(
         "cli.fit:fit_tree_means",
         "cli.sweep:write_trees",

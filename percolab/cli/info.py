@@ -17,13 +17,16 @@ def command(as_json: bool) -> None:
     from percolab.kernels.device import Device, cuda_problem
     from percolab.labelers import LABELERS
     from percolab.run.executors import default_workers
+    from percolab.spins.update import UPDATES
     from percolab.store.provenance import package_versions, processor_name
 
+    updates = dict.fromkeys(("ising", "potts"), ", ".join(UPDATES))
     record: dict[str, Any] = {
         "versions": package_versions(),
         "processor": processor_name(),
         "cpu_workers": default_workers(Device("cpu")),
         "cuda": cuda_problem() or _devices(),
+        "updates": updates | {"random-cluster": "Chayes and Machta, any real q >= 1 (cpu)"},
         "labelers": {name: sorted(entry.classes) for name, entry in LABELERS.items()},
     }
     if as_json:
@@ -35,6 +38,8 @@ def command(as_json: bool) -> None:
     cuda = record["cuda"]
     for line in [cuda] if isinstance(cuda, str) else cuda:
         echo(f"cuda        {line}")
+    for model, update in record["updates"].items():
+        echo(f"update      {model}: {update}")
     papers = [name for name, entry in LABELERS.items() if entry.paper]
     for name in sorted(LABELERS, key=papers.__contains__):
         heading = "of a paper" if name in papers else "labeler"

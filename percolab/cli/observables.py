@@ -37,7 +37,7 @@ def command(boundary: str | None, as_json: bool) -> None:
 
     chosen = _USUAL if boundary is None else (_boundary(boundary),)
     usual = {each.name: each for kinds in chosen for each in columns.list_observables(kinds)}
-    spins = {each.name: each for each in columns.list_observables(chosen[0], spins=True)}
+    spins = {each.name: each for each in columns.list_observables(chosen[0], chains="spins")}
     only_spins = [each for name, each in spins.items() if name not in usual]
     only_spins += [each for each in columns.CHAIN_COLUMNS if not each.measure]
     extras = [*columns.EXTRA_COLUMNS, *(each for each in columns.CHAIN_COLUMNS if each.measure)]

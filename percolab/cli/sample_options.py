@@ -102,7 +102,7 @@ def _point(given: dict[str, Any]) -> tuple[str, ...]:
 def sample_keys(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a sample other than lattice and size, those left out at defaults."""
     keys = with_defaults(given, *DEFAULTS)
-    if Model.parse(keys["model"]).has_spins:
+    if Model.parse(keys["model"]).chains:
         keys["sweeps"] = SHOWN_SWEEPS
     return keys | {name: given[name] for name in ("p", *OF_SPINS) if given[name] is not None}
 

@@ -158,7 +158,7 @@ def _show_graph(given: dict[str, Any]) -> Drawn:
     need(given, "a graph (--graph)", "p")
     keys = sample_keys(given)
     model = Model.parse(keys["model"])
-    if model.has_spins:
+    if model.chains:
         raise InputError(f"model {model}: of a graph samples of percolation are drawn")
     graph = make_graph(given["graph"], weights=model.needs_weights)
     return draw_sample_picture(graph, graph.num_sites, **keys)

@@ -136,11 +136,12 @@ _MEANS = {
 
 
 def _describe_model(study: Study) -> str:
-    if "update" not in study.kind.settings:
+    if "burn_in" not in study.kind.settings:
         return f"{study.model} percolation"
+    update = study.update if "update" in study.kind.settings else "of Chayes and Machta"
     one = ", one long chain" if study.is_serial else ""
     every = f", every {study.every} updates measured" if study.every > 1 else ""
-    return f"{study.model} model, update {study.update}{every}{one}"
+    return f"{study.model} model, update {update}{every}{one}"
 
 
 # Labels: clusters that span or wrap, and a table of phases

@@ -48,8 +48,6 @@ from percolab.lattices.topology import (
 )
 from percolab.measure.clusters import Clusters
 from percolab.run.request import Observer
-from percolab.spins.chains import new_chains
-from percolab.spins.update import Update
 from percolab.tasks.study import Task, axis_boundaries
 from percolab.tasks.study_file import make_request
 from percolab.tasks.values import check_choice, take_integer, take_sample_key
@@ -396,11 +394,11 @@ def random_configuration(
         **_on(lattice, task.boundary),
         **{"L": L, "p": p, "seed": task.seed, "sample": sample, "rng": task.rng},
     }
-    if task.draw.draws_sites or task.draw.has_spins:
+    if task.draw.draws_sites or task.draw.chains:
         record["model"] = task.model
     if isinstance(lattice, Graph):
         record["graph"] = True
-    if task.draw.has_spins:
+    if task.draw.chains:
         return _chain_configuration(task, topology, sample, sweeps, record)
     if sweeps:
         raise InputError(f"sweeps: {task.model} percolation has no spins (--model ising)")
@@ -418,18 +416,18 @@ def _chain_configuration(
         raise InputError(f"sweeps = {sweeps}, but it must be an integer from 0 to {MOST_SWEEPS}")
     (p,) = task.p
     name = serving_labeler(None, "cpu", topology)
-    rule = Update.parse(task.update).rule(task.draw.states)
-    chains = new_chains(name, "cpu", topology, rule)
+    chains = task.kind.new_chains(task, name, topology, kind="cpu")
     chains.begin(GENERATORS[task.rng], [task.chain(number, p)], [number % 2 == 1])
     for first in range(0, sweeps, _SWEEPS_A_CALL):
         chains.advance(min(_SWEEPS_A_CALL, sweeps - first))
     chains.rows_at(np.array([p_to_threshold(p)], np.uint64))
     opened = chains.labeler.batch.opened.reshape(topology.exists.shape).copy()
-    spins = np.zeros(topology.num_points, np.uint8)
-    for plane, words in enumerate(chains.copy_planes()[0]):
-        spins |= unpack_bits(words, topology.num_points).astype(np.uint8) << plane
+    spins = None
+    if task.draw.has_spins:
+        digits = unpack_bits(chains.copy_planes()[0], topology.num_points)
+        spins = np.asarray((digits << np.arange(len(digits))[:, None]).sum(axis=0), np.uint8)
     sites = unpack_bits(topology.occupied, topology.num_points)
-    record |= {"sweeps": sweeps, "update": task.update}
+    record |= {"sweeps": sweeps, **task.kind.samples_identity(task)}
     return Configuration(topology, opened, sites, task.structure, task.boundary, record, spins)
 
 

@@ -233,9 +233,9 @@ def load_labeled_lattice(lattice: str | Path | Lattice | None) -> Lattice | None
 
 
 def refuse_spins(draw: Model) -> None:
-    """Raise InputError for a model with spins, whose samples are sweeps of a chain."""
-    if draw.has_spins:
+    """Raise InputError for a model whose samples are sweeps of a chain."""
+    if draw.chains:
         raise InputError(
-            f"model {draw}: a single sample is one of percolation; those of spins are sweeps of a "
-            "chain (percolab sweep)"
+            f"model {draw}: a single sample is one of percolation; those of {draw.chains} are "
+            "sweeps of a chain (percolab sweep)"
         )

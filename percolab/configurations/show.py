@@ -132,7 +132,7 @@ def show(
         if boundary is not None:
             keys["boundary"] = axis_boundaries(structure, boundary)
         keys |= {name: value for name, value in given.items() if value is not None}
-        if Model.parse(model).has_spins:
+        if Model.parse(model).chains:
             keys.setdefault("sweeps", SHOWN_SWEEPS)
         if p is None and T is K is beta is None:
             raise InputError("show: give p" + (", T, K or beta" if "sweeps" in keys else ""))

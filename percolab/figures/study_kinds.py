@@ -29,9 +29,14 @@ _ANY_SWEEP = (
     "A sample is one sweep of a Markov chain of spins. Its clusters are those of the bonds that "
     "are open: each bond between equal spins, with probability p. "
 )
-_SWEEP = _ANY_SWEEP + (
+_STARTS = (
     "Every chain begins with sweeps that are not measured; those of even number start ordered, "
     "those of odd number at random. A block is a chain, and chains at different p are independent."
+)
+_SWEEP = _ANY_SWEEP + _STARTS
+_SWEEP_OF_CLUSTERS = (
+    "A sample is one sweep of a Markov chain of open bonds, by the algorithm of Chayes and Machta. "
+    + _STARTS
 )
 _SWEEP_OF_ONE_CHAIN = _ANY_SWEEP + (
     "At every size and p there is one long chain, which starts ordered with sweeps that are not "
@@ -162,6 +167,14 @@ OF_KIND = {
         "its errors and fits are of independent samples, which sweeps are not: binder, wrapping",
         _SWEEP,
         _ERRORS_OF_SPINS,
+    ),
+    "clusters": KindInFigures(
+        "wrapping",
+        "its errors and fits are of independent samples, which sweeps are not: wrapping, clusters",
+        _SWEEP_OF_CLUSTERS,
+        _ERRORS_OF_SPINS,
+        answer="figures.report:answer_of_spins",
+        fits="figures.report:fits_of_spins",
     ),
     "trees": KindInFigures(
         "tree",

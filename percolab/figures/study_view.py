@@ -135,7 +135,7 @@ class StudyView:
     @cached_property
     def exact(self) -> Exact | None:
         """The published p_c and its source; None if there is none."""
-        if self.model.has_spins:
+        if self.model.chains:
             spins = critical_bond_probability(self._library_name, self.model.states)
             about = spins and f"at the critical temperature [{spins.reference}]"
             return (spins.value, str(about)) if spins is not None else None

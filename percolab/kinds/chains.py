@@ -17,11 +17,12 @@ from percolab.kinds.algorithms import Labelers
 from percolab.kinds.workplace import IsStopped, TaskSampler
 from percolab.labelers import serving_labeler
 from percolab.lattices.extent import Extent
+from percolab.lattices.topology import Topology, unpack_bits
 from percolab.measure.columns import FLOW_WORDS, Column, list_columns
-from percolab.measure.spins import MOST_AXES, SPIN_ROW_WIDTH, structure_factors
+from percolab.measure.spins import MOST_AXES, SERIES, SPIN_ROW_WIDTH, structure_factors
 from percolab.spins import chains as spin_chains
 from percolab.spins.chains import Chains
-from percolab.spins.update import Update
+from percolab.spins.update import Update, count_planes
 from percolab.tasks.blocks import AnyBlock, Block, ChainEnd, make_chain_blocks
 from percolab.tasks.kind import Kind, PilotConditions
 from percolab.tasks.study import Study, Task
@@ -56,6 +57,10 @@ class ChainsOfSpins(Kind):
     most_placed: ClassVar[Mapping[str, int]] = {"cpu": 2**12, "cuda": 2**16}
     algorithms = Labelers()
     sampler = "kinds.chains:new_sampler"
+    #: Where a row has the series whose autocorrelations are stored.
+    series: ClassVar[Sequence[int]] = SERIES
+    #: What the planes are that a long chain goes on from.
+    planes_are = "spins after the last block, 32 sites a word [p, digit, word]"
 
     def check(self, sampling: Task | Study) -> None:
         if "correlation" in sampling.measure and "periodic" not in sampling.boundary:
@@ -75,7 +80,7 @@ class ChainsOfSpins(Kind):
     def columns(
         self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False
     ) -> tuple[Column, ...]:
-        return list_columns(boundary, measure, spins=True, wide=wide)
+        return list_columns(boundary, measure, chains="spins", wide=wide)
 
     def unplaced(self, study: Study) -> str:
         return "the burn-in" if study.burn_in == AUTO else ""
@@ -125,6 +130,21 @@ class ChainsOfSpins(Kind):
         needs = Needs("sizes" in task.measure, len(task.p))
         return spin_chains.compute_memory(name, device, extent, task.draw.states, needs, items)
 
+    def num_planes(self, task: Task) -> int:
+        """Return how many planes of a bit a site the state of a chain has."""
+        return count_planes(task.draw.states)
+
+    def check_planes(self, task: Task, planes: np.ndarray) -> None:
+        """Raise ValueError unless planes are the state of a chain, uint32 (m, planes, words)."""
+        digits = np.moveaxis(unpack_bits(planes, task.num_points), 1, 2)
+        if (digits @ (1 << np.arange(planes.shape[1]))).max() >= task.draw.states:
+            raise ValueError(f"task {task.id}: a spin is none of {task.draw.states} states")
+
+    def new_chains(self, task: Task, name: str, topology: Topology, **room: Any) -> Chains:
+        """Return chains of a task.  name, and the rest: as :func:`new_chains` takes them."""
+        rule = Update.parse(task.update).rule(task.draw.states)
+        return spin_chains.new_chains(name, topology=topology, rule=rule, **room)
+
     def is_serial(self, sampling: Task | Study) -> bool:
         return bool(sampling.chains)
 
@@ -152,10 +172,12 @@ class ChainSampler(TaskSampler):
     def _new_chains(self) -> Chains:
         place, kind = self._place, self.device.kind
         name = serving_labeler(self._labeler, kind, place.topology)
-        rule = Update.parse(self.task.update).rule(self.task.draw.states)
-        room = {"capacity": place.capacity(name, _SPINS_PER_LAUNCH)}
+        room = {"kind": kind, "capacity": place.capacity(name, _SPINS_PER_LAUNCH)}
         tally = workplace.has_tally(self.task)
-        return spin_chains.new_chains(name, kind, place.topology, rule, tally=tally, **room)
+        own: Chains = self.task.kind.new_chains(
+            self.task, name, place.topology, tally=tally, **room
+        )
+        return own
 
     @property
     def _blocks_that_fill(self) -> int:
@@ -203,7 +225,8 @@ class ChainSampler(TaskSampler):
         if "correlation" in task.measure:
             extras["structure_factor"] = measured.factors.reshape(*shape, MOST_AXES)
         rows, spins = by_block(measured.rows), by_block(measured.spins)
-        return make_chain_blocks(numbers, rows, spins, task.observables, task.measure, extras)
+        words, series = (task.observables, task.measure, extras), task.kind.series
+        return make_chain_blocks(numbers, rows, spins, *words, series)
 
     def _begin(
         self,

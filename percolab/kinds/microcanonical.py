@@ -72,7 +72,7 @@ class Microcanonical(Kind):
     sampler = "kinds.microcanonical:OpeningsSampler"
 
     def check(self, sampling: Task | Study) -> None:
-        if Model.parse(sampling.model).has_spins:
+        if Model.parse(sampling.model).chains:
             raise InputError(
                 "method microcanonical opens bonds or sites one by one, but samples of "
                 f"{sampling.model} are different at every p: leave it out"

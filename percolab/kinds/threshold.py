@@ -40,7 +40,7 @@ class Threshold(Kind):
     sampler = "kinds.threshold:ThresholdSampler"
 
     def check(self, sampling: Task | Study) -> None:
-        if Model.parse(sampling.model).has_spins:
+        if Model.parse(sampling.model).chains:
             raise InputError(
                 "method threshold finds where samples begin to span, but those of "
                 f"{sampling.model} are different at every p: leave it out"

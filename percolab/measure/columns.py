@@ -17,7 +17,7 @@ from percolab.errors import InputError, nearest
 from percolab.lattices.graph import TERMINALS
 from percolab.lattices.lattice import AXIS_NAMES
 from percolab.measure.rows import COUNTED_ROW, COUNTS, OPENINGS, SPANNING
-from percolab.measure.spins import LAGS, MOST_AXES, SPIN_ROW
+from percolab.measure.spins import CLUSTER_SERIES, LAGS, MOST_AXES, SERIES, SPIN_ROW
 from percolab.measure.sums import ROW
 from percolab.measure.tallies import CURRENT_BINS, num_bins
 from percolab.measure.trees import DEGREE_BINS, TREE_ROW, WEIGHT_BINS, WEIGHT_BITS
@@ -264,15 +264,12 @@ _SPINS = (
         SPIN_ROW,
     ),
 )
-_LAGGED = Dataset(
-    "lagged",
-    "of satisfied, state_squares and sum_squares, each: sums of x_t x_(t+l) over the sweeps of the "
-    "chain, l = 0 ... 64, then sums of x_t + x_(t+l)",
-    "mixed",
-)
-_SERIES = Dataset(
-    "series", "satisfied, state_squares and sum_squares of every sweep of the chain", "mixed"
-)
+#: By what chains are of: random clusters have no spins.
+_MORE_OF_CHAINS = {
+    "": (),
+    "spins": _SPINS,
+    "clusters": tuple(column for column in _SPINS if column.name == "open_bonds"),
+}
 
 _COUNTS = Dataset(
     "size_counts", "number of clusters in every bin of sizes, single sites included", "1"
@@ -468,28 +465,38 @@ EXTRA_COLUMNS = (
 _GAMMA = "Wolff, Comput. Phys. Commun. 156, 143 (2004)"
 
 
-def _lagged(name: str, meaning: str) -> Column:
-    how = SumColumn(CHAIN, np.float64, LAGS + 1, dataset=_LAGGED)
-    return Column(name, name, meaning, "mixed", how, source=_GAMMA)
+def _columns_of_series(*names: str) -> tuple[Column, ...]:
+    """Return what is stored of the order of sweeps, for three series by their names in a row."""
+    all_of = "{}, {} and {}".format(*names)
+    lagged = Dataset(
+        "lagged",
+        f"of {all_of}, each: sums of x_t x_(t+l) over the sweeps of the chain, l = 0 ... 64, then "
+        "sums of x_t + x_(t+l)",
+        "mixed",
+    )
+    every = Dataset("series", f"{all_of} of every sweep of the chain", "mixed")
+    texts = [
+        (f"{name}_{word}", f"{name}_{word}", meaning.format(name), "mixed", _GAMMA)
+        for name in names
+        for word, meaning in (
+            ("lagged", "sums of products of {} so many sweeps apart"),
+            ("edges", "sums of {} that the means of these products take"),
+        )
+    ]
+    series = [
+        (f"{name}_series", f"{name}_series", f"{name} of every sweep", "mixed", "")
+        for name in names
+    ]
+    sweeps = SumColumn(CHAIN, np.int64, per_sweep=True, dataset=every)
+    return (
+        *_summed_columns(SumColumn(CHAIN, np.float64, LAGS + 1, dataset=lagged), "", *texts),
+        *_summed_columns(sweeps, "series", *series),
+    )
 
 
-def _each_sweep(name: str, meaning: str) -> Column:
-    how = SumColumn(CHAIN, np.int64, per_sweep=True, dataset=_SERIES)
-    return Column(name, name, meaning, "mixed", how, "series", source="")
-
-
-_OF_SERIES = ("satisfied", "state_squares", "sum_squares")
 #: What chains of spins have beside the observables: always, and with words of ``--measure``.
 CHAIN_COLUMNS = (
-    *(
-        column
-        for name in _OF_SERIES
-        for column in (
-            _lagged(f"{name}_lagged", f"sums of products of {name} so many sweeps apart"),
-            _lagged(f"{name}_edges", f"sums of {name} that the means of these products take"),
-        )
-    ),
-    *(_each_sweep(f"{name}_series", f"{name} of every sweep") for name in _OF_SERIES),
+    *_columns_of_series(*(SPIN_ROW[place] for place in SERIES)),
     Column(
         "structure_factor",
         "F_a",
@@ -501,6 +508,11 @@ CHAIN_COLUMNS = (
         source="Cooper, Freedman and Preston, Nucl. Phys. B 210, 210 (1982)",
     ),
 )
+_OF_CHAINS = {
+    "": (),
+    "spins": CHAIN_COLUMNS,
+    "clusters": _columns_of_series(*(SPIN_ROW[place] for place in CLUSTER_SERIES)),
+}
 #: The words of what flows.
 FLOW_WORDS = tuple(dict.fromkeys(column.measure for column in _FLOWS))
 MEASURES = tuple(dict.fromkeys(c.measure for c in (*EXTRA_COLUMNS, *CHAIN_COLUMNS) if c.measure))
@@ -510,24 +522,24 @@ def list_columns(
     boundary: Sequence[str],
     measure: Sequence[str] = (),
     *,
-    spins: bool = False,
+    chains: str = "",
     trees: bool = False,
     wide: bool = False,
 ) -> tuple[Column, ...]:
     """Return what a task with this boundary and these words measures, in the order it is stored.
 
-    spins: whether sites have spins, so that samples are the sweeps of chains.  trees: whether it is
-    the minimum spanning tree of every sample that is measured.  wide: whether the sum of squared
+    chains: "spins" or "clusters" where samples are the sweeps of chains of them.  trees: whether it
+    is the minimum spanning tree of every sample that is measured.  wide: whether the sum of squared
     sizes of one sample may be more than an int64.
     """
     if trees:
         return (*list_observables(boundary, trees=True), *_TREE_SUMS)
-    declared = (*EXTRA_COLUMNS, *(CHAIN_COLUMNS if spins else ()))
-    own = [word for word in measure if not (spins and word == OPENINGS)]
+    declared = (*EXTRA_COLUMNS, *_OF_CHAINS[chains])
+    own = [word for word in measure if not (chains and word == OPENINGS)]
     extra = (column for column in declared if not column.measure or column.measure in own)
     beside = WIDE_COLUMNS if wide else ()
-    counted = _columns_of_openings(boundary, spins=spins) if OPENINGS in measure else ()
-    return (*list_observables(boundary, spins=spins, wide=wide), *beside, *extra, *counted)
+    counted = _columns_of_openings(boundary, chains) if OPENINGS in measure else ()
+    return (*list_observables(boundary, chains=chains, wide=wide), *beside, *extra, *counted)
 
 
 @dataclass(frozen=True)
@@ -592,7 +604,7 @@ def axis_observables(boundary: Sequence[str]) -> list[str]:
 
 
 def list_observables(
-    boundary: Sequence[str], *, spins: bool = False, trees: bool = False, wide: bool = False
+    boundary: Sequence[str], *, chains: str = "", trees: bool = False, wide: bool = False
 ) -> tuple[Column, ...]:
     """Return what is measured, in the order it is stored; options as for :func:`list_columns`."""
     if trees:
@@ -613,7 +625,7 @@ def list_observables(
             Column("spanning_any", "R_any", any_axis, "1", FlagRule(mask, ANY)),
             Column("spanning_all", "R_all", all_axes, "1", FlagRule(mask)),
         ]
-    return (*columns, *_wrapping_columns(boundary), *(_SPINS if spins else ()))
+    return (*columns, *_wrapping_columns(boundary), *_MORE_OF_CHAINS[chains])
 
 
 _KRUSKAL = "Kruskal, Proc. Am. Math. Soc. 7, 48 (1956)"
@@ -721,13 +733,13 @@ def spanning_names(boundary: Sequence[str]) -> list[str]:
     ]
 
 
-def _columns_of_openings(boundary: Sequence[str], *, spins: bool) -> list[Column]:
+def _columns_of_openings(boundary: Sequence[str], chains: str) -> list[Column]:
     """Return the openings of samples that wrap in two directions, and of those that do not wrap.
 
-    The covariance of a probability with the openings is p (1 - p) times its derivative.  Spins
+    The covariance of a probability with the openings is p (1 - p) times its derivative.  Chains
     always have the number of their open bonds.
     """
-    counts = RowInteger("open_bonds", SPIN_ROW) if spins else RowInteger(OPENINGS, COUNTED_ROW)
+    counts = RowInteger("open_bonds", SPIN_ROW) if chains else RowInteger(OPENINGS, COUNTED_ROW)
     return [
         Column(
             column.name.replace("wrapping", OPENINGS),

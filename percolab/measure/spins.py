@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from percolab.lattices.topology import unpack_bits
-from percolab.measure.rows import ROW_WIDTH, SUM_SQUARES
+from percolab.measure.rows import LARGEST, ROW_WIDTH, SUM_SQUARES
 from percolab.measure.sums import ROW
 
 #: The numbers of a sweep with spins by name, those of its clusters among them.
@@ -21,6 +21,8 @@ SPIN_ROW_WIDTH = len(SPIN_ROW)
 SATISFIED, OPEN_BONDS, LARGEST_STATE, STATE_SQUARES = range(ROW_WIDTH, SPIN_ROW_WIDTH)
 #: What autocorrelations are of: the energy, the order parameter, and its improved estimator.
 SERIES = (SATISFIED, STATE_SQUARES, SUM_SQUARES)
+#: And of random clusters, which have no spins.
+CLUSTER_SERIES = (OPEN_BONDS, LARGEST, SUM_SQUARES)
 #: The largest lag.
 LAGS = 64
 
@@ -41,13 +43,16 @@ def lagged_sums(series, products, edges):
             edges[lag] += series[t] + series[t - lag]
 
 
-def sum_chains(rows: np.ndarray) -> np.ndarray:
-    """Return lagged products and edges of rows of chains: float64 (chains, m, 6 (LAGS + 1))."""
+def sum_chains(rows: np.ndarray, places: Sequence[int] = SERIES) -> np.ndarray:
+    """Return lagged products and edges of rows of chains: float64 (chains, m, 6 (LAGS + 1)).
+
+    places: of three series in the rows.
+    """
     chains, _, points, _ = rows.shape
-    sums = np.empty((chains, points, len(SERIES), 2, LAGS + 1))
+    sums = np.empty((chains, points, len(places), 2, LAGS + 1))
     for chain in range(chains):
         for point in range(points):
-            for n, place in enumerate(SERIES):
+            for n, place in enumerate(places):
                 series = rows[chain, :, point, place].astype(np.float64)
                 lagged_sums(series, *sums[chain, point, n])
     return sums.reshape(chains, points, -1)
@@ -86,8 +91,8 @@ def structure_factors(
     return factors
 
 
-def compute_chain_series(rows: np.ndarray) -> np.ndarray:
-    """Return SERIES of every sweep, int64 (chains, m, 3 * sweeps), one series after the other."""
+def compute_chain_series(rows: np.ndarray, places: Sequence[int] = SERIES) -> np.ndarray:
+    """Return three series of sweeps, int64 (chains, m, 3 * sweeps), one after the other."""
     chains, sweeps, points, _ = rows.shape
-    by_point = np.moveaxis(rows[..., list(SERIES)], 1, 3)
-    return np.ascontiguousarray(by_point).reshape(chains, points, len(SERIES) * sweeps)
+    by_point = np.moveaxis(rows[..., list(places)], 1, 3)
+    return np.ascontiguousarray(by_point).reshape(chains, points, len(places) * sweeps)

@@ -62,8 +62,10 @@ class Whole:
     def __post_init__(self) -> None:
         if not isinstance(self.lattice, Lattice):
             raise InputError("only a lattice is cut at its layers, not a graph or a Bethe lattice")
-        if self.model.has_spins:
-            raise InputError(f"model {self.model}: the spins of a chain must all be in memory")
+        if self.model.chains:
+            raise InputError(
+                f"model {self.model}: the {self.model.chains} of a chain must all be in memory"
+            )
         self.lattice.check_cells(self.shape, self.boundary)
         if (self.lattice.num_classes + 1) * self.num_words > _MOST_WORDS:
             raise InputError(

@@ -19,7 +19,6 @@ from numba.core import event
 from percolab.errors import InputError
 from percolab.kernels.device import Device, begin_context, device_names, gpu_name
 from percolab.kinds.memory import check_memory, estimate_memory
-from percolab.lattices.ensemble import Ensemble
 from percolab.lattices.graph import Graph
 from percolab.lattices.structure import Structure
 from percolab.parts.slab_partition import SlabDivision
@@ -30,7 +29,7 @@ from percolab.run.measured import Callers, WorkerPool
 from percolab.run.parts_sampler import PartsSampler
 from percolab.run.processes import Hooks, Processes
 from percolab.run.rank_group import RankGroup, make_rank_group
-from percolab.run.request import Observer, SweepOptions
+from percolab.run.request import Observer, SweepOptions, on_cpu_alone
 from percolab.store.provenance import processor_name, run_record
 from percolab.tasks.kind import BlockSampler, make_sampler
 from percolab.tasks.settings import EXECUTORS
@@ -152,8 +151,7 @@ class Engine:
 
 
 def choose_engine(study: Study, options: SweepOptions, observer: Observer) -> Engine:
-    # Of an ensemble, each graph has too little work for a GPU.
-    device = Device("cpu") if isinstance(study.structure, Ensemble) else options["device"]
+    device = Device("cpu") if on_cpu_alone(study) else options["device"]
     devices, is_split = device.resolve_all(), options.get("split") is not None
     if is_split and study.functions:
         raise InputError("observables: functions of labels need whole samples: leave out split")

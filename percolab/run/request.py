@@ -145,15 +145,21 @@ class Opened:
         return bool(kind.always_has_pilot) or None in self.missing.values()
 
 
+def on_cpu_alone(study: Study) -> str:
+    """Return what of a study is sampled on the CPU alone, whatever device is there, or ""."""
+    if Model.parse(study.model).on_cpu_alone:
+        return f"model {study.model}"
+    # Each graph of an ensemble has too little work for a GPU.
+    return study.structure.name if isinstance(study.structure, Ensemble) else ""
+
+
 def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
     """Return what the file of a study has, or empty results, and what is requested of it."""
     writer = options.get("writer")
     rule.check(study)
     study.check_layers()
-    if Model.parse(study.model).needs_weights and options["device"].resolve().kind != "cpu":
-        raise InputError(f"model {study.model} is one of the CPU alone: use --device cpu")
-    if isinstance(study.structure, Ensemble) and options["device"].resolve().kind != "cpu":
-        raise InputError(f"{study.structure.name} is sampled on the CPU alone: use --device cpu")
+    if (what := on_cpu_alone(study)) and options["device"].kind == "cuda":
+        raise InputError(f"{what} is sampled on the CPU alone: use --device cpu")
     if options.get("labeler") is not None:
         study.kind.algorithms.check(str(options["labeler"]))
     stored, path = (None, None) if writer is None else (writer.load(), writer.path)

@@ -104,11 +104,11 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
         raise InputError(f"{study.structure.name}: p_c is found on tori whose sides are equal")
     model = Model.parse(study.model)
     _check_closed(structure, model)
-    if not roots.why_no_roots(study) and (model.has_spins or model.openings_have_p):
+    if not roots.why_no_roots(study) and (model.chains or model.openings_have_p):
         request = replace(request, study=replace(study, measure=(OPENINGS,)))
         study = request.study
     reason = roots.why_no_roots(study)
-    if reason and model.has_spins:
+    if reason and model.chains:
         raise InputError(
             f"{study.model}: {reason}; percolab sweep finds the transition of other spins"
         )
@@ -240,7 +240,7 @@ def find_p(study: Study, engine: Engine) -> float:
     measure = _sample_reader(study, size, engine)
     if not study.kind.independent:
         measure = _chain_reader(study, size, engine)
-    low, high, begun, samples = 0.0, 1.0, 0, _FIRST_PILOT * states**2
+    low, high, begun, samples = 0.0, 1.0, 0, int(_FIRST_PILOT * states**2)
     slope, before = roots.forecast_slope(axis_length(study.structure, size), states), (0.0, -1.0)
     while True:
         p, error = (low + high) / 2, roots.forecast_scatter(states) / sqrt(samples)

@@ -111,9 +111,18 @@ def _keep_satisfied(planes, num_planes, adjacency, ends, k, alive):
             )
 
 
-@njit(nogil=True, cache=True)
-def open_satisfied(generator, chain, sweep, num_planes, exists, adjacency, spins, opened):
-    """Write the open bonds of a sweep; return the numbers of satisfied and of open bonds."""
+@njit
+def count_bits(words):
+    """Return how many bits of words, uint32 (n,), are 1."""
+    count = int64(0)
+    for word in words:
+        count += int64(popcount(word))
+    return count
+
+
+@njit
+def find_satisfied(num_planes, exists, adjacency, spins, opened):
+    """Write the satisfied bonds to ``spins.alive``, and return their number.  opened: any words."""
     num_words, periodic, here = int64(adjacency.num_words), adjacency.periodic_words, uint32(0)
     satisfied = int64(0)
     for k in range(len(adjacency.ends)):
@@ -137,12 +146,16 @@ def open_satisfied(generator, chain, sweep, num_planes, exists, adjacency, spins
             bond = adjacency.periodic_bonds[n]
             bit = uint32(uint32(1) << uint32(bond & 31))
             spins.alive[bond >> 5] = uint32(spins.alive[bond >> 5] & ~bit)
+    return satisfied
+
+
+@njit(nogil=True, cache=True)
+def open_satisfied(generator, chain, sweep, num_planes, exists, adjacency, spins, opened):
+    """Write the open bonds of a sweep; return the numbers of satisfied and of open bonds."""
+    satisfied = find_satisfied(num_planes, exists, adjacency, spins, opened)
     seed = seed_at(chain.bonds, sweep)
     fill_open_bonds(generator, seed, chain.number, chain.threshold, uint64(0), spins.alive, opened)
-    count = int64(0)
-    for index in range(opened.size):
-        count += int64(popcount(opened[index]))
-    return satisfied, count
+    return satisfied, count_bits(opened)
 
 
 @njit(nogil=True, cache=True)

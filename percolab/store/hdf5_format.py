@@ -20,10 +20,9 @@ from percolab.errors import InputError
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, lattice_from_text
 from percolab.lattices.structure import Structure, structure_from_record
-from percolab.lattices.topology import LONGEST_NAME, count_words, unpack_bits
+from percolab.lattices.topology import LONGEST_NAME, count_words
 from percolab.measure.columns import Column, SumColumn, list_datasets
 from percolab.measure.tallies import bin_edges
-from percolab.spins.update import count_planes
 from percolab.store.reading import FileFormat
 from percolab.store.task_result import TaskResult
 from percolab.store.tree import Data, Node, check_seal, check_tables, encode_texts
@@ -155,8 +154,7 @@ def _encode_task(result: TaskResult) -> Node:
         node.attributes["functions"] = [str(each) for each in task.functions]
     if result.end is not None:
         node.attributes["sweeps"] = np.array(result.end.sweeps)
-        meaning = "spins after the last block, 32 sites a word [p, digit, word]"
-        node.datasets["spins"] = _data(result.end.planes, meaning, "1")
+        node.datasets["spins"] = _data(result.end.planes, task.kind.planes_are, "1")
     node.datasets["block"] = _data(result.numbers, "number of the first block", "1")
     node.datasets["block_count"] = _data(result.counts, "blocks that are added up", "1")
     if task.kind.codec.holds_columns:
@@ -251,21 +249,19 @@ def _find_end(node: Node, task: Task, numbers: NDArray[np.int64]) -> ChainEnd | 
     """Return where one long chain is; ValueError unless that is where its blocks end."""
     if not numbers.size:
         return None
-    sweeps, states, shape = node.integer("sweeps"), task.draw.states, _spin_shape(task)
+    sweeps, shape = node.integer("sweeps"), _spin_shape(task)
     planes = node.array("spins", np.uint32, shape)
     is_whole = numbers.tolist() == list(range(numbers.size)) and len(planes) == len(task.p)
     if not is_whole or sweeps != task.sweeps_after(numbers.size):
         raise ValueError(
             f"task {task.id}: the end of its chain is not that of blocks 0 to {numbers.size - 1}"
         )
-    digits = np.moveaxis(unpack_bits(planes, task.num_points), 1, 2)
-    if (digits @ (1 << np.arange(shape[0]))).max() >= states:
-        raise ValueError(f"task {task.id}: a spin is none of {states} states")
+    task.kind.check_planes(task, planes)
     return ChainEnd(sweeps, planes)
 
 
 def _spin_shape(task: Task) -> tuple[int, int]:
-    return count_planes(task.draw.states), count_words(task.num_points)
+    return task.kind.num_planes(task), count_words(task.num_points)
 
 
 def _find_task(node: Node, lattice: Structure) -> Task:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from percolab.lattices.shown import Shown
 from percolab.measure.columns import Column
 from percolab.measure.rows import ROW_WIDTH
+from percolab.measure.spins import SERIES, compute_chain_series, sum_chains
 from percolab.tasks.groups import group_arrays
 
 
@@ -148,21 +149,21 @@ def make_chain_blocks(
     observables: Sequence[Column],
     measure: Collection[str] = (),
     more: dict[str, NDArray[Any]] | None = None,
+    series: Sequence[int] = SERIES,
 ) -> list[Block]:
     """Return the blocks of chains, whose samples are consecutive sweeps.
 
     rows: int64 (chains, sweeps, m, row width).  spins: what is read off the spins, int64 (chains,
     sweeps, m, SPIN_ROW_WIDTH), in its last columns.  more: further sums of the blocks, (blocks, m,
-    numbers) by dataset.
+    numbers) by dataset.  series: the places of those whose autocorrelations are stored.
     """
-    from percolab.measure.spins import compute_chain_series, sum_chains
     from percolab.measure.tallies import sum_tallies
 
     whole = spins.copy()
     whole[..., :ROW_WIDTH] = rows[..., :ROW_WIDTH]
-    extras = sum_tallies(rows) | {"lagged": sum_chains(whole)} | (more or {})
+    extras = sum_tallies(rows) | {"lagged": sum_chains(whole, series)} | (more or {})
     if "series" in measure:
-        extras["series"] = compute_chain_series(whole)
+        extras["series"] = compute_chain_series(whole, series)
     return _sum_rows(numbers, whole, observables, extras)
 
 

@@ -12,21 +12,22 @@ from percolab.kernels.registry import load
 class KindEntry:
     """A kind of study: its name, the method that selects it, and the place of its object.
 
-    method: as a user gives it and a file stores it.  has_spins: of kinds that share a method, the
-    one whose models have spins.
+    method: as a user gives it and a file stores it.  chains: of kinds that share a method, what the
+    chains of its models are of (:class:`percolab.bonds.models.base.Model`).
     """
 
     name: str
     method: str
     place: str
-    has_spins: bool = False
+    chains: str = ""
 
 
 KINDS = {
     entry.name: entry
     for entry in (
         KindEntry("grid", "grid", "kinds.grid:KIND"),
-        KindEntry("chains", "grid", "kinds.chains:KIND", has_spins=True),
+        KindEntry("chains", "grid", "kinds.chains:KIND", "spins"),
+        KindEntry("clusters", "grid", "kinds.clusters:KIND", "clusters"),
         KindEntry("threshold", "threshold", "kinds.threshold:KIND"),
         KindEntry("trees", "tree", "kinds.trees:KIND"),
         KindEntry("microcanonical", "microcanonical", "kinds.microcanonical:KIND"),
@@ -37,11 +38,11 @@ KINDS = {
 METHODS = tuple(dict.fromkeys(entry.method for entry in KINDS.values()))
 
 
-def find_kind(method: str, has_spins: bool) -> Any:
-    """Return the kind of a study by a known method of a model that has spins or not.
+def find_kind(method: str, chains: str) -> Any:
+    """Return the kind of a study by a known method, of a model with such chains, or with none, "".
 
     Where a method has no kind for such a model, its one kind is returned, which refuses the model.
     """
     entries = [entry for entry in KINDS.values() if entry.method == method]
-    matching = [entry for entry in entries if entry.has_spins == has_spins]
+    matching = [entry for entry in entries if entry.chains == chains]
     return load((matching or entries)[0].place)

@@ -119,14 +119,9 @@ class Sampling(Shown):
     functions: tuple[LabelFunction, ...] = ()
 
     @property
-    def has_spins(self) -> bool:
-        """Whether sites have spins, so that samples are the sweeps of chains."""
-        return Model.parse(self.model).has_spins
-
-    @property
     def kind(self) -> Any:
         """The kind of study it is of, a :class:`percolab.tasks.kind.Kind`."""
-        return find_kind(self.method, Model.parse(self.model).has_spins)
+        return find_kind(self.method, Model.parse(self.model).chains)
 
     @property
     def ends(self) -> dict[str, str]:
@@ -139,7 +134,7 @@ class Sampling(Shown):
         return bool(self.kind.is_serial(self))
 
     @property
-    def states(self) -> int:
+    def states(self) -> Any:
         return Model.parse(self.model).states
 
     def _check_kind(self) -> None:

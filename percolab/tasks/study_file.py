@@ -146,7 +146,7 @@ def _read_p(settings: Mapping[str, Any]) -> Any:
         given = values.take_probabilities("p", settings["p"])
         return None if given is None else values.ascending(given)
     model = Model.parse(settings["model"])
-    if name not in find_kind(settings["method"], model.has_spins).settings:
+    if name not in find_kind(settings["method"], model.chains).settings:
         raise InputError(explain_refusal(name, str(model)))
     if name == "K" and model.name != "ising":
         raise InputError(f"K is the coupling of the Ising model; {model} has beta")

@@ -197,7 +197,7 @@ def test_what_has_no_weights_or_source_is_refused_in_a_line(given, message):
 
 def test_weights_are_of_the_cpu_alone():
     request = make_request(graph=SHARES, model="bond-weight", p=[0.5], samples=5)
-    with pytest.raises(InputError, match="one of the CPU alone: use device cpu"):
+    with pytest.raises(InputError, match="sampled on the CPU alone: use device cpu"):
         open_study(request.study, request.rule, {"device": Device("cuda")})
 
 

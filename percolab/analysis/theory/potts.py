@@ -56,7 +56,7 @@ _CLOSED_FORMS = {
 #: Phys. Rev. E 97, 043301 (2018), K_c = 0.221654626(5); P. Butera and M. Comi, Phys. Rev. B 65,
 #: 144431 (2002), K_c = 0.1573725(10) of bcc, by series.  Of q = 3, a transition of first order: W.
 #: Janke and R. Villanova, Nucl. Phys. B 489, 679 (1997).
-_NUMERICAL = {
+_NUMERICAL: dict[tuple[str, float], Known] = {
     ("cubic", 2): Known(0.443309252, 1.0e-8, "", "Ferrenberg, Xu and Landau 2018"),
     ("bcc", 2): Known(0.314745, 2.0e-6, "", "Butera and Comi 2002"),
     ("cubic", 3): Known(0.550565, 1.0e-5, "first order", "Janke and Villanova 1997"),
@@ -66,7 +66,7 @@ _NUMERICAL = {
 #: <= 1, y_t = 3 - 3 / (2g) and y_h = (2g + 1)(2g + 3) / (8g); of the Ising model in space C.-H.
 #: Chang et al., arXiv:2411.15300 (2024).
 _PLANAR = "exact, den Nijs 1979 and Nienhuis 1984"
-_EXPONENTS: dict[tuple[int, int], tuple[Exact, Exact, float, float, str]] = {
+_EXPONENTS: dict[tuple[int, float], tuple[Exact, Exact, float, float, str]] = {
     (2, q): (3 - 3 / (2 * g), (2 * g + 1) * (2 * g + 3) / (8 * g), 0.0, 0.0, _PLANAR)
     for q, g in ((2, Fraction(3, 4)), (3, Fraction(5, 6)), (4, Fraction(1)))
 } | {(3, 2): (1.58737472, 2.481851194, 2.9e-7, 2.4e-8, "Chang et al. 2024")}
@@ -75,7 +75,7 @@ _EXPONENTS: dict[tuple[int, int], tuple[Exact, Exact, float, float, str]] = {
 _LARGEST_CONTINUOUS = 4
 
 
-def critical_point(lattice: str, q: int) -> Known | None:
+def critical_point(lattice: str, q: float) -> Known | None:
     """Return beta_c of the q-state Potts model on a lattice of the library, or None if unknown.
 
     The coupling of the Ising model is half of it at q = 2.  An error of 0 means exact.  The
@@ -104,7 +104,7 @@ def critical_point(lattice: str, q: int) -> Known | None:
     return Known(math.log1p(v), 0.0, law + order, reference)
 
 
-def critical_bond_probability(lattice: str, q: int) -> Known | None:
+def critical_bond_probability(lattice: str, q: float) -> Known | None:
     """Return p_c = 1 - exp(-beta_c), with which bonds between equal spins open, or None.
 
     ValueError if q is below 1.
@@ -119,13 +119,14 @@ def critical_bond_probability(lattice: str, q: int) -> Known | None:
     return Known(1 - closed, closed * known.error, known.expression, known.reference)
 
 
-def potts_exponents(dimension: int, q: int) -> dict[str, Known]:
+def potts_exponents(dimension: int, q: float) -> dict[str, Known]:
     """Return the known critical exponents of the q-state Potts model by name; empty if unknown.
 
     1/nu (that is, y_t), beta/nu (d - y_h), gamma/nu (2 y_h - d), d_f (y_h, the dimension of the
     clusters of open bonds), tau of their sizes (1 + d / d_f) and alpha/nu (2 y_t - d).  Empty too
-    where the transition is of first order.  At q = 4 in two dimensions all of them come with
-    logarithms, which change estimates at any size.  ValueError if q is below 1.
+    where the transition is of first order.  In two dimensions q need not be an integer; at q = 4
+    all of them come with logarithms, which change estimates at any size.  ValueError if q is
+    below 1.
 
     >>> [known.expression for known in potts_exponents(2, 3).values()]
     ['6/5', '2/15', '26/15', '28/15', '29/14', '2/5']
@@ -134,16 +135,20 @@ def potts_exponents(dimension: int, q: int) -> dict[str, Known]:
         raise ValueError(f"q = {q}: must be at least 1")
     if q == 1:
         return known_exponents(dimension)
-    if (dimension, q) not in _EXPONENTS:
+    own = _EXPONENTS.get((dimension, q))
+    if own is None and dimension == 2 and q < _LARGEST_CONTINUOUS:
+        g = math.acos(-math.sqrt(q) / 2) / math.pi
+        own = 3 - 3 / (2 * g), (2 * g + 1) * (2 * g + 3) / (8 * g), 0.0, 0.0, _PLANAR
+    if own is None:
         return {}
-    y_t, _, error, _, reference = _EXPONENTS[dimension, q]
+    y_t, _, error, _, reference = own
     alpha = 2 * y_t - dimension
     written = str(alpha) if isinstance(alpha, Fraction) else ""
-    known = derive_exponents(dimension, *_EXPONENTS[dimension, q])
+    known = derive_exponents(dimension, *own)
     return known | {"alpha/nu": Known(float(alpha), 2 * error, written, reference)}
 
 
-def _root(coefficients: Sequence[int], upper: float) -> float:
+def _root(coefficients: Sequence[float], upper: float) -> float:
     """Return the root in (0, upper) of a polynomial that changes sign once there."""
     from numpy.polynomial.polynomial import polyval
     from scipy.optimize import brentq
@@ -151,7 +156,7 @@ def _root(coefficients: Sequence[int], upper: float) -> float:
     return float(brentq(polyval, 0.0, upper, (coefficients,), xtol=1e-15, rtol=1e-15))
 
 
-def spin_correction(dimension: int, q: int, *, periodic: bool) -> Known:
+def spin_correction(dimension: int, q: float, *, periodic: bool) -> Known:
     """Return omega of the leading correction L^-omega to dimensionless quantities at a transition.
 
     periodic: along every axis; an open side shifts L by a constant, as in percolation.
@@ -164,11 +169,12 @@ def spin_correction(dimension: int, q: int, *, periodic: bool) -> Known:
     >>> spin_correction(2, 3, periodic=True).value, spin_correction(3, 2, periodic=False).value
     (0.8, 0.82968)
     """
-    known = {
+    exact: dict[tuple[int, float], Known] = {
         (2, 2): Known(2.0, 0.0, "2", "Salas and Sokal 2000"),
         (2, 3): Known(0.8, 0.0, "4/5", "Nienhuis 1982"),
         (3, 2): Known(0.82968, 0.00023, "", "Kos et al. 2016"),
-    }.get((dimension, q), Known(1.0, 0.0, "by default", "none is known"))
+    }
+    known = exact.get((dimension, q), Known(1.0, 0.0, "by default", "none is known"))
     if periodic or known.value < 1.0:
         return known
     return Known(1.0, 0.0, "1", "an open side")

@@ -18,9 +18,13 @@ without such loops.  The difference of both sums is the probability that cluster
 in which the term l = 0 is 0.  What is left, no loop at all, is shared equally between one cluster
 that wraps in two independent ways and, its dual, none that wraps.
 
+With random clusters of another q the loops' weight is sqrt(q) = 2 cos(pi e) with e = 1 - g, and one
+cluster that wraps in two ways has q times the weight of none that wraps (Arguin 2002).
+
 Sources: P. di Francesco, H. Saleur and J. B. Zuber, J. Stat. Phys. 49, 57 (1987);
 H. T. Pinson, J. Stat. Phys. 75, 1167 (1994); M. E. J. Newman and R. M. Ziff, Phys. Rev. Lett. 85,
-4104 (2000); P. Kleban and R. M. Ziff, Phys. Rev. B 57, R8075 (1998) for the clusters.
+4104 (2000); L.-P. Arguin, J. Stat. Phys. 109, 301 (2002) for other q; P. Kleban and R. M. Ziff,
+Phys. Rev. B 57, R8075 (1998) for the clusters.
 """
 
 from __future__ import annotations
@@ -65,25 +69,29 @@ class WrappingProbabilities:
 
     @property
     def none(self) -> float:
-        """Around no axis, which is as probable as ``cross``."""
+        """Around no axis: the probability of ``cross`` over q."""
         return 1 - self.either
 
 
-def wrapping_probabilities(tau: complex) -> WrappingProbabilities:
+def wrapping_probabilities(tau: complex, q: float = 1.0) -> WrappingProbabilities:
     """Return the wrapping probabilities of a torus with periods 1, along x, and tau, along y.
 
-    tau: i r for a rectangle of height r and width 1.  ValueError unless 0.1 <= Im tau <= 10 and
-    |Re tau| <= 1.  Source: Pinson (1994), as derived above.
+    tau: i r for a rectangle of height r and width 1.  q: of random clusters, from 1 to 4.
+    ValueError unless 0.1 <= Im tau <= 10 and |Re tau| <= 1.  Source: Pinson (1994), as derived
+    above, and Arguin (2002).
 
     >>> round(wrapping_probabilities(1j).x, 9)
     0.521058289
     """
-    cross = _loops(tau, _COUPLING, 1 / 2) / 2
-    n, m = _defects(tau, _COUPLING)
+    g = math.acos(-math.sqrt(q) / 2) / math.pi
+    none = _loops(tau, g, 1 / 2) / 2
+    n, m = _defects(tau, g)
     divisor = np.gcd(n, m)
-    weight = np.cos(2 * np.pi * divisor / 3) - (-1.0) ** divisor
+    weight = np.cos(2 * np.pi * divisor * (1 - g)) - (-1.0) ** divisor
     # The defects l (a, b) and -l (a, b) belong to one winding, and the sum over all has both.
-    terms = _weights(tau, _COUPLING, n, m) * weight
+    terms = _weights(tau, g, n, m) * weight
+    total = float(terms.sum()) + (1 + q) * none
+    terms, cross = terms / total, q * none / total
     x_alone, y_alone = float(terms[n == 0].sum()), float(terms[m == 0].sum())
     oblique = float(terms[(n != 0) & (m != 0)].sum())
     both = cross + oblique

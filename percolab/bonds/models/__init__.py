@@ -49,6 +49,11 @@ MODELS = {
         ModelEntry("bond-rate", "", "bonds.models.bond_weights:BondRate"),
         ModelEntry("ising", "ising", "bonds.models.ising:Ising"),
         ModelEntry("potts", "or potts:q=3 for spins", "bonds.models.potts:Potts"),
+        ModelEntry(
+            "random-cluster",
+            "random-cluster:q=2.5 for the clusters of any real q from 1 on",
+            "bonds.models.random_cluster:RandomCluster",
+        ),
     )
 }
 

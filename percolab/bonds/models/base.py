@@ -39,9 +39,11 @@ class Model:
     site_p, bond_p: probabilities that are fixed, None where p is that probability
     draws_sites:    whether sites may be vacant, so that their bonds are culled
     has_order:      whether bonds open one after the other by their numbers as p grows
-    needs_weights:  whether bonds have weights, which decide their probabilities; on the CPU alone
+    needs_weights:  whether bonds have weights, which decide their probabilities
+    on_cpu_alone:   whether it is sampled on the CPU alone
+    chains:         what its samples are the states of a Markov chain of: "spins", "clusters" or ""
     keeps_symmetry: whether it treats all bonds of a lattice alike
-    states:         of a spin; 1 where there are no spins
+    states:         q, an int of spins, a float of random clusters; 1 of percolation
 
     >>> str(Model.parse("site-bond:bond=.70"))
     'site-bond:bond=0.7'
@@ -53,12 +55,14 @@ class Model:
     draws_sites: ClassVar[bool] = False
     has_order: ClassVar[bool] = True
     needs_weights: ClassVar[bool] = False
+    on_cpu_alone: ClassVar[bool] = False
+    chains: ClassVar[str] = ""
     keeps_symmetry: ClassVar[bool] = True
     #: What J / kT is multiplied by in p = 1 - exp(-...), where there are spins.
     exponent: ClassVar[int] = 1
     site_p: float | None = None
     bond_p: float | None = None
-    states: int = 1
+    states: Any = 1
 
     @staticmethod
     def parse(text: str) -> Model:
@@ -109,12 +113,12 @@ class Model:
         """
         if self.draws_sites:
             return self.site_varies and not self.bond_varies
-        return not self.has_spins
+        return not self.chains
 
     @property
     def has_spins(self) -> bool:
-        """Whether sites have spins, so that samples are the sweeps of Markov chains."""
-        return self.states > 1
+        """Whether sites have spins, which are the states of a Markov chain."""
+        return self.chains == "spins"
 
     @property
     def coupling_symbol(self) -> str:

@@ -25,6 +25,7 @@ class BondWeight(Model):
 
     name: ClassVar[str] = "bond-weight"
     needs_weights: ClassVar[bool] = True
+    on_cpu_alone: ClassVar[bool] = True
     keeps_symmetry: ClassVar[bool] = False
     is_rate: ClassVar[bool] = False
     allowed: ClassVar[str] = "from 0 to 1"

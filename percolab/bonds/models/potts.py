@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from percolab.bonds.models.base import Model
 from percolab.errors import InputError
@@ -24,10 +24,11 @@ class Potts(Model):
     """The Potts model with ``states`` spins; InputError unless that is from 2 to MOST_STATES."""
 
     name: ClassVar[str] = "potts"
+    chains: ClassVar[str] = "spins"
     #: What J / kT is called, and what p is in words.
     coupling_symbol: ClassVar[str] = "beta"
     varying: ClassVar[str] = "probability that the bond of two equal spins is open, 1 - exp(-beta)"
-    states: int = 0
+    states: Any = 0
 
     def __post_init__(self) -> None:
         if self.states == 1:
@@ -47,7 +48,8 @@ class Potts(Model):
             raise InputError(f"model {text!r}, but states are written as in potts:q=3")
         if not number.isdecimal():
             raise InputError(
-                f"model {text!r}: q = {number}, but it must be an integer from 2 to {MOST_STATES}"
+                f"model {text!r}: q = {number}, but it must be an integer from 2 to {MOST_STATES} "
+                "(random-cluster:q=2.5 has any real q from 1 on)"
             )
         return cls(int(number[:9]))
 

@@ -91,7 +91,7 @@ def _draw_differences(
         elements.draw_bars(axes, p, mean, error, look, capsize=1.5)
         numbers.append(plain({"L": root.size, "p": p, "difference": mean, "error": error}))
     axes.axhline(0, color="0.5", linewidth=0.6, zorder=0)
-    times = f"{figures.model.states} " if figures.model.has_spins else ""
+    times = f"{figures.model.states:g} " if figures.model.chains else ""
     axes.set(xlabel="$p$", ylabel=rf"$D = P_\mathrm{{two}} - {times}P_\mathrm{{none}}$")
     elements.few_ticks(axes, number=5)
     return numbers

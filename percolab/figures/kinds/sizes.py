@@ -134,7 +134,7 @@ def _find_fits(figures: StudyView, threshold: float) -> tuple[ThresholdFit | Non
         pass
     try:
         # What is known of tau is of percolation.
-        return None, None if figures.model.has_spins else tau_at(figures.results, threshold)
+        return None, None if figures.model.chains else tau_at(figures.results, threshold)
     except AnalysisError:
         return None, None
 

@@ -252,7 +252,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     for name in _names(figures):
         # Theory's value is that of percolation, not of the clusters of spins.
         known = None
-        if not figures.model.has_spins:
+        if not figures.model.chains:
             known = critical_probability(study.structure, study.boundary, name, study.model)
         curves = [_make_curve(task, name) for task in figures.measured("grid")]
         meaning, symbol = observables[name].meaning, symbol_text(observables[name].symbol)

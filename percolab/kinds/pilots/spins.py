@@ -41,6 +41,7 @@ from percolab.tasks.study import Study, Task
 
 #: Sweeps of invaded clusters that are left out, and that are used; p is found to 2^-_STEPS.
 _LOST, _USED, _STEPS = 6, 12, 9
+_HALVINGS = 5
 _MOST_CHAINS, _LEAST_CHAINS, _SITES = 16, 2, 2**20
 #: Standard deviations of the invaded clusters' p that are looked at first.
 _REACH = 1.5
@@ -78,7 +79,7 @@ def place_p(study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]
 def place_spins(task: Task, pilot: PilotConditions) -> tuple[float, ...]:
     """Return the p values of a task of spins, in ascending order, whatever its update is."""
     task = replace(task, update="sw")
-    begin = invaded(task, pilot)
+    begin = invaded(task, pilot) if task.draw.has_spins else halved(task, pilot)
     reach = max(_REACH * float(begin.std()), 2.0**-_STEPS)
     low, high = float(begin.mean()) - reach, float(begin.mean()) + reach
     edges = np.array([[max(low, 0.0)], [min(high, 1.0)]])
@@ -94,6 +95,19 @@ def place_spins(task: Task, pilot: PilotConditions) -> tuple[float, ...]:
             sweeps = _SWEEPS if search.warning else max(search.updates, _SWEEPS)
             burn_in = sweeps // 2
     return covering(edges[0], edges[1], POINTS)
+
+
+def halved(task: Task, pilot: PilotConditions) -> Floats:
+    """Return the ends of a short interval between which chains begin to span, float64 (2,).
+
+    For random clusters: those of Chayes and Machta keep bonds, which cannot be invaded.
+    """
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        seen = float(_probabilities(task, (middle,), _BURN_IN, _SWEEPS, pilot).mean())
+        low, high = (low, middle) if seen > 0.5 else (middle, high)
+    return np.array([low, high])
 
 
 def invaded(task: Task, pilot: PilotConditions) -> Floats:

@@ -1,0 +1,250 @@
+"""Chayes and Machta's chains of random clusters: exact means, other chains, theory, equal files."""
+
+import numpy as np
+import pytest
+from cli_support import assert_equal_datasets, refusal
+from helpers import lattice, slow
+from process_support import Interrupting
+from spin_support import TINY, graph_of, key_of, quantities_of, run_chains, tiny_topology, z_of
+
+from percolab.analysis.stored_spins import compute_thermodynamics
+from percolab.analysis.theory.torus import wrapping_probabilities
+from percolab.api import sweep
+from percolab.bonds.words import GENERATORS
+from percolab.errors import InputError
+from percolab.kernels.device import Device
+from percolab.labelers import new_labeler
+from percolab.measure.rows import CLUSTERS, LARGEST, SPANNING, SUM_SQUARES
+from percolab.measure.spins import OPEN_BONDS
+from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
+from percolab.run.engine import choose_engine
+from percolab.run.request import Observer, open_study
+from percolab.run.stored import Interrupted
+from percolab.spins.chayes_machta import ClusterChain
+from percolab.store.results import read_results
+from percolab.tasks.study_file import make_request
+from percolab.validation.enumeration import count_configurations
+
+SHAPES = {
+    f"{kind} {n} x {n}": ((n, n), (kind,) * 2) for n in (2, 3) for kind in ("open", "periodic")
+}
+ROW = {"clusters": CLUSTERS, "sum_squares": SUM_SQUARES, "largest": LARGEST}
+SWEEP = {
+    "L": [6, 9],
+    "p": [0.5, 0.6],
+    "model": "random-cluster:q=2.5",
+    "boundary": "periodic",
+    "burn_in": 10,
+    "sweeps": 25,
+    "samples": 15 * 8,
+    "seed": 5,
+    "device": "cpu",
+    "workers": 1,
+    "measure": ["sizes", "series"],
+}
+
+
+def topology_of(name):
+    if name in TINY:
+        return tiny_topology(name)
+    shape, kinds = SHAPES[name]
+    return lattice("square").topology(shape, kinds)
+
+
+def run_clusters(topology, q, p, *, chains=300, burn_in=20, sweeps=60, seed=1, **given):
+    """Return rows and numbers of many chains, int64 (chains, sweeps, width) each."""
+    labeler = new_labeler(given.get("labeler"), "cpu", topology)
+    one, generator = ClusterChain(labeler, q), GENERATORS[given.get("rng", "xorwow")]
+    rows, numbers = [], []
+    for number in range(chains):
+        one.begin(generator, [key_of(seed, number, p)], [number % 2 == 1])
+        one.skip(burn_in)
+        row, counted = one.advance(sweeps)
+        rows.append(row[0])
+        numbers.append(counted[0])
+    return np.array(rows), np.array(numbers)
+
+
+def found_in(rows, numbers):
+    found = {name: rows[..., place].astype(float) for name, place in ROW.items()}
+    return found | {"open_bonds": numbers[..., OPEN_BONDS].astype(float)}
+
+
+def exact_means(topology, q, p):
+    """Return the means over all sets of open bonds, of weights p^b (1 - p)^(B - b) q^clusters."""
+    sites, bonds = graph_of(topology)
+    labels, opened = np.arange(sites)[None], np.zeros(1)
+    for i, j in bonds:
+        low = np.minimum(labels[:, i], labels[:, j])[:, None]
+        high = np.maximum(labels[:, i], labels[:, j])[:, None]
+        labels = np.concatenate([labels, np.where(labels == high, low, labels)])
+        opened = np.concatenate([opened, opened + 1])
+    sizes = np.stack([(labels == site).sum(axis=1) for site in range(sites)], axis=1)
+    clusters = (sizes > 0).sum(axis=1)
+    weights = p**opened * (1 - p) ** (len(bonds) - opened) * q**clusters
+    values = {
+        "clusters": clusters,
+        "sum_squares": (sizes**2).sum(axis=1),
+        "largest": sizes.max(axis=1),
+        "open_bonds": opened,
+        "open_bonds_squared": opened**2,
+    }
+    return {name: float(weights @ each / weights.sum()) for name, each in values.items()}
+
+
+@pytest.mark.parametrize("q", [1.5, 2.5, 3.7])
+@pytest.mark.parametrize("name", [*SHAPES, "irregular", slow("kagome 4 x 2")])
+def test_means_are_the_exact_ones(name, q):
+    topology, p = topology_of(name), 0.55
+    exact = exact_means(topology, q, p)
+    for rng in GENERATORS:
+        found = found_in(*run_clusters(topology, q, p, rng=rng, seed=int(10 * q), chains=400))
+        found["open_bonds_squared"] = found["open_bonds"] ** 2
+        for quantity, values in found.items():
+            assert abs(z_of(values, exact[quantity])) <= 4, (name, q, rng, quantity)
+
+
+@pytest.mark.parametrize("q", [2, 3])
+def test_integer_q_has_the_means_of_swendsen_and_wang(q):
+    """On a torus of 12 x 12 at the self-dual point, for all bits of wrapping too."""
+    topology = lattice("square").topology((12, 12), ("periodic",) * 2)
+    p = np.sqrt(q) / (1 + np.sqrt(q))
+    own = run_clusters(topology, float(q), p, chains=200, burn_in=80, sweeps=100, seed=30 + q)
+    others = run_chains(topology, q=q, p=p, chains=200, burn_in=80, sweeps=100, seed=40 + q)
+    sites, points = 144, topology.num_points
+    spins = quantities_of(*others, sites, points, q)
+    spins["largest"] = spins["largest_cluster"]
+    found, masks = found_in(*own), {"x": 1 << FIRST_WRAPPING, "two": 1 << TWO_DIRECTIONS}
+    for name, mask in masks.items():
+        found[name], spins[name] = (
+            (rows[..., SPANNING] & mask != 0).astype(float) for rows in (own[0], others[0])
+        )
+    for name, values in found.items():
+        one, other = (each.mean(axis=1) for each in (values, spins[name]))
+        error = np.sqrt((one.var(ddof=1) + other.var(ddof=1)) / 200)
+        assert error > 0
+        assert abs(one.mean() - other.mean()) <= 4 * error, (q, name)
+
+
+def test_q_of_one_is_percolation_whose_sweeps_are_independent():
+    topology, p = topology_of("open 3 x 3"), 0.5
+    sites, bonds = graph_of(topology)
+    clusters, squares = (
+        sum(count * 0.5 ** len(bonds) for count in counts)
+        for counts in count_configurations(sites, bonds)
+    )
+    found = found_in(*run_clusters(topology, 1.0, p, seed=77, burn_in=0))
+    assert abs(z_of(found["clusters"], clusters)) <= 4
+    assert abs(z_of(found["sum_squares"], squares)) <= 4
+    bonds_open = found["open_bonds"]
+    assert abs(z_of(bonds_open, p * len(bonds))) <= 4
+    products = bonds_open[:, 1:] * bonds_open[:, :-1]
+    assert abs(z_of(products, (p * len(bonds)) ** 2)) <= 4
+
+
+@pytest.mark.parametrize("q", [1.5, 2.5, slow(3.4)])
+def test_wrapping_at_the_self_dual_point_is_that_of_theory(q):
+    """Two directions are q times as probable as none, and both as conformal theory has them."""
+    topology = lattice("square").topology((24, 24), ("periodic",) * 2)
+    p = np.sqrt(q) / (1 + np.sqrt(q))
+    rows, _ = run_clusters(topology, q, p, chains=240, burn_in=150, sweeps=120, seed=int(10 * q))
+    flags = rows[..., SPANNING]
+    both = (1 << FIRST_WRAPPING) | (1 << (FIRST_WRAPPING + 1))
+    two, none = flags & (1 << TWO_DIRECTIONS) != 0, flags & both == 0
+    theory = wrapping_probabilities(1j, q)
+    assert abs(z_of(two - q * none, 0.0)) <= 4
+    assert abs(z_of(none * 1.0, theory.none)) <= 4
+    assert abs(z_of((flags & (1 << FIRST_WRAPPING) != 0) * 1.0, theory.x)) <= 4
+
+
+def test_theory_of_two_states_is_that_of_the_ising_model_s_boundary_conditions():
+    """Antiperiodic along x has the states without a cluster that winds an odd number of times.
+
+    Their partition functions are sums of theta functions, a = theta_2 = theta_4 and b = theta_3 of
+    the square torus; windings such as (2, 1) are rarer than 5e-5.
+    """
+    n = np.arange(-9, 10)
+    a, b = (np.exp(-np.pi * (n + half) ** 2).sum() for half in (0.5, 0.0))
+    found = wrapping_probabilities(1j, 2)
+    y_alone = found.y - found.both
+    assert found.none + y_alone == pytest.approx(b / (2 * a + b), abs=5e-5)
+    assert found.none + found.oblique == pytest.approx((2 * a - b) / (2 * a + b), abs=1e-4)
+    assert found.cross == pytest.approx(2 * found.none, rel=1e-12)
+
+
+@pytest.mark.parametrize("labeler", ["four_step", "reference"])
+def test_labelers_give_the_same_sweeps(labeler):
+    topology = lattice("kagome").topology((8, 6), ("periodic", "open"))
+    one = run_clusters(topology, 2.5, 0.55, chains=4)
+    other = run_clusters(topology, 2.5, 0.55, chains=4, labeler=labeler)
+    for own, others in zip(one, other, strict=True):
+        np.testing.assert_array_equal(own, others)
+
+
+def run_to(path, **changes):
+    return sweep("square", out=path, **(SWEEP | changes))
+
+
+@pytest.fixture(scope="module", params=[0, 1], ids=["chains", "one chain"])
+def undisturbed(request, tmp_path_factory):
+    """The file of a run in one go by one worker, of many chains or of a long one."""
+    path = tmp_path_factory.mktemp("undisturbed") / "results.h5"
+    run_to(path, chains=request.param)
+    return path, request.param
+
+
+def test_workers_and_interruptions_give_the_same_file(tmp_path, undisturbed):
+    whole, chains = undisturbed
+    run_to(tmp_path / "many.h5", chains=chains, workers=3, labeler="four_step")
+    assert_equal_datasets(tmp_path / "many.h5", whole)
+    path = tmp_path / "twice.h5"
+    with pytest.raises(Interrupted):
+        run_to(path, chains=chains, observer=Interrupting())
+    assert 0 < sum(len(item.blocks) for item in read_results(path).tasks.values()) < 2 * 8
+    run_to(path, chains=chains, samples=15 * 3)
+    run_to(path, chains=chains)
+    assert_equal_datasets(path, whole)
+
+
+def test_energy_and_specific_heat_follow_from_the_open_bonds(tmp_path):
+    """Of q = 2 those of the Potts model, whose satisfied bonds are counted."""
+    given = {"L": [6], "p": [0.55], "samples": 200 * 100, "sweeps": 130, "burn_in": 30, "seed": 8}
+    models = "random-cluster:q=2", "potts:q=2"
+    runs = (run_to(tmp_path / f"{n}.h5", **given, model=model) for n, model in enumerate(models))
+    one, other = (compute_thermodynamics(run)[0] for run in runs)
+    for name in ("energy", "specific_heat", "improved_susceptibility"):
+        error = np.hypot(one.errors[name], other.errors[name])
+        assert 0 < error < 0.1 * abs(one.values[name])
+        assert abs(one.values[name] - other.values[name]) <= 4 * error, name
+    assert "order" not in one.values
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--model random-cluster:q=0.9", "q = 0.9, but Chayes and Machta's algorithm needs"),
+        ("--model random-cluster:q=nan", "q = nan, but Chayes and Machta's algorithm needs"),
+        ("--model random-cluster", "q is written as in random-cluster:q=2.5"),
+        ("--model random-cluster:q=two", "'two' is not a number"),
+        ("--model potts:q=2.5", "random-cluster:q=2.5 has any real q from 1 on"),
+        ("--model random-cluster:q=2.5 --update wolff", "update"),
+        (
+            "--model random-cluster:q=2.5 --boundary periodic --measure correlation",
+            "random clusters have no spins",
+        ),
+    ],
+)
+def test_what_it_has_not_is_refused_in_one_line(options, message):
+    assert message in refusal("sweep", "--lattice", "square", "-L", "8", *options.split())
+
+
+def test_a_gpu_is_refused_and_auto_takes_the_cpu(monkeypatch):
+    request = make_request("square", **{**SWEEP, "device": "auto"})
+    options = {"device": Device("cuda")}
+    with pytest.raises(InputError, match=r"random-cluster:q=2\.5 is sampled on the CPU alone: use"):
+        open_study(request.study, request.rule, options)
+    # As where there is a GPU.
+    monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda: None)
+    assert open_study(request.study, request.rule, {"device": Device("auto")}).results.study
+    chosen = choose_engine(request.study, {"device": Device("auto")}, Observer())
+    assert chosen.device == Device("cpu")
