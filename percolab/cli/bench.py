@@ -129,7 +129,8 @@ def _make_job(options: SimpleNamespace) -> tuple[Setting, Job]:
         if getattr(options, key) is not None:
             raise InputError(f"--{key}: of spins alone (--model ising)")
     further = tuple(stage for stage in FURTHER_STAGES if stage in options.stages)
-    if str(model) != "bond" and not (further and set(options.stages) <= _STAGES_OF_MODELS):
+    is_timed = bool(further) and set(options.stages) <= _STAGES_OF_MODELS and not model.chains
+    if str(model) != "bond" and not is_timed:
         raise InputError(
             f"--model {options.model}: bench times bonds, or spins (ising, potts:q=3), and another "
             f"model with --stage {' or '.join(sorted(_STAGES_OF_MODELS))}"

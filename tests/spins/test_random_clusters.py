@@ -1,5 +1,7 @@
 """Chayes and Machta's chains of random clusters: exact means, other chains, theory, equal files."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from cli_support import assert_equal_datasets, refusal
@@ -22,6 +24,7 @@ from percolab.run.request import Observer, open_study
 from percolab.run.stored import Interrupted
 from percolab.spins.chayes_machta import ClusterChain
 from percolab.store.results import read_results
+from percolab.tasks.kind import make_sampler
 from percolab.tasks.study_file import make_request
 from percolab.validation.enumeration import count_configurations
 
@@ -248,3 +251,12 @@ def test_a_gpu_is_refused_and_auto_takes_the_cpu(monkeypatch):
     assert open_study(request.study, request.rule, {"device": Device("auto")}).results.study
     chosen = choose_engine(request.study, {"device": Device("auto")}, Observer())
     assert chosen.device == Device("cpu")
+
+
+def test_blocks_of_one_long_chain_are_its_parts():
+    """Judged by a chain of as many sweeps in one block, never taken up again."""
+    request = make_request("square", **{**SWEEP, "chains": 1, "L": [9]})
+    task = replace(request.study.task(9), block_size=15)
+    blocks = make_sampler(task, device=Device("cpu")).sample(range(4))
+    (one,) = make_sampler(replace(task, chains=0, block_size=60), device=Device("cpu")).sample([0])
+    np.testing.assert_array_equal(sum(block.sums for block in blocks), one.sums)
