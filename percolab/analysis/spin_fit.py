@@ -214,7 +214,7 @@ def short_blocks(items: Sequence[TaskResult]) -> str | None:
 
 
 def compute_autocorrelations(result: TaskResult) -> dict[str, list[Autocorrelation | None]]:
-    """Return the autocorrelation of all series at every p, in measured sweeps; None of constants."""
+    """Return the autocorrelation of series at every p, in measured sweeps; None of constants."""
     points, sweeps = len(result.task.p), result.task.block_size
     names = series_of(result)
     parts = result.extra("lagged").reshape(len(result.blocks), points, len(names), 2, -1)

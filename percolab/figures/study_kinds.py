@@ -173,8 +173,6 @@ OF_KIND = {
         "its errors and fits are of independent samples, which sweeps are not: wrapping, clusters",
         _SWEEP_OF_CLUSTERS,
         _ERRORS_OF_SPINS,
-        answer="figures.report:answer_of_spins",
-        fits="figures.report:fits_of_spins",
     ),
     "trees": KindInFigures(
         "tree",
