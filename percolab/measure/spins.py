@@ -44,10 +44,9 @@ def lagged_sums(series, products, edges):
 
 
 def sum_chains(rows: np.ndarray, places: Sequence[int] = SERIES) -> np.ndarray:
-    """Return the lagged products and edges of chains: float64 (chains, m, 6 (LAGS + 1)).
+    """Return lagged products and edges of rows of chains: float64 (chains, m, 6 (LAGS + 1)).
 
-    rows: int64 (chains, sweeps, m, SPIN_ROW_WIDTH).  places: of three series there, of each of
-    which the products come first, then the edges.
+    places: of three series in the rows.
     """
     chains, _, points, _ = rows.shape
     sums = np.empty((chains, points, len(places), 2, LAGS + 1))

@@ -196,7 +196,7 @@ def undisturbed(request, tmp_path_factory):
     return path, request.param
 
 
-def test_workers_and_interruptions_give_the_same_file(tmp_path, undisturbed):
+def test_workers_and_interruptions_give_the_same_file(tmp_path, undisturbed, one_block_calls):
     whole, chains = undisturbed
     run_to(tmp_path / "many.h5", chains=chains, workers=3, labeler="four_step")
     assert_equal_datasets(tmp_path / "many.h5", whole)
