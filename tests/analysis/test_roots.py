@@ -28,6 +28,7 @@ from percolab.analysis.roots import (
     why_no_roots,
 )
 from percolab.analysis.value import Value
+from percolab.bonds.model import Model
 from percolab.errors import AnalysisError
 from percolab.lattices.topology import pack_bits
 from percolab.measure.columns import list_observables
@@ -449,3 +450,11 @@ def test_the_jacobian_of_a_root_is_the_change_of_its_residuals():
         away = step * np.eye(4)[place]
         above, below = (roots._residuals(curves, at + x, curvature)[0] for x in (away, -away))
         assert jacobian[:, place] == pytest.approx((above - below) / (2 * step), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("model", ["ising", "potts:q=3"])
+def test_the_error_of_a_coupling_is_its_slope_times_that_of_p(model):
+    found = roots.coupling_record(Value(0.5, 1e-6), model)
+    draw = Model.parse(model)
+    shifted = draw.p_to_coupling(0.5 + 1e-6) - draw.p_to_coupling(0.5)
+    assert found["coupling_error"] == pytest.approx(shifted, rel=1e-4)
