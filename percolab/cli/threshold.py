@@ -143,7 +143,7 @@ def _answer(results: StoredResults, out: Path) -> tuple[dict[str, Any], str]:
 def _advice(value: Value) -> str:
     half = value.error / 2
     if value.systematic_error > half:
-        return f"half the error (--error {half:.1e}) takes larger sizes (without -L it chooses them)"
+        return f"half the error (--error {half:.1e}) takes larger sizes; without -L it chooses them"
     more = value.statistical_error**2 / (half**2 - value.systematic_error**2)
     return f"half the error (--error {half:.1e}) takes {more:.1f} times the samples"
 
