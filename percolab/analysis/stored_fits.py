@@ -334,6 +334,14 @@ class JointInput:
     notes: tuple[str, ...]
 
 
+def _with_enough_blocks(
+    moments: Sequence[BlockMoments], chosen: Sequence[Quantity]
+) -> tuple[list[BlockMoments], list[str | None]]:
+    """Return the tasks whose blocks give a covariance of the quantities, and what others lack."""
+    few = [find_block_lack(task.grouped(), sum(map(task.has, chosen))) for task in moments]
+    return [task for task, lack in zip(moments, few, strict=True) if not lack], few
+
+
 def read_joint_input(
     results: StoredResults,
     names: Sequence[str] = ("all",),
@@ -351,8 +359,11 @@ def read_joint_input(
         lacks = [find_lack(each, moments) for each in chosen]
         # With none that can be fitted, the error message of a fit of all says why.
         chosen = tuple(x for x, lack in zip(chosen, lacks, strict=True) if not lack) or chosen
-    few = [find_block_lack(task.grouped(), sum(map(task.has, chosen))) for task in moments]
-    kept = [task for task, lack in zip(moments, few, strict=True) if not lack]
+    kept, few = _with_enough_blocks(moments, chosen)
+    while list(names) == ["all"] and len(chosen) > 1 and len({task.L for task in kept}) < MIN_SIZES:
+        lacks.append(f"quantity {chosen[-1].name!r} ({next(filter(None, few))})")
+        chosen = chosen[:-1]
+        kept, few = _with_enough_blocks(moments, chosen)
     if len({task.L for task in kept}) < MIN_SIZES:
         # The error message of the first, with the fewest blocks, reports what these allow.
         kept, few = sorted(moments, key=lambda task: task.samples.size), []

@@ -110,6 +110,10 @@ def test_too_few_blocks_are_told_with_how_many_quantities_they_are_enough_for(tm
         "enough for 2): ask for fewer quantities, or add samples"
     )
     assert fitted(path, "--quantities", "wrapping_any,Q_1")["samples"]["8"] == 4800
+    # Without names as many are fitted as there are blocks for.
+    record = fitted(path, "--quantities", "all")
+    assert [item["name"] for item in record["quantities"]] == ["wrapping_any", "wrapping_all"]
+    assert sum("blocks are too few for the covariance" in n for n in record["notes"]) == 3
 
 
 def test_p_too_far_apart_are_no_fault_of_the_quantity(tmp_path):
