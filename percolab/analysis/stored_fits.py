@@ -360,7 +360,8 @@ def read_joint_input(
         # With none that can be fitted, the error message of a fit of all says why.
         chosen = tuple(x for x, lack in zip(chosen, lacks, strict=True) if not lack) or chosen
     kept, few = _with_enough_blocks(moments, chosen)
-    while list(names) == ["all"] and len(chosen) > 1 and len({task.L for task in kept}) < MIN_SIZES:
+    is_open = list(names) == ["all"]
+    while is_open and any(few) and len(chosen) > 1 and len({task.L for task in kept}) < MIN_SIZES:
         lacks.append(f"quantity {chosen[-1].name!r} ({next(filter(None, few))})")
         chosen = chosen[:-1]
         kept, few = _with_enough_blocks(moments, chosen)

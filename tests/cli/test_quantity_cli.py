@@ -116,6 +116,13 @@ def test_too_few_blocks_are_told_with_how_many_quantities_they_are_enough_for(tm
     assert sum("blocks are too few for the covariance" in n for n in record["notes"]) == 3
 
 
+def test_two_sizes_are_too_few_for_a_fit_of_all(tmp_path):
+    options = {"samples": 4000, "block_size": 50, "device": "cpu", "workers": 1}
+    results = sweep("square", L=[8, 16], p=(0.47, 0.5, 0.53), boundary="periodic", **options)
+    message = refusal("fit", stored(tmp_path / "two.h5", results), "--quantities", "all")
+    assert message == "need at least three sizes for a joint fit, got L = 8, L = 16"
+
+
 def test_p_too_far_apart_are_no_fault_of_the_quantity(tmp_path):
     options = {"samples": 2000, "block_size": 50, "seed": 6, "device": "cpu", "workers": 1}
     results = sweep("square", L=[8, 16, 32], p=(0.42, 0.47, 0.52, 0.57), **options)
