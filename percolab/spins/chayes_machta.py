@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.words import p_to_threshold
+from percolab.errors import InputError
 from percolab.labelers.forest import Reading
 from percolab.labelers.raster import Raster
 from percolab.measure.spins import OPEN_BONDS, SPIN_ROW_WIDTH
@@ -49,7 +50,11 @@ class ClusterChain(CpuChain):
             self._draw_active(0, self._labels)
 
     def resume(self, planes: NDArray[np.uint32], sweep: int) -> None:
-        self.spins.planes[:], self._kept[:] = np.split(planes.ravel(), [self.spins.planes.size])
+        active, kept = np.split(planes.ravel(), [self.spins.planes.size])
+        batch = self.labeler.batch
+        if (active & ~batch.topology.occupied).any() or (kept & ~batch.exists.ravel()).any():
+            raise InputError("the stored state of a chain has sites or bonds that are not there")
+        self.spins.planes[:], self._kept[:] = active, kept
         self.sweep = sweep
 
     def copy_planes(self) -> NDArray[np.uint32]:

@@ -260,3 +260,15 @@ def test_blocks_of_one_long_chain_are_its_parts():
     blocks = make_sampler(task, device=Device("cpu")).sample(range(4))
     (one,) = make_sampler(replace(task, chains=0, block_size=60), device=Device("cpu")).sample([0])
     np.testing.assert_array_equal(sum(block.sums for block in blocks), one.sums)
+
+
+def test_a_stored_state_with_bonds_that_are_not_there_is_refused():
+    topology = topology_of("open 3 x 3")
+    chain = ClusterChain(new_labeler(None, "cpu", topology), 2.5)
+    planes = np.zeros_like(chain.copy_planes())
+    chain.resume(planes, 1)
+    for plane in range(planes.shape[1]):
+        wrong = planes.copy()
+        wrong[0, plane, -1] |= np.uint32(1 << 31)
+        with pytest.raises(InputError, match="not there"):
+            chain.resume(wrong, 1)
