@@ -8,6 +8,7 @@ from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import SampleBlocks, new_coupling
 from percolab.coupled.thresholds import find_thresholds
+from percolab.flows.readers import Backbone, Bridges, Path
 from percolab.labelers import LABELERS
 from percolab.labelers.forest import Reading
 from percolab.lattices.geometry import make_geometry
@@ -18,6 +19,21 @@ from percolab.parts.slabs import Slabs
 
 GRID = np.array([p_to_threshold(p) for p in (0.64, 0.65, 0.66)], np.uint64)
 SAMPLES = np.arange(4, dtype=np.uint64)
+
+# A team of threads a sample, tiles in four dimensions, and what flows in samples of both.
+for (name, shape), kind, text in product(
+    (("square", (16, 16)), ("cubic", (6, 6, 6)), ("hypercubic-4d", (9, 8, 8, 8))),
+    ("open", "periodic"),
+    ("bond", "site"),
+):
+    lattice, model = load_lattice(name), Model.parse(text)
+    topology = lattice.topology(shape, (*(kind,) * (len(shape) - 1), "open"))
+    coupling = new_coupling("tiled", "cuda", topology, model, capacity=3)
+    coupling.rows(XORWOW, 1, SAMPLES[:3], GRID)
+    coupling.grid_rows(XORWOW, 1, SAMPLES, GRID)
+    for reader in (Bridges, Backbone, Path):
+        reader(lattice, ()).rows(coupling, XORWOW, 1, SAMPLES[:3], GRID)
+print("small lattices, four dimensions, what flows")
 
 for name in [entry.name for entry in LABELERS.values() if "cuda" in entry.classes]:
     for boundary in (("open", "open"), ("periodic", "periodic")):
