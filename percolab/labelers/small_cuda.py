@@ -334,6 +334,8 @@ def _join_listed(team, listed):
                     keep = old != high and old != low
                     pair = uint32(uint32(old << uint32(16)) | low)
             place, more = _rank(keep, team.pairs)
+            # All lanes have read their pairs.
+            cuda.syncwarp()
             if keep:
                 team.pairs[uint32(kept + place)] = pair
             kept = uint32(kept + more)
@@ -401,7 +403,7 @@ def _find_over_periods(team, n):
         entry = team.table[i]
         hops = uint32(hops + uint32(1))
     if hops > uint32(1):
-        team.table[n] = uint32(uint32(uint32(code) << uint32(PARENT_BITS)) | i)
+        cuda.atomic.exch(team.table, n, uint32(uint32(uint32(code) << uint32(PARENT_BITS)) | i))
     return i, code
 
 
@@ -428,6 +430,7 @@ def _join_listed_bonds(team, lattice, listed, loops):
                 entry = uint32(uint32(uint32(code) << uint32(PARENT_BITS)) | low)
                 keep = uint32(cuda.atomic.cas(team.table, high, high, entry)) != high
         place, more = _rank(keep, team.pairs)
+        cuda.syncwarp()
         if keep:
             team.pairs[uint32(kept + place)] = n
         kept = uint32(kept + more)
