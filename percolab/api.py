@@ -26,7 +26,7 @@ from percolab.analysis.roots import (
 )
 from percolab.analysis.spin_fit import SpinFit, fit_spins
 from percolab.analysis.statistics import Floats
-from percolab.analysis.stored_fits import fit_results, read_estimates
+from percolab.analysis.stored_fits import Prior, fit_results, read_estimates
 from percolab.analysis.table_fit import TableFit, fit_series
 from percolab.analysis.text import estimate_table, fit_table, quantity_table, spin_table
 from percolab.analysis.threshold import ThresholdFit
@@ -444,6 +444,7 @@ def threshold(
     *,
     error: float | None = None,
     time: float | str | None = None,
+    universal: Prior = "free",
     observer: Observer | None = None,
     progress: bool = False,
     **settings: Unpack[Settings],
@@ -467,6 +468,7 @@ def threshold(
     *,
     error: float | None = None,
     time: float | str | None = None,
+    universal: Prior = "free",
     weights: Any = None,
     above: bool = False,
     observer: Observer | None = None,
@@ -479,6 +481,8 @@ def threshold(
     {settings}
     error: of p_c, statistical and systematic together, one sigma; 1e-4 unless a time is given.
     time: in place of an error, seconds, or a text such as "60s", "5m" or "2h".
+    universal: "known" takes the published wrapping probabilities at p_c of a torus that is a cube,
+    in three dimensions, as priors.
     progress, observer: as for :func:`percolab.sweep`.
 
     With weights the answer is :class:`percolab.Levels` (docs/fields.md): an array, or a file of
@@ -497,12 +501,13 @@ def threshold(
     given = {name: value for name, value in settings.items() if value is not None}
     of_weights: dict[str, Any] = {name: given.pop(name) for name in _OF_WEIGHTS if name in given}
     if weights is not None:
-        refuse_given("weights have no samples", error=error, time=time, **given)
+        own = None if universal == "free" else universal
+        refuse_given("weights have no samples", error=error, time=time, universal=own, **given)
         return find_given_levels(weights, lattice, above=above, **of_weights)
     refuse_given("only weights have it", above=above or None, **of_weights)
     if lattice is None:
         raise InputError("threshold: give a lattice, or weights")
-    goal = Goal.of(error, time)
+    goal = Goal.of(error, time, universal)
     request = request_threshold(lattice, goal, **given)
     shown = LoggedProgress(bar=progress, estimate=root_text)
     options = make_options(request, observer=observer or shown)
@@ -622,7 +627,8 @@ def fit(
 
     Of results of :func:`threshold`, without an observable and options, it is p_c from the roots
     (:class:`percolab.analysis.roots.RootFit`), in three dimensions and more from the wrapping
-    probabilities of all sizes (:class:`percolab.analysis.quantity_fits.QuantityAnalysis`).
+    probabilities of all sizes (:class:`percolab.analysis.quantity_fits.QuantityAnalysis`), with
+    the option ``universal``, "known" or "free", by default as :func:`threshold` had it.
 
     AnalysisError: the samples do not give a threshold.  InputError: an observable that is not
     there, or an option that is no number.
@@ -635,8 +641,8 @@ def fit(
     check_results(results)
     if observable is None and not options and asks_for_roots(results):
         return fit_roots(results)
-    if observable is None and not options and asks_for_wrapping(results):
-        return fit_wrapping(results)
+    if observable is None and options.keys() <= {"universal"} and asks_for_wrapping(results):
+        return fit_wrapping(results, **options)
     make, _ = _find_fit(results.study)
     result: ThresholdFit | SpinFit = make(results, observable, options)
     return result

@@ -96,12 +96,14 @@ def analyse_quantities(
     min_size: int | None = None,
     degree: int | tuple[int, ...] | None = None,
     priors: float = 1.0,
+    critical: tuple[Known | None, ...] = (),
 ) -> QuantityAnalysis:
     """Fit several quantities together.
 
     omegas: exponents of the leading correction, of each quantity.  y_t: known 1/nu, a prior of p_c.
     min_size: smallest L to use at all.  degree: one or several, in place of DEGREES.  priors:
-    factor on the widths of the other priors.
+    factor on the widths of the other priors.  critical: of each quantity its known value at p_c, a
+    prior, or None.
 
     Raises AnalysisError (one line) when the data cannot give a threshold.
     """
@@ -113,6 +115,7 @@ def analyse_quantities(
         min_size=min_size,
         degrees=(degree,) if isinstance(degree, int) else degree or DEGREES,
         priors=priors,
+        critical=critical,
     )
     best, wide, free = average_three_times(
         lambda known, wider: replace(fitter, priors=wider).average(known), y_t, priors
@@ -142,6 +145,7 @@ class Fitter:
     omegas: tuple[float, ...]
     degrees: tuple[int, ...]
     priors: float
+    critical: tuple[Known | None, ...] = ()
 
     @property
     def sizes(self) -> list[int]:
@@ -150,8 +154,10 @@ class Fitter:
     def only(self, index: int) -> Fitter:
         parts = [task.only(index) for task in self.observations if np.any(task.quantity == index)]
         start = replace(self.start, slopes=(self.start.slopes[index],))
-        omegas = (self.omegas[index],)
-        return replace(self, observations=tuple(parts), start=start, omegas=omegas)
+        omegas, critical = (self.omegas[index],), self.critical[index : index + 1]
+        return replace(
+            self, observations=tuple(parts), start=start, omegas=omegas, critical=critical
+        )
 
     def average(self, known: Known | None) -> ThresholdAverage[JointMaximum]:
         """Return the average over degrees and smallest sizes; AnalysisError: no fit converges."""
@@ -162,7 +168,8 @@ class Fitter:
         def fit(smallest: int, degree: int) -> JointMaximum:
             own = tuple(one for one in self.observations if smallest <= one.L)
             left_out = points - sum(one.dimension for one in own)
-            model = JointModel(own, degree, self.omegas, slopes, units, known, self.priors)
+            priors = known, self.priors, self.critical
+            model = JointModel(own, degree, self.omegas, slopes, units, *priors)
             return fit_joint(model, begin, left_out=left_out)
 
         return ThresholdAverage.over(self.sizes, self.degrees, fit)
@@ -177,6 +184,7 @@ def make_fitter(
     min_size: int | None = None,
     degrees: tuple[int, ...] = DEGREES,
     priors: float = 1.0,
+    critical: tuple[Known | None, ...] = (),
 ) -> tuple[Fitter, list[BlockMoments], list[BlockMoments]]:
     """Return what fits, the moments of used sizes, and those near p_c; or AnalysisError."""
     used = [task for task in moments if min_size is None or min_size <= task.L]
@@ -193,7 +201,7 @@ def make_fitter(
             place = f"near p_c = {start.threshold:.4g}"
             raise AnalysisError(f"{place}, {lack}: use a finer p grid there")
     observations, near = observe_all(near, quantities)
-    return Fitter(observations, start, tuple(omegas), degrees, priors), used, near
+    return Fitter(observations, start, tuple(omegas), degrees, priors, critical), used, near
 
 
 def observe_all(

@@ -51,6 +51,9 @@ _P, _Y_T, _ROUNDS = 41, np.linspace(0.3, 2.7, 9), 3
 # Errors in the search are at least this, and the correction in it decays by this exponent.
 _FLOOR, _DECAY = 0.003, 1.5
 
+# Known values at p_c that are priors have this error at least.
+_LEAST_ERROR = 1e-6
+
 # A parameter that the data do not determine shows in the singular values of the scaled Jacobian.
 _UNDETERMINED = 1e-9
 
@@ -61,7 +64,8 @@ class JointModel:
 
     theta is (delta, y, n, m, amplitudes of the first quantity, of the second, ...), the amplitudes
     of each (a_0 ... a_d, b, c, B, C).  omegas: of each quantity.  slopes: a first |a_1| of each, in
-    these units.  known: 1/nu, a prior.  wider: factor on the widths of the other priors.
+    these units.  known: 1/nu, a prior.  wider: factor on the widths of the other priors.  critical:
+    of each quantity its known value at p_c, a prior, or None; () for none at all.
     """
 
     observations: tuple[Observations, ...]
@@ -71,6 +75,7 @@ class JointModel:
     units: Units
     known: Known | None = None
     wider: float = 1.0
+    critical: tuple[Known | None, ...] = ()
 
     @property
     def terms(self) -> int:
@@ -102,7 +107,12 @@ class JointModel:
             own = amplitude_precision(self.units, self.degree, omega, self.wider)
             roots.append(np.sqrt(own) / unit)
         root = np.concatenate(roots)
-        return np.concatenate([mean, np.zeros(root.size - OUTER)]), root
+        mean = np.concatenate([mean, np.zeros(root.size - OUTER)])
+        for n, known in enumerate(self.critical):
+            if known is not None:
+                at = OUTER + n * self.terms
+                mean[at], root[at] = known.value, 1 / max(known.error, _LEAST_ERROR)
+        return mean, root
 
     def whitened(self, values: Floats) -> Floats:
         """Return values (n, ...) as independent numbers of unit variance (d, ...)."""

@@ -40,7 +40,7 @@ from percolab.analysis.theory.critical import critical_probability
 from percolab.analysis.theory.known_exponents import Known, correction_exponent
 from percolab.analysis.theory.potts import potts_exponents
 from percolab.analysis.threshold import ThresholdFit, fit_threshold
-from percolab.errors import AnalysisError
+from percolab.errors import AnalysisError, InputError
 from percolab.lattices.ensemble import Ensemble
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice
@@ -303,19 +303,23 @@ def fit_quantities(
     *,
     omega: float | None = None,
     nu: Prior = "known",
+    universal: Prior = "free",
     **options: Any,
 ) -> QuantityAnalysis:
     """Fit p_c to several dimensionless quantities of stored results at once.
 
     names: of the quantities (:mod:`percolab.analysis.quantities`), or "all".  omega: exponent of
     the leading correction of all of them; by default that of each kind.  nu: as for
-    :func:`fit_results`. options: of :func:`percolab.analysis.quantity_fits.analyse_quantities`.
+    :func:`fit_results`.  universal: "known" takes the known values of the quantities at p_c
+    (:mod:`percolab.analysis.theory.critical`) as priors, "free" does not.  options: of
+    :func:`percolab.analysis.quantity_fits.analyse_quantities`.
 
     InputError: no such quantity.  AnalysisError: the data cannot give a threshold.
     """
-    joint = read_joint_input(results, names, omega=omega, nu=nu)
+    joint = read_joint_input(results, names, omega=omega, nu=nu, universal=universal)
     moments, chosen = joint.moments, joint.quantities
-    fit = analyse_quantities(moments, chosen, omegas=joint.omegas, y_t=joint.y_t, **options)
+    own: dict[str, Any] = {"omegas": joint.omegas, "y_t": joint.y_t, "critical": joint.critical}
+    fit = analyse_quantities(moments, chosen, **own, **options)
     quantities = tuple(
         replace(value, known=_known(results, quantity))
         for value, quantity in zip(fit.quantities, chosen, strict=True)
@@ -331,6 +335,7 @@ class JointInput:
     quantities: tuple[Quantity, ...]
     omegas: list[float]
     y_t: Known | None
+    critical: tuple[Known | None, ...]
     notes: tuple[str, ...]
 
 
@@ -348,6 +353,7 @@ def read_joint_input(
     *,
     omega: float | None = None,
     nu: Prior = "known",
+    universal: Prior = "free",
 ) -> JointInput:
     """Return the input of a joint fit of stored results; options and errors as fit_quantities."""
     study = results.study
@@ -374,7 +380,27 @@ def read_joint_input(
     omegas = omegas if omega is None else [omega] * len(chosen)
     y_t, notes = class_exponent(results, nu)
     left_out = [f"{lack}: left out" for lack in (*lacks, *few) if lack]
-    return JointInput(kept, chosen, omegas, y_t, (*list_notes(results), *notes, *left_out))
+    critical, sources = _choose_critical(results, chosen, universal)
+    notes = (*list_notes(results), *notes, *sources, *left_out)
+    return JointInput(kept, chosen, omegas, y_t, critical, notes)
+
+
+def _choose_critical(
+    results: StoredResults, chosen: Sequence[Quantity], universal: Prior
+) -> tuple[tuple[Known | None, ...], tuple[str, ...]]:
+    """Return the known values at p_c that are priors, and a note on them; InputError: none is."""
+    if universal not in ("known", "free"):
+        raise InputError(f"universal = {universal!r}, but it must be 'known' or 'free'")
+    if universal == "free":
+        return (), ()
+    critical = tuple(_known(results, quantity) for quantity in chosen)
+    sources = sorted({known.reference for known in critical if known is not None})
+    if not sources:
+        raise InputError(
+            "no value at p_c of these quantities is known for this lattice, model and boundary: "
+            "leave universal = known out"
+        )
+    return critical, (f"values at p_c are priors: {'; '.join(sources)}",)
 
 
 def _known(results: StoredResults, quantity: Quantity) -> Known | None:

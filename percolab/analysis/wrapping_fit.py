@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import hypot
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from percolab.analysis.quantity_model import JointMaximum, JointModel
 from percolab.analysis.roots import was_searched
 from percolab.analysis.statistics import Floats, jackknife_error, unit_diagonal
 from percolab.analysis.stored_data import read_moments
-from percolab.analysis.stored_fits import fit_quantities, read_joint_input
+from percolab.analysis.stored_fits import Prior, fit_quantities, read_joint_input
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.threshold import Information
 from percolab.analysis.value import Value
@@ -72,9 +73,21 @@ def asks_for_wrapping(results: StoredResults) -> bool:
     return was_searched(results) and not why_no_wrapping(results.study)
 
 
-def fit_wrapping(results: StoredResults) -> QuantityAnalysis:
-    """Return p_c from the wrapping probabilities of all sizes; AnalysisError: too few samples."""
-    return fit_quantities(results, QUANTITIES, degree=DEGREES)
+def read_universal(results: StoredResults) -> Prior:
+    """Return whether known values at p_c are priors of results, as the last search had them."""
+    asked: Any = [run.get("asked") for run in results.runs if "asked" in run][-1:]
+    searches = [own["threshold"] for own in asked if isinstance(own, dict) and "threshold" in own]
+    return "known" if any(isinstance(x, dict) and x.get("universal") for x in searches) else "free"
+
+
+def fit_wrapping(results: StoredResults, universal: Prior | None = None) -> QuantityAnalysis:
+    """Return p_c from the wrapping probabilities of all sizes; AnalysisError: too few samples.
+
+    universal: whether values at p_c are priors (:func:`fit_quantities`), by default as the last
+    search had it.
+    """
+    own = read_universal(results) if universal is None else universal
+    return fit_quantities(results, QUANTITIES, degree=DEGREES, universal=own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +99,15 @@ class WrappingEstimate:
     known: Known | None
 
     @classmethod
-    def of(cls, results: StoredResults) -> WrappingEstimate:
+    def of(cls, results: StoredResults, universal: Prior | None = None) -> WrappingEstimate:
+        """Return the estimate of results; universal: as for :func:`fit_wrapping`."""
         if not any(result.blocks for result in results.tasks.values()):
             raise AnalysisError("no samples yet")
-        joint = read_joint_input(results, QUANTITIES)
+        own = read_universal(results) if universal is None else universal
+        joint = read_joint_input(results, QUANTITIES, universal=own)
         moments, chosen, y_t = joint.moments, joint.quantities, joint.y_t
-        fitter, *_ = make_fitter(moments, chosen, omegas=joint.omegas, y_t=y_t, degrees=DEGREES)
+        options: dict[str, Any] = {"omegas": joint.omegas, "critical": joint.critical}
+        fitter, *_ = make_fitter(moments, chosen, y_t=y_t, degrees=DEGREES, **options)
         return cls(fitter, fitter.average(y_t), y_t)
 
     @property
@@ -113,8 +129,8 @@ class WrappingEstimate:
 
     def _model(self, fit: JointMaximum, observations: tuple[Observations, ...]) -> JointModel:
         units, slopes = self.fitter.start.units(self.fitter.sizes)
-        omegas = self.fitter.omegas
-        return JointModel(observations, fit.degree, omegas, slopes, units, self.known)
+        omegas, priors = self.fitter.omegas, (self.known, 1.0, self.fitter.critical)
+        return JointModel(observations, fit.degree, omegas, slopes, units, *priors)
 
     def _covariance(self) -> Floats:
         """Return the covariance in one sample, by quantity at side, centre, side, (9, 9)."""

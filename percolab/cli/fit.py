@@ -32,6 +32,7 @@ from percolab.kernels.registry import load
 
 if TYPE_CHECKING:
     from percolab.analysis.exponents import GivenThreshold
+    from percolab.analysis.stored_fits import Prior
     from percolab.analysis.threshold import ThresholdFit
     from percolab.store.results import StoredResults
 
@@ -63,9 +64,17 @@ _JOINT = ("omega", "min_size", "degree", "nu", "priors")
     help="p_c from several dimensionless quantities at once: "
     "wrapping_any,wrapping_axis,Q_1,Q_2,Q_B,s_2/s_1 ..., or all.",
 )
+@click.option(
+    "--universal",
+    type=click.Choice(["known", "free"]),
+    help="Whether known values of wrapping probabilities at p_c are priors of --quantities.  "
+    "[default: as percolab threshold had it, otherwise free]",
+)
 @table_options
 @as_json
-def command(results: str, as_json: bool, quantities: str | None, **options: Any) -> None:
+def command(
+    results: str, as_json: bool, quantities: str | None, universal: Prior | None, **options: Any
+) -> None:
     """Estimate p_c with its error, 1/nu, the crossings of successive sizes and their drift.
 
     docs/analysis.md says what each number means.
@@ -98,6 +107,7 @@ def command(results: str, as_json: bool, quantities: str | None, **options: Any)
 
     options["quantities"] = quantities
     if is_table(results):
+        refuse({"universal": universal}, "a table has no such quantities")
         write_answer(*_fit_table(results, options), as_json=as_json)
         return
     options = without_table_options(options)
@@ -110,8 +120,16 @@ def command(results: str, as_json: bool, quantities: str | None, **options: Any)
         answer = _estimate(stored, options)
     elif is_searched and not any(map(is_given, others.values())):
         refuse(replicas, "p_c of percolab threshold has its error without replicas")
-        answer = (_fit_roots if asks_for_roots(stored) else _fit_wrapping)(stored)
+        if asks_for_roots(stored):
+            refuse({"universal": universal}, "p_c is a root, which has no such prior")
+            answer = _fit_roots(stored)
+        else:
+            answer = _fit_wrapping(stored, universal)
     else:
+        if quantities is None:
+            refuse({"universal": universal}, "it is for --quantities")
+        else:
+            options["universal"] = universal
         answer = load(answers.fit)(stored, options)
     write_answer(*answer, as_json=as_json)
 
@@ -148,11 +166,11 @@ def _fit_roots(stored: StoredResults) -> Answer:
     return threshold_record(study, fit), text
 
 
-def _fit_wrapping(stored: StoredResults) -> Answer:
+def _fit_wrapping(stored: StoredResults, universal: Prior | None) -> Answer:
     from percolab.analysis.text import quantity_table
     from percolab.analysis.wrapping_fit import fit_wrapping
 
-    study, fit = stored.study, fit_wrapping(stored)
+    study, fit = stored.study, fit_wrapping(stored, universal)
     first = f"{described(study)}, {study.model}: wrapping probabilities of tori in one fit"
     published = published_lines(study, fit.threshold, fit.threshold_error)
     text = "\n".join([first, "", quantity_table(fit), *published])
@@ -253,8 +271,9 @@ def _fit_quantities(stored: StoredResults, options: dict[str, Any]) -> Answer:
     from percolab.analysis.stored_fits import fit_quantities
     from percolab.analysis.text import quantity_table
 
+    universal: Prior = options.pop("universal") or "free"
     names, own = _read_joint(options, "not with --quantities; leave one of them out")
-    fit = fit_quantities(stored, names, **own)
+    fit = fit_quantities(stored, names, universal=universal, **own)
     published = published_lines(stored.study, fit.threshold, fit.threshold_error)
     return fit.to_dict(), "\n\n".join([quantity_table(fit), *published])
 

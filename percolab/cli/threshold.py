@@ -42,6 +42,15 @@ _OF_SAMPLES = ("model", "L", "seed", "rng", "workers", "executor", "labeler", "e
 @click.argument("lattice", required=False, metavar="[LATTICE]")
 @grouped(HOW_MUCH, "--error", type=float, metavar="E", help="The whole error of p_c to reach.")
 @grouped(HOW_MUCH, "--time", metavar="T", help="Sample so long: 60s, 5m, 2h.")
+@grouped(
+    HOW_MUCH,
+    "--universal",
+    type=click.Choice(["known", "free"]),
+    default="free",
+    show_default=True,
+    help="Whether the published wrapping probabilities at p_c of a torus that is a cube, in three "
+    "dimensions, are priors.",
+)
 @settings_named(*SHARED, *_OF_WEIGHTS)
 @grouped(
     WHAT,
@@ -93,7 +102,7 @@ def command(lattice: str | None, as_json: bool, quiet: bool, **given: Any) -> No
     from percolab.run.search_steps import Goal
     from percolab.run.threshold import find_threshold, request_threshold
 
-    goal = Goal.of(given["error"], given["time"])
+    goal = Goal.of(given["error"], given["time"], given["universal"])
     out = given["out"] = given["out"] or _OUT
     request = request_threshold(lattice, goal, **given_settings(given))
     observer = ProgressBar(silent=quiet, estimate=root_text)

@@ -110,7 +110,7 @@ class ScalingSearch(Search):
         self._steepness, self._is_gpu = 0.0, False
 
     def known_p(self, results: StoredResults) -> float | None:
-        estimate = _estimate(results)
+        estimate = self._estimate(results)
         if estimate is not None:
             return estimate.threshold.value
         own = [results.tasks[task.id] for task in own_tasks(results)]
@@ -138,7 +138,7 @@ class ScalingSearch(Search):
     def forecast(self, results: StoredResults) -> float:
         if self._goal.error is None:
             return 0.0
-        estimate = _estimate(results)
+        estimate = self._estimate(results)
         work = (_ROUGH / self._goal.error) ** 2
         if estimate is not None:
             plan = self._plan(estimate, results)
@@ -146,7 +146,7 @@ class ScalingSearch(Search):
         return max(work, 0.0) / self._rate
 
     def next_round(self, results: StoredResults, p: float) -> Round | None:
-        estimate = _estimate(results)
+        estimate = self._estimate(results)
         if estimate is None:
             if self._fewest(results) > _HOPELESS_SAMPLES:
                 return None
@@ -169,6 +169,15 @@ class ScalingSearch(Search):
                 return self._round(results, samples, value.value, estimate)
         samples = {size: _GROWTH * n for size, n in self._samples(results).items()}
         return self._round(results, dict(plan.samples) | samples, value.value, estimate)
+
+    def _estimate(self, results: StoredResults) -> WrappingEstimate | None:
+        """Return p_c of the samples so far, None if there are too few."""
+        try:
+            estimate = WrappingEstimate.of(results, "known" if self._goal.universal else "free")
+            estimate.information(results.study.sizes[:1])
+        except AnalysisError:
+            return None
+        return estimate
 
     def _plan(self, estimate: WrappingEstimate, results: StoredResults) -> Division | None:
         """Return the samples of all sizes when the goal is reached.
@@ -308,16 +317,6 @@ class ScalingSearch(Search):
 
 def _num_blocks(results: StoredResults, task: Task) -> int:
     return len(results.tasks[task.id].blocks) if task.id in results.tasks else 0
-
-
-def _estimate(results: StoredResults) -> WrappingEstimate | None:
-    """Return p_c of the samples so far, None if there are too few."""
-    try:
-        estimate = WrappingEstimate.of(results)
-        estimate.information(results.study.sizes[:1])
-    except AnalysisError:
-        return None
-    return estimate
 
 
 def _find_half(

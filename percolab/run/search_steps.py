@@ -21,10 +21,14 @@ _USUAL_ERROR = 1e-4
 
 @dataclass(frozen=True)
 class Goal:
-    """When a threshold is found: at this whole error of p_c, or after so many seconds."""
+    """When a threshold is found: at this whole error of p_c, or after so many seconds.
+
+    universal: whether the known values of wrapping probabilities at p_c are priors.
+    """
 
     error: float | None = None
     seconds: float | None = None
+    universal: bool = False
 
     def __post_init__(self) -> None:
         if (self.error is None) == (self.seconds is None):
@@ -35,17 +39,21 @@ class Goal:
             raise InputError(f"time = {self.seconds:g} s, but it must be from 0.1 s to 1e7 s")
 
     @classmethod
-    def of(cls, error: Any, time: Any) -> Goal:
+    def of(cls, error: Any, time: Any, universal: str = "free") -> Goal:
         """Return the goal that a user gives; without either the error is 1e-4."""
+        if universal not in ("known", "free"):
+            raise InputError(f"universal = {universal!r}, but it must be 'known' or 'free'")
         if error is None and time is None:
-            return cls(_USUAL_ERROR)
+            return cls(_USUAL_ERROR, universal=universal == "known")
         return cls(
             None if error is None else take_number("error", error),
             None if time is None else take_seconds("time", time),
+            universal == "known",
         )
 
     def record(self) -> dict[str, Any]:
-        return {"threshold": {name: own for name, own in vars(self).items() if own is not None}}
+        """Return what is given, as the record of a run has it."""
+        return {"threshold": {name: own for name, own in vars(self).items() if own}}
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ import numpy as np
 
 from percolab.analysis import roots
 from percolab.analysis.roots import SizeRoot, fit_roots, has_slopes, read_difference
+from percolab.analysis.theory.critical import critical_probability
 from percolab.analysis.value import Value
 from percolab.bonds.model import Model
 from percolab.bonds.words import p_to_threshold
@@ -104,6 +105,11 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
         raise InputError(f"{study.structure.name}: p_c is found on tori whose sides are equal")
     model = Model.parse(study.model)
     _check_closed(structure, model)
+    if goal.universal and not critical_probability(structure, boundary, "wrapping_z", study.model):
+        raise InputError(
+            f"{structure.name}, {study.model}: universal = known is for bonds and sites in three "
+            "dimensions, on tori that are cubes; leave it out"
+        )
     if not roots.why_no_roots(study) and (model.chains or model.openings_have_p):
         request = replace(request, study=replace(study, measure=(OPENINGS,)))
         study = request.study

@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import percolab
+from percolab.analysis.exponents import FLOW_OMEGA
 from percolab.analysis.power_law import fit_power_law
-from percolab.analysis.theory.known_exponents import correction_exponent, known_exponents
+from percolab.analysis.theory.known_exponents import known_exponents
 
 
 class Case(NamedTuple):
@@ -135,16 +136,14 @@ def show_fit(what: str, case: Case, values: Any) -> None:
     means, variances = np.array(values).T
     dimension = 2 + (case.lattice == "cubic")
     known = known_exponents(dimension)[case.exponent]
-    usual = correction_exponent(dimension, periodic=case.boundary == "periodic").value
-    for omega in (usual, 1.5) if case.boundary == "periodic" else (usual,):
-        found = fit_power_law(case.sizes, means, variances / means**2, omega=omega).exponent
-        pull = (found.value - known.value) / np.hypot(found.error, known.error)
-        print(
-            f"{what:10} {case.exponent:5} {found.value:.6f} +- {found.error:.6f}  statistical "
-            f"{found.statistical_error:.6f}  systematic {found.systematic_error:.6f}  pull "
-            f"{pull:+.2f}  {found.quality}  corrections L^-{omega:g}",
-            flush=True,
-        )
+    found = fit_power_law(case.sizes, means, variances / means**2, omega=FLOW_OMEGA).exponent
+    pull = (found.value - known.value) / np.hypot(found.error, known.error)
+    print(
+        f"{what:10} {case.exponent:5} {found.value:.6f} +- {found.error:.6f}  statistical "
+        f"{found.statistical_error:.6f}  systematic {found.systematic_error:.6f}  pull "
+        f"{pull:+.2f}  {found.quality}",
+        flush=True,
+    )
 
 
 def measure(name: str, seconds: float, seeds: int, device: str) -> None:

@@ -55,7 +55,7 @@ def study(seed, b=0.3):
     return found
 
 
-def estimated(moments, degrees=DEGREES):
+def estimated(moments, degrees=DEGREES, critical=()):
     known = {item.name: item for item in list_quantities(["periodic"] * 3)}
     fitter, _, _ = make_fitter(
         moments,
@@ -63,6 +63,7 @@ def estimated(moments, degrees=DEGREES):
         omegas=[OMEGA] * 3,
         y_t=KNOWN,
         degrees=degrees,
+        critical=critical,
     )
     return WrappingEstimate(fitter, fitter.average(KNOWN), KNOWN)
 
@@ -118,6 +119,22 @@ def test_priors_are_in_the_fit_and_in_its_systematic_error(estimates):
     assert narrow.error < 0.85 * value.error
     assert wide.error > 1.05 * value.error
     assert narrow.systematic_error < 0.3 * value.systematic_error
+
+
+def test_known_values_at_p_c_are_priors(estimates):
+    """They make p_c more precise by a factor, and move it where they are wrong."""
+    exact = ndtr(CRITICAL) @ np.array([[1, 1 / 3, 0], [0, 1 / 3, 0], [0, 1 / 3, 1]])
+    pulls, gains = [], []
+    for seed, free in enumerate(estimates[:12]):
+        own = estimated(study(seed), critical=tuple(Known(x, 1e-4, "", "") for x in exact))
+        pulls.append((own.threshold.value - P_C) / own.threshold.error)
+        gains.append(own.threshold.error / free.threshold.error)
+    assert abs(np.mean(pulls)) < 4 / 12**0.5
+    assert np.sqrt(np.mean(np.square(pulls))) < 1 + 4 / 24**0.5
+    assert np.mean(gains) < 0.6
+    wrong = tuple(Known(x + 0.03, 1e-4, "", "") for x in exact)
+    moved = estimated(study(0), critical=wrong).threshold
+    assert moved.value - P_C > 4 * moved.error
 
 
 def test_information_forecasts_the_error_of_more_samples(estimates):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cli_support import answer, refusal
 
 import percolab
 from percolab.analysis.wrapping_fit import asks_for_wrapping, find_crossings
@@ -78,6 +79,28 @@ def test_a_smaller_error_keeps_all_blocks_and_adds(found, path):
     assert stored.fit().threshold == second.p_c
     assert "wrapping_axis" in stored.summary()
     assert len(find_crossings(stored)) == 3 * (len(second.results.study.sizes) - 1)
+
+
+def test_known_values_at_p_c_make_the_same_samples_more_precise(found, path, tmp_path):
+    own = tmp_path / "universal.h5"
+    known = percolab.threshold("cubic", error=ERROR, universal="known", device="cpu", out=own)
+    assert known.error < 0.7 * found.error
+    assert abs(known.p_c - 0.24881185) < 4 * known.error
+    # The file says how it was made, and what reads it has the same p_c.
+    stored = percolab.open_results(own)
+    assert stored.fit().threshold == known.p_c
+    assert "values at p_c are priors: Wang et al. 2013" in stored.summary()
+    free = stored.fit(universal="free")
+    assert free.threshold_error > known.error
+    # A file that was made without them can be fitted with them.
+    assert percolab.open_results(path).fit(universal="known").threshold_error < found.error
+    assert answer("fit", path, "--universal", "known") != answer("fit", path)
+    refused = refusal("fit", path, "--universal", "known", "--degree", 3)
+    assert "--universal: it is for --quantities" in refused
+    with pytest.raises(InputError, match="tori that are cubes"):
+        percolab.threshold("bcc", error=ERROR, universal="known", device="cpu")
+    with pytest.raises(InputError, match="in three dimensions"):
+        percolab.threshold("square", error=ERROR, universal="known", device="cpu")
 
 
 def test_a_time_is_kept():

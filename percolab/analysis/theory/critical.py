@@ -1,9 +1,10 @@
-"""The exact value of a probability at p_c, on an infinite lattice.
+"""The value of a probability at p_c, on an infinite lattice: exact, or published with an error.
 
 In two dimensions these probabilities depend on the shape alone, where all directions are alike
 (:func:`is_isotropic`).  Proved for sites of the triangular lattice (S. Smirnov,
 C. R. Acad. Sci. Paris 333, 239 (2001)); for others it is universality.  None is known for a
-cylinder.
+cylinder.  In three dimensions those of tori that are cubes are known from samples (J. Wang, Z.
+Zhou, W. Zhang, T. M. Garoni and Y. Deng, Phys. Rev. E 87, 052107 (2013)).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import cmath
 from contextlib import suppress
 from functools import cache
 from itertools import product
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,10 +50,18 @@ WRAPPING = {
 }
 
 
+#: Wrapping probabilities of a torus that is a cube, and their errors.
+_CUBE = {
+    **dict.fromkeys(("wrapping_x", "wrapping_y", "wrapping_z"), (0.25780, 0.00006)),
+    "wrapping_any": (0.45998, 0.00008),
+    "wrapping_all": (0.08041, 0.00008),
+}
+
+
 def critical_probability(
     structure: Structure, boundary: tuple[str, ...], observable: str, model: str = "bond"
 ) -> Known | None:
-    """Return the exact mean of an observable at p_c for large L, or None where it is unknown.
+    """Return the mean of an observable at p_c for large L, or None where it is unknown.
 
     boundary: "open" or "periodic" along each axis; observable: a spanning or wrapping one.
     model: as tasks have it, without a preferred direction.
@@ -60,9 +70,11 @@ def critical_probability(
     >>> critical_probability(load_lattice("square"), ("open", "open"), "spanning_x").expression
     "Cardy's formula, length/width 1"
     """
-    if not isinstance(structure, Lattice) or not is_isotropic(structure):
+    if not isinstance(structure, Lattice) or not Model.parse(model).keeps_symmetry:
         return None
-    if not Model.parse(model).keeps_symmetry:
+    if observable in _CUBE and set(boundary) == {"periodic"} and has_cubic_tori(structure):
+        return Known(*_CUBE[observable], "torus that is a cube", "Wang et al. 2013")
+    if not is_isotropic(structure):
         return None
     tau = torus_modulus(structure)
     # The formulae are not evaluated for a shape that is too long or too oblique.
@@ -109,6 +121,31 @@ def _crossing(y_over_x: float, angle: float, observable: str) -> Known | None:
         value = sum(crossing_probability(ratio, angle) for ratio in along.values()) - both
         return Known(value, 0.0, f"Cardy's and Watts' formulae, {shown}", f"{_CARDY}; {_WATTS}")
     return None
+
+
+@cache
+def has_cubic_tori(lattice: Lattice) -> bool:
+    """Return whether tori of a lattice in three dimensions are cubes, and its axes are alike.
+
+    >>> from percolab.lattices.lattice import load_lattice
+    >>> has_cubic_tori(load_lattice("cubic")), has_cubic_tori(load_lattice("bcc"))
+    (True, False)
+    """
+    if lattice.dimension != 3 or not lattice.vectors:
+        return False
+    sides = np.array(lattice.vectors) * np.array(lattice.shape(1))[:, None]
+    products = sides @ sides.T
+    bonds = {
+        (tuple(x % n for x, n in zip(start, lattice.cell)), offset)
+        for bond in lattice.bonds
+        for point in bond.at
+        for start, offset in (
+            (point, bond.offset),
+            (tuple(map(add, point, bond.offset)), tuple(-x for x in bond.offset)),
+        )
+    }
+    turned = {((*at[1:], at[0]), (*offset[1:], offset[0])) for at, offset in bonds}
+    return bool(np.allclose(products, products[0, 0] * np.eye(3))) and turned == bonds
 
 
 @cache
