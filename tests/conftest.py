@@ -1,11 +1,19 @@
 """Fixtures of many files; tests marked ``gpu`` are skipped where none can be used."""
 
+import functools
 import signal
 
 import pytest
+from matplotlib.mathtext import MathTextParser
 
 # Where tests run in the background of a shell they inherit that Ctrl-C is ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Half of a figure's time is the parsing of its mathematics, of which matplotlib remembers fifty
+# lines a renderer: here every line is parsed once.
+MathTextParser.__hash__ = lambda parser: hash(parser._output_type)
+MathTextParser.__eq__ = lambda parser, other: parser._output_type == other._output_type
+MathTextParser._parse_cached = functools.cache(MathTextParser._parse_cached.__wrapped__)
 
 
 #: Tests of fits of given numbers, which compile no kernel.

@@ -224,22 +224,21 @@ def search_start(
     high = max(float(p.max()) for _, p, *_ in tables)
     y_ts, best = _Y_T if known is None else np.array([known.value]), (low, 1.0)
     mean, sigma = FREE_EXPONENT
-
-    def misfit(pair: tuple[float, float]) -> float:
-        prior = ((pair[1] - mean) / sigma) ** 2 if known is None else 0.0
-        return prior + sum(_misfit(table, *pair, power)[0] for table in tables)
-
     for _ in range(_ROUNDS):
-        grid = [(p_c, y_t) for p_c in np.linspace(low, high, _P) for y_t in y_ts]
-        best = min(grid, key=misfit)
+        p_cs = np.linspace(low, high, _P)
+        misfits = np.zeros((_P, len(y_ts)))
+        for own, y_t in zip(misfits.T, y_ts, strict=True):
+            own += ((y_t - mean) / sigma) ** 2 if known is None else 0.0
+            own += np.sum([_misfits(table, p_cs, y_t, power)[0] for table in tables], axis=0)
+        place = np.unravel_index(np.argmin(misfits), misfits.shape)
+        best = float(p_cs[place[0]]), float(y_ts[place[1]])
         width = (high - low) / (_P - 1)
         low, high = best[0] - 2 * width, best[0] + 2 * width
         if known is None:
             step = (y_ts[-1] - y_ts[0]) / (len(y_ts) - 1)
             y_ts = np.linspace(max(best[1] - step, 0.1), best[1] + step, 5)
-    misfits = [_misfit(table, *best, power) for table in tables]
-    slopes = tuple(abs(slope) for _, slope, _ in misfits)
-    return Start(float(best[0]), float(best[1]), slopes, misfits[0][2])
+    rough = [_misfits(table, np.array(best[:1]), best[1], power) for table in tables]
+    return Start(*best, tuple(abs(float(slope[0])) for _, slope, _ in rough), float(rough[0][2][0]))
 
 
 def _table(moments: Sequence[BlockMoments], quantity: Quantity) -> tuple[Floats, ...]:
@@ -257,21 +256,23 @@ def _table(moments: Sequence[BlockMoments], quantity: Quantity) -> tuple[Floats,
     return tuple(np.concatenate(rows, axis=1))
 
 
-def _misfit(
-    table: tuple[Floats, ...], p_c: float, y_t: float, power: bool
-) -> tuple[float, float, float]:
-    """Return the remaining sum of squares of one quantity, its a_1 and its kappa, or 0."""
+def _misfits(
+    table: tuple[Floats, ...], p_c: Floats, y_t: float, power: bool
+) -> tuple[Floats, Floats, Floats]:
+    """Return what is left of the squares of one quantity at each p_c, its a_1 and kappa or 0."""
     size, p, values, errors = table
     scale = (p.max() - p.min()) * np.median(size) ** y_t
-    x = (p - p_c) * size**y_t / scale
-    columns = [np.ones_like(x), x, x**2, x**3, size**-_DECAY]
-    design = np.stack(columns + [np.log(size / np.median(size))] * power, axis=1)
+    x = (p - p_c[:, None]) * size**y_t / scale
+    others = [size**-_DECAY] + [np.log(size / np.median(size))] * power
+    columns = [x**n for n in range(4)] + [np.broadcast_to(each, x.shape) for each in others]
+    design = np.stack(columns, axis=2) / errors[:, None]
     # Where there are few p, terms of order one are likelier than others that cancel.
-    whitened = np.vstack([design / errors[:, None], np.eye(5 + power)[2:5]])
+    priors = np.broadcast_to(np.eye(5 + power)[2:5], (p_c.size, 3, 5 + power))
+    whitened = np.concatenate([design, priors], axis=1)
     target = np.concatenate([values / errors, np.zeros(3)])
-    theta, *_ = np.linalg.lstsq(whitened, target, rcond=1e-10)
-    kappa = float(theta[5]) if power else 0.0
-    return float(np.sum((target - whitened @ theta) ** 2)), float(theta[1] / scale), kappa
+    theta = np.linalg.pinv(whitened, rcond=1e-10) @ target
+    left = np.sum((target - (whitened @ theta[:, :, None])[:, :, 0]) ** 2, axis=1)
+    return left, theta[:, 1] / scale, theta[:, 5] if power else np.zeros(p_c.size)
 
 
 def fit_joint(model: JointModel, y_t: float, *, left_out: int = 0) -> JointMaximum:

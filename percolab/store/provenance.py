@@ -8,6 +8,7 @@ import sys
 import tomllib
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ def own_version() -> str:
         return "unknown"
 
 
+@cache
 def package_versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that matter; absent ones are left out."""
     versions = {"python": platform.python_version(), "percolab": own_version()}
@@ -78,7 +80,7 @@ def run_record(
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": [sys.argv[0].rpartition("/")[2], *sys.argv[1:]],
-        "versions": package_versions(),
+        "versions": dict(package_versions()),
         "system": f"{platform.system()} {platform.machine()}",
         "processor": processor_name(),
         "device": device,
