@@ -17,7 +17,7 @@ from graph_file_support import (
 from helpers import traced_peak
 
 from percolab.lattices.graph_files import GraphData, read_graph, read_sites, stream
-from percolab.lattices.graph_files.repeats import FIRST, MIRROR, PARALLEL, mark_repeats
+from percolab.lattices.graph_files.graph_data import FIRST, MIRROR, PARALLEL, find_repeats
 
 SEEDS = range(32)
 
@@ -53,19 +53,25 @@ def test_random_graphs_without_parallel_edges_are_read_back(name, tmp_path):
         assert counted(found.bonds) == counted(bonds), (seed, loops)
 
 
-def test_repeats_are_marked_as_counting_says():
+def test_repeats_are_found_as_counting_says():
     for seed in SEEDS:
-        num_sites, edges = random_graph(seed)
+        _, edges = random_graph(seed)
         edges = [edge for edge in edges if edge[0] != edge[1]]
         array = np.array(edges, np.int32).reshape(-1, 2)
         for is_matrix in (False, True):
-            seen = {}
-            for edge, mark in zip(edges, mark_repeats(array, num_sites, is_matrix)):
-                counts = seen.setdefault(frozenset(edge), [0, 0])
-                before = max(counts)
-                counts[is_matrix and edge[0] > edge[1]] += 1
-                new = FIRST if sum(counts) == 1 else PARALLEL
-                assert mark == (new if max(counts) > before else MIRROR)
+            seen, marks_and_firsts = {}, zip(*find_repeats(array, is_matrix))
+            for number, (edge, (mark, same)) in enumerate(zip(edges, marks_and_firsts)):
+                entries = seen.setdefault(frozenset(edge), ([], []))
+                side = int(is_matrix and edge[0] > edge[1])
+                own, other = entries[side], entries[1 - side]
+                if len(own) < len(other):
+                    assert (mark, same) == (MIRROR, other[len(own)])
+                elif own or other:
+                    assert (mark, same) == (PARALLEL, seen[frozenset(edge), "first"])
+                else:
+                    assert (mark, same) == (FIRST, number)
+                    seen[frozenset(edge), "first"] = number
+                own.append(number)
 
 
 def test_merged_edges_keep_the_place_of_the_first(tmp_path):

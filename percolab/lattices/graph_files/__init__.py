@@ -10,7 +10,6 @@ and a file that cannot be used is rejected in one line.  docs/graph-files.md is 
     through_networkx  .graphml and .gml
     objects           networkx graphs, sparse matrices, arrays and lists of edges
     graph_data        what every reader returns: self-loops left out, parallel edges merged
-    repeats           the compiled search for parallel edges
     weights           the bonds' weights
     site_list         the sites of a source or a target
 """

@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import percolab.lattices.graph_files.repeats as repeats
 from percolab.errors import InputError
 from percolab.lattices.shown import Shown, few
 from percolab.lattices.topology import MAX_POINTS
 
 #: Sites that a file may claim unless their number is given: this many, and so many more an edge.
 FREE_SITES, SITES_PER_EDGE = 10**6, 64
+#: An edge is the first between its sites; or parallel to earlier ones; or, in a matrix, the entry
+#: (j, i) of an edge whose entry (i, j) was there before.
+FIRST, PARALLEL, MIRROR = range(3)
 
 
 class Edges(NamedTuple):
@@ -128,13 +130,9 @@ def merge_edges(edges: Edges, where: Path | str, multi: bool) -> GraphData:
         loops = edges.num_loops + joins.size - int(np.count_nonzero(joins))
         edges = edges._replace(ends=edges.ends[joins], weights=values, num_loops=loops)
     ends, num_sites, notes = edges.ends, edges.num_sites, edges.notes
-    sites, count = ends, num_sites
-    if num_sites > 4 * len(ends):  # most sites have no bond: only the others are numbered
-        _, numbers = np.unique(ends, return_inverse=True)
-        sites, count = numbers.reshape(-1, 2).astype(np.int32), numbers.size
-    marks = repeats.mark_repeats(sites, count, edges.is_matrix)
-    kept = marks <= repeats.PARALLEL if multi else marks == repeats.FIRST
-    num_merged = 0 if multi else int(np.count_nonzero(marks == repeats.PARALLEL))
+    marks, same = find_repeats(ends, edges.is_matrix)
+    kept = marks <= PARALLEL if multi else marks == FIRST
+    num_merged = 0 if multi else int(np.count_nonzero(marks == PARALLEL))
     if edges.num_loops:
         notes += (f"{edges.num_loops} self-loops left out: they join nothing",)
     if num_merged:
@@ -143,7 +141,6 @@ def merge_edges(edges: Edges, where: Path | str, multi: bool) -> GraphData:
     weights = edges.weights
     if weights is not None:
         if marks.any():
-            same = repeats.repeated_edges(sites, count, marks, edges.is_matrix)
             weights = _merge_weights(edges, same, marks, where, multi)[kept]
         if weights.dtype == np.float64:
             weights = weights + 0.0  # which makes -0.0 positive
@@ -151,13 +148,49 @@ def merge_edges(edges: Edges, where: Path | str, multi: bool) -> GraphData:
     return GraphData(num_sites, bonds, edges.names, edges.num_loops, num_merged, notes, weights)
 
 
+def find_repeats(ends: np.ndarray, is_matrix: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return FIRST, PARALLEL or MIRROR for each edge, uint8, and the edge that it repeats, int64.
+
+    ends: int32 (num_edges, 2), in the file's order, without self-loops.  A FIRST repeats itself, a
+    PARALLEL edge the FIRST between its sites; of a matrix the k-th entry at (j, i), if a MIRROR,
+    the k-th at (i, j).  Where m entries are at (i, j) and n at (j, i), there are max(m, n) edges.
+    """
+    pairs = np.minimum(*ends.T).astype(np.int64)
+    pairs <<= 32
+    pairs |= np.maximum(*ends.T)
+    marks, order = np.zeros(len(ends), np.uint8), np.sort(pairs)
+    if not (order[1:] == order[:-1]).any():
+        return marks, np.arange(len(ends))
+    order = np.argsort(pairs, kind="stable")
+    pairs = pairs[order]
+    again = np.append(False, pairs[1:] == pairs[:-1])
+    repeated = again | np.append(again[1:], False)
+    order, begins = order[repeated], np.flatnonzero(~again[repeated])
+    del pairs
+    start = np.repeat(begins, np.diff(begins, append=order.size))
+    place = np.arange(order.size) - start
+    is_lower = is_matrix & (ends[order, 0] > ends[order, 1])
+    before = np.cumsum(is_lower) - is_lower
+    before -= before[start]
+    # How many entries at (i, j) are before one at (i, j).
+    number = np.where(is_lower, before, place - before)
+    is_mirror = 2 * number < place
+    marks[order] = np.where(is_mirror, MIRROR, np.where(place, PARALLEL, FIRST))
+    same = np.arange(len(ends))
+    same[order] = order[start]
+    partner, number = np.empty(order.size, np.int64), number + start
+    partner[number[~is_mirror]] = order[~is_mirror]
+    same[order[is_mirror]] = partner[number[is_mirror]]
+    return marks, same
+
+
 def _merge_weights(
     edges: Edges, same: np.ndarray, marks: np.ndarray, where: Path | str, multi: bool
 ) -> np.ndarray:
-    """Return the weights of edges as bonds; same, marks: those of ``repeats``."""
+    """Return the weights of edges as bonds; same, marks: those of :func:`find_repeats`."""
     assert edges.weights is not None
     values = edges.weights.copy()
-    mirrors = np.flatnonzero(marks == repeats.MIRROR)
+    mirrors = np.flatnonzero(marks == MIRROR)
     differing = mirrors[values[mirrors] != values[same[mirrors]]]
     if differing.size:
         firsts = same[same]
@@ -166,9 +199,9 @@ def _merge_weights(
         starts = np.flatnonzero(np.diff(firsts[members], prepend=-1))
         for own in np.split(members, starts[1:]):
             merged = _merge_both_entries(edges.ends[own], values[own], edges.base, where)
-            values[own[marks[own] <= repeats.PARALLEL]] = merged
+            values[own[marks[own] <= PARALLEL]] = merged
     if not multi:
-        parallel = np.flatnonzero(marks == repeats.PARALLEL)
+        parallel = np.flatnonzero(marks == PARALLEL)
         np.minimum.at(values, same[parallel], values[parallel])
     return values
 
