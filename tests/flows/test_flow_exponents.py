@@ -69,6 +69,15 @@ def test_exponents_are_powers_of_means_over_the_samples_that_span(p):
         )
 
 
+def test_corrections_of_what_flows_are_those_of_no_probability():
+    """On a torus those of wrapping probabilities, L^-2, made the error of D_B a third."""
+    rng = np.random.default_rng(6)
+    clusters, flows = zip(*(a_task(size, rng) for size in (8, 16, 32, 64)))
+    found = fit_exponents(GivenThreshold(0.5, 2.0), clusters, dimension=2, flows=flows)
+    omegas = {each.source: each.law.omega for each in found.exponents if each.law is not None}
+    assert omegas == dict.fromkeys((own.meaning for own in FLOW_QUANTITIES), 1.0)
+
+
 def test_a_size_at_which_nothing_spans_is_left_out_and_named():
     rng = np.random.default_rng(5)
     tasks = [a_task(size, rng) for size in (8, 16, 32)]
