@@ -35,7 +35,9 @@ _OUT = "threshold.h5"
 SHARED = ("model", "L", "seed", "rng", "device", "workers", "executor", "labeler")
 #: Options that only given weights have, beside the two of their own.
 _OF_WEIGHTS = ("boundary", "graph", "source", "target", "multi", "columns")
-_OF_SAMPLES = ("model", "L", "seed", "rng", "workers", "executor", "labeler", "error", "time")
+_OF_SAMPLES = (
+    "model", "L", "seed", "rng", "workers", "executor", "labeler", "error", "time", "universal",
+)  # fmt: skip
 
 
 @click.command(cls=GroupedCommand)
@@ -46,10 +48,8 @@ _OF_SAMPLES = ("model", "L", "seed", "rng", "workers", "executor", "labeler", "e
     HOW_MUCH,
     "--universal",
     type=click.Choice(["known", "free"]),
-    default="free",
-    show_default=True,
     help="Whether the published wrapping probabilities at p_c of a torus that is a cube, in three "
-    "dimensions, are priors.",
+    "dimensions, are priors.  [default: free]",
 )
 @settings_named(*SHARED, *_OF_WEIGHTS)
 @grouped(
@@ -102,7 +102,7 @@ def command(lattice: str | None, as_json: bool, quiet: bool, **given: Any) -> No
     from percolab.run.search_steps import Goal
     from percolab.run.threshold import find_threshold, request_threshold
 
-    goal = Goal.of(given["error"], given["time"], given["universal"])
+    goal = Goal.of(given["error"], given["time"], given["universal"] or "free")
     out = given["out"] = given["out"] or _OUT
     request = request_threshold(lattice, goal, **given_settings(given))
     observer = ProgressBar(silent=quiet, estimate=root_text)
