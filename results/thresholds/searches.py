@@ -43,6 +43,10 @@ PLANS = {
         three-twelve:bond:1e-6:49 square:site:1e-6:50 triangular:site:1e-6:51
         kagome:site:1e-6:52 three-twelve:site:1e-6:53
         """,
+    # Sites of lattices for which no published value was found.
+    "unpublished": """
+        lieb:site:1e-6:101 decorated-triangular:site:1e-6:102 decorated-honeycomb:site:1e-6:103
+        """,
     # Four seeds of twice the error that all of them together have.
     "cubic": "cubic:bond:1e-6:61-64",
     "snub-square": "snub-square:site:4e-7:65-68",
