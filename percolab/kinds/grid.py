@@ -140,6 +140,10 @@ class GridSampler(CoupledSampler):
         labelings = self.task.num_points * self.task.block_size * max(len(self.task.p), 1)
         return min(max(_LABELINGS_PER_CALL // labelings, 1), _BLOCKS_PER_CALL)
 
+    @property
+    def calls_per_job(self) -> int:
+        return 1 if self._readers or self.task.functions else super().calls_per_job
+
     @cached_property
     def _sums_on_device(self) -> bool:
         """Whether the sums of blocks are made where the rows are, unless readers need samples."""

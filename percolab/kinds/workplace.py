@@ -129,6 +129,14 @@ class TaskSampler(BlockSampler):
         return max(min(self._blocks_that_fill, by_rows), 1)
 
     @property
+    def calls_per_job(self) -> int:
+        if self.device.is_shared:
+            return 1
+        task = self.task
+        blocks = task.num_points * task.block_size * max(len(task.p), 1) * self.blocks_per_call
+        return max(SITES_PER_CALL // blocks, 1)
+
+    @property
     def _blocks_that_fill(self) -> int:
         return SITES_PER_LAUNCH // (self.task.num_points * self.task.block_size)
 

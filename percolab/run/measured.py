@@ -25,6 +25,9 @@ from percolab.tasks.part import WHOLE, JobPart
 #: How often blocks are submitted whose workers are lost.
 _TRIES = 3
 
+#: Jobs of every worker that a task has at least, before they hold several calls.
+_LEAST_ROUNDS = 64
+
 
 @dataclass(frozen=True)
 class BlockJob:
@@ -94,6 +97,8 @@ def missing_jobs(
         most = result.task.most_groups
         own = part.count(count)
         rounds = -(-own // (at_once * sampler.blocks_per_call))
+        calls = min(max(rounds // _LEAST_ROUNDS, 1), sampler.calls_per_job)
+        rounds = -(-rounds // calls)
         step = -(-own // max(at_once * rounds, 1))
         missing = (number for number in part.below(count) if not result.has_block(number))
         for made in range(0, own, max(step, 1)):

@@ -62,6 +62,11 @@ class BlockSampler(Protocol):
     def blocks_per_call(self) -> int:
         """Blocks that one call should be given to keep the device at work."""
 
+    @property
+    def calls_per_job(self) -> int:
+        """Calls of a job where a task has many, since each job costs the host a millisecond."""
+        return 1
+
     def sample(
         self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
     ) -> list[AnyBlock]:

@@ -200,7 +200,8 @@ def test_what_ends_sampling_keeps_every_finished_block(tmp_path, error, code, me
         result = run(*STUDY, *ALONE, "--samples", samples, "--out", path, "--quiet")
     assert result.exit_code == code
     assert result.stderr.startswith(message)
-    assert len(made) == blocks_in(path) == 4
+    assert len(made) == 4
+    assert sum(map(len, made)) == blocks_in(path)
 
 
 def test_more_samples_top_up(tmp_path):

@@ -39,7 +39,7 @@ def empty_blocks(numbers):
 class Sampler:
     """Makes empty blocks, and fails at some of them."""
 
-    blocks_per_call, is_serial = 1, False
+    blocks_per_call, calls_per_job, is_serial = 1, 1, False
 
     def __init__(self, error=None, fails=()):
         self.error, self.fails, self.asked = error, fails, []
@@ -205,6 +205,16 @@ def test_every_device_has_as_many_jobs_about_as_large(per_call, at_once):
     assert max(sizes) <= per_call
     assert max(sizes) - min(sizes) <= len(sizes)
     assert len(sizes) % at_once == 0 or per_call == 1
+
+
+@pytest.mark.parametrize(("blocks", "largest"), [(500, 5), (8 * 64 * 5, 10), (8 * 640 * 5, 40)])
+def test_jobs_hold_several_calls_where_a_task_has_many(blocks, largest):
+    results, key = fresh()
+    sampler = Sampler()
+    sampler.blocks_per_call, sampler.calls_per_job = 5, 8
+    jobs = list(missing_jobs(results, {key: blocks}, {key: sampler}, at_once=4))
+    assert max(len(job.numbers) for job in jobs) == largest
+    assert [number for job in jobs for number in job.numbers] == list(range(blocks))
 
 
 def test_jobs_say_how_many_blocks_may_be_added_up():
