@@ -10,7 +10,7 @@ DOCUMENTED := $(VENV)/.documented
 # CUDA=cuda13 or CUDA=cuda12 installs percolab's GPU extra too, by the driver's CUDA version.
 CUDA ?=
 EXTRA := $(if $(CUDA),[$(CUDA)],)
-# TESTS="tests/cli tests/store" runs the slow tests of these alone.
+# TESTS="tests/cli tests/store" runs the slow tests of these alone; options of pytest may follow.
 TESTS ?=
 
 .PHONY: help sweep test test-slow test-blas lint test-gpu reproduce-figures redraw bench records kernels docs notebooks docs-figures wheel clean

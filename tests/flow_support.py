@@ -131,9 +131,9 @@ def sample_flows(name, size, p, boundary, samples):
 #: Cases of what flows on CUDA, small: shape, boundary, model and p of each lattice, and of graphs.
 CUDA_CASES = {
     "square": (
-        ((6, 6), ("periodic", "open"), "bond", (0.5, 0.7)),
-        ((7, 5), ("open", "open"), "site", (0.7, 0.9)),
-        ((5, 6), ("periodic", "periodic"), "bond", (0.4, 0.6)),
+        ((5, 5), ("periodic", "open"), "bond", (0.5, 0.7)),
+        ((5, 4), ("open", "open"), "site", (0.7, 0.9)),
+        ((4, 4), ("periodic", "periodic"), "bond", (0.4, 0.6)),
         # A bond is a path.
         ((6, 2), ("open", "open"), "bond", (0.3,)),
     ),

@@ -19,8 +19,8 @@ from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey
 
 CASES = (
-    ("square", (37, 9), ("open", "open"), "bond:y=0.3", (0.6, 0.65, 0.7)),
-    ("triangular", (9, 8), ("periodic", "periodic"), "bond:d=0.15,y=0.4", (0.4, 0.5)),
+    ("square", (37, 5), ("open", "open"), "bond:y=0.3", (0.6, 0.7)),
+    ("triangular", (9, 6), ("periodic", "periodic"), "bond:d=0.15,y=0.4", (0.4, 0.5)),
 )
 
 
@@ -48,7 +48,7 @@ def compare_labelers():
 def compare_slabs():
     """Compare interfaces of slabs that begin within words, and the row of all of them."""
     for boundary, text in (("open", "bond:y=0.3"), ("periodic", "bond:x=0.6")):
-        shape, layers, model = (33, 10), [3, 5, 2], Model.parse(text)
+        shape, layers, model = (33, 6), [2, 3, 1], Model.parse(text)
         whole = Whole(load_lattice("square"), shape, (boundary,) * 2, model)
         draw = SampleKey(0, 5, 7, p_to_threshold(0.6))
         (interface,) = compare_interfaces(whole, [draw], layers)

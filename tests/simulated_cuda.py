@@ -60,7 +60,9 @@ def compare_bonds(name):
     """Compare words, rows, labels and T of bond percolation."""
     ps = (0.35, 0.6) if name == "graph" else probabilities(name)[2:4]
     generators = list(GENERATORS.values())
-    for number, (case, topology) in enumerate(topologies(name)):
+    cases = list(topologies(name))
+    # Others have lists of neighbours as well.
+    for number, (case, topology) in enumerate(cases[::2] if name == "square" else cases):
         for labeler in CUDA_LABELERS:
             assert_cuda_equals_cpu(
                 labeler,
@@ -93,11 +95,11 @@ SITE_MODELS = (
 )
 
 
-def compare_models(name):
+def compare_models(name, models=SITE_MODELS):
     """Compare rows, labels and T where sites are drawn too, on a small shape and over tiles."""
     dimension = 0 if name == "graph" else lattice(name).dimension
     small = [topology for _, topology in topologies(name)][:4]
-    for number, model in enumerate(SITE_MODELS):
+    for number, model in enumerate(models):
         usual = items_of((0.5, 0.8), samples=2)
         cases = [(each, small[number % len(small)], usual) for each in CUDA_LABELERS]
         if dimension and number < 2:
@@ -256,8 +258,8 @@ def compare_openings(name):
         assert_openings_equal(labeler, topology, model, (0.5, 0.8), generator=number % 2)
         print(labeler, model, "openings")
     if name == "square":
-        torus = lattice(name).topology((66, 6), ("periodic",) * 2)
-        for number, text in enumerate(("bond", "site", "bond:y=0.3")):
+        torus = lattice(name).topology((66, 4), ("periodic",) * 2)
+        for number, text in enumerate(("bond", "bond:y=0.3")):
             ps = (0.6, 0.605, 0.61)
             assert_openings_equal("tiled", torus, Model.parse(text), ps, generator=number % 2)
         print("openings over tiles")
@@ -267,6 +269,8 @@ def main(name, what="bonds"):
     """Compare one lattice, or the graph, in bond percolation or in the models that draw sites."""
     if what == "openings":
         compare_openings(name)
+    elif what == "two models":
+        compare_models(name, SITE_MODELS[::2])
     elif what == "models":
         compare_models(name)
     elif what == "gyration":

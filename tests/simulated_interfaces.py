@@ -115,7 +115,7 @@ def long_paths(count, rng):
 def check_gathering():
     """Check that every cluster has its root as its parent, whoever passes by meanwhile."""
     launches, rng = Launches(), np.random.default_rng(4)
-    for _ in range(20):
+    for _ in range(8):
         count = 100
         parents, roots = long_paths(count, rng)
         expected = np.bincount(roots, np.arange(1, count + 1))
@@ -138,7 +138,7 @@ def check_flattening():
     room, blocks = 9, 8
     count = room * blocks
     item_of = np.uint32(count)
-    for with_forest in (False, True) * 5:
+    for with_forest in (False, True) * 3:
         parents, roots = long_paths(count, rng)
         # Places along a line: the code of a node is how far its parent is.
         places = rng.integers(-50, 50, count)
@@ -181,7 +181,7 @@ def check_flattening():
 def compare_crowds():
     """Compare a few clusters that many bonds join in any order, at places that do not wind."""
     gpu, rng = InterfacesCuda(), np.random.default_rng(3)
-    for case in range(30):
+    for case in range(12):
         clusters, bonds = int(rng.integers(2, 24)), int(rng.integers(20, 70))
         places = rng.integers(-40, 40, (2, clusters, 2))
         ends = rng.integers(clusters, size=(2, bonds))

@@ -29,8 +29,8 @@ SHAPES = {
 }
 
 
-def topologies(name, count):
-    """Yield topologies with open, periodic and mixed boundaries."""
+def topologies(name, count, all_boundaries):
+    """Yield topologies with open, periodic and mixed boundaries, or one of these a shape."""
     item = lattice(name)
     mixed = ("periodic", *("open",) * (item.dimension - 1))
     boundaries = ("open",) * item.dimension, ("periodic",) * item.dimension, mixed
@@ -38,8 +38,8 @@ def topologies(name, count):
         opened = item.topology(SHAPES[item.dimension][0], boundaries[2])
         assert not is_small(Extent.of_topology(opened)), "it has flags for the ends of three axes"
         boundaries = boundaries[1:2]
-    for shape in SHAPES[item.dimension][:count]:
-        for boundary in boundaries:
+    for n, shape in enumerate(SHAPES[item.dimension][:count]):
+        for boundary in boundaries if all_boundaries else boundaries[n : n + 1]:
             yield item.topology(shape, boundary)
 
 
@@ -94,11 +94,11 @@ def compare_blocks_with_radii():
     print("blocks with radii")
 
 
-def main(name, model="bond", count="2"):
+def main(name, model="bond", count="2", few=""):
     """Compare samples of a lattice below, at and above its threshold."""
-    if (name, model) == ("triangular", "bond"):
+    if few:
         compare_blocks_with_radii()
     grid = np.array([p_to_threshold(p) for p in (0.15, 0.45, 0.7)], np.uint64)
-    for topology in topologies(name, int(count)):
+    for topology in topologies(name, int(count), not few):
         print(name, model, topology.shape, topology.open_axes)
         compare(topology, Model.parse(model), grid, np.arange(6, dtype=np.uint64))

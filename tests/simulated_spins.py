@@ -54,8 +54,9 @@ def main(name):
             first = own.advance(1), own.copy_planes()
             found = [np.concatenate(x, axis=1)[0] for x in zip(first[0], own.advance(1))]
             expected.append((*found, own.copy_planes()[0], first[1][0]))
-        for labeler in ("four_step", "tiled"):
-            if labeler == "tiled" and name == "graph":
+        for number, labeler in enumerate(("four_step", "tiled")):
+            # The square lattice, which make test tries, has them in turn.
+            if (labeler, name) == ("tiled", "graph") or (name == "square" and case % 2 != number):
                 continue
             # Lattices as small as these would be swept by one block each.
             joined = new_labeler(labeler, "cuda", topology, capacity=2, tally=case == 0)

@@ -66,4 +66,5 @@ def test_what_ci_calls_is_there():
     rules = MAKEFILE.read_text(encoding="utf-8")
     for target, tests in called:
         assert target == ".venv/.developed" or f"\n{target}: $(DEVELOPED)" in rules, target
-        assert all((MAKEFILE.parent / path).exists() for path in tests.split()), tests
+        paths, _, _ = tests.partition(" -k ")
+        assert all((MAKEFILE.parent / path).exists() for path in paths.split()), tests

@@ -28,6 +28,7 @@ def test_walks_are_timed_and_compared_with_labeling():
     assert "us walking" in found
 
 
+@pytest.mark.slow
 def test_trees_are_timed_and_compared_with_scipy():
     scipys, ours = run("trees/tree_times.py", "-L", 8, "--repeats", 1).splitlines()
     assert scipys.startswith("square, L = 8: scipy")
@@ -50,6 +51,7 @@ def test_swendsen_wang_is_timed_and_peers_that_are_missing_are_named():
             assert f"{name} is not installed (pip install {name}): it is left out" in lines
 
 
+@pytest.mark.slow
 def test_large_samples_are_tabulated_from_their_files(tmp_path):
     from percolab.api import sweep
 

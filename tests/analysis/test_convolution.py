@@ -5,6 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from helpers import slow
 
 from percolab.analysis.study_kinds import bin_weights, binomial, convolve
 from percolab.measure.openings import MOST_BINS, bin_counts, bin_width
@@ -20,7 +21,7 @@ def exact_mean(values, p):
     )
 
 
-@pytest.mark.parametrize("openings", [1, 2, 30, 400])
+@pytest.mark.parametrize("openings", [1, 2, 30, slow(400)])
 def test_means_are_those_of_exact_sums(openings):
     values = np.random.default_rng(openings).integers(0, 1000, openings + 1)
     floats = [float(p) for p in P]

@@ -88,10 +88,7 @@ def remainder(dividend, divisor):
 
 @pytest.mark.parametrize(
     ("name", "shape"),
-    [
-        slow(*torus) if torus in (("triangular", (2, 2)), ("honeycomb", (4, 2))) else torus
-        for torus in TINY
-    ],
+    [torus if torus in (TINY[0], TINY[3], TINY[5]) else slow(*torus) for torus in TINY],
 )
 def test_columns_are_the_windings_of_every_configuration(name, shape):
     topology = lattice(name).topology(shape, TORUS)
@@ -292,13 +289,18 @@ def test_differences_of_several_tasks_are_pooled():
     assert error[1] <= 1 / sqrt(120)
 
 
+@cache
+def task_of_one_p(p):
+    (item,) = torus(p=[p], L=[2], measure=["openings"], samples=1, block_size=1).tasks.values()
+    return item.task
+
+
 def of_one_bond(p, seed, *, openings, samples=1600, blocks=32):
     """Return a task whose D is 1 if the first of all bonds is open, else -1: 2 p - 1 exactly.
 
     openings: how many bonds there are.
     """
-    (item,) = torus(p=[p], L=[2], measure=["openings"], samples=1, block_size=1).tasks.values()
-    task = replace(item.task, block_size=samples // blocks)
+    task = replace(task_of_one_p(p), block_size=samples // blocks)
     opened = np.random.default_rng(seed).random((blocks, task.block_size, openings)) < p
     numbers = dict.fromkeys((column.name for column in task.observables), 0 * opened[..., 0])
     numbers |= {"wrapping_two": opened[..., 0], "wrapping_none": ~opened[..., 0]}

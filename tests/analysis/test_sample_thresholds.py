@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from helpers import slow
 from scipy.special import ndtri
 
 from percolab.analysis.curves import SpanningCurve
@@ -41,7 +42,7 @@ def test_the_errors_of_mean_median_and_width_are_those_of_repetition():
     assert np.abs((found - expected) / scale).max() <= 4 * np.sqrt(2 / 200)
 
 
-@pytest.mark.parametrize("sizes", [SIZES, SIZES[:3], SIZES[::3]])
+@pytest.mark.parametrize("sizes", [SIZES, slow(SIZES[:3]), slow(SIZES[::3])])
 def test_mean_median_and_width_tell_p_c_and_1_nu_and_their_errors_cover(sizes):
     studies = [analyse_samples(single(seed, sizes), []) for seed in range(100)]
     for n, (estimator, truth) in enumerate((("mean", P_C), ("median", P_C), ("width", Y_T))):

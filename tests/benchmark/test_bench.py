@@ -265,6 +265,7 @@ def test_every_stage_of_a_batch_is_made_of_what_it_names():
         assert mock.calls == expected
 
 
+@pytest.mark.slow
 def test_cuda_timing_runs_from_end_to_end_in_the_simulator():
     pytest.importorskip("numba_cuda")
     given = ("--lattice", "square", "--labeler", "four_step", "-L", "4", "--quick", "--no-peers")

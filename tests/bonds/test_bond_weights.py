@@ -57,7 +57,7 @@ def exact_means(model, p, source):
 
 @pytest.mark.parametrize("model", GIVEN)
 def test_reliability_and_outbreaks_are_those_of_all_configurations(model):
-    p, count = [0.2, 0.6, 1.0], 4000
+    p, count = [0.2, 0.6, 1.0], 1500
     given = {"graph": GIVEN[model], "model": model, "p": p, "samples": count, "measure": "source"}
     ends = {"source": [0], "target": [4]}
     results = sweep(**given, **ends, **OPTIONS)

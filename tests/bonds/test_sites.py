@@ -94,7 +94,7 @@ def test_vacant_sites_are_counted_at_every_threshold(generator, model):
 @pytest.mark.parametrize(
     ("name", "model"),
     [
-        pytest.param(name, model, marks=[] if name == "kagome" or n == m else pytest.mark.slow)
+        pytest.param(name, model, marks=[] if n == m else pytest.mark.slow)
         for n, name in enumerate(("honeycomb", "triangular", "cubic", "kagome"))
         for m, model in enumerate(MODELS)
     ],

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_support import answer, refusal, stored
+from helpers import slow
 from PIL import Image
 from scipy import ndimage
 
@@ -76,7 +77,7 @@ def test_neighbours_of_pixels_and_voxels_are_those_of_scipy(connectivity):
 
 
 @pytest.mark.parametrize("connectivity", [8, 6, 18, 26])
-@pytest.mark.parametrize("periodic", ["x", "y", "xyz"])
+@pytest.mark.parametrize("periodic", ["x", slow("y"), "xyz"])
 def test_periodic_axes_join_opposite_sides_of_any_shape(connectivity, periodic):
     random = np.random.default_rng(5)
     dimension = 2 if connectivity == 8 else 3
@@ -214,7 +215,7 @@ def test_labels_in_a_file_name_the_clusters_of_its_table():
     assert answer("export", "labels.h5") == Path("sizes.csv").read_text()
 
 
-@pytest.mark.parametrize("name", ["labels.h5", "labels.npy"])
+@pytest.mark.parametrize("name", ["labels.h5", slow("labels.npy")])
 def test_every_command_that_shows_results_shows_labels(name):
     image = segmented((6, 8, 9), seed=3)
     np.save("image.npy", image)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import psutil
 import pytest
-from helpers import JUDGED_LABELERS, slow, traced_peak
+from helpers import JUDGED_LABELERS, slow, slow_but, traced_peak
 from kernel_report_support import Peak, load_report
 
 from percolab.bonds.model import BOND, Model
@@ -91,7 +91,7 @@ def test_a_cpu_labeler_takes_what_it_says(labeler, name, boundary, model, needs)
 
 
 @every_case
-@pytest.mark.parametrize("labeler", CUDA_LABELERS)
+@pytest.mark.parametrize("labeler", slow_but(CUDA_LABELERS, "tiled", "four_step"))
 def test_a_cuda_labeler_takes_what_it_says(labeler, name, boundary, model, needs):
     report = load_report()
     extent, topology = extent_and_topology(name, boundary)

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 from cli_support import answer, refusal, run
-from helpers import TEXTS
+from helpers import TEXTS, slow_but
 from matplotlib.colors import same_color
 from matplotlib.path import Path as Outline
 
@@ -37,7 +37,7 @@ def test_cell_is_drawn_with_one_copy_of_every_site_and_bond(name):
     assert Outline(cell.get_xy()).contains_points(places).all()
 
 
-@pytest.mark.parametrize("name", FLAT)
+@pytest.mark.parametrize("name", slow_but(FLAT, "honeycomb", "kagome"))
 def test_copies_fill_the_window(name):
     item = load_lattice(name)
     axes = plot_lattice(item).axes[0]
@@ -67,7 +67,7 @@ def test_block_in_space_holds_the_sites_of_whole_periods(name):
     assert np.argmax(depths) == np.argmax(sizes)
 
 
-@pytest.mark.parametrize("name", [*FLAT, *IN_SPACE])
+@pytest.mark.parametrize("name", slow_but([*FLAT, *IN_SPACE], "kagome", "cubic"))
 def test_title_names_lattice_and_coordination_number(name):
     item = load_lattice(name)
     figure = plot_lattice(item)

@@ -70,7 +70,7 @@ def test_a_bent_channel_has_the_square_of_its_length():
 def test_random_images_are_those_of_a_dense_solve(shape, p):
     rng, spanning = np.random.default_rng(5), 0
     last = "yz"[len(shape) - 2]
-    for _ in range(8):
+    for _ in range(4):
         image = rng.random(shape) < p
         found = percolab.flow(image)
         if not found.connected:
@@ -85,7 +85,7 @@ def test_random_images_are_those_of_a_dense_solve(shape, p):
         rolled = ("periodic",) * (len(shape) - 1) + ("open",)
         wrapped = percolab.flow(image, boundary=rolled).tortuosity
         assert wrapped == pytest.approx(dense_tortuosity(image, periodic=True), rel=1e-9)
-    assert spanning >= 3
+    assert spanning >= 2
 
 
 @pytest.mark.parametrize(

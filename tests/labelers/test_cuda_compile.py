@@ -6,7 +6,7 @@ import pytest
 from kernel_report_support import load_report
 
 #: All kernels take two minutes of processor time.
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.slow]
 
 #: Shared memory that a kernel may declare statically.
 STATIC_SHARED = 48 * 1024
@@ -41,13 +41,11 @@ def test_every_kernel_is_launched_by_a_labeler(report):
     assert {launch.name for launch in report.all_launches()} == report.all_kernels()
 
 
-@pytest.mark.slow
 def test_no_kernel_spills_registers_or_uses_a_stack(usages):
     bad = [usage for usage in usages if usage.spills or usage.stack]
     assert not bad, bad
 
 
-@pytest.mark.slow
 def test_every_kernel_fits_in_registers_and_shared_memory(usages):
     assert usages
     for usage in usages:

@@ -5,13 +5,13 @@ from helpers import LATTICES, assert_simulated, slow_but
 
 # A unit cell folds into the same lattice as the block of honeycomb.
 CASES = [(name,) for name in [*LATTICES, "graph"] if name != "honeycomb_unit_cell"]
-CASES += [(name, "models") for name in ("kagome", "graph")]
+CASES += [("kagome", "two models"), *((name, "models") for name in ("kagome", "graph"))]
 CASES += [
     ("square", "batches"),
     *((name, "gyration") for name in ("honeycomb", "kagome", "cubic", "hypercubic-4d")),
 ]
 #: The others repeat them on another lattice, or with more samples.
-FAST = {("square",), ("graph",), ("kagome", "models"), ("cubic", "gyration")}
+FAST = {("square",), ("graph",), ("kagome", "two models"), ("cubic", "gyration")}
 
 
 @pytest.mark.parametrize("case", slow_but(CASES, *FAST), ids="-".join)

@@ -2,7 +2,15 @@
 
 import numpy as np
 import pytest
-from helpers import CPU_LABELERS, EXACT_GRAPHS, EXACT_LATTICES, cpu_labeler, exact, exact_topology
+from helpers import (
+    CPU_LABELERS,
+    EXACT_GRAPHS,
+    EXACT_LATTICES,
+    cpu_labeler,
+    exact,
+    exact_topology,
+    slow,
+)
 
 from percolab.lattices.graph import graph_topology
 from percolab.measure.rows import CLUSTERS, LARGEST, ROW_WIDTH, SPANNING, SUM_SQUARES
@@ -116,13 +124,19 @@ def assert_windings(known, flags, num_open):
         assert total((wrapped == 0b11) & ~crossing) == known["wrap"]["spiral"]
 
 
-#: 2^20 configurations and more; the smaller ones are as exact.
+#: 2^20 configurations and more; the smaller ones are as exact.  Lattices as graphs have the lists
+#: of explicit ones.
 SLOW = ("hypercubic_open_2x2x3", "hypercubic_torus_2x2x2", "square_torus_3x3")
 
 
 @pytest.mark.parametrize(
     ("name", "labeler", "kind"),
-    [pytest.param(*case, marks=[pytest.mark.slow] * (case[0] in SLOW)) for case in cases()],
+    [
+        slow(*case)
+        if case[0] in SLOW or (case[2] == "graph" and case[0] in EXACT_LATTICES)
+        else case
+        for case in cases()
+    ],
 )
 def test_all_configurations_are_measured_exactly(name, labeler, kind):
     topology = topology_of(name, kind)

@@ -4,6 +4,7 @@ import pytest
 from helpers import assert_simulated, slow_but
 
 CASES = [
+    ("triangular", "bond", "3", "one boundary each"),
     ("triangular", "bond", "3"),
     ("square", "site", "4"),
     ("kagome", "site-bond", "4"),

@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from helpers import LATTICES, lattice
+from helpers import LATTICES, lattice, slow_but
 
 from percolab.labelers import LABELERS, fitting_labeler
 from percolab.labelers.tiled.labeler import refusal
@@ -17,7 +17,9 @@ from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import lattice_from_text
 from percolab.lattices.topology import unpack_bits, write_parts
 
-NAMES = [*LATTICES, "hypercubic-5d"]
+every_name = pytest.mark.parametrize(
+    "name", slow_but([*LATTICES, "hypercubic-5d"], "square", "kagome", "cubic")
+)
 SHAPES = {
     2: ((2, 2), (70, 6), (64, 66), (130, 34)),
     3: ((2, 4, 2), (34, 6, 10), (66, 18, 4), (10, 12, 20)),
@@ -93,7 +95,7 @@ def test_bonds_are_equal_made_in_any_parts(name, monkeypatch):
     assert cut > 0
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_name
 def test_every_bond_is_inside_a_tile_or_between_two(name):
     for topology, tiling, _, _ in cases(name):
         k, owner, other = topology.bonds().T
@@ -117,7 +119,7 @@ def test_every_bond_is_inside_a_tile_or_between_two(name):
         np.testing.assert_array_equal(found[np.lexsort(found.T[1::-1])], expected)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_name
 def test_border_sites_are_the_ends_of_crossing_bonds_and_the_end_layers(name):
     for topology, tiling, _, _ in cases(name):
         layers = [layer for pair in topology.end_layers for layer in pair]
@@ -131,7 +133,7 @@ def test_border_sites_are_the_ends_of_crossing_bonds_and_the_end_layers(name):
         assert tiling.room == np.unique(number, return_counts=True)[1].max(initial=0)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_name
 def test_a_tile_fits_its_words_and_what_a_tiling_takes_is_bounded_before_it_is_made(name):
     for topology, tiling, words, strip in cases(name):
         bounds = tiling_bounds(Extent.of_topology(topology), words, strip)
@@ -149,7 +151,7 @@ def test_a_tile_fits_its_words_and_what_a_tiling_takes_is_bounded_before_it_is_m
         assert np.all(covered - (32 * wide, *others) < tiling.shape)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_name
 def test_the_other_end_is_found_by_bits_and_words(name):
     for topology, tiling, _, _ in cases(name):
         for k, shift, row in zip(tiling.classes, tiling.shifts, tiling.rows, strict=True):

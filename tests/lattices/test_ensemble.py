@@ -134,14 +134,14 @@ def assert_as_likely(counts: Counter, weights: Weights) -> None:
 def test_every_graph_is_as_likely_as_its_definition_says(name, sites, weights):
     assert sum(weights.values()) == 1
     ensemble = Ensemble(name)
-    graphs = (ensemble.graph(sites, seed=5, number=n) for n in range(1500))
+    graphs = (ensemble.graph(sites, seed=5, number=n) for n in range(800))
     assert_as_likely(Counter(kept(g.bonds.pairs.tolist()) for g in graphs), weights)
 
 
 def test_given_degrees_are_those_of_every_multigraph():
     ensemble = Ensemble("config:multi", degrees=(2, 1, 0, 1, 2))
     assert ensemble.degrees == (0, 1, 1, 2, 2)
-    counts = Counter(kept(ensemble.graph(5, number=n).bonds.pairs.tolist()) for n in range(1500))
+    counts = Counter(kept(ensemble.graph(5, number=n).bonds.pairs.tolist()) for n in range(800))
     assert_as_likely(counts, config((0, 1, 1, 2, 2), kept))
 
 

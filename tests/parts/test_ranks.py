@@ -73,13 +73,13 @@ def test_rows_of_ranks_are_those_of_the_whole_lattice(name):
 def test_rows_of_ranks_with_all_boundaries_and_models(name):
     rng = np.random.default_rng(2)
     cases = product(boundaries_of(name), MODELS, GENERATORS.values(), ps_of(name))
-    # Every third has all boundaries, models and p.
-    for n, (boundary, model, generator, p) in islice(enumerate(cases), 0, None, 3):
+    # Every seventh has all boundaries, models, generators and p, not each with each.
+    for n, (boundary, model, generator, p) in islice(enumerate(cases), 0, None, 7):
         assert_rows_equal(name, boundary, model, generator, p, n % 8 + 1, rng=rng)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ranks", [2, 5, 8])
+@pytest.mark.parametrize("ranks", [2, 8])
 @pytest.mark.parametrize("name", ["square", "cubic"])
 def test_wrapping_rows_about_the_threshold(name, ranks):
     rng = np.random.default_rng(3)

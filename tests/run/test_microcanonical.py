@@ -213,18 +213,26 @@ def test_a_threshold_is_found_by_curves_and_by_quantities_and_drawn(tmp_path):
     assert [len(curve["p"]) > 20 for curve in numbers["curves"]] == [True] * 3
 
 
-def test_the_command_line_sweeps_plans_describes_and_exports(tmp_path, monkeypatch):
+COMMAND = ("sweep", "--lattice", "square", "-L", "6,9,12", "--method", "microcanonical",
+           "--samples", 200, "--device", "cpu", "--out", "m.h5")  # fmt: skip
+
+
+@pytest.mark.slow
+def test_the_command_line_plans_and_reports(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    study = ("sweep", "--lattice", "square", "-L", "6,9,12", "--method", "microcanonical",
-             "--samples", 200, "--device", "cpu", "--out", "m.h5")  # fmt: skip
-    assert "Python and libraries" in answer(*study, "--plan")
-    assert "p_c = 0." in answer(*study, "--quiet")
+    assert "Python and libraries" in answer(*COMMAND, "--plan")
+    answer(*COMMAND, "--quiet")
+    answer("report", "m.h5", "--bootstrap", 0, "--out", "m.html")
+    assert "in the order of these numbers" in (tmp_path / "m.html").read_text()
+
+
+def test_the_command_line_sweeps_describes_and_exports(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "p_c = 0." in answer(*COMMAND, "--quiet")
     assert "p any" in answer("status", "m.h5")
     rows = list(csv.DictReader(io.StringIO(answer("export", "m.h5", "-p", "0.3:0.7:3"))))
     assert [row["p"] for row in rows] == ["0.3", "0.5", "0.7"] * 3
     assert all(float(row["clusters"]) > 1 and row["largest_error"] for row in rows)
-    answer("report", "m.h5", "--bootstrap", 0, "--out", "m.html")
-    assert "in the order of these numbers" in (tmp_path / "m.html").read_text()
     frame = open_results("m.h5").to_pandas()
     assert set(frame.L) == {6, 9, 12}
     assert "sum_squares" in set(frame.observable)

@@ -71,10 +71,9 @@ def test_mpi_without_mpi4py_is_refused_in_one_line(given, monkeypatch):
 @pytest.mark.parametrize(
     ("ranks", "given", "message"),
     [
-        (3, ("--part", "5/4"), "part = 5/4: of n parts k is the first, 1, to the last, n"),
+        (2, ("--part", "5/4"), "part = 5/4: of n parts k is the first, 1, to the last, n"),
         (1, (), "--executor mpi: this is one process; mpiexec -n 9 percolab sweep ... "),
-        (1, ("--plan",), "--executor mpi: this is one process; mpiexec -n 9 percolab sweep ... "),
-        (3, ("--slabs", "2", "--plan"), "--slabs: threads or processes of one host measure slabs"),
+        (2, ("--slabs", "2", "--plan"), "--slabs: threads or processes of one host measure slabs"),
     ],
 )
 def test_ranks_end_with_one_line_for_bad_input(ranks, given, message):

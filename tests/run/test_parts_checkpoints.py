@@ -8,6 +8,7 @@ from collections import Counter
 from contextlib import nullcontext, suppress
 from dataclasses import fields, replace
 from functools import cache
+from itertools import cycle
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -131,8 +132,8 @@ def checkpoints_of_ranks():
                 ("ranks", (2, 3, 5, 11, 12, 13, 22)),
                 ("slabs", (9, 10, 17, 36, 71)),
             )
-            for moment in moments
-            for boundary in ("open", "periodic", ("periodic", "open"))
+            # Every boundary in turn, both ways.
+            for moment, boundary in zip(moments, cycle(("open", "periodic", ("periodic", "open"))))
         ),
     ],
 )

@@ -64,6 +64,7 @@ def test_most_samples_of_a_size_are_at_one_p_next_to_p_c(found):
             assert 0.02 < sign * (moved[0] - moved[1]) < 0.25
 
 
+@pytest.mark.slow
 def test_a_smaller_error_keeps_all_blocks_and_adds(found, path):
     before = blocks_of(path)
     assert percolab.threshold("cubic", error=2 * ERROR, device="cpu", out=path).p_c == found.p_c

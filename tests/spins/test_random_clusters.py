@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cli_support import assert_equal_datasets, refusal
-from helpers import lattice, slow
+from helpers import lattice, slow, slow_but
 from process_support import Interrupting
 from spin_support import TINY, graph_of, key_of, quantities_of, run_chains, tiny_topology, z_of
 
@@ -96,7 +96,10 @@ def exact_means(topology, q, p):
 
 
 @pytest.mark.parametrize("q", [1.5, 2.5, 3.7])
-@pytest.mark.parametrize("name", [*SHAPES, "irregular", slow("kagome 4 x 2")])
+@pytest.mark.parametrize(
+    "name",
+    slow_but([*SHAPES, "irregular", "kagome 4 x 2"], "irregular", "periodic 3 x 3"),
+)
 def test_means_are_the_exact_ones(name, q):
     topology, p = topology_of(name), 0.55
     exact = exact_means(topology, q, p)

@@ -101,6 +101,7 @@ def test_trees_of_matrices_are_those_of_scipy():
             )
 
 
+@pytest.mark.slow
 def test_the_tree_of_a_million_edges_weighs_what_scipys_does():
     """So many keys that bands are cut by a part of them; most weights occur many times."""
     rng, sites = np.random.default_rng(5), 100_000

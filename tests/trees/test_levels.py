@@ -188,12 +188,12 @@ def test_levels_and_paths_are_those_of_a_search_at_every_level(case, of):
     name, shape, boundary = case
     classes = () if of == "sites" else (load_lattice(name).num_classes,)
     reached = 0
-    for seed in range(4):
+    for seed in range(2):
         for kind in ("real", "ties", "solid"):
             values = random_values((*classes, *shape), seed, kind)
             unique = kind != "ties"
             reached += check_against_brute_force(name, shape, boundary, values, unique=unique)
-    assert reached > 8
+    assert reached > 4
 
 
 def test_no_loop_through_the_saddle_has_fewer_steps():

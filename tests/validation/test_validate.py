@@ -185,6 +185,7 @@ def test_the_bonds_of_a_word_are_independent(rng):
     assert all(item.holds for item in outcomes), outcomes
 
 
+@pytest.mark.slow
 def test_words_of_sample_version_1_are_refused():
     """Bonds 0 and 2 of them had a correlation of 2e-3: 6 sigma in this number of words."""
     p = lanes.P[0]
@@ -248,6 +249,7 @@ def test_spins_at_another_p_fail(monkeypatch):
         assert failing(f"spins: {name}"), name
 
 
+@pytest.mark.slow
 def test_sweeps_that_are_made_twice_fail(monkeypatch):
     advance = CpuChain.advance
 

@@ -35,6 +35,7 @@ def test_a_tree_that_differs_is_a_failure():
         bench.check(words)
 
 
+@pytest.mark.slow
 def test_every_way_is_measured(tmp_path):
     out = tmp_path / "record.json"
     done = run_simulated(PROGRAM, str(out))
