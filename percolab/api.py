@@ -38,7 +38,7 @@ from percolab.cli.progress import LoggedProgress, root_text
 from percolab.cli.report import PAGES, write_report
 from percolab.cli.status import status_record
 from percolab.configurations.levels import find_given_levels
-from percolab.errors import InputError, nearest
+from percolab.errors import InputError, nearest, refuse_given
 from percolab.figures import save_figure
 from percolab.figures.kinds import study_figure
 from percolab.figures.sheet import Target
@@ -68,7 +68,6 @@ from percolab.tasks.study_file import make_request
 from percolab.tasks.values import (
     ascending,
     check_choice,
-    refuse_given,
     take_integer,
     take_number,
     take_path,

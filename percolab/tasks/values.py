@@ -469,20 +469,6 @@ def take_sample_key(key: str, value: Any) -> int:
     return number
 
 
-def refuse_given(reason: str, **given: Any) -> None:
-    """Raise InputError if one of these is not None."""
-    for name, value in given.items():
-        if value is not None:
-            raise InputError(f"{name}: {reason}; leave it out")
-
-
-def refuse_sample_settings(reason: str, seed: Any, sample: Any, rng: Any) -> None:
-    """Raise InputError unless settings that name a sample are at their defaults."""
-    for key, value, usual in (("seed", seed, 1), ("sample", sample, 0), ("rng", rng, "xorwow")):
-        if type(value) is not type(usual) or value != usual:
-            raise InputError(f"{key}: {reason}; leave it out")
-
-
 # Of a task, wherever it comes from.
 
 
