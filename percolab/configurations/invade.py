@@ -25,9 +25,8 @@ from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.terminals import CENTRE, name_sides
 from percolab.lattices.topology import Topology, unpack_bits
-from percolab.tasks.shapes import take_shape
 from percolab.tasks.study import Task, axis_boundaries
-from percolab.tasks.values import check_choice, take_flag, take_integer, take_sample_key
+from percolab.tasks.values import check_choice, take_flag, take_integer, take_sample_key, take_shape
 from percolab.trees.invasion import (
     LISTED_BYTES,
     SITE_BYTES,

@@ -33,9 +33,8 @@ from percolab.lattices.structure import take_structure
 from percolab.lattices.topology import Topology
 from percolab.measure.clusters import Clusters
 from percolab.run.request import Observer
-from percolab.tasks.shapes import take_shape
 from percolab.tasks.study import check_probabilities
-from percolab.tasks.values import check_choice, take_flag, take_sample_key
+from percolab.tasks.values import check_choice, take_flag, take_sample_key, take_shape
 
 
 def label(

@@ -24,8 +24,7 @@ from percolab.lattices.graph import make_graph
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure, take_structure
 from percolab.store.output_files import check_output, check_suffix, write_output
-from percolab.tasks.shapes import take_shape
-from percolab.tasks.values import take_flag, take_path
+from percolab.tasks.values import take_flag, take_path, take_shape
 
 
 def show(

@@ -24,9 +24,8 @@ from percolab.lattices.graph_files.objects import graph_from_object, plain
 from percolab.lattices.lattice import Lattice, lattice_names
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.topology import MAX_POINTS
-from percolab.tasks.shapes import take_shape
 from percolab.tasks.study import Task, axis_boundaries
-from percolab.tasks.values import check_choice, take_integer, take_sample_key
+from percolab.tasks.values import check_choice, take_integer, take_sample_key, take_shape
 from percolab.trees.given import (
     SpanningTree,
     check_tree_memory,
