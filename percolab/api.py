@@ -38,7 +38,7 @@ from percolab.cli.progress import LoggedProgress, root_text
 from percolab.cli.report import PAGES, write_report
 from percolab.cli.status import status_record
 from percolab.configurations.levels import find_given_levels
-from percolab.errors import InputError, nearest
+from percolab.errors import InputError, nearest, refuse_given
 from percolab.figures import save_figure
 from percolab.figures.kinds import study_figure
 from percolab.figures.sheet import Target
@@ -46,7 +46,7 @@ from percolab.figures.study_view import Drawn
 from percolab.figures.table import draw_table
 from percolab.lattices.shown import Shown, Table, few
 from percolab.lattices.structure import Structure
-from percolab.run.request import Observer, make_options
+from percolab.run.request import Observer
 from percolab.run.runner import run_study
 from percolab.run.search_steps import Goal
 from percolab.run.threshold import find_threshold, request_threshold
@@ -68,7 +68,6 @@ from percolab.tasks.study_file import make_request
 from percolab.tasks.values import (
     ascending,
     check_choice,
-    refuse_given,
     take_integer,
     take_number,
     take_path,
@@ -347,9 +346,10 @@ def sweep(
     [200, 200]
     """
     request = make_request(lattice, **settings)
-    options = make_options(request, observer=observer or LoggedProgress(bar=progress))
-    with _writer(request.out if settings.get("out") is not None else None) as options["writer"]:
-        return _shown_results(run_study(request.study, request.rule, **options))
+    observer = observer or LoggedProgress(bar=progress)
+    with _writer(request.out if settings.get("out") is not None else None) as writer:
+        ways = {**request.options, "writer": writer, "observer": observer}
+        return _shown_results(run_study(request.study, request.rule, **ways))
 
 
 def _writer(out: Path | None) -> AbstractContextManager[ResultsWriter | None]:
@@ -510,9 +510,9 @@ def threshold(
     goal = Goal.of(error, time, universal)
     request = request_threshold(lattice, goal, **given)
     shown = LoggedProgress(bar=progress, estimate=root_text)
-    options = make_options(request, observer=observer or shown)
-    with _writer(request.out if "out" in given else None) as options["writer"]:
-        results = find_threshold(request.study, goal, **options)
+    with _writer(request.out if "out" in given else None) as writer:
+        ways = {**request.options, "writer": writer, "observer": observer or shown}
+        results = find_threshold(request.study, goal, **ways)
     fit = fit_wrapping(results) if why_no_roots(results.study) else fit_roots(results)
     return Threshold(_shown_results(results), fit)
 

@@ -1,11 +1,11 @@
-"""What a user can mend: errors whose text is the one line to read, and hints at known words."""
+"""What a user can mend: errors whose text is one line, and arguments that exclude each other."""
 
 from __future__ import annotations
 
 import difflib
 import importlib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -51,6 +51,55 @@ class InputError(UserError):
     >>> print(InputError("no trees: percolab sweep --method tree, or --method grid"))
     no trees: percolab sweep --method tree, or method grid
     """
+
+
+#: What names the first sample of percolation is as if it was not given.
+USUAL_SAMPLE = {"sample": 0, "seed": 1, "rng": "xorwow", "model": "bond"}
+#: Arguments of Python that are no options in a shell.
+_NO_OPTIONS = ("configuration", "labels", "opened")
+
+
+def is_given(name: str, value: Any) -> bool:
+    """Return whether an argument is not None, False for a flag, or what it is anyway.
+
+    >>> is_given("p", 0.0), is_given("tree", False), is_given("seed", 1)
+    (True, False, False)
+    """
+    usual = USUAL_SAMPLE.get(name)
+    is_usual = type(value) is type(usual) and value == usual
+    return not (value is None or value is False or is_usual)
+
+
+def flag(name: str) -> str:
+    """Return an option as it is written: -L, -p, --min-size."""
+    if name in _NO_OPTIONS:
+        return name
+    return f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
+
+
+def refuse_given(reason: str, **given: Any) -> None:
+    """Raise InputError if one of these is given."""
+    for name, value in given.items():
+        if is_given(name, value):
+            advice = "" if reason.endswith("out") else "; leave it out"
+            raise InputError(f"{flag(name)}: {reason}{advice}")
+
+
+def refuse_together(reasons: Mapping[str, Sequence[str]], given: Mapping[str, Any]) -> None:
+    """Raise InputError for what does not go with something given.
+
+    reasons: by the name of that a reason, then the names of what it excludes.
+    """
+    for kind, (reason, *names) in reasons.items():
+        if is_given(kind, given[kind]):
+            refuse_given(reason, **{name: given[name] for name in names})
+
+
+def need_given(what: str, **given: Any) -> None:
+    """Raise InputError unless all of these are given."""
+    missing = [flag(name) for name, value in given.items() if value is None]
+    if missing:
+        raise InputError(f"{what} needs {' and '.join(missing)}")
 
 
 def unreadable(path: object, error: Exception) -> InputError:

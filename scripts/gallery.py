@@ -206,7 +206,7 @@ PARTS = (
             Picture(
                 "show-bethe",
                 "A Bethe lattice; neighbouring clusters never have the same colour.",
-                "show --bethe 3 --shells 5 -p 0.75 --out {out}",
+                "show --lattice bethe:3 -L 5 -p 0.75 --out {out}",
             ),
             Picture(
                 "show-spins",

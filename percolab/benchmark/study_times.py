@@ -13,7 +13,7 @@ from percolab.benchmark.calls import Setting, kernel_events, make_grid, sum_even
 from percolab.benchmark.records import CallTime
 from percolab.kernels.device import open_device
 from percolab.lattices.lattice import Lattice
-from percolab.run.request import Observer, make_options
+from percolab.run.request import Observer
 from percolab.run.runner import run_study
 from percolab.store.results import StoredResults
 from percolab.tasks.study_file import make_request
@@ -51,8 +51,7 @@ def _sum_ranks(results: StoredResults) -> dict[str, float]:
 def _run(lattice: Lattice, observer: Observer | None = None, **settings: Any) -> StoredResults:
     """Run a study in memory, as ``percolab sweep`` would."""
     request = make_request(lattice, seed=_SEED, **settings)
-    options = make_options(request, observer=observer or Observer())
-    return run_study(request.study, request.rule, **options)
+    return run_study(request.study, request.rule, **request.options, observer=observer)
 
 
 def _choose_workers(setting: Setting) -> tuple[dict[str, Any], dict[str, Any], int]:

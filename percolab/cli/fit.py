@@ -16,7 +16,6 @@ from percolab.cli.options import (
     fit_from_options,
     fit_options,
     fit_table_file,
-    is_given,
     is_table,
     one_line_errors,
     published_lines,
@@ -28,6 +27,7 @@ from percolab.cli.options import (
     without_table_options,
     write_answer,
 )
+from percolab.errors import is_given
 from percolab.kernels.registry import load
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def command(
     is_searched = asks_for_roots(stored) or asks_for_wrapping(stored)
     if answers.scales and not stored.study.structure.is_scalable:
         answer = _estimate(stored, options)
-    elif is_searched and not any(map(is_given, others.values())):
+    elif is_searched and not any(map(is_given, others, others.values())):
         refuse(replicas, "p_c of percolab threshold has its error without replicas")
         if asks_for_roots(stored):
             refuse({"universal": universal}, "p_c is a root, which has no such prior")

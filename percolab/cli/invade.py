@@ -177,8 +177,7 @@ def _read_request(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str
     from percolab.lattices.graph import load_graph, load_weighted_graph
     from percolab.lattices.structure import load_structure
     from percolab.tasks.settings import SETTINGS
-    from percolab.tasks.shapes import take_shapes
-    from percolab.tasks.values import parse_sizes
+    from percolab.tasks.values import parse_sizes, take_shapes
 
     request = {name: given[name] for name in ("source", "target", "trapping", "boundary")}
     for name in ("model", "seed", "rng"):

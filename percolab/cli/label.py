@@ -8,35 +8,16 @@ import click
 
 from percolab.cli.groups import GroupedCommand, grouped, quiet_option
 from percolab.cli.options import as_json, counted, echo_json, output_file, refuse
-from percolab.cli.sample_options import (
-    OF_SPINS,
-    has_point,
-    lattice_and_size,
-    need,
-    sample_keys,
-    sample_options,
-    shaped,
-)
+from percolab.cli.sample_options import sample_options, take_sample
 from percolab.cli.setting_options import setting_option
 from percolab.cli.status import LabelFacts, answer_labels, echo_phases
 from percolab.cli.terminal import echo
-from percolab.errors import InputError
+from percolab.errors import InputError, need_given
 from percolab.tasks.setting_groups import MACHINE, OUTPUT, WHAT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from percolab.configurations.configuration import Configuration
-
-
-#: Options that say which pixels of an image are sites, and which are neighbours.
-_OF_IMAGE = ("threshold", "below", "phase", "connectivity")
-#: Why an option is refused, and options that only a graph has, or only a sample.
-_OF_GRAPH = ("only a graph (--graph) has it", "source", "target", "columns", "multi")
-_OF_SAMPLE = (
-    "INPUT is a configuration already",
-    *("p", *OF_SPINS, "seed", "sample", "rng", "model", "bethe", "shells", "numbering"),
-)
 #: The labels, where no file is named.
 _OUT = "labels.h5"
 
@@ -101,9 +82,8 @@ def command(
     slices of one: a folder, a pattern as "slices/*.png", or several files.  Sites are where it is
     not 0, if that is one value, or what --phase or --threshold says; neighbours by --connectivity,
     or on --lattice, are joined.  --boundary periodic joins opposite sides.  With -L it is the
-    packed open bonds of a lattice, uint32 in a .npy file.  Without INPUT it is a sample:
-    --lattice, -L, -p and --seed; or
-    one on a Bethe lattice: --bethe, --shells and -p; or a --graph.  Of spins (--model ising, -T) it
+    packed open bonds of a lattice, uint32 in a .npy file.  Without INPUT it is a sample: --lattice
+    (bethe:3 is a Bethe lattice), -L, -p and --seed; or a --graph.  Of spins (--model ising, -T) it
     is chain --sample after so many --sweeps.
 
     A label is the smallest site index of its cluster, -1 where there is no site.  Of an image the
@@ -113,11 +93,22 @@ def command(
     from percolab.cli.progress import ProgressBar
     from percolab.configurations import write_labels
     from percolab.configurations.flow import find_tortuosities
+    from percolab.configurations.label import configure
     from percolab.configurations.label_array import clusters_csv
     from percolab.configurations.label_files import find_label_format
     from percolab.store.output_files import CLUSTERS_CSV, write_output
 
     sizes, out = given["sizes"], given["out"]
+    given = take_sample(given)
+    if given["connectivity"] is not None:
+        given["connectivity"] = int(given["connectivity"])
+    name = configuration[0] if len(configuration) == 1 else configuration or None
+    if name is not None and given["graph"] is None and given["L"] is not None:
+        if name is configuration:
+            raise InputError(f"{name[1]}: a configuration of bonds (-L) is one file")
+        given["opened"] = name
+    else:
+        given["mask"] = name
     default = _OUT if given["slabs"] is None else "labels.npy"
     target = str(output_file(out, default, find_label_format(out or default)))
     if sizes is not None:
@@ -125,9 +116,13 @@ def command(
     if given["slabs"] is not None:
         given["serial"] = serial
         refuse(given, "labels in slabs (--slabs) have none", "serial", "sizes", "tortuosity")
-        _label_in_slabs(configuration, given, target, as_json=as_json)
+        _label_in_slabs(given, target, as_json=as_json)
         return
-    chosen = _configuration(configuration, given)
+    if name is None and given["graph"] is None:
+        point = "p" if all(given[name] is None for name in ("T", "K", "beta")) else "L"
+        needed = {name: given[name] for name in ("lattice", "L", point)}
+        need_given("a sample (without INPUT)", **needed)
+    chosen = configure("label", given)
     tortuosities = find_tortuosities(chosen) if given["tortuosity"] else {}
     observer = ProgressBar(silent=quiet)
     clusters = chosen.label(given["labeler"], given["device"], observer=observer)
@@ -140,19 +135,20 @@ def command(
     answer_labels(LabelFacts(target, *facts), as_json=as_json)
 
 
-def _label_in_slabs(
-    files: tuple[str, ...], given: dict[str, Any], target: str, *, as_json: bool
-) -> None:
+def _label_in_slabs(given: dict[str, Any], target: str, *, as_json: bool) -> None:
     """Label an image slab by slab, and write what was found of it."""
+    from percolab.configurations.configuration import OF_GRAPH, OF_SAMPLE, OF_SPINS
+    from percolab.configurations.label import take_image
     from percolab.configurations.label_slabs import label_in_slabs
 
-    refuse(given, "an image (--slabs) has none", "size", "graph")
-    if not files:
+    excluded = ("L", "p", "graph", *OF_SAMPLE, *OF_SPINS, *OF_GRAPH)
+    refuse(given, "an image (--slabs) has none", *excluded)
+    if given["mask"] is None:
         raise InputError("--slabs: only an INPUT of sites has it; leave it out")
     slabs = given["slabs"]
     count = int(slabs) if slabs.isascii() and slabs.isdigit() else slabs
     ways: dict[str, Any] = {"labeler": given["labeler"], "device": given["device"], "slabs": count}
-    labeled = label_in_slabs(**_image(files, given), **ways, out=target)
+    labeled = label_in_slabs(**take_image(given), **ways, out=target)
     summary = labeled.summary()
     if as_json:
         facts = {"labels": target, "shape": list(labeled.array.shape), **labeled.record, **summary}
@@ -161,62 +157,3 @@ def _label_in_slabs(
     sites = counted(summary["sites"], "site")
     echo(f"{counted(summary['clusters'], 'cluster')} of {sites} in {target}")
     echo_phases(labeled.phases)
-
-
-def _configuration(files: tuple[str, ...], given: dict[str, Any]) -> Configuration:
-    from percolab.configurations import bond_configuration, random_configuration, site_configuration
-    from percolab.lattices.lattice import load_lattice
-
-    name = files[0] if files else None
-    if name is not None and given["size"] is None and given["graph"] is None:
-        return site_configuration(**_image(files, given))
-    refuse(given, "only an INPUT of sites has it", *_OF_IMAGE)
-    if given["graph"] is not None:
-        return _graph_configuration(name, given)
-    refuse(given, *_OF_GRAPH)
-    if name is None:
-        lattice, size = lattice_and_size(given, "a sample (without INPUT)")
-        return random_configuration(lattice, size, boundary=given["boundary"], **sample_keys(given))
-    refuse(given, *_OF_SAMPLE)
-    need(given, "a configuration of bonds (-L)", "lattice")
-    if len(files) > 1:
-        raise InputError(f"{files[1]}: a configuration of bonds (-L) is one file")
-    boundary = given["boundary"] or "open"
-    lattice, size = shaped(load_lattice(given["lattice"]), given["size"])
-    return bond_configuration(name, lattice, size, boundary)
-
-
-def _image(files: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of an image as site_configuration takes them."""
-    from percolab.lattices.lattice import load_lattice
-
-    if given["threshold"] is None:
-        refuse(given, "only INPUT of sites with --threshold has it", "below")
-    refuse(given, *_OF_GRAPH)
-    refuse(given, *_OF_SAMPLE)
-    connectivity = given["connectivity"]
-    return {
-        "name": files[0] if len(files) == 1 else files,
-        "lattice": None if given["lattice"] is None else load_lattice(given["lattice"]),
-        "boundary": given["boundary"] or "open",
-        "connectivity": None if connectivity is None else int(connectivity),
-    } | {key: given[key] for key in ("threshold", "below", "phase")}
-
-
-def _graph_configuration(name: str | None, given: dict[str, Any]) -> Configuration:
-    from percolab.bonds.model import Model
-    from percolab.configurations import random_configuration
-    from percolab.lattices.graph import make_graph
-
-    if name is not None:
-        raise InputError(f"{name}: --graph is a configuration already; leave one of them out")
-    refuse(given, "a graph (--graph) has its own", "lattice", "size", "boundary")
-    refuse(given, "a graph (--graph) is no Bethe lattice", "bethe", "shells", "numbering")
-    if not has_point(given):
-        sampled = ("seed", "sample", "rng", "model", *OF_SPINS)
-        refuse(given, "without -p all bonds are open", *sampled)
-    options = {name: given[name] for name in ("source", "target", "multi", "columns")}
-    weights = Model.parse(given["model"] or "bond").needs_weights
-    graph = make_graph(given["graph"], **options, weights=weights)
-    keys = sample_keys(given) | ({} if has_point(given) else {"p": 1.0})
-    return random_configuration(graph, graph.num_sites, **keys)

@@ -33,7 +33,7 @@ def command(name: str | None, plot: str | None, dual: bool, as_json: bool) -> No
     if plot is not None and not name:
         raise InputError("--plot: name the lattice to draw, as in percolab lattices kagome --plot")
     if name and name.partition(":")[0] == "bethe":
-        raise InputError(f"{name}: a Bethe lattice has no cell; percolab show --bethe draws one")
+        raise InputError(f"{name}: a Bethe lattice has no cell; percolab show draws one")
     if dual:
         if not name:
             raise InputError("--dual: name the lattice, as in percolab lattices kagome --dual")

@@ -16,7 +16,7 @@ import click
 from percolab.cli.groups import F as F
 from percolab.cli.groups import as_json as as_json
 from percolab.cli.terminal import echo
-from percolab.errors import InputError, nearest
+from percolab.errors import InputError, is_given, nearest, refuse_given
 from percolab.lattices.shown import counted as counted
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def fit_table_file(
 
     refuse(options, "the fit of a table does not take it", *_NOT_OF_TABLES)
     table = read_table(source, options["columns"])
-    given = {name: options[name] for name in _OF_TABLES if is_given(options[name])}
+    given = {name: options[name] for name in _OF_TABLES if is_given(name, options[name])}
     names = list(table.series) if options["series"] is None else [options["series"]]
     fits: dict[str, TableFit | AnalysisError] = {}
     for name in names:
@@ -278,27 +278,9 @@ def read_study(results: str, options: Mapping[str, Any]) -> StoredResults:
 _SCALING = ("omega", "min_size", "degree", "window", "exponents", "collapse", "quantities")
 
 
-def is_given(value: Any) -> bool:
-    """Return whether an option without a default was given: None stands for no, False for no flag.
-
-    >>> is_given(0), is_given(""), is_given(False)
-    (True, True, False)
-    """
-    return value is not None and value is not False
-
-
-def flag(name: str) -> str:
-    """Return an option as it is written: -L, -p, --min-size."""
-    letter = {"size": "L"}.get(name, name)
-    return f"-{letter}" if len(letter) == 1 else f"--{name.replace('_', '-')}"
-
-
 def refuse(given: Mapping[str, Any], reason: str, *names: str) -> None:
     """Raise InputError if one of these options is given, or any if none is named."""
-    for name in names or given:
-        if is_given(given.get(name)):
-            advice = "" if reason.endswith("out") else "; leave it out"
-            raise InputError(f"{flag(name)}: {reason}{advice}")
+    refuse_given(reason, **{name: given.get(name) for name in names or given})
 
 
 def refuse_scaling(options: Mapping[str, Any]) -> None:

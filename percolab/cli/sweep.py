@@ -26,7 +26,6 @@ from percolab.cli.setting_options import given_settings, setting_options
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
 from percolab.kernels.registry import load
-from percolab.run.request import SweepOptions, make_options
 from percolab.run.runner import prepare_study, run_study
 from percolab.store.results import ResultsWriter, StoredResults
 from percolab.tasks.part import WHOLE
@@ -106,26 +105,26 @@ def _sweep(study: str | None, given: Mapping[str, Any]) -> None:
         request = make_request(**overrides)
     else:
         request = read_request(find_study(study), overrides)
-    options = make_options(request, observer=ProgressBar(silent=given["quiet"] or plan))
+    ways = {**request.options, "observer": ProgressBar(silent=given["quiet"] or plan)}
     if as_json and not plan:
         own = "percolab fit --json writes the numbers of a file"
         raise InputError(f"--json goes with --plan; {own}")
     for name, is_given in (("plan", plan), ("prepare", prepare)):
-        if is_given and request.part != WHOLE:
+        if is_given and ways["part"] != WHOLE:
             raise InputError(f"--{name} is of the whole study: leave out --part")
     if plan and prepare:
         raise InputError("--plan writes nothing, and --prepare a file: give one of them")
     if plan:
-        _write_plan(request, options, as_json=as_json)
+        _write_plan(request, ways, as_json=as_json)
         return
-    with ResultsWriter(request.out) as options["writer"]:
+    with ResultsWriter(request.out) as ways["writer"]:
         if prepare:
-            prepared = prepare_study(request.study, request.rule, **options)
+            prepared = prepare_study(request.study, request.rule, **ways)
             tasks = counted(len(prepared.tasks), "task")
             echo(f"{described(prepared.study)}: {tasks} prepared in {request.out}")
             return
         with exit_if_interrupted(request.out):
-            results = run_study(request.study, request.rule, **options)
+            results = run_study(request.study, request.rule, **ways)
     _write_end(results, request.out, request.rule.target_error)
 
 
@@ -197,12 +196,11 @@ def write_threshold(results: StoredResults, target_error: float | None) -> None:
 # What a sweep will take
 
 
-def _write_plan(request: SweepRequest, options: SweepOptions, *, as_json: bool) -> None:
+def _write_plan(request: SweepRequest, ways: Mapping[str, Any], *, as_json: bool) -> None:
     """Write to stdout what a request would take; InputError as the sweep itself."""
     from percolab.run.plan import plan_study
 
-    options["writer"] = ResultsWriter(request.out)
-    plan = plan_study(request.study, request.rule, **options)
+    plan = plan_study(request.study, request.rule, **ways, writer=ResultsWriter(request.out))
     title = described(request.study)
     if as_json:
         echo_json({"study": title, "results": str(request.out)} | asdict(plan))

@@ -98,7 +98,6 @@ def command(lattice: str | None, as_json: bool, quiet: bool, **given: Any) -> No
     refuse(given, "only given weights (--weights) have it", "above", *_OF_WEIGHTS)
     if lattice is None:
         raise InputError("name a LATTICE (percolab lattices), or give --weights")
-    from percolab.run.request import make_options
     from percolab.run.search_steps import Goal
     from percolab.run.threshold import find_threshold, request_threshold
 
@@ -106,9 +105,9 @@ def command(lattice: str | None, as_json: bool, quiet: bool, **given: Any) -> No
     out = given["out"] = given["out"] or _OUT
     request = request_threshold(lattice, goal, **given_settings(given))
     observer = ProgressBar(silent=quiet, estimate=root_text)
-    options = make_options(request, observer=observer)
-    with ResultsWriter(request.out) as options["writer"], exit_if_interrupted(out):
-        results = find_threshold(request.study, goal, **options)
+    with ResultsWriter(request.out) as writer, exit_if_interrupted(out):
+        ways = {**request.options, "writer": writer, "observer": observer}
+        results = find_threshold(request.study, goal, **ways)
     write_answer(*_answer(results, Path(out)), as_json=as_json)
 
 

@@ -20,7 +20,6 @@ from percolab.cli.progress import ProgressBar
 from percolab.cli.setting_options import given_settings, settings_named
 from percolab.errors import InputError
 from percolab.kernels.registry import list_names
-from percolab.run.request import make_options
 from percolab.run.runner import run_study
 from percolab.store.results import ResultsWriter
 from percolab.tasks.setting_groups import MACHINE, WHAT
@@ -87,9 +86,9 @@ def command(
         return
     settings: dict[str, Any] = {"samples": _SAMPLES, "out": _OUT} | given_settings(given)
     request = make_request(method="tree", labeler=method, **settings)
-    options = make_options(request, observer=ProgressBar(silent=quiet))
-    with ResultsWriter(request.out) as options["writer"], exit_if_interrupted(request.out):
-        results = run_study(request.study, request.rule, **options)
+    with ResultsWriter(request.out) as writer, exit_if_interrupted(request.out):
+        ways = {**request.options, "writer": writer, "observer": ProgressBar(silent=quiet)}
+        results = run_study(request.study, request.rule, **ways)
     from percolab.analysis.text import tree_table
     from percolab.analysis.trees import fit_trees
 

@@ -6,7 +6,6 @@ for it, and a file that cannot be used is refused in one line.  docs/labels.md i
 
 from percolab.configurations.configuration import (
     Configuration,
-    bond_configuration,
     random_configuration,
     site_configuration,
 )
@@ -17,7 +16,6 @@ __all__ = [
     "Clusters",
     "Configuration",
     "LabelFile",
-    "bond_configuration",
     "random_configuration",
     "read_labels",
     "site_configuration",

@@ -42,18 +42,23 @@ from percolab.lattices.topology import (
     MAX_POINTS,
     Topology,
     bonds_between,
-    count_words,
     pack_bits,
     unpack_bits,
 )
 from percolab.measure.clusters import Clusters
 from percolab.run.request import Observer
+from percolab.tasks.settings import SHOWN_SWEEPS
 from percolab.tasks.study import Task, axis_boundaries
 from percolab.tasks.study_file import make_request
 from percolab.tasks.values import check_choice, take_integer, take_sample_key
 
 #: The most sweeps of spins before a configuration.
 MOST_SWEEPS = 10**9
+#: What only a sample of spins has, what names a sample, and what only a graph or an image has.
+OF_SPINS = ("T", "K", "beta", "sweeps", "update")
+OF_SAMPLE = ("seed", "sample", "rng", "model")
+OF_GRAPH = ("source", "target", "multi", "columns")
+OF_IMAGE = ("threshold", "below", "phase", "connectivity")
 #: What messages call an array that has no file's name.
 AN_ARRAY = "the array"
 # Sweeps whose rows are in memory at a time.
@@ -201,12 +206,30 @@ def take_open_bonds(
 def given_configuration(
     structure: Structure, L: int, boundary: str | Sequence[str] | None, opened: Any
 ) -> Configuration:
-    """Return the configuration of given open bonds, as :func:`take_open_bonds` takes them."""
-    kinds = axis_boundaries(structure, boundary)
-    structure.check_size(L, kinds)
-    topology = structure.topology(structure.shape(L), kinds)
-    words, sites = take_open_bonds(topology, opened, f"{structure.name} at L = {L}")
-    return Configuration(topology, words, sites, structure, kinds, {"kind": "bonds"})
+    """Return the configuration of given open bonds.
+
+    opened: as :func:`take_open_bonds` takes them, or a .npy file of words, uint32
+    (num_classes, num_words): bit i % 32 of word i // 32 of class k is bond (k, i).
+    InputError: another shape or dtype, or an open bond that does not exist.
+    """
+    task = _task(structure, L, 0.5, axis_boundaries(structure, boundary))
+    topology = structure.topology(task.shape, task.boundary)
+    what, where = f"{structure.name} at L = {L}", "opened"
+    record = {"kind": "bonds", **_on(structure, task.boundary), "L": L}
+
+    def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
+        if dtype == np.uint32 and shape == topology.exists.shape:
+            return ""
+        return (
+            f"{dtype} {shape}, but the open bonds of {what} are uint32 {topology.exists.shape}; "
+            "leave out -L for a configuration of sites"
+        )
+
+    if isinstance(opened, str | Path):
+        record["input"], where = _file_name(str(opened)), str(opened)
+        opened = read_array(where, wrong).astype(np.uint32, copy=False)
+    words, sites = take_open_bonds(topology, opened, what, where=where)
+    return Configuration(topology, words, sites, structure, task.boundary, record)
 
 
 def site_configuration(
@@ -332,32 +355,6 @@ def image_lattice(connectivity: int | None, dimension: int) -> Lattice:
     return load_lattice(DEFAULT_LATTICES[dimension])
 
 
-def bond_configuration(
-    name: str, lattice: Lattice, L: int, boundary: str = "open"
-) -> Configuration:
-    """Return the configuration of packed open-bond words in a .npy file.
-
-    name: uint32 (num_classes, num_words); bit i % 32 of word i // 32 of class k is bond (k, i)
-    InputError: another shape or dtype, or an open bond that does not exist
-    """
-    task = _task(lattice, L, 0.5, axis_boundaries(lattice, boundary))
-    expected = (len(lattice.bonds), count_words(task.num_points))
-
-    def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
-        if dtype != np.uint32 or shape != expected:
-            return (
-                f"{dtype} {shape}, but the open bonds of {lattice.name} at L = {L} are uint32 "
-                f"{expected}; leave out -L for a configuration of sites"
-            )
-        return ""
-
-    words = read_array(name, wrong).astype(np.uint32, copy=False)
-    topology = lattice.topology(task.shape, task.boundary)
-    opened, sites = take_open_bonds(topology, words, lattice.name, where=name)
-    record = {"kind": "bonds", "input": _file_name(name), **_on(lattice, task.boundary), "L": L}
-    return Configuration(topology, opened, sites, lattice, task.boundary, record)
-
-
 def random_configuration(
     lattice: Structure,
     L: int,
@@ -365,7 +362,7 @@ def random_configuration(
     *,
     sample: int = 0,
     boundary: str | Sequence[str] | None = None,
-    sweeps: int = 0,
+    sweeps: int | None = None,
     **settings: Any,
 ) -> Configuration:
     """Return a sample: the one that a sweep with this seed measures.
@@ -374,7 +371,7 @@ def random_configuration(
     boundary: None is the default.  settings: ``seed``, ``rng``, ``model`` as a sweep has them.
 
     Of spins it is chain number ``sample``, ordered at its start if the number is even, after so
-    many ``sweeps`` by ``update``: the spins, and the open bonds of the sweep that comes next.
+    many ``sweeps`` (100) by ``update``: the spins, and the open bonds of the sweep that comes next.
     In place of p there may be T, K or beta.
 
     InputError for values that no sweep has, and for more sites than fit into memory.
@@ -399,6 +396,7 @@ def random_configuration(
     if isinstance(lattice, Graph):
         record["graph"] = True
     if task.draw.chains:
+        sweeps = SHOWN_SWEEPS if sweeps is None else sweeps
         return _chain_configuration(task, topology, sample, sweeps, record)
     if sweeps:
         raise InputError(f"sweeps: {task.model} percolation has no spins (--model ising)")

@@ -10,19 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.model import Model
-from percolab.configurations.configuration import (
-    Configuration,
-    given_configuration,
-    random_configuration,
-    site_configuration,
-)
-from percolab.configurations.label import (
-    is_mask_file,
-    load_labeled_lattice,
-    refuse_spins,
-    take_graph,
-)
-from percolab.errors import InputError, nearest
+from percolab.configurations.configuration import Configuration
+from percolab.configurations.label import configure, refuse_spins
+from percolab.errors import InputError, nearest, refuse_given
 from percolab.flows.flow import Circuit, Flow
 from percolab.flows.net import BondList, list_bonds, net_bytes, unpack_open
 from percolab.kernels.memory import check_free
@@ -30,10 +20,7 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph
 from percolab.lattices.graph_files.objects import is_graph_object
 from percolab.lattices.lattice import AXIS_NAMES, Lattice, library_name
-from percolab.lattices.structure import take_structure
 from percolab.lattices.terminals import find_terminals
-from percolab.tasks.shapes import take_shape
-from percolab.tasks.values import refuse_given, refuse_sample_settings
 
 #: Bytes a bond of what all the numbers of a flow take, beside two nets.
 _BOND_BYTES = 300
@@ -92,41 +79,18 @@ def flow(
     >>> flow(graph=[(0, 1), (1, 2), (2, 0), (2, 3)], source=0, target=3).resistance
     1.6666666666666665
     """
-    if configuration is None and graph is None:
-        configuration, lattice = lattice, None
-    sampled: dict[str, Any] = {"sample": sample, "seed": seed, "rng": rng, "model": model}
+    given = locals()
     refuse_spins(Model.parse(model))
     ends = {"source": source, "target": target}
     is_graph = (
         graph is not None or isinstance(configuration, Graph) or is_graph_object(configuration)
     )
-    if not is_graph:
-        refuse_given("only a graph has it", multi=multi or None, columns=columns)
-    if isinstance(configuration, np.ndarray) or is_mask_file(configuration):
-        refuse_sample_settings("a mask is a configuration already", seed, sample, rng)
-        refuse_given("a mask is a configuration already", L=L, p=p, opened=opened, graph=graph)
-        kinds = "open" if boundary is None else boundary
-        options: dict[str, Any] = {"threshold": threshold, "below": below}
-        chosen = site_configuration(configuration, load_labeled_lattice(lattice), kinds, **options)
-        return _flow_through(chosen, ends, axis, conductances)
-    refuse_given(
-        "only a mask, an array, has it", lattice=lattice, threshold=threshold, below=below or None
-    )
     if is_graph:
-        refuse_given("a graph has its own", L=L, boundary=boundary, opened=opened, axis=axis)
-        given = take_graph(configuration, graph, model, multi=multi, columns=columns, **ends)
-        chosen = random_configuration(given, given.num_sites, 1.0 if p is None else p, **sampled)
-        return _flow_through(chosen, {}, None, conductances, seed, sample)
-    if configuration is None or L is None:
-        raise InputError("flow: give a lattice and its size L, a mask or a graph")
-    structure, L = take_shape(take_structure(configuration, "flow"), L)
-    if opened is None:
-        p = 0.5 if p is None else p
-        chosen = random_configuration(structure, L, p, boundary=boundary, **sampled)
+        refuse_given("a graph has its own", axis=axis)
+        given, ends = given | ends, {}
     else:
-        refuse_sample_settings("opened is a configuration already", seed, sample, rng)
-        refuse_given("opened is a configuration already", p=p)
-        chosen = given_configuration(structure, L, boundary, opened)
+        given |= dict.fromkeys(ends)
+    chosen = configure("flow", given)
     return _flow_through(chosen, ends, axis, conductances, seed, sample)
 
 

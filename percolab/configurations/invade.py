@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from percolab.bonds.words import GENERATORS
-from percolab.errors import InputError, nearest
+from percolab.errors import InputError, nearest, refuse_given
 from percolab.kernels.memory import check_free
 from percolab.lattices.bethe import BetheLattice, site_numbers
 from percolab.lattices.graph import Graph, find_sites, make_graph
@@ -25,16 +25,8 @@ from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.terminals import CENTRE, name_sides
 from percolab.lattices.topology import Topology, unpack_bits
-from percolab.tasks.shapes import take_shape
 from percolab.tasks.study import Task, axis_boundaries
-from percolab.tasks.values import (
-    check_choice,
-    refuse_given,
-    refuse_sample_settings,
-    take_flag,
-    take_integer,
-    take_sample_key,
-)
+from percolab.tasks.values import check_choice, take_flag, take_integer, take_sample_key, take_shape
 from percolab.trees.invasion import (
     LISTED_BYTES,
     SITE_BYTES,
@@ -111,14 +103,14 @@ def invade(
     elif lattice is None:
         raise InputError("invade: give a lattice or a graph")
     elif isinstance(lattice, str | Path):
-        refuse_given("only a graph has it", multi=multi or None, columns=columns)
+        refuse_given("only a graph has it", multi=multi, columns=columns)
         structure = load_structure(str(lattice))
     else:
         is_known = isinstance(lattice, Structure) and columns is None and not multi
         structure = lattice if is_known else make_graph(lattice, multi=multi, columns=columns)
     field = make_field(structure, L, boundary)
     if weights is not None:
-        refuse_sample_settings("weights are given, which have no samples", seed, sample, rng)
+        refuse_given("weights are given, which have no samples", seed=seed, sample=sample, rng=rng)
     way: dict[str, Any] = {"source": source, "target": target, "stop": stop, "trapping": trapping}
     given: dict[str, Any] = {"model": model, "seed": seed, "rng": rng, "weights": weights}
     return Invader(field, **way, **given).run(sample)

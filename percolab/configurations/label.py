@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,11 @@ from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS
 from percolab.configurations.array_files import IMAGES, split_name
 from percolab.configurations.configuration import (
+    OF_GRAPH,
+    OF_IMAGE,
+    OF_SAMPLE,
+    OF_SPINS,
+    Configuration,
     compute_labels,
     draw_sample,
     given_configuration,
@@ -20,7 +25,7 @@ from percolab.configurations.configuration import (
     take_open_bonds,
 )
 from percolab.configurations.label_array import Labels
-from percolab.errors import InputError
+from percolab.errors import InputError, need_given, refuse_given, refuse_together
 from percolab.lattices.graph import Graph, make_graph
 from percolab.lattices.graph_files.objects import is_graph_object
 from percolab.lattices.lattice import Lattice, lattice_names, load_lattice
@@ -28,16 +33,8 @@ from percolab.lattices.structure import take_structure
 from percolab.lattices.topology import Topology
 from percolab.measure.clusters import Clusters
 from percolab.run.request import Observer
-from percolab.tasks.shapes import take_shape
 from percolab.tasks.study import check_probabilities
-from percolab.tasks.values import (
-    check_choice,
-    refuse_given,
-    refuse_sample_settings,
-    take_flag,
-    take_integer,
-    take_sample_key,
-)
+from percolab.tasks.values import check_choice, take_flag, take_sample_key, take_shape
 
 
 def label(
@@ -117,84 +114,100 @@ def label(
     >>> label(graph=[(0, 1), (3, 4)]).sizes.tolist()
     [2, 1, 2]
     """
-    if configuration is None and graph is None:
-        configuration, lattice = lattice, None
+    given = locals()
     ways: dict[str, Any] = {"labeler": labeler, "device": device}
-    of_graph: dict[str, Any] = {"source": source, "target": target, "columns": columns}
-    of_graph["multi"] = multi or None
-    is_files = isinstance(configuration, list | tuple) and is_mask_file(configuration)
-    if isinstance(configuration, list | tuple) and not is_files:
+    if isinstance(configuration, list) and not is_mask_file(configuration):
         raise InputError(
             "label: a list given: a mask is an array (numpy.array), and a list of edges goes with "
             "graph="
         )
-    serial, below = take_flag("serial", serial), take_flag("below", below)
+    serial = take_flag("serial", serial)
     if not isinstance(labeler, str | None):
         raise InputError(f"labeler = {labeler!r}, but it must be a name")
-    rule: dict[str, Any] = {"threshold": threshold, "below": below, "phase": phase}
+    refuse_spins(Model.parse(model))
     # Of CuPy, JAX, Numba, PyTorch: an array on a GPU.
     if hasattr(configuration, "__cuda_array_interface__"):
         from percolab.configurations.device_arrays import label_device_array
 
+        excluded = (*OF_SAMPLE, "L", "p", "opened", "graph", *OF_GRAPH)
         why = "an array on a GPU is a configuration already"
-        refuse_sample_settings(why, seed, sample, rng)
-        refuse_given(why, model=None if model == "bond" else model, L=L, p=p, opened=opened)
-        refuse_given(why, graph=graph, **of_graph)
-        refuse_given("labels on a GPU are smallest sites", serial=serial or None)
-        refuse_given("compare on the GPU", threshold=threshold, below=below or None, phase=phase)
-        rule = {"connectivity": connectivity, "labeler": labeler}
+        refuse_given(why, **{name: given[name] for name in excluded})
+        refuse_given("labels on a GPU are smallest sites", serial=serial)
+        refuse_given("compare on the GPU", threshold=threshold, below=below, phase=phase)
+        rule: dict[str, Any] = {"connectivity": connectivity, "labeler": labeler}
         return label_device_array(
             configuration, load_labeled_lattice(lattice), boundary or "open", **rule
         )
-    if is_mask(configuration):
-        refuse_sample_settings("a mask is a configuration already", seed, sample, rng)
-        refuse_given("a mask is a configuration already", model=None if model == "bond" else model)
-        refuse_given("a mask is a configuration already", L=L, p=p, opened=opened, graph=graph)
-        refuse_given("only a graph has it", **of_graph)
-        kinds = "open" if boundary is None else boundary
-        chosen = site_configuration(
-            configuration, load_labeled_lattice(lattice), kinds, connectivity=connectivity, **rule
-        )
-        clusters = chosen.label(**ways, observer=observer)
-        return Labels.make(clusters, chosen.shape, serial=serial, configuration=chosen)
-    rule |= {"lattice": lattice, "connectivity": connectivity, "below": below or None}
-    refuse_given("only a mask, an array, has it", **rule)
-    keys: dict[str, Any] = {"sample": sample, "seed": seed, "rng": rng, "model": model}
-    keys |= {name: take_sample_key(name, keys[name]) for name in ("sample", "seed")}
-    if graph is not None or isinstance(configuration, Graph) or is_graph_object(configuration):
-        given = take_graph(configuration, graph, model, **of_graph | {"multi": multi})
-        refuse_given("a graph has its own", boundary=boundary, opened=opened)
-        given.check_size(given.num_sites if L is None else take_integer("L", L), ())
-        refuse_spins(Model.parse(model))
-        chosen = random_configuration(given, given.num_sites, 1.0 if p is None else p, **keys)
-        return Labels.make(chosen.label(**ways), chosen.shape, serial=serial)
-    refuse_given("only a graph has it", **of_graph)
-    if configuration is None:
-        raise InputError("label: give a lattice, a mask or a graph")
-    p, draw = 0.5 if p is None else p, Model.parse(model)
-    refuse_spins(draw)
-    if opened is not None and draw.draws_sites:
-        raise InputError(f"model {model}: opened is a configuration already; leave the model out")
-    check_choice("rng", rng, GENERATORS)
-    check_probabilities((p,))
     if isinstance(configuration, Topology):
+        check_choice("rng", rng, GENERATORS)
+        check_probabilities((p := 0.5 if p is None else p,))
         if opened is None:
-            key = GENERATORS[rng], keys["seed"], keys["sample"]
-            words, sites = draw_sample(configuration, draw, key, p)
+            seed, sample = take_sample_key("seed", seed), take_sample_key("sample", sample)
+            key = GENERATORS[rng], seed, sample
+            words, sites = draw_sample(configuration, Model.parse(model), key, p)
         else:
             words, sites = take_open_bonds(configuration, opened, "this topology")
         labels = compute_labels(configuration, words, sites, **ways)
         return Labels.make(Clusters(labels, configuration, words), (-1,), serial=serial)
-    structure = take_structure(configuration, "label")
-    if L is None:
-        raise InputError("label: give the size L of the lattice")
-    structure, L = take_shape(structure, L)
+    chosen = configure("label", given)
+    clusters = chosen.label(**ways, observer=observer)
+    return Labels.make(clusters, chosen.shape, serial=serial, configuration=chosen)
+
+
+#: What an argument excludes, and why.
+_REFUSED = {
+    "mask": ("an image is a configuration already",
+             "L", "p", "opened", "graph", *OF_SAMPLE, *OF_SPINS),
+    "graph": ("a graph has its own", "lattice", "L", "boundary", "opened"),
+    "opened": ("opened is a configuration already", "p", *OF_SAMPLE, *OF_SPINS),
+}  # fmt: skip
+
+
+def configure(caller: str, arguments: Mapping[str, Any]) -> Configuration:
+    """Return the configuration that the arguments of :func:`label` name.
+
+    arguments: besides those also ``mask`` for what is one whatever its name is, and those of spins;
+    what is left out is None.  InputError: what cannot be used, and what does not go together.
+    """
+    names = ("mask", "p", "opened", *OF_SPINS, *OF_SAMPLE, *OF_GRAPH, *OF_IMAGE)
+    given: dict[str, Any] = dict.fromkeys(names) | {"configuration": None} | dict(arguments)
+    configuration = given.pop("configuration")
+    if is_mask(configuration):
+        given["mask"] = configuration
+    elif isinstance(configuration, Graph) or is_graph_object(configuration):
+        refuse_given("the graph is given as well", graph=given["graph"])
+        given["graph"] = configuration
+    elif configuration is not None:
+        refuse_given("only an image has it", lattice=given["lattice"])
+        given["lattice"] = configuration
+    refuse_together(_REFUSED, given)
+    p, boundary, opened = given["p"], given["boundary"], given["opened"]
+    if given["mask"] is None:
+        refuse_given("only an image has it", **{name: given[name] for name in OF_IMAGE})
+    if given["graph"] is None:
+        refuse_given("only a graph has it", **{name: given[name] for name in OF_GRAPH})
+    if given["mask"] is not None:
+        return site_configuration(**take_image(given))
+    keys = {name: given[name] for name in (*OF_SAMPLE, *OF_SPINS) if given[name] is not None}
+    has_p = p is not None or bool(keys.keys() & {"T", "K", "beta"})
+    if given["graph"] is not None:
+        graph = take_graph(given)
+        if not has_p:
+            refuse_given("without -p all bonds are open", **keys)
+        return random_configuration(graph, graph.num_sites, p if has_p else 1.0, **keys)
+    need_given("a sample", lattice=given["lattice"], L=given["L"])
+    structure, L = take_shape(take_structure(given["lattice"], caller), given["L"])
     if opened is not None:
-        chosen = given_configuration(structure, L, boundary, opened)
-    else:
-        # The very sample that a sweep with this seed measures.
-        chosen = random_configuration(structure, L, p, boundary=boundary, **keys)
-    return Labels.make(chosen.label(**ways, observer=observer), chosen.shape, serial=serial)
+        return given_configuration(structure, L, boundary, opened)
+    # The very sample that a sweep with this seed measures.
+    return random_configuration(structure, L, p if has_p else 0.5, boundary=boundary, **keys)
+
+
+def take_image(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an image and its options, as :func:`site_configuration` takes them."""
+    image = {name: given[name] for name in OF_IMAGE} | {"name": given["mask"]}
+    image["lattice"] = load_labeled_lattice(given["lattice"])
+    return image | {"boundary": given["boundary"] or "open"}
 
 
 def is_mask(given: Any) -> bool:
@@ -214,14 +227,10 @@ def is_mask_file(given: Any) -> bool:
     return is_file or (path.is_dir() and str(given) not in lattice_names())
 
 
-def take_graph(lattice: Any, graph: Any, model: str, **options: Any) -> Graph:
-    """Return the graph that is given as ``lattice`` or as ``graph``, with weights if needed.
-
-    options: source, target, multi and columns, as :func:`percolab.lattices.graph.make_graph` has.
-    """
-    refuse_given("the graph is given as well", lattice=None if graph is None else lattice)
-    given = lattice if graph is None else graph
-    return make_graph(given, **options, weights=Model.parse(model).needs_weights)
+def take_graph(given: Mapping[str, Any]) -> Graph:
+    """Return the graph of arguments, with its weights if the model needs them."""
+    weights = Model.parse(given["model"]).needs_weights
+    return make_graph(given["graph"], weights=weights, **{name: given[name] for name in OF_GRAPH})
 
 
 def load_labeled_lattice(lattice: str | Path | Lattice | None) -> Lattice | None:

@@ -12,7 +12,7 @@ import numpy as np
 from percolab.configurations.array_files import read_array
 from percolab.configurations.configuration import DEFAULT_LATTICES
 from percolab.configurations.tree import read_weight_list, take_weighted_graph
-from percolab.errors import InputError
+from percolab.errors import InputError, refuse_given
 from percolab.lattices.graph import Graph, load_graph
 from percolab.lattices.graph_files.objects import plain
 from percolab.lattices.lattice import AXIS_NAMES, Lattice, load_lattice
@@ -21,7 +21,7 @@ from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.topology import MAX_POINTS
 from percolab.store.output_files import Kind, begins
 from percolab.tasks.study import axis_boundaries
-from percolab.tasks.values import refuse_given, take_flag
+from percolab.tasks.values import take_flag
 from percolab.trees.levels import Levels, LevelSearch, levels_too_large
 
 PATH_CSV = Kind("a path of percolab's", begins(rb"axis,step,site,"))

@@ -72,7 +72,7 @@ def _draw_network(graph: Graph, p: float | None, **keys: Any) -> Drawn:
     return plot_network(chosen.label(), graph, opened, title=title)
 
 
-def draw_flow_picture(lattice: Lattice | BetheLattice, size: int, **keys: Any) -> Drawn:
+def draw_flow_picture(lattice: Structure, size: int, **keys: Any) -> Drawn:
     """Return the picture of what flows through a sample between two sides, and its numbers.
 
     keys: as :func:`percolab.configurations.flow.flow` takes them.
@@ -98,7 +98,7 @@ def draw_tree_picture(
     size: int | None,
     *,
     boundary: str | Sequence[str] | None = None,
-    weights: str | NDArray[Any] | None = None,
+    weights: str | Path | NDArray[Any] | None = None,
     **keys: Any,
 ) -> Drawn:
     """Return the picture of the spanning tree of a sample, or of given weights, and its numbers.
@@ -113,8 +113,8 @@ def draw_tree_picture(
         drawn = tree(lattice, size, boundary=boundary, **keys)
         record = {"L": size, "boundary": drawn.boundary, **keys}
     else:
-        if isinstance(weights, str):
-            weights = read_weights(weights, lattice, size, boundary)
+        if isinstance(weights, str | Path):
+            weights = read_weights(str(weights), lattice, size, boundary)
         drawn = tree_from_array(lattice, weights, size, boundary)
         record = {"boundary": drawn.boundary}
     title = _sample_title(lattice, record)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from percolab.bonds.model import Model
+from percolab.configurations.configuration import OF_SAMPLE, OF_SPINS
 from percolab.configurations.label import refuse_spins
 from percolab.configurations.picture import (
     draw_flow_picture,
@@ -17,22 +18,13 @@ from percolab.configurations.picture import (
     draw_tree_picture,
 )
 from percolab.configurations.sample_page import sample_page
-from percolab.errors import InputError
+from percolab.errors import InputError, need_given, refuse_given, refuse_together
 from percolab.figures import save_figure
 from percolab.lattices.graph import make_graph
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure, take_structure
 from percolab.store.output_files import check_output, check_suffix, write_output
-from percolab.tasks.settings import SHOWN_SWEEPS
-from percolab.tasks.shapes import take_shape
-from percolab.tasks.study import axis_boundaries
-from percolab.tasks.values import (
-    refuse_given,
-    refuse_sample_settings,
-    take_flag,
-    take_path,
-    take_sample_key,
-)
+from percolab.tasks.values import take_flag, take_path, take_shape
 
 
 def show(
@@ -80,79 +72,75 @@ def show(
     >>> show("square", 16, 0.5, seed=3).numbers["title"]
     'square, $L = 16$, $p = 0.5$, seed 3'
     """
-    given: dict[str, Any] = {"T": T, "K": K, "beta": beta, "sweeps": sweeps, "update": update}
-    tree, backbone = take_flag("tree", tree), take_flag("backbone", backbone)
-    if not tree:
-        refuse_given("only a tree (tree=True) has it", weights=weights)
-    if graph is not None:
-        reason = "a graph is drawn with its clusters alone"
-        refuse_given(reason, lattice=lattice, L=L, boundary=boundary, labels=labels, html=html)
-        refuse_given(reason, tree=tree or None, backbone=backbone or None, **given)
-        refuse_spins(Model.parse(model))
-        lattice = make_graph(graph, weights=Model.parse(model).needs_weights)
-        L = lattice.num_sites
-    structure = None if lattice is None else take_structure(lattice, "show")
-    if structure is not None and L is not None:
-        structure, L = take_shape(structure, L)
-    keys: dict[str, Any] = {
-        "seed": take_sample_key("seed", seed),
-        "sample": take_sample_key("sample", sample),
-        "rng": rng,
-    }
+    given = locals()
     if html is not None:
-        reason = "a page (html) shows percolation on a lattice"
-        refuse_given(reason, labels=labels, tree=tree or None, backbone=backbone or None, out=out)
-        refuse_given(reason, **given)
-        if structure is None:
-            raise InputError("show: give a lattice with its size L")
         path = take_path("html", html)
         check_suffix(path, (".html", ".htm"), "a page")
         check_output(path)
-        keys |= {"model": model, "boundary": boundary}
-        page, _ = sample_page(structure, _check_size(L), p, **keys)
+        page, _ = draw(**given)
         write_output(path, page.encode())
         return path
-    if labels is not None:
-        refuse_given("labels are a configuration already", L=L, p=p, **given)
-        refuse_sample_settings("labels are a configuration already", seed, sample, rng)
-        refuse_given("labels are given", tree=tree or None, backbone=backbone or None)
-        kinds = boundary if boundary is None or isinstance(boundary, str) else ",".join(boundary)
-        drawn = draw_labels_picture(str(labels), _as_lattice(structure), kinds)
-    elif structure is None:
-        raise InputError("show: give a lattice with its size L, or labels=")
-    elif tree:
-        refuse_given("a tree is of all bonds of a lattice", p=p, backbone=backbone or None, **given)
-        if weights is not None:
-            refuse_sample_settings("weights are given", seed, sample, rng)
-            keys = {"weights": weights if isinstance(weights, np.ndarray) else str(weights)}
-        size = None if L is None and weights is not None else _check_size(L)
-        drawn = draw_tree_picture(_as_lattice(structure), size, boundary=boundary, **keys)
-    else:
-        keys["model"] = model
-        if boundary is not None:
-            keys["boundary"] = axis_boundaries(structure, boundary)
-        keys |= {name: value for name, value in given.items() if value is not None}
-        if Model.parse(model).chains:
-            keys.setdefault("sweeps", SHOWN_SWEEPS)
-        if p is None and T is K is beta is None:
-            raise InputError("show: give p" + (", T, K or beta" if "sweeps" in keys else ""))
-        if not backbone:
-            drawn = draw_sample_picture(structure, _check_size(L), p, **keys)
-        elif "sweeps" in keys:
-            raise InputError(f"model {model}: what flows is drawn of percolation, not of spins")
-        else:
-            drawn = draw_flow_picture(_as_lattice(structure), _check_size(L), p=p, **keys)
-    figure, numbers = drawn
-    figure.numbers = numbers  # type: ignore[attr-defined]
+    figure, numbers = draw(**given)
+    figure.numbers = numbers
     if out is not None:
         save_figure(figure, take_path("out", out))
     return figure
 
 
-def _check_size(L: Any) -> int:
-    if L is None:
-        raise InputError("show: give the size L of the lattice")
-    return int(L)
+#: What a picture of a kind does not take, and why.
+_REFUSED: dict[str, tuple[str, ...]] = {
+    "html": ("a page shows a sample of percolation on a lattice",
+             "labels", "tree", "backbone", "graph", "out", *OF_SPINS),
+    "graph": ("a graph is drawn with its clusters alone",
+              "lattice", "L", "boundary", "labels", "tree", "backbone", *OF_SPINS),
+    "backbone": ("what flows is drawn of a sample of percolation", "labels", "tree", *OF_SPINS),
+    "labels": ("labels are a configuration already",
+               "L", "p", *OF_SAMPLE, "tree", *OF_SPINS),
+    "weights": ("weights are given", *OF_SAMPLE),
+    "tree": ("a tree is of all bonds of a lattice", "p", "model", *OF_SPINS),
+}  # fmt: skip
+
+
+def draw(**given: Any) -> tuple[Any, dict[str, Any]]:
+    """Return the figure, or the page as text, that the arguments of :func:`show` ask for.
+
+    And every number that is drawn in it.  InputError: as for :func:`show`.
+    """
+    for name in ("tree", "backbone"):
+        take_flag(name, given[name])
+    refuse_together(_REFUSED, given)
+    if not given["tree"]:
+        refuse_given("only a tree has it", weights=given["weights"])
+    labels, weights, as_page = given["labels"], given["weights"], given["html"] is not None
+    lattice, L, p, model = given["lattice"], given["L"], given["p"], given["model"]
+    draw_from = Model.parse(model)
+    if given["graph"] is not None:
+        refuse_spins(draw_from)
+        lattice = make_graph(given["graph"], weights=draw_from.needs_weights)
+        L = lattice.num_sites
+    structure = None if lattice is None else take_structure(lattice, "show")
+    keys = {name: given[name] for name in ("seed", "sample", "rng", "boundary")}
+    if labels is not None:
+        kinds = keys["boundary"]
+        kinds = kinds if kinds is None or isinstance(kinds, str) else ",".join(kinds)
+        return draw_labels_picture(str(labels), _as_lattice(structure), kinds)
+    spins = {name: given[name] for name in OF_SPINS if given[name] is not None}
+    has_p = given["tree"] or as_page or bool(spins.keys() - {"sweeps", "update"})
+    needed = {"lattice": lattice, "L": L if weights is None else 0}
+    needed["T" if draw_from.chains else "p"] = 0 if has_p else p
+    need_given("a picture of a sample", **needed)
+    assert structure is not None
+    if L is not None:
+        structure, L = take_shape(structure, L)
+    if given["tree"]:
+        return draw_tree_picture(_as_lattice(structure), L, weights=weights, **keys)
+    if as_page:
+        return sample_page(structure, L, p, model=model, **keys)
+    if given["backbone"]:
+        if draw_from.chains:
+            raise InputError(f"model {model}: what flows is drawn of percolation, not of spins")
+        return draw_flow_picture(structure, L, p=p, model=model, **keys)
+    return draw_sample_picture(structure, L, p, model=model, **keys, **spins)
 
 
 def _as_lattice(structure: Structure | None) -> Any:

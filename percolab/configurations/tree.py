@@ -11,7 +11,7 @@ import numpy as np
 
 from percolab.bonds.words import GENERATORS
 from percolab.configurations.array_files import Check, read_array
-from percolab.errors import InputError
+from percolab.errors import InputError, refuse_given
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import (
     Graph,
@@ -24,15 +24,8 @@ from percolab.lattices.graph_files.objects import graph_from_object, plain
 from percolab.lattices.lattice import Lattice, lattice_names
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.topology import MAX_POINTS
-from percolab.tasks.shapes import take_shape
 from percolab.tasks.study import Task, axis_boundaries
-from percolab.tasks.values import (
-    check_choice,
-    refuse_given,
-    refuse_sample_settings,
-    take_integer,
-    take_sample_key,
-)
+from percolab.tasks.values import check_choice, take_integer, take_sample_key, take_shape
 from percolab.trees.given import (
     SpanningTree,
     check_tree_memory,
@@ -107,13 +100,13 @@ def tree(
     graph = lattice if graph is None else graph
     is_name = isinstance(graph, str | Path)
     if weights is not None or not has_sample:
-        refuse_sample_settings("these weights have no samples", seed, sample, rng)
+        refuse_given("these weights have no samples", seed=seed, sample=sample, rng=rng)
     if not has_sample:
         others = {"num_sites": num_sites} if is_name else {"weights": weights, **sites}
         refuse_given(_NO_MEANING, L=L, boundary=boundary, **others)
         given = take_weighted_graph(graph, weights, num_sites=num_sites, **named, **sites)
         return _tree_from_list(*given, ways)
-    refuse_given(_NO_MEANING, multi=multi or None, columns=columns, num_sites=num_sites, **sites)
+    refuse_given(_NO_MEANING, multi=multi, columns=columns, num_sites=num_sites, **sites)
     structure: Structure = load_structure(graph) if is_name else graph
     if L is not None:
         structure, L = take_shape(structure, L)

@@ -9,8 +9,7 @@ from percolab.run.engine import Engine, memory_share
 from percolab.run.request import Observer, Opened
 from percolab.store.results import StoredResults
 from percolab.tasks.kind import BlockSampler, PilotConditions
-from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import Study, Task
+from percolab.tasks.study import StopRule, Study, Task
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,8 +47,7 @@ from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock, Block
 from percolab.tasks.groups import largest_group
 from percolab.tasks.settings import EXECUTORS
-from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import Study, Task
+from percolab.tasks.study import StopRule, Study, Task
 from percolab.tasks.values import AUTO
 
 #: The factor within which times are right, on a machine that stays as busy as it is.

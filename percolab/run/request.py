@@ -25,13 +25,9 @@ from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
 from percolab.tasks.part import WHOLE, JobPart
 from percolab.tasks.settings import SETTINGS
-from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import ADDED, Study, Task
-from percolab.tasks.study_file import SweepRequest
+from percolab.tasks.study import ADDED, StopRule, Study, Task
 from percolab.tasks.values import AUTO, is_same
 
-#: Settings that a file decides where a request leaves them open.
-LEFT_OPEN = frozenset({"L", "samples"})
 # What contradicts a file, in the order in which it is reported; files of other seeds can be merged.
 _MERGED = ("seed", "rng")
 _FIXED = ("lattice", "boundary", "method", *ADDED, "functions", "model", *_MERGED)
@@ -69,7 +65,11 @@ class SweepOptions(TypedDict, total=False):
     """What running or planning a study takes in addition to the study and its stop rule.
 
     writer: of the results file, which is continued; a plan need not lock it and does not write it.
-    observer: observes the progress.  The rest is as in a :class:`SweepRequest`.
+    observer: observes the progress.  labeler, workers, executor: None chooses them.  part: the
+    blocks that are made here.  slabs: of a sample, "auto", or None, which measures it as a whole.
+    split: "lattice" has the workers measure every sample together; blocks, merge: in boxes along
+    each axis, and how these are merged.  left_open: what was not given and has its default, unless
+    the file says otherwise: some of "L" and "samples".
     """
 
     writer: ResultsWriter | None
@@ -84,21 +84,6 @@ class SweepOptions(TypedDict, total=False):
     left_open: Collection[str]
     executor: str | Executor | None
     part: JobPart
-
-
-def make_options(request: SweepRequest, *, observer: Observer) -> SweepOptions:
-    device = Device.parse_all(request.device)
-    if request.executor == "threads" and device.others:
-        if request.device != "cuda":
-            raise InputError(
-                f"--device {request.device}: threads drive one GPU; leave out --executor, and each "
-                "GPU has a process"
-            )
-        device = Device("cuda")
-    same = SweepOptions.__annotations__.keys() & vars(request).keys()
-    given: Any = {name: getattr(request, name) for name in same}
-    options: SweepOptions = given | {"device": device, "observer": observer}
-    return options
 
 
 @dataclass(frozen=True, eq=False)

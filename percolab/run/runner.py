@@ -21,8 +21,7 @@ from percolab.run.stored import Saver, with_blocks
 from percolab.run.targets import current_targets, is_finished, next_targets, target_blocks
 from percolab.store.results import ResultsWriter, StoredResults
 from percolab.tasks.part import WHOLE, JobPart
-from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import Study
+from percolab.tasks.study import StopRule, Study
 
 _LOGGER = logging.getLogger("percolab")
 

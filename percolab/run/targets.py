@@ -32,8 +32,7 @@ from percolab.store.joined import joined
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.part import WHOLE, JobPart
-from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import Study, Task
+from percolab.tasks.study import StopRule, Study, Task
 
 #: Samples of the smallest size in the first round; others have fewer, but so many at least.
 _FIRST_ROUND, _LEAST_FIRST = 1000, 300

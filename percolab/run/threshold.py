@@ -43,8 +43,7 @@ from percolab.run.search_steps import Goal, Round, Search, axis_length, rounded,
 from percolab.run.stored import Saver, with_blocks
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
-from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import Study, Task
+from percolab.tasks.study import StopRule, Study, Task
 from percolab.tasks.study_file import SweepRequest, make_request
 
 #: Grid points along an axis that sizes are near.
@@ -124,7 +123,7 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
     if sizes is not None:
         _check_drift(study, goal)
         return request
-    return replace(request, study=_with_sizes(study, goal, Device.parse_all(request.device)))
+    return replace(request, study=_with_sizes(study, goal, request.options["device"]))
 
 
 def _check_closed(lattice: Lattice, model: Model) -> None:

@@ -6,7 +6,6 @@ They come from Python, from the command line, or from a study file (TOML).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from math import lcm
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 
 from percolab.bonds.model import Model
 from percolab.errors import InputError
+from percolab.kernels.device import Device
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.ensemble import Ensemble, names_ensemble
 from percolab.lattices.graph import Graph, make_graph
@@ -38,9 +38,8 @@ from percolab.tasks.settings import (
     takes_settings,
     with_defaults,
 )
-from percolab.tasks.shapes import take_shapes
-from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import Study, axis_boundaries, explain_refusal
+from percolab.tasks.study import StopRule, Study, axis_boundaries, explain_refusal
+from percolab.tasks.values import take_shapes
 
 #: Shells of a Bethe lattice: 94 to 24 574 sites at z = 3.
 DEFAULT_SHELLS = (5, 7, 9, 11, 13)
@@ -49,7 +48,7 @@ DEFAULT_SITES = (1000, 4000, 16000)
 
 _SUFFIXES = (".h5", ".hdf5")
 #: Settings of a request that no study has.
-_TAKEN = ("device", "labeler", "workers", "executor")
+_TAKEN = ("labeler", "workers", "executor")
 _CHECKED = ("slabs", "split", "blocks", "merge")
 #: Settings that a study takes as they are, whatever its lattice is.
 _OF_STUDY = tuple(
@@ -63,26 +62,13 @@ _OF_STUDY = tuple(
 class SweepRequest:
     """A study with its stop rule, what to sample it with, and the file it goes to.
 
-    labeler, workers, executor: None chooses them.  part: the blocks that are made here.  slabs: of
-    a sample, "auto", or None, which measures it as a whole.  split: "lattice" has the workers
-    measure every sample together; blocks, merge: in boxes along each axis, and how these are
-    merged.  left_open: what was not given and has its default, unless the file says otherwise
-    (:data:`percolab.run.request.LEFT_OPEN`).
+    options: as :class:`percolab.run.request.SweepOptions` has them, but for writer and observer.
     """
 
     study: Study
     rule: StopRule
     out: Path
-    left_open: frozenset[str] = frozenset()
-    device: str = SETTINGS["device"].default
-    labeler: str | None = None
-    workers: int | None = None
-    executor: str | Executor | None = None
-    part: JobPart = WHOLE
-    slabs: int | str | None = None
-    split: str | None = None
-    blocks: str | None = None
-    merge: str | None = None
+    options: Mapping[str, Any]
 
 
 @takes_settings
@@ -122,15 +108,24 @@ def make_request(
     if samples is None and target_error is None:
         samples = DEFAULT_SAMPLES
         left_open.add("samples")
-    return SweepRequest(
-        study,
-        StopRule(_per_size(samples, sizes), target_error),
-        _results_path(settings["out"]),
-        frozenset(left_open),
-        part=WHOLE if settings["part"] is None else JobPart.parse(settings["part"]),
-        **{name: SETTINGS[name].take(name, settings[name]) for name in _TAKEN},
-        **{name: SETTINGS[name].check(name, settings[name]) for name in _CHECKED},
-    )
+    options = {name: SETTINGS[name].take(name, settings[name]) for name in _TAKEN}
+    options |= {name: SETTINGS[name].check(name, settings[name]) for name in _CHECKED}
+    options["part"] = WHOLE if settings["part"] is None else JobPart.parse(settings["part"])
+    options |= {"left_open": left_open, "device": _take_device(settings, options["executor"])}
+    rule = StopRule(_per_size(samples, sizes), target_error)
+    return SweepRequest(study, rule, _results_path(settings["out"]), options)
+
+
+def _take_device(settings: Mapping[str, Any], executor: Any) -> Device:
+    device = Device.parse_all(settings["device"])
+    if executor != "threads" or not device.others:
+        return device
+    if settings["device"] != "cuda":
+        raise InputError(
+            f"--device {settings['device']}: threads drive one GPU; leave out --executor, and each "
+            "GPU has a process"
+        )
+    return Device("cuda")
 
 
 #: What may be given in place of p.

@@ -12,13 +12,16 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from functools import partial
+from math import gcd
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from percolab.errors import InputError, nearest
+from percolab.lattices.lattice import Lattice
 from percolab.lattices.removal import ORDERS
+from percolab.lattices.structure import Structure
 from percolab.lattices.toml_table import Table, shown
 from percolab.lattices.topology import MAX_POINTS
 from percolab.measure.columns import MEASURES
@@ -221,6 +224,64 @@ _MARKS = {":", "x"}
 
 def _is_shape(size: Any) -> bool:
     return isinstance(size, str | list | tuple)
+
+
+def take_shapes(structure: Structure, L: Any) -> tuple[Structure, tuple[int, ...]]:
+    """Return a structure and its sizes; of shapes the lattice with this ratio of sides.
+
+    L: an integer, a shape "64x128" or (64, 128), or a list of such, for each axis in the unit in
+    which the lattice counts.  The sizes of shapes are what their sides have in common: 64x128 is
+    L = 64 of the lattice with axes as 1 to 2.
+
+    InputError: sizes that are none, another number of sides than axes, or shapes of different
+    ratios, which one study cannot have.
+
+    >>> from percolab.lattices.lattice import load_lattice
+    >>> take_shapes(load_lattice("square"), "32x64,64x128")
+    (<Lattice square 1x2; axes 2; cell 1 x 1; bonds at a site 4; published p_c bond 0.5, ...>, \
+(32, 64))
+    """
+    sizes = take_sizes("L", L)
+    if all(isinstance(size, int) for size in sizes):
+        return structure, sizes  # type: ignore[return-value]
+    ratios = [_ratio(structure, size) for size in sizes]
+    for size, ratio in zip(sizes, ratios):
+        if ratio != ratios[0]:
+            raise InputError(
+                f"L = {size_text(size)}: the sides of all shapes of a study are in one ratio, as "
+                f"those of {size_text(sizes[0])}; sample other ratios into files of their own"
+            )
+    assert isinstance(structure, Lattice)
+    return structure.with_sides(ratios[0]), tuple(
+        size if isinstance(size, int) else size[0] // ratios[0][0] for size in sizes
+    )
+
+
+def take_shape(structure: Structure, L: Any) -> tuple[Structure, int]:
+    """Return a structure and one size, as :func:`take_shapes` does several; InputError for more."""
+    if isinstance(L, list) or (np.ndim(L) == 1 and not isinstance(L, tuple)):
+        raise InputError(f"L = {shown(L)}, but it must be one integer, or sides as (64, 128)")
+    taken, sizes = take_shapes(structure, [L] if isinstance(L, tuple) else L)
+    if len(sizes) != 1:
+        raise InputError(f"L = {L}, but it must be one size")
+    return taken, sizes[0]
+
+
+def size_text(size: Size) -> str:
+    """Return a size as it is written: 64 or 64x128."""
+    return str(size) if isinstance(size, int) else "x".join(map(str, size))
+
+
+def _ratio(structure: Structure, size: Size) -> Sequence[int]:
+    if not isinstance(structure, Lattice):
+        raise InputError(f"L = {size_text(size)}: {structure.name} has no sides; give one number")
+    sides = (size,) * structure.dimension if isinstance(size, int) else size
+    if len(sides) != structure.dimension:
+        raise InputError(
+            f"L = {size_text(size)} has {len(sides)} sides, but {structure.name} has "
+            f"{structure.dimension} axes"
+        )
+    return tuple(n // gcd(*sides) for n in sides)
 
 
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -467,20 +528,6 @@ def take_sample_key(key: str, value: Any) -> int:
     if not 0 <= number < 2**64:
         raise InputError(f"{key} = {value!r}, but it must be an integer from 0 to 2^64 - 1")
     return number
-
-
-def refuse_given(reason: str, **given: Any) -> None:
-    """Raise InputError if one of these is not None."""
-    for name, value in given.items():
-        if value is not None:
-            raise InputError(f"{name}: {reason}; leave it out")
-
-
-def refuse_sample_settings(reason: str, seed: Any, sample: Any, rng: Any) -> None:
-    """Raise InputError unless settings that name a sample are at their defaults."""
-    for key, value, usual in (("seed", seed, 1), ("sample", sample, 0), ("rng", rng, "xorwow")):
-        if type(value) is not type(usual) or value != usual:
-            raise InputError(f"{key}: {reason}; leave it out")
 
 
 # Of a task, wherever it comes from.

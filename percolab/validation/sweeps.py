@@ -19,8 +19,7 @@ from percolab.run.request import Observer
 from percolab.run.runner import run_study
 from percolab.run.stored import Interrupted
 from percolab.store.results import ResultsWriter, read_results
-from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import Study
+from percolab.tasks.study import StopRule, Study
 from percolab.validation.check import (
     Check,
     Conditions,

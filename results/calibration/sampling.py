@@ -357,7 +357,7 @@ def sample_spins(name: str, path: Path, device: Any, studies: int) -> None:
     """
     from percolab.kinds.pilots.spins import find_burn_in, place_spins
     from percolab.tasks.kind import PilotConditions, make_sampler
-    from percolab.tasks.stop_rule import StopRule
+    from percolab.tasks.study import StopRule
 
     study, found, pilot = spin_study(name), {}, PilotConditions(None, device)
     rule = StopRule(samples=dict.fromkeys(study.sizes, SPIN_SAMPLES))

@@ -42,7 +42,6 @@ def measure(name: str, samples: int, device: str) -> dict[str, Any]:
     """Run a study here and return its seconds and the digest of its file without its runs."""
     from percolab.benchmark.calls import make_grid
     from percolab.lattices.lattice import load_lattice
-    from percolab.run.request import Observer, make_options
     from percolab.run.runner import run_study
     from percolab.store.results import encode
     from percolab.tasks.study_file import make_request
@@ -62,9 +61,7 @@ def measure(name: str, samples: int, device: str) -> dict[str, Any]:
         request = make_request(
             lattice, boundary="periodic", seed=7, samples=count, device=device, **settings
         )
-        results = run_study(
-            request.study, request.rule, **make_options(request, observer=Observer())
-        )
+        results = run_study(request.study, request.rule, **request.options)
         seconds.append(time.perf_counter() - begin)
     digest = hashlib.sha256(encode(replace(results, runs=[]))).hexdigest()
     return {"seconds": seconds, "digest": digest[:16]}

@@ -101,7 +101,7 @@ def find(job: Job, end: float = math.inf) -> dict[str, Any] | None:
     from percolab.analysis.roots import fit_roots, why_no_roots
     from percolab.analysis.wrapping_fit import fit_wrapping
     from percolab.errors import AnalysisError
-    from percolab.run.request import Observer, make_options
+    from percolab.run.request import Observer
     from percolab.run.search_steps import Goal
     from percolab.run.stored import Interrupted
     from percolab.run.threshold import find_threshold, request_threshold
@@ -122,7 +122,7 @@ def find(job: Job, end: float = math.inf) -> dict[str, Any] | None:
     request = request_threshold(name, goal, model=job.model, seed=job.seed, device=job.device)
     start, clock = time.perf_counter(), Clock()
     try:
-        results = find_threshold(request.study, goal, **make_options(request, observer=clock))
+        results = find_threshold(request.study, goal, **request.options, observer=clock)
     except Interrupted:
         results = clock.results
     seconds, study = time.perf_counter() - start, request.study

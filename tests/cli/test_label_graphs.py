@@ -58,10 +58,9 @@ def test_a_sample_on_a_graph_joins_no_more_than_the_graph():
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--lattice", "square"), "--lattice: a graph (--graph) has its own; leave it out"),
+        (("--lattice", "square"), "--lattice: a graph has its own; leave it out"),
         (("--seed", "2"), "--seed: without -p all bonds are open; leave it out"),
         (("--source", "0"), "source is given without target"),
-        (("--bethe", "3"), "--bethe: a graph (--graph) is no Bethe lattice"),
     ],
 )
 def test_what_a_graph_does_not_have_is_refused(options, told):

@@ -91,9 +91,9 @@ def test_a_mask_from_python_is_that_of_the_command_line():
         (np.array([[0, 1, 2]]), {}, "the array: holds 1, but a site configuration holds 0"),
         (np.ones((2, 2), complex), {}, "the array: holds complex128; a site"),
         (np.ones(3), {}, "the array: an array of 1 dimensions; name its lattice"),
-        (np.ones((2, 2)), {"L": 2}, "L: a mask is a configuration already; leave it out"),
+        (np.ones((2, 2)), {"L": 2}, "L: an image is a configuration already; leave it out"),
         (np.ones((2, 2)), {"below": True}, "the array: below: says which side of a threshold"),
-        ("square", {"lattice": "square"}, "lattice: only a mask, an array, has it; leave it out"),
+        ("square", {"lattice": "square"}, "lattice: only an image has it; leave it out"),
     ],
     ids=str,
 )

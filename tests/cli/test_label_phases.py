@@ -301,7 +301,7 @@ def test_what_is_no_stack_is_refused_in_one_line():
         ("--phase 1 --connectivity 8", "connectivity = 8, but in 3 dimensions it is 6, 18, 26"),
         ("--phase 1 --connectivity 6 --lattice cubic", "connectivity: cubic has its own"),
         ("--phase 1 --connectivity 5", "Invalid value for '--connectivity': '5' is not one of"),
-        ("-L 4 --lattice square --phase 1", "--phase: only an INPUT of sites has it; leave it out"),
+        ("-L 4 --lattice square --phase 1", "--phase: only an image has it; leave it out"),
     ],
     ids=str,
 )  # fmt: skip

@@ -123,8 +123,8 @@ def prepared():
         ("cut.tif", "cut.tif: is not a TIFF image, or is truncated or damaged"),
         ("three.npy --threshold high", 'threshold = \'high\', but it must be a number or "otsu"'),
         ("nan.npy --threshold 0.5", "nan.npy: holds nan, which is neither above nor below"),
-        ("good.npy --below", "--below: only INPUT of sites with --threshold has it; leave it out"),
-        ("bonds.npy -L 4 --threshold 1", "--threshold: only an INPUT of sites has it; leave it"),
+        ("good.npy --below", "good.npy: below: says which side of a threshold is"),
+        ("bonds.npy -L 4 --threshold 1", "--threshold: only an image has it; leave it out"),
         (
             "grey.png",
             "grey.png: holds 1, but a site configuration holds 0 (vacant) and one positive value "
@@ -149,30 +149,25 @@ def prepared():
         ("good.npy --boundary open,open,open", "boundary: 3 given, but square has 2 axes"),
         ("good.npy --labeler rastre", "unknown labeler 'rastre'; did you mean 'raster'?"),
         ("good.npy --device quick", "--device quick: must be auto, cpu, cuda or cuda:n"),
-        ("good.npy -p 0.5", "-p: INPUT is a configuration already; leave it out"),
-        ("good.npy --seed 3", "--seed: INPUT is a configuration already; leave it out"),
+        ("good.npy -p 0.5", "-p: an image is a configuration already; leave it out"),
+        ("good.npy --seed 3", "--seed: an image is a configuration already; leave it out"),
         ("good.npy --lattice kagome --boundary periodic", "kagome: 3 grid points along the"),
-        ("bonds.npy -L 4", "a configuration of bonds (-L) needs --lattice"),
+        ("bonds.npy -L 4", "a sample needs --lattice"),
         ("bonds.npy -L 7 --lattice square", "bonds.npy: uint32 (2, 1), but the open bonds of squ"),
         ("wide.npy -L 4 --lattice square", "wide.npy: int64 (2, 1), but the open bonds of square"),
         ("good.npy -L 3 --lattice square", "good.npy: bool (3, 3), but the open bonds of square"),
         ("outside.npy -L 4 --lattice square", "outside.npy: word 0 of class 0 opens a bond that"),
         ("--lattice square -L 4", "a sample (without INPUT) needs -p"),
         ("", "a sample (without INPUT) needs --lattice and -L and -p"),
-        ("--lattice square -L 0 -p 0.5", "L = 0, but it must be an integer of at least 1"),
+        ("--lattice square -L 0 -p 0.5", "L = '0', but it must be an integer of at least 1"),
         ("--lattice square -L 99999 -p 0.5", "L = 99999: 9999800001 sites, but at most"),
         ("--lattice square -L 4 -p nan", "p = nan, but it must be a number from 0 to 1"),
         ("--lattice square -L 4 -p 1.5", "p = 1.5, but it must be a number from 0 to 1"),
         ("--lattice square -L 4 -p 0.5 --rng xorwov", "unknown rng 'xorwov'; did you mean"),
-        ("--bethe 3 --shells 4", "a Bethe lattice needs -p"),
-        ("--bethe 3 -p 0.5", "a Bethe lattice needs --shells"),
-        ("--bethe 3 --shells 4 -p 0.5 -L 4", "-L: a Bethe lattice (--bethe) has its own size"),
-        ("--bethe 3 --shells 0 -p 0.5", "0 shells, but a Bethe lattice has at least 1"),
-        ("--bethe 2 --shells 4 -p 0.5", "coordination number 2: a Bethe lattice needs at least 3"),
-        ("--bethe 3 --shells 4 -p 0.5 --numbering randm", "unknown numbering 'randm'; did you"),
+        ("--lattice bethe:3 -L 4", "a sample (without INPUT) needs -p"),
+        ("--lattice bethe:2 -L 4 -p 0.5", "coordination number 2: a Bethe lattice needs at"),
+        ("--lattice bethe:3:randm -L 4 -p 0.5", "unknown numbering 'randm'; did you"),
         ("--lattice bethe:3 -L 4 -p 0.5 --boundary open", "unknown boundary 'open'"),
-        ("--lattice square -L 4 -p 0.5 --shells 4", "--shells: only a Bethe lattice (--bethe) has"),
-        ("good.npy --bethe 3", "--bethe: INPUT is a configuration already; leave it out"),
         ("good.npy --out labels.txt", "labels.txt: labels are written as .npy or .h5"),
         ("good.npy --out no/labels.h5", "no/labels.h5: the directory no does not exist"),
         ("good.npy --out folder.npy", "folder.npy: is a directory"),
@@ -224,7 +219,7 @@ def test_more_sites_than_fit_into_memory_are_refused(monkeypatch):
     assert told.endswith("percolab label --slabs auto labels it in parts")
     answer("label", "image.npy", "--slabs", "auto", "--out", "a.npy")
     assert "L = 99 needs" in refusal("label", "--lattice", "square", "-L", 99, "-p", 0.5)
-    told = refusal("label", "--bethe", 3, "--shells", 10, "-p", 0.5)
+    told = refusal("label", "--lattice", "bethe:3", "-L", 10, "-p", 0.5)
     assert told.startswith("10 shells: 3070 sites need 0.0 GB of memory")
 
 

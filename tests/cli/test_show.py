@@ -151,7 +151,7 @@ def test_numbers_are_those_of_the_sample():
         (SAMPLE, "png"),
         slow(SAMPLE, "svg"),
         slow(SAMPLE, "pdf"),
-        (("--bethe", 3, "--shells", 3, "-p", 0.5), "svg"),
+        (("--lattice", "bethe:3", "-L", 3, "-p", 0.5), "svg"),
         slow(("--lattice", "cubic", "-L", 5, "-p", 0.3), "png"),
     ],
     ids=["bonds-png", "bonds-svg", "bonds-pdf", "bethe", "layers"],
@@ -240,14 +240,13 @@ def prepared():
         ("--lattice hypercubic-4d -L 3 -p 0.2", "hypercubic-4d has dimension 4; only 2 and 3 can"),
         ("--lattice flat.toml -L 4 -p 0.5", "kagome: to be drawn it needs independent [drawing]"),
         ("--lattice square -L 5000 -p 0.5", "25000000 grid points, but at most 16777216 can be"),
-        ("--lattice square -p 0.5", "a sample (without LABELS) needs -L"),
-        ("--lattice square -L 4 -p 0.5 --shells 3", "--shells: only a Bethe lattice (--bethe) has"),
+        ("--lattice square -p 0.5", "a picture of a sample needs -L"),
+        ("--lattice square -L 4,8 -p 0.5", "-L: one sample has one size, but 2 are given"),
         ("--lattice kagome -L 5 -p 0.5 --boundary periodic", "L = 5, but along the periodic axis"),
-        ("", "a sample (without LABELS) needs --lattice and -L and -p"),
-        ("--bethe 3 --shells 10 -p 0.5", "10 shells: 3070 sites, but at most 1600 are drawn"),
-        ("--bethe 3 --shells 99 -p 0.5", "99 shells with coordination number 3: more than"),
-        ("good.npy -p 0.5", "-p: LABELS is a configuration already; leave it out"),
-        ("good.npy --bethe 3", "--bethe: LABELS is a configuration already; leave it out"),
+        ("", "a picture of a sample needs --lattice and -L and -p"),
+        ("--lattice bethe:3 -L 10 -p 0.5", "10 shells: 3070 sites, but at most 1600 are drawn"),
+        ("--lattice bethe:3 -L 99 -p 0.5", "99 shells with coordination number 3: more than"),
+        ("good.npy -p 0.5", "-p: labels are a configuration already; leave it out"),
         ("good.npy --lattice cubic", "good.npy: 2 axes, but cubic has 3"),
         ("nowhere.npy", "nowhere.npy: no such file"),
         ("nowhere.h5", "nowhere.h5: no such file"),
@@ -265,7 +264,7 @@ def prepared():
         ("odd.h5", "odd.h5: is damaged: "),
         ("other.h5", "other.h5: lattice: "),
         ("empty.h5", "empty.h5: is damaged: there are no labels in it"),
-        ("good.npy --out figure.gif", "figure.gif: a figure is written as .png, .pdf, .svg"),
+        ("good.npy --out figure.gif", "figure.gif: cannot write a figure as '.gif'; use .png"),
         ("good.npy --out no/figure.png", "no/figure.png: the directory no does not exist"),
     ],
     ids=str,
@@ -308,7 +307,7 @@ def test_damage_anywhere_in_a_file_of_labels_is_told_in_one_line():
     ids=str,
 )
 def test_a_record_that_was_edited_is_refused_in_one_line(change, told):
-    answer("label", *(("--bethe", 3, "--shells", 4, "-p", 0.5) if "L" in change else SAMPLE))
+    answer("label", *(("--lattice", "bethe:3", "-L", 4, "-p", 0.5) if "L" in change else SAMPLE))
     with h5py.File("labels.h5", "r+") as file:
         put_text(file, "record", json.dumps(json.loads(text_of(file, "record")) | change))
     sealed_again(Path("labels.h5"))

@@ -69,7 +69,7 @@ def test_large_bethe_lattice_has_no_numbers_in_it():
 
 
 def test_bethe_cluster_from_the_centre_outwards_is_named():
-    told = json.loads(answer("show", "--bethe", 3, "--shells", 3, "-p", 1.0, "--json"))
+    told = json.loads(answer("show", "--lattice", "bethe:3", "-L", 3, "-p", 1.0, "--json"))
     assert told["spanning"] == ["source-target"]
     assert told["prominent"][0] == {
         "label": 0, "size": 22, "spanning": ["source-target"], "colour": SPANNING[0],
@@ -82,17 +82,13 @@ def test_bethe_cluster_from_the_centre_outwards_is_named():
     )
 
 
-def test_a_bethe_lattice_is_drawn_alike_however_it_is_named():
+def test_labels_of_a_bethe_lattice_are_drawn_as_the_sample_is():
     sample = ("-p", 0.75, "--seed", 5)
-    answer("label", "--bethe", 3, "--shells", 4, "--numbering", "random", *sample)
+    answer("label", "--lattice", "bethe:3:random", "-L", 4, *sample)
     told = []
-    for given in (
-        ("--bethe", 3, "--shells", 4, "--numbering", "random", *sample),
-        ("--lattice", "bethe:3:random", "-L", 4, *sample),
-        ("labels.h5",),
-    ):
+    for given in (("--lattice", "bethe:3:random", "-L", 4, *sample), ("labels.h5",)):
         told.append((answer("show", *given, "--json"), Path("clusters.png").read_bytes()))
-    assert told[0] == told[1] == told[2]
+    assert told[0] == told[1]
     numbers = json.loads(told[0][0])
     assert numbers["title"] == "Bethe lattice, $z = 3$, random numbering, $p = 0.75$, seed 5"
     labels = percolab.label("bethe:3:random", 4, 0.75, seed=5)
@@ -100,7 +96,7 @@ def test_a_bethe_lattice_is_drawn_alike_however_it_is_named():
 
 
 def test_labels_say_which_bethe_lattice_they_are_on():
-    answer("label", "--bethe", 3, "--shells", 4, "-p", 0.5)
+    answer("label", "--lattice", "bethe:3", "-L", 4, "-p", 0.5)
     with h5py.File("labels.h5", "r+") as file:
         put_text(file, "lattice", "bethe:3:randm")
     sealed_again(Path("labels.h5"))

@@ -50,6 +50,14 @@ def test_the_configuration_is_the_one_that_a_sweep_measures(name, model, update)
         assert stored == expected
 
 
+def test_what_is_shown_and_labeled_is_a_chain_after_100_sweeps_unless_given():
+    spins = ("--lattice", "square", "-L", 16, "--model", "ising", "-T", 2.3)
+    told = [answer(name, *spins, *more, "--json") for name in ("show", "label")
+            for more in ((), ("--sweeps", 100), ("--sweeps", 99))]  # fmt: skip
+    assert told[0] == told[1] != told[2]
+    assert told[3] == told[4] != told[5]
+
+
 def test_chains_of_even_number_start_ordered_and_others_at_random():
     def start(sample):
         keys = {"model": "ising", "T": 2.0, "sample": sample, "sweeps": 0}
@@ -101,7 +109,7 @@ def test_every_spin_has_its_colour_and_vacant_points_are_white(states):
         (("-T", 2.0), "no temperature"),
         (("--model", "ising", "-T", 2.0, "-p", 0.5), "both given"),
         (("--model", "potts:q=3", "-K", 0.4), "K is the coupling of the Ising model"),
-        (("--model", "ising"), "needs -p"),
+        (("--model", "ising"), "needs -T"),
     ],
 )
 def test_what_no_sweep_has_is_refused(options, reason):

@@ -216,12 +216,12 @@ def test_the_tree_of_a_sample_is_shown():
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--lattice", "square", "-L", 8, "-p", 0.5), "-p: a tree (--tree) is of all bonds"),
-        (("--lattice", "square"), "a tree (--tree) needs -L"),
+        (("--lattice", "square", "-L", 8, "-p", 0.5), "-p: a tree is of all bonds"),
+        (("--lattice", "square"), "a picture of a sample needs -L"),
         (("--lattice", "cubic", "-L", 4), "cubic: only trees in two dimensions are drawn"),
         (("--lattice", "square", "-L", 512), "262144 grid points, but trees are drawn of at most"),
-        (("labels.h5",), "labels.h5: a tree (--tree) has no labels"),
-        (("--lattice", "square", "--weights", "w.npy", "--seed", 1), "--seed: weights are given"),
+        (("labels.h5",), "--tree: labels are a configuration already"),
+        (("--lattice", "square", "--weights", "w.npy", "--seed", 2), "--seed: weights are given"),
     ],
 )
 def test_what_a_picture_of_a_tree_has_not_is_refused(options, told):
@@ -230,4 +230,4 @@ def test_what_a_picture_of_a_tree_has_not_is_refused(options, told):
 
 def test_weights_are_shown_as_a_tree_alone():
     told = refusal("show", "--lattice", "square", "-L", 8, "-p", 0.5, "--weights", "w.npy")
-    assert told == "--weights: only a tree (--tree) has it; leave it out"
+    assert told == "--weights: only a tree has it; leave it out"

@@ -65,9 +65,9 @@ def test_the_command_line_draws_a_graph_and_refuses_what_it_has_not(tmp_path, mo
     show = ("show", "--graph", "p.txt", "-p", "0.5")
     for command, message in (
         (("show", "--graph", "long.txt", "-p", 0.5), "1001 sites, but of a graph at most 1000"),
-        (("show", "--graph", "p.txt"), "a graph (--graph) needs -p"),
-        ((*show, "--tree"), "--graph: a graph is drawn with its clusters alone"),
-        ((*show, "-L", 8), "a graph (--graph) has its own"),
-        ((*show, "--model", "ising"), "of a graph samples of percolation are drawn"),
+        (("show", "--graph", "p.txt"), "a picture of a sample needs -p"),
+        ((*show, "--tree"), "--tree: a graph is drawn with its clusters alone"),
+        ((*show, "-L", 8), "-L: a graph is drawn with its clusters alone"),
+        ((*show, "--model", "ising"), "a single sample is one of percolation"),
     ):
         assert message in refusal(*command)

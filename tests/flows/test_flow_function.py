@@ -92,7 +92,7 @@ def test_conductances_of_bonds_are_weights():
         (("square", 8), {"axis": "z"}, "axis 'z': there is no such open axis"),
         (("square", 1), {}, "site 0 is in both terminals"),
         (("square", 8), {"boundary": "periodic", "source": 3}, "target: there is no open axis"),
-        (("square",), {}, "flow: give a lattice and its size L"),
+        (("square",), {}, "a sample needs L"),
         (("square", 8), {"model": "ising"}, "model ising"),
         (("square", 8), {"conductances": [1.0]}, "conductances have the shape (1,), but must"),
         (("square", 8, 1.0), {"conductances": np.zeros((2, 8, 8))}, "is 0, but it must be posi"),
@@ -100,7 +100,7 @@ def test_conductances_of_bonds_are_weights():
         (("square", 8, 1.0), {"conductances": "x"}, "conductances are numbers"),
         (("square", 8, 1.0), {"conductances": np.full((2, 8, 8), np.nan)}, "is nan, but it must"),
         (("square", 8), {"multi": True}, "only a graph has it"),
-        ((np.ones((3, 3)),), {"L": 3}, "a mask is a configuration already"),
+        ((np.ones((3, 3)),), {"L": 3}, "an image is a configuration already"),
     ],
 )
 def test_what_cannot_be_used_is_refused_in_one_line(arguments, options, line):

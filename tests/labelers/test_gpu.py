@@ -30,8 +30,7 @@ from percolab.labelers import labeler_class, serving_labeler
 from percolab.labelers.forest import Reading
 from percolab.lattices.graph import graph_topology
 from percolab.run.runner import run_study
-from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import Study
+from percolab.tasks.study import StopRule, Study
 
 pytestmark = pytest.mark.gpu
 

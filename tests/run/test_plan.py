@@ -18,7 +18,6 @@ from percolab.kinds.threshold import Threshold
 from percolab.lattices.lattice import load_lattice
 from percolab.run import plan as planning
 from percolab.run.plan import continue_p, plan_study
-from percolab.run.request import Observer, make_options
 from percolab.run.targets import expected_curve
 from percolab.store.results import ResultsWriter
 from percolab.tasks.kind import Kind
@@ -48,9 +47,8 @@ def planned(path, **settings):
     """Return the plan of a sweep on the CPU, by one worker if not said otherwise."""
     request = make_request(out=path, device="cpu", **{"workers": 1} | settings)
     if settings.get("blocks"):
-        request = replace(request, workers=None)
-    options = make_options(request, observer=Observer()) | {"writer": ResultsWriter(path)}
-    return plan_study(request.study, request.rule, **options)
+        request = replace(request, options={**request.options, "workers": None})
+    return plan_study(request.study, request.rule, **request.options, writer=ResultsWriter(path))
 
 
 def swept(path, **settings):

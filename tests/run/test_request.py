@@ -18,8 +18,7 @@ from percolab.run.stored import Interrupted
 from percolab.store.joined import joined
 from percolab.store.merging import merge
 from percolab.store.results import ResultsWriter, read_results
-from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import block_size_for, default_block_size
+from percolab.tasks.study import StopRule, block_size_for, default_block_size
 
 P = [0.4, 0.5, 0.6]
 SQUARE = {"L": [4, 6], "p": P, "samples": 200, "device": "cpu", "workers": 1}

@@ -27,8 +27,7 @@ from percolab.lattices.lattice import load_lattice
 from percolab.run.stored import Interrupted
 from percolab.run.targets import first_targets, next_targets
 from percolab.store.results import ResultsWriter, read_results
-from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import Study
+from percolab.tasks.study import StopRule, Study
 
 SIZES = [8, 12]
 STUDY = ("sweep", "--lattice", "square", "-L", "8,12", "-p", "0.4:0.6:5", "--device", "cpu")

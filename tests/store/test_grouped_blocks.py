@@ -28,8 +28,7 @@ from percolab.store.tree import write_tree
 from percolab.tasks import kind
 from percolab.tasks.blocks import make_summed_blocks, same_block
 from percolab.tasks.groups import group_neighbours
-from percolab.tasks.stop_rule import StopRule
-from percolab.tasks.study import Study
+from percolab.tasks.study import StopRule, Study
 
 STUDY = {"L": [4, 8], "p": [0.4, 0.5, 0.6], "seed": 5, "block_size": 3, "device": "cpu"}
 

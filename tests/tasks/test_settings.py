@@ -12,6 +12,7 @@ import pytest
 import percolab
 from percolab.cli.sweep import command
 from percolab.errors import InputError
+from percolab.kernels.device import Device
 from percolab.lattices.lattice import load_lattice
 from percolab.tasks.settings import FILE_KEYS, SETTINGS, takes_settings
 from percolab.tasks.study import Sampling, Study
@@ -85,8 +86,9 @@ def test_what_a_study_is_left_with_are_the_defaults_of_the_table():
     request = make_request("square", L=[4])
     for name in CHOSEN:
         assert getattr(request.study, name) == SETTINGS[name].default
-    for name in ("device", "labeler", "workers", "slabs"):
-        assert getattr(request, name) == SETTINGS[name].default
+    assert request.options["device"] == Device(SETTINGS["device"].default)
+    for name in ("labeler", "workers", "slabs"):
+        assert request.options[name] == SETTINGS[name].default
 
 
 @pytest.mark.parametrize(("name", "value"), {**CHOSEN, **OF_SPINS}.items())

@@ -16,8 +16,8 @@ from percolab.analysis.theory.planar import crossing_probability
 from percolab.analysis.theory.torus import wrapping_probabilities
 from percolab.lattices.lattice import lattice_from_text
 from percolab.lattices.topology import pack_bits
-from percolab.tasks.shapes import take_shapes
 from percolab.tasks.study_file import make_request
+from percolab.tasks.values import take_shapes
 
 QUICK = {"p": 0.5, "device": "cpu", "workers": 1}
 
