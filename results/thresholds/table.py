@@ -148,6 +148,12 @@ def describe(pulls: Sequence[float]) -> list[str]:
     return [str(len(pulls)), f"{mean:+.2f}({error * 100:.0f})", f"{width:.2f}", *shares]
 
 
+#: Lattices and models of which no published threshold was found.
+UNPUBLISHED = (
+    ("lieb", "site"),
+    ("decorated-triangular", "site"),
+    ("decorated-honeycomb", "site"),
+)
 #: What :func:`describe` has.
 PULLS = "searches", "mean pull", "width", "within one error", "within two"
 
@@ -174,6 +180,10 @@ def show_plane(answers: Sequence[Answer]) -> None:
             sums.append([f"{name}, {dual}", f"{away:+.1e}", f"{error:.1e}", f"{away / error:+.2f}"])
     print("Bonds of a lattice and of its dual have thresholds whose sum is 1:\n")
     write(("bonds", "sum - 1", "error", "pull"), sums)
+    others = [(load(name), *own) for name, *own in UNPUBLISHED if (name, *own) in groups]
+    rows = [[x.title, model, *make_row(x, model, groups[x.name, model])] for x, model in others]
+    print("Without a published value:\n")
+    write(("lattice", "model", *HEADINGS), rows)
 
 
 def show_blind(answers: Sequence[Answer]) -> None:
