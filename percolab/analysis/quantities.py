@@ -348,8 +348,9 @@ def find_block_lack(moments: BlockMoments, quantities: int) -> str | None:
         return None
     # With fewer quantities more p may be near p_c than with many: each has two values.
     enough = blocks // (2 * MIN_BLOCKS_PER_VALUE)
+    are = "block is" if blocks == 1 else "blocks are"
     return (
-        f"L = {moments.L}: {blocks} block{' is' if blocks == 1 else 's are'} too few for the covariance of "
+        f"L = {moments.L}: {blocks} {are} too few for the covariance of "
         f"{quantities} quantit{'y' if quantities == 1 else 'ies'} "
         f"(at least {least}{f'; they are enough for {enough}' if enough else ''})"
     )
