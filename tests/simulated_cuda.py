@@ -98,7 +98,8 @@ SITE_MODELS = (
 def compare_models(name, models=SITE_MODELS):
     """Compare rows, labels and T where sites are drawn too, on a small shape and over tiles."""
     dimension = 0 if name == "graph" else lattice(name).dimension
-    small = [topology for _, topology in topologies(name)][:4]
+    # An open one and a periodic one, whatever the number of models.
+    small = [topology for _, topology in topologies(name)][: 4 : 4 // len(models)]
     for number, model in enumerate(models):
         usual = items_of((0.5, 0.8), samples=2)
         cases = [(each, small[number % len(small)], usual) for each in CUDA_LABELERS]

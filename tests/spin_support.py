@@ -33,6 +33,19 @@ TORI = {
 }
 TINY = (*TORI, "irregular")
 
+#: A sweep of many chains, without its model.
+SPIN_SWEEP = {
+    "L": [6, 9],
+    "p": [0.5, 0.6],
+    "boundary": "periodic",
+    "burn_in": 10,
+    "sweeps": 25,
+    "samples": 15 * 8,
+    "seed": 5,
+    "device": "cpu",
+    "workers": 1,
+}
+
 
 def tiny_topology(name: str) -> Topology:
     """Return the topology of a tiny graph."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from cli_support import answer, assert_equal_datasets, refusal, stored
 from helpers import slow
+from spin_support import SPIN_SWEEP
 
 from percolab.api import sweep
 from percolab.errors import InputError
@@ -25,18 +26,7 @@ from percolab.tasks.study_file import make_request
 
 CPU = Device("cpu")
 TORUS = ("periodic", "periodic")
-SWEEP = {
-    "L": [6, 9],
-    "p": [0.5, 0.6],
-    "model": "potts:q=3",
-    "boundary": "periodic",
-    "burn_in": 10,
-    "sweeps": 25,
-    "samples": 15 * 8,
-    "seed": 5,
-    "device": "cpu",
-    "workers": 1,
-}
+SWEEP = SPIN_SWEEP | {"model": "potts:q=3"}
 EVERY = ("sizes", "series")
 
 pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")

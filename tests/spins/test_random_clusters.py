@@ -7,7 +7,16 @@ import pytest
 from cli_support import assert_equal_datasets, refusal
 from helpers import lattice, slow, slow_but
 from process_support import Interrupting
-from spin_support import TINY, graph_of, key_of, quantities_of, run_chains, tiny_topology, z_of
+from spin_support import (
+    SPIN_SWEEP,
+    TINY,
+    graph_of,
+    key_of,
+    quantities_of,
+    run_chains,
+    tiny_topology,
+    z_of,
+)
 
 from percolab.analysis.stored_spins import compute_thermodynamics
 from percolab.analysis.theory.torus import wrapping_probabilities
@@ -32,19 +41,7 @@ SHAPES = {
     f"{kind} {n} x {n}": ((n, n), (kind,) * 2) for n in (2, 3) for kind in ("open", "periodic")
 }
 ROW = {"clusters": CLUSTERS, "sum_squares": SUM_SQUARES, "largest": LARGEST}
-SWEEP = {
-    "L": [6, 9],
-    "p": [0.5, 0.6],
-    "model": "random-cluster:q=2.5",
-    "boundary": "periodic",
-    "burn_in": 10,
-    "sweeps": 25,
-    "samples": 15 * 8,
-    "seed": 5,
-    "device": "cpu",
-    "workers": 1,
-    "measure": ["sizes", "series"],
-}
+SWEEP = SPIN_SWEEP | {"model": "random-cluster:q=2.5", "measure": ["sizes", "series"]}
 
 
 def topology_of(name):
