@@ -29,11 +29,8 @@ from percolab.trees import DEFAULT_TREE_METHOD, TREE_METHODS
 if TYPE_CHECKING:
     from percolab.trees.given import SpanningTree
 
-#: What --weights is for the weights in a graph's own file.
-IN_FILE = "file"
-#: Settings that only a graph has, and those of a study of samples.
-_OF_GRAPHS = ("source", "target", "multi", "columns")
-_OF_SAMPLES = ("samples", "seed", "rng", "workers")
+#: Settings of a study of samples.
+_OF_SAMPLES = ("samples", "seed", "rng", "workers", "executor", "part")
 #: Samples a size and the results file, where they are not given.
 _SAMPLES, _OUT = 1000, "tree.h5"
 #: Settings of a sweep that trees have, too.
@@ -105,20 +102,22 @@ def _find_given_tree(
 ) -> tuple[dict[str, Any], str]:
     """Find the tree of given weights, write it to a file if requested; return record and text.
 
-    weights: "file", those of a graph's file; or a .npy file or FILE.h5:/DATASET, of a lattice
-    (classes, ..., y, x), of a graph one for each bond.  settings: those that are given.
-
-    InputError: options that do not go together, weights that cannot be used.
+    settings: those that are given.  InputError: what does not go together, or cannot be used.
     """
+    from percolab.configurations.tree import tree
     from percolab.configurations.tree_files import check_tree_file, write_tree_file
+    from percolab.lattices.structure import load_structure
 
     refuse(settings, "given weights (--weights) have no samples", *_OF_SAMPLES)
-    out = settings.get("out")
+    out, sizes = settings.pop("out", None), settings.pop("L", (None,))
     if out is not None:
         check_tree_file(out, of_graph="graph" in settings, inputs=input_files())
-    ways = {"method": method, "device": settings.get("device", "auto")}
-    find = _span_graph if "graph" in settings else _span_lattice
-    given_tree = find(weights, settings, ways)
+    if len(sizes) > 1:
+        raise InputError(f"-L: weights are those of one size, but {len(sizes)} are given")
+    if "lattice" in settings:
+        settings["lattice"] = load_structure(settings["lattice"])
+    ways = {"weights": weights, "method": method, "device": "auto"}
+    given_tree = tree(L=sizes[0], **ways | settings)
     if out is not None:
         write_tree_file(out, given_tree)
     paths = _find_paths(given_tree)
@@ -167,33 +166,3 @@ def _describe_tree(tree: SpanningTree, paths: dict[str, dict[str, Any] | None]) 
 
 def _name_structure(tree: SpanningTree) -> str:
     return "" if tree.structure is None else tree.structure.name
-
-
-def _span_graph(weights: str, settings: dict[str, Any], ways: dict[str, Any]) -> SpanningTree:
-    from percolab.configurations.tree import read_weight_list, tree
-    from percolab.lattices.graph import load_graph
-
-    refuse(settings, "a graph (--graph) has its own", "lattice", "L", "boundary")
-    keys = {name: settings[name] for name in _OF_GRAPHS if name in settings}
-    if weights == IN_FILE:
-        return tree(settings["graph"], **keys, **ways)
-    graph = load_graph(settings["graph"], **keys)
-    return tree(graph, weights=read_weight_list(weights, graph), **ways)
-
-
-def _span_lattice(weights: str, settings: dict[str, Any], ways: dict[str, Any]) -> SpanningTree:
-    from percolab.configurations.tree import read_weights, tree_from_array
-    from percolab.lattices.structure import load_structure
-
-    refuse(settings, "only a graph (--graph) has it", *_OF_GRAPHS)
-    if weights == IN_FILE:
-        own = "of a lattice they are a .npy file or file.h5:/dataset"
-        raise InputError(f"--weights file: only a graph's file (--graph) holds weights; {own}")
-    if "lattice" not in settings:
-        raise InputError(f"--weights {weights}: name the lattice (--lattice) or graph (--graph)")
-    lattice = load_structure(settings["lattice"])
-    sizes = settings.get("L", (None,))
-    if len(sizes) > 1:
-        raise InputError(f"-L: weights are those of one size, but {len(sizes)} are given")
-    where = sizes[0], settings.get("boundary")
-    return tree_from_array(lattice, read_weights(weights, lattice, *where), *where, **ways)

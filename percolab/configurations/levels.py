@@ -11,9 +11,9 @@ import numpy as np
 
 from percolab.configurations.array_files import read_array
 from percolab.configurations.configuration import DEFAULT_LATTICES
-from percolab.configurations.tree import read_weight_list, take_weighted_graph
+from percolab.configurations.tree import IN_FILE, take_weighted_graph
 from percolab.errors import InputError, refuse_given
-from percolab.lattices.graph import Graph, load_graph
+from percolab.lattices.graph import Graph
 from percolab.lattices.graph_files.objects import plain
 from percolab.lattices.lattice import AXIS_NAMES, Lattice, load_lattice
 from percolab.lattices.shown import csv_text
@@ -25,8 +25,6 @@ from percolab.tasks.values import take_flag
 from percolab.trees.levels import Levels, LevelSearch, levels_too_large
 
 PATH_CSV = Kind("a path of percolab's", begins(rb"axis,step,site,"))
-#: What weights are for those in a graph's own file.
-IN_FILE = "file"
 
 
 def find_given_levels(
@@ -91,12 +89,8 @@ def _levels_of_graph(graph: Any, weights: Any, above: bool, options: dict[str, A
     if isinstance(graph, Graph):
         refuse_given("the graph has its own", **options)
         taken, values = graph, plain(weights)
-    elif isinstance(weights, str) and weights != IN_FILE:
-        taken = load_graph(graph, **options)
-        values = read_weight_list(weights, taken)
     else:
-        own = isinstance(weights, str)
-        taken, values, _ = take_weighted_graph(graph, None if own else weights, **options)
+        taken, values, _ = take_weighted_graph(graph, weights, **options)
     if values.shape != (taken.num_bonds,):
         raise InputError(f"{values.size} weights, but {taken.name} has {taken.num_bonds} bonds")
     topology = taken.topology((taken.num_sites,))

@@ -13,7 +13,7 @@ from percolab.bonds.model import Model
 from percolab.configurations.configuration import random_configuration
 from percolab.configurations.flow import flow
 from percolab.configurations.label_files import LabelFile, read_labels
-from percolab.configurations.tree import read_weights, tree, tree_from_array
+from percolab.configurations.tree import tree
 from percolab.errors import InputError
 from percolab.figures.bond_maps import check_tree_drawable, plot_flow, plot_spanning_tree
 from percolab.figures.configuration import check_drawable, plot_clusters
@@ -113,9 +113,8 @@ def draw_tree_picture(
         drawn = tree(lattice, size, boundary=boundary, **keys)
         record = {"L": size, "boundary": drawn.boundary, **keys}
     else:
-        if isinstance(weights, str | Path):
-            weights = read_weights(str(weights), lattice, size, boundary)
-        drawn = tree_from_array(lattice, weights, size, boundary)
+        weights = str(weights) if isinstance(weights, Path) else weights
+        drawn = tree(lattice, size, weights=weights, boundary=boundary)
         record = {"boundary": drawn.boundary}
     title = _sample_title(lattice, record)
     if not drawn.topology.open_axes:

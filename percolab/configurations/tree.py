@@ -36,6 +36,8 @@ from percolab.trees.given import (
 from percolab.trees.weights import given_weights, make_sample_weights
 
 _NO_MEANING = "has no meaning here"
+#: What weights are for those in a graph's own file.
+IN_FILE = "file"
 
 
 def tree(
@@ -43,7 +45,7 @@ def tree(
     L: int | str | tuple[int, ...] | None = None,
     *,
     graph: Any = None,
-    weights: np.ndarray | Sequence[Any] | None = None,
+    weights: str | np.ndarray | Sequence[Any] | None = None,
     sample: int = 0,
     seed: int = 1,
     rng: str = "xorwow",
@@ -72,8 +74,8 @@ def tree(
 
     weights: of a lattice (classes, ..., y, x): [k, y, x] is that of bond k of site (x, y), and what
     it holds where there is no bond is not used; L follows from the shape.  Of a graph one for
-    each bond, in their order.  Integers, compared as such, or floats; a bond of weight inf is
-    in no tree.
+    each bond, in their order, or "file", its own.  Integers, compared as such, or floats; a bond of
+    weight inf is in no tree.  They may be in a .npy file or "file.h5:/dataset".
     boundary: of a lattice, per axis or for all.  source, target: of a graph's file, sites that
     ``SpanningTree.trunk`` joins.  multi: keep parallel edges, of which else the one with the least
     weight is kept.  num_sites: where the largest site number does not say it.  columns: of a data
@@ -97,25 +99,37 @@ def tree(
     is_name = isinstance(lattice, str | Path)
     has_sample = _is_lattice(lattice, L) if is_name else isinstance(lattice, Structure)
     has_sample |= isinstance(graph, Structure)
+    if has_sample and isinstance(weights, str) and weights == IN_FILE:
+        raise InputError(f"--weights {weights}: only a graph's file (--graph) holds weights")
     graph = lattice if graph is None else graph
     is_name = isinstance(graph, str | Path)
     if weights is not None or not has_sample:
         refuse_given("these weights have no samples", seed=seed, sample=sample, rng=rng)
     if not has_sample:
         others = {"num_sites": num_sites} if is_name else {"weights": weights, **sites}
-        refuse_given(_NO_MEANING, L=L, boundary=boundary, **others)
+        refuse_given("a graph has its own", L=L, boundary=boundary)
+        refuse_given(_NO_MEANING, **others)
         given = take_weighted_graph(graph, weights, num_sites=num_sites, **named, **sites)
         return _tree_from_list(*given, ways)
-    refuse_given(_NO_MEANING, multi=multi, columns=columns, num_sites=num_sites, **sites)
+    refuse_given("only a graph has it", **named, num_sites=num_sites, **sites)
     structure: Structure = load_structure(graph) if is_name else graph
     if L is not None:
         structure, L = take_shape(structure, L)
     if weights is None:
         return _of_sample(structure, L, boundary, seed, sample, rng, ways)
     if isinstance(structure, Graph):
-        refuse_given(_NO_MEANING, L=L, boundary=boundary)
+        refuse_given("a graph has its own", L=L, boundary=boundary)
+        if isinstance(weights, str):
+            weights = read_weight_list(weights, structure)
         return _tree_from_list(structure, plain(weights), structure.names, ways)
-    return tree_from_array(structure, np.asarray(weights), L, boundary, **ways)
+    if isinstance(weights, str):
+        weights = read_weights(weights, structure, L, boundary)
+    values = np.asarray(weights)
+    shape, kinds = _check_array(structure, values.shape, values.dtype, L, boundary)
+    check_tree_memory(Extent.of_structure(structure, shape, kinds), **ways)
+    topology = structure.topology(shape, kinds)
+    keys = given_weights(keys_from_array(topology, values))
+    return find_tree(topology, keys, values.dtype.kind, **ways, structure=structure, boundary=kinds)
 
 
 def take_weighted_graph(
@@ -129,42 +143,20 @@ def take_weighted_graph(
 ) -> tuple[Graph, np.ndarray, Any]:
     """Return a graph, the weights of its bonds, its own unless given, and its sites' names or None.
 
-    graph: a file or an object as :func:`tree` takes them.  named: ``multi`` and ``columns``.
+    graph, weights: as :func:`tree` takes them.  named: ``multi`` and ``columns``.
     """
-    own = weights is None
+    is_name = isinstance(weights, str)
+    own = weights is None or (is_name and weights == IN_FILE)
     if isinstance(graph, str | Path) and own:
         taken, data = load_weighted_graph(graph, source=source, target=target, **named)
         return taken, plain(data.weights), data.names
     if isinstance(graph, str | Path):
         taken = load_graph(graph, source=source, target=target, **named)
-        return taken, plain(weights), taken.names
+        values = read_weight_list(weights, taken) if is_name else plain(weights)
+        return taken, values, taken.names
     data = graph_from_object(graph, num_sites=num_sites, weights=own, **named)
     taken = graph_from_data(data, graph_name(graph), source, target)
     return taken, plain(data.weights if own else weights), data.names
-
-
-def tree_from_array(
-    lattice: Structure,
-    weights: np.ndarray,
-    L: int | None = None,
-    boundary: str | Sequence[str] | None = None,
-    *,
-    method: str | None = None,
-    device: str = "cpu",
-) -> SpanningTree:
-    """Return the tree of a lattice whose bonds have these weights, as :func:`tree` takes them."""
-    shape, kinds = _check_array(lattice, weights.shape, weights.dtype, L, boundary)
-    check_tree_memory(Extent.of_structure(lattice, shape, kinds), method, device)
-    topology = lattice.topology(shape, kinds)
-    return find_tree(
-        topology,
-        given_weights(keys_from_array(topology, weights)),
-        weights.dtype.kind,
-        method=method,
-        device=device,
-        structure=lattice,
-        boundary=kinds,
-    )
 
 
 def read_weights(

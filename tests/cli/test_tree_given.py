@@ -72,6 +72,10 @@ def test_weights_of_a_graph_may_be_an_array(roads):
     found = read_graph("out.npz", weights=True)
     assert found.bonds.tolist() == [[0, 1], [0, 4], [2, 3]]
     assert found.weights.tolist() == [-2.0, 0.5, 7.0]
+    of_graph = percolab.tree(graph="roads.csv", weights="w.npy")
+    assert of_graph.weights.tolist() == [-2.0, 0.5, 7.0]
+    own = json.loads(answer(*roads, "--weights", "file", "--json"))["weight"]
+    assert percolab.tree(graph="roads.csv", weights="file").weight == own != of_graph.weight
 
 
 @pytest.mark.parametrize("suffix", ["npy", "h5"])
@@ -86,6 +90,8 @@ def test_the_words_of_a_lattices_tree_are_a_configuration_of_bonds(suffix):
     said = answer(*tree, "--out", f"tree.{suffix}")
     found = percolab.tree("triangular", weights=weights, boundary=["open", "periodic"])
     assert said.splitlines()[1] == f"weight {found.weight}"
+    same = percolab.tree("triangular", 8, weights=name, boundary="open,periodic")
+    assert same.bonds.tolist() == found.bonds.tolist()
     words = {"npy": "tree.npy", "h5": "tree.h5:/words"}[suffix]
     label = ("label", words, *options, "--boundary", "open,periodic", "--json")
     assert json.loads(answer(*label))["clusters"] == 1
@@ -105,7 +111,7 @@ def test_an_h5_file_holds_bonds_and_weights(roads):
     ("options", "told"),
     [
         (("--weights", "file", "--seed", 2), "--seed: given weights (--weights) have no samples"),
-        (("--weights", "file", "-L", 4), "-L: a graph (--graph) has its own; leave it out"),
+        (("--weights", "file", "-L", 4), "-L: a graph has its own; leave it out"),
         (("--weights", "file", "--out", "a.txt"), "a.txt: cannot write a tree as '.txt'; use .csv"),
         (("--weights", "file", "--out", "a.npy"), "a.npy: a graph's bonds have no words"),
         (("--weights", "file", "--out", "roads.csv"), "roads.csv: is the input itself"),
@@ -129,7 +135,7 @@ def test_what_does_not_go_with_a_weighted_graph_is_refused(roads, options, told)
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--weights", "w.npy"), "--weights w.npy: name the lattice (--lattice) or graph (--graph"),
+        (("--weights", "w.npy"), "tree: give a lattice or a graph"),
         (("--weights", "file", "--lattice", "square"), "--weights file: only a graph's file"),
         (
             ("--weights", "w.npy", "--lattice", "square", "-L", "3,4"),
@@ -138,7 +144,7 @@ def test_what_does_not_go_with_a_weighted_graph_is_refused(roads, options, told)
         (("--weights", "w.npy", "--lattice", "square", "-L", "4"), "w.npy: weights have the shape"),
         (
             ("--weights", "w.npy", "--lattice", "square", "--multi"),
-            "--multi: only a graph (--graph",
+            "--multi: only a graph has it",
         ),
         (
             ("--weights", "nan.npy", "--lattice", "square"),

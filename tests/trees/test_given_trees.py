@@ -333,7 +333,7 @@ SQUARE = np.zeros((2, 4, 4))
         ("square", {"weights": SQUARE, "L": 5}, "those of square at L = 5 have (2, 5, 5): cl"),
         ("square", {"weights": SQUARE.astype(complex)}, "weights are complex128, but they must"),
         ("square", {"weights": SQUARE, "boundary": "torn"}, "boundary"),
-        ("square", {"weights": SQUARE, "source": [1]}, "source: has no meaning here"),
+        ("square", {"weights": SQUARE, "source": [1]}, "source: only a graph has it"),
         ("kagome", {"weights": np.zeros((3, 3, 3)), "boundary": "periodic"}, "cut a cell"),
         ("square", {"weights": np.full((2, 4, 4), 2**63, np.uint64)}, "weight 9223372036854775808"),
         ("square", {}, "L = None, but a sample of square has an integer size L"),
