@@ -52,6 +52,7 @@ def test_figures_8_and_9_are_the_clusters_of_both_numberings(tmp_path):
     assert entries["8"].keys() >= {"command", "device", "device_name", "versions", "seconds"}
 
 
+@pytest.mark.slow
 def test_figure_10_times_both_numberings_at_three_p_and_every_size(tmp_path):
     timings = made(tmp_path, "10")["10"]["timings"]
     found = {(item["lattice"], item["num_sites"], item["p"]) for item in timings}

@@ -129,6 +129,7 @@ def test_a_sweep_on_a_torus_has_the_figure_and_one_on_an_open_lattice_says_why_n
     assert "torus" in refusal("plot", opened, "--kind", "roots", "--out", tmp_path / "open.svg")
 
 
+@pytest.mark.slow
 def test_a_report_begins_with_p_c_and_has_the_figure(path, tmp_path):
     out = tmp_path / "page.html"
     answer("report", path, "--bootstrap", 0, "--out", out)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_support import answer, nine_of, refusal, small_results, stored
+from helpers import slow
 
 from percolab.api import fit, sweep
 from percolab.bonds.words import NEVER, TOP
@@ -50,7 +51,7 @@ def numbers_of(kind):
     return drawn(kind)[1]
 
 
-@pytest.mark.parametrize("kind", ["curves", "drift", "collapse", "clusters"])
+@pytest.mark.parametrize("kind", ["curves", slow("drift"), slow("collapse"), "clusters"])
 def test_a_kind_is_drawn_beside_its_file_with_its_numbers(kind):
     path = stored(Path("results.h5"), grid())
     output = json.loads(answer("plot", path, "--kind", kind, "--bootstrap", REPLICAS, "--json"))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import slow
 
 from percolab.analysis.stored_fits import compute_exponents, fit_results
 from percolab.analysis.theory.critical import critical_probability, torus_modulus
@@ -50,7 +51,7 @@ def test_clusters_per_site_at_the_threshold_are_exact(name):
         assert abs(density.mean() - CLUSTERS_PER_SITE[name] - excess) <= 4 * error, task.size
 
 
-@pytest.mark.parametrize("name", ["square", "square-scaling"])
+@pytest.mark.parametrize("name", [slow("square"), "square-scaling"])
 def test_exponents_of_the_square_torus_are_nienhuis(name):
     tasks_of(f"torus/{name}.h5")
     results = open_results(RESULTS / "torus" / f"{name}.h5")
