@@ -10,7 +10,7 @@ import pytest
 from cli_support import answer, refusal, run, tree_of
 from helpers import slow
 
-from percolab import invade
+from percolab import invade, sweep
 from percolab.analysis.trees import InvasionMeans, fit_mass_dimension, fit_size_dimension
 from percolab.figures.invasion import Curves, plot_invasion
 from percolab.lattices.lattice import load_lattice
@@ -122,6 +122,26 @@ def test_weights_of_a_file_and_sites_of_a_graph_file():
     told = json.loads(answer("invade", "--lattice", "square", "-L", 8, "--weights", "l.npy",
                              "--json"))  # fmt: skip
     assert told["sizes"][0]["threshold"]["mean"] in random
+
+
+def test_the_invasion_of_a_graph_file_has_the_threshold_of_the_sweep_with_its_ends():
+    pairs = np.unique(np.random.default_rng(7).integers(0, 60, (150, 2)), axis=0)
+    np.savetxt("g.csv", pairs[pairs[:, 0] < pairs[:, 1]], fmt="%d", delimiter=",")
+    ends = {"source": [40, 3], "target": [17]}
+    results = sweep(graph="g.csv", **ends, method="threshold", samples=4, seed=2, device="cpu")
+    (item,) = results.tasks.values()
+    expected = np.concatenate([item.blocks[n].thresholds for n in sorted(item.blocks)])
+    for sample in range(4):
+        found = invade(graph="g.csv", **ends, seed=2, sample=sample)
+        told = json.loads(answer("invade", "--graph", "g.csv", "--source", "40,3", "--target", 17,
+                                 "--seed", 2, "--sample", sample, "--json"))  # fmt: skip
+        assert told["sizes"][0]["threshold"]["mean"] == found.threshold
+        assert found.threshold_key == expected[sample, 0]
+
+
+def test_sizes_are_told_once_and_in_order():
+    told = json.loads(answer("invade", "--lattice", "square", "-L", "16,8,16", "--json"))
+    assert [size["L"] for size in told["sizes"]] == [8, 16]
 
 
 def prepared():
