@@ -397,7 +397,7 @@ def test_graphs_are_given_by_the_same_name_everywhere(tmp_path):
         (lambda: percolab.tree("square", 4, graph=path), "lattice: the graph is given as well"),
         (lambda: percolab.invade("square", 4, graph=path), "lattice: the graph is given as well"),
         (lambda: percolab.tree(), "tree: give a lattice or a graph"),
-        (lambda: percolab.invade(), "invade: give a lattice or a graph"),
+        (lambda: percolab.invade(), "invade: give a lattice and its size L"),
         (lambda: percolab.label("square", 4, source=[0]), "source: only a graph has it"),
         (lambda: percolab.invade("square", 4, multi=True), "multi: only a graph has it"),
     ):

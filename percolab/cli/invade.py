@@ -18,6 +18,7 @@ from percolab.cli.options import (
     refuse,
     write_figure,
 )
+from percolab.cli.sample_options import with_usual
 from percolab.cli.setting_options import setting_option
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from percolab.analysis.value import Value
     from percolab.configurations.invade import Invader
     from percolab.figures.invasion import Curves
-    from percolab.lattices.structure import Structure
     from percolab.trees.invasion import Invasion
 
 #: Radii within which sites are counted grow by this factor, from here on, up to this part of how
@@ -103,22 +103,24 @@ def command(**given: Any) -> None:
     distance of it.  --out and --plot have the first sample.
     """  # fmt: skip
     from percolab.analysis.trees import InvasionMeans
+    from percolab.configurations.invade import make_invaders
     from percolab.configurations.invasion_files import check_invasion_target, write_invasion
     from percolab.figures import FORMATS
     from percolab.figures.invasion import Curves
     from percolab.store.output_files import check_suffix
+    from percolab.tasks.values import parse_sizes
 
-    _check_samples(given)
-    structure, sizes, request = _read_request(given)
+    given = _with_defaults(given)
+    sizes = None if given["L"] is None else parse_sizes(given["L"])
     if given["out"]:
         check_invasion_target(given["out"], input_files())
     if given["plot"]:
         check_suffix(given["plot"], FORMATS, "a figure")
         output_file(given["plot"], "")
     for name in ("out", "plot"):
-        if given[name] and len(sizes) > 1:
+        if given[name] and len(sizes or ()) > 1:
             raise InputError(f"--{name}: an invasion has one size; give one -L")
-    invaders = [_make_invader(structure, size, request) for size in sizes]
+    invaders = make_invaders(given, sizes)
     means, first, curves, fit = [], None, None, None
     for invader in invaders:
         rows, masses, radii = [], [], _choose_radii(invader)
@@ -135,7 +137,7 @@ def command(**given: Any) -> None:
                 one = Curves.of(invasion, given["p0"])
                 curves = one if curves is None else curves.plus(one)
         means.append(InvasionMeans.of(invader.field.size, rows))
-        if radii is not None and len(sizes) == 1:
+        if radii is not None and len(invaders) == 1:
             fit = _fit_masses(radii, masses)
     assert first is not None
     record = _record(invaders[0], given)
@@ -145,7 +147,7 @@ def command(**given: Any) -> None:
         figure, numbers = _draw(invaders[0], first, curves, record)
         write_figure(figure, given["plot"], quiet=given["as_json"])
         record |= {"figure": {"file": given["plot"], **numbers}}
-    fit = _fit_sizes(invaders, means) if len(sizes) > 1 else fit
+    fit = _fit_sizes(invaders, means) if len(invaders) > 1 else fit
     if given["as_json"]:
         echo_json(_complete_record(record, means, first, fit))
         return
@@ -157,77 +159,17 @@ def command(**given: Any) -> None:
         echo(f"steps in {given['out']}")
 
 
-def _check_samples(given: dict[str, Any]) -> None:
-    """Give the first sample its number; InputError for what given weights do not have."""
+def _with_defaults(given: dict[str, Any]) -> dict[str, Any]:
+    """Return options with those of a sample at their defaults; InputError for what does not go."""
     if given["weights"] is not None:
-        reason = "given weights (--weights) have no samples"
-        refuse(given, reason, "samples", "sample", "seed", "rng")
-    given["sample"] = given["sample"] or 0
-    p0 = given["p0"]
-    if p0 is None:
-        return
-    if not math.isfinite(p0):
+        refuse(given, "given weights (--weights) have no samples", "samples")
+    p0, stop = given["p0"], given["stop"]
+    if p0 is not None and not math.isfinite(p0):
         raise InputError(f"--p0 {p0}, but it must be a finite number")
-    if given["weights"] is None and not 0 <= p0 <= 1:
+    if p0 is not None and given["weights"] is None and not 0 <= p0 <= 1:
         raise InputError(f"--p0 {p0}, but the weights of a sample are from 0 to 1")
-
-
-def _read_request(given: dict[str, Any]) -> tuple[Structure, list[int], dict[str, Any]]:
-    """Return the structure, its sizes and the settings of an invasion that options name."""
-    from percolab.lattices.graph import load_graph, load_weighted_graph
-    from percolab.lattices.structure import load_structure
-    from percolab.tasks.settings import SETTINGS
-    from percolab.tasks.values import parse_sizes, take_shapes
-
-    request = {name: given[name] for name in ("source", "target", "trapping", "boundary")}
-    for name in ("model", "seed", "rng"):
-        request[name] = SETTINGS[name].default if given[name] is None else given[name]
-    stop = given["stop"]
     is_number = stop is not None and re.fullmatch(r"-?\d{1,18}", stop)
-    request["stop"] = int(stop) if is_number else stop
-    in_file = given["weights"] == "file"
-    if in_file and given["graph"] is None:
-        raise InputError("--weights file: only a graph's file (--graph) has weights in it")
-    request["weights"] = (
-        None if given["weights"] is None or in_file else _read_weights(given["weights"])
-    )
-    if given["graph"] is not None:
-        refuse(given, "a graph (--graph) has one size and no axes", "lattice", "L", "boundary")
-        if given["source"] is None:
-            raise InputError("an invasion of a graph needs --source")
-        options = {name: given[name] for name in ("multi", "columns")}
-        if given["target"] is not None:
-            # The sample of a sweep with this source and target.
-            options |= {name: request.pop(name) for name in ("source", "target")}
-            request |= {"source": None, "target": None}
-        if in_file:
-            graph, data = load_weighted_graph(given["graph"], **options)
-            request["weights"] = data.weights
-        else:
-            graph = load_graph(given["graph"], **options)
-        return graph, [graph.num_sites], request
-    refuse(given, "only a graph (--graph) has it", "multi", "columns")
-    missing = [flag for flag, name in (("--lattice", "lattice"), ("-L", "L")) if not given[name]]
-    if missing:
-        raise InputError(f"an invasion needs {' and '.join(missing)}, or --graph")
-    structure, chosen = take_shapes(load_structure(given["lattice"]), parse_sizes(given["L"]))
-    return structure, sorted(set(chosen)), request
-
-
-def _read_weights(name: str) -> np.ndarray:
-    from percolab.configurations.tree import read_numbers
-
-    def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
-        return "" if dtype.kind in "iuf" else f"holds {dtype}; weights are floats or integers"
-
-    return read_numbers(name, wrong)
-
-
-def _make_invader(structure: Structure, size: int, request: dict[str, Any]) -> Invader:
-    from percolab.configurations.invade import Invader, make_field
-
-    settings = {name: request[name] for name in request if name != "boundary"}
-    return Invader(make_field(structure, size, request["boundary"]), **settings)
+    return with_usual(given) | {"stop": int(stop) if is_number else stop}
 
 
 def _take_averaged(invasion: Invasion, p0: float | None) -> dict[str, Any]:
@@ -274,17 +216,15 @@ def stored_invasion(file: str) -> tuple[Invader, Invasion, dict[str, Any]]:
     """
     import numpy as np
 
+    from percolab.configurations.invade import make_invaders
     from percolab.configurations.invasion_files import read_invasion
-    from percolab.lattices.structure import load_structure
 
     record, sites = read_invasion(file)
     if record["weights"] is not None:
         raise InputError(f"{file}: its weights were given and are not in the file; draw such an "
                          "invasion when it is made (percolab invade --plot)")  # fmt: skip
-    structure = load_structure(record["lattice"])
-    names = ("source", "target", "stop", "trapping", "model", "seed", "rng", "boundary")
-    request = {name: record[name] for name in names} | {"weights": None}
-    invader = _make_invader(structure, record["L"], request)
+    no_graph = dict.fromkeys(("graph", "multi", "columns"))
+    (invader,) = make_invaders(record | no_graph)
     invasion = invader.run(record["sample"])
     if not np.array_equal(invasion.sites, sites):
         raise InputError(f"{file}: its steps are not those of lattice {record['lattice']}")

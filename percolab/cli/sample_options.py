@@ -36,11 +36,16 @@ def sample_options(function: F) -> F:
     return function
 
 
+def with_usual(given: dict[str, Any]) -> dict[str, Any]:
+    """Return options with what names a sample at its defaults where it is left out."""
+    return given | {name: own for name, own in USUAL_SAMPLE.items() if given[name] is None}
+
+
 def take_sample(given: dict[str, Any]) -> dict[str, Any]:
-    """Return options with the size -L read, and with what names a sample at its defaults."""
+    """Return options as :func:`with_usual` does, and with the one size -L read."""
     from percolab.tasks.values import parse_sizes
 
-    given = given | {name: own for name, own in USUAL_SAMPLE.items() if given[name] is None}
+    given = with_usual(given)
     if given["L"] is not None:
         given["L"], *more = parse_sizes(given["L"])
         if more:

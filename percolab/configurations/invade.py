@@ -6,7 +6,7 @@ invades.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
@@ -16,17 +16,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from percolab.bonds.words import GENERATORS
+from percolab.configurations.tree import IN_FILE, read_numbers
 from percolab.errors import InputError, nearest, refuse_given
 from percolab.kernels.memory import check_free
 from percolab.lattices.bethe import BetheLattice, site_numbers
-from percolab.lattices.graph import Graph, find_sites, make_graph
+from percolab.lattices.graph import Graph, find_sites, load_weighted_graph, make_graph
 from percolab.lattices.grid import Grid
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.terminals import CENTRE, name_sides
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.tasks.study import Task, axis_boundaries
-from percolab.tasks.values import check_choice, take_flag, take_integer, take_sample_key, take_shape
+from percolab.tasks.values import (
+    check_choice,
+    take_flag,
+    take_integer,
+    take_sample_key,
+    take_shape,
+    take_shapes,
+)
 from percolab.trees.invasion import (
     LISTED_BYTES,
     SITE_BYTES,
@@ -62,7 +70,7 @@ def invade(
     sample: int = 0,
     rng: str = "xorwow",
     boundary: str | Sequence[str] | None = None,
-    weights: ArrayLike | None = None,
+    weights: str | ArrayLike | None = None,
     graph: Any = None,
     multi: bool = False,
     columns: str | Sequence[Any] | None = None,
@@ -85,7 +93,8 @@ def invade(
     weights: in place of the sample's uniform numbers, floats or integers; what has the weight inf
     is solid: never invaded, and no way out for what is displaced.  Of bonds
     (num_classes, num_points) or (num_classes, *shape), of a graph (num_bonds,) in its order; of
-    sites one a grid point.  Those of what does not exist are not used.
+    sites one a grid point.  Those of what does not exist are not used.  They may be in a .npy file
+    or "file.h5:/dataset", of a graph in its own file, "file".
 
     A lattice costs only what is invaded, with trapping all of it.
 
@@ -97,23 +106,55 @@ def invade(
     >>> invade("square", 2**15, source="centre", stop=1000).num_invaded
     1000
     """
+    (invader,) = make_invaders(locals())
+    return invader.run(sample)
+
+
+def make_invaders(given: Mapping[str, Any], sizes: Sequence[Any] | None = None) -> list[Invader]:
+    """Return the invaders that the arguments of :func:`invade` ask for, one of each size.
+
+    sizes: in place of the one L.  InputError: as for :func:`invade`.
+    """
+    lattice, graph, weights = given["lattice"], given["graph"], given["weights"]
+    named: dict[str, Any] = {name: given[name] for name in ("multi", "columns")}
+    way = {name: given[name] for name in ("source", "target", "stop", "trapping", "model", "rng")}
+    if weights is not None:
+        samples = {name: given[name] for name in ("seed", "sample", "rng")}
+        refuse_given("given weights have no samples", **samples)
     if graph is not None:
         refuse_given("the graph is given as well", lattice=lattice)
-        structure: Structure = make_graph(graph, multi=multi, columns=columns)
     elif lattice is None:
-        raise InputError("invade: give a lattice or a graph")
-    elif isinstance(lattice, str | Path):
-        refuse_given("only a graph has it", multi=multi, columns=columns)
-        structure = load_structure(str(lattice))
+        raise InputError("invade: give a lattice and its size L, or a graph")
+    elif not isinstance(lattice, str | Path | Structure):
+        graph = lattice
+    if graph is not None and not isinstance(graph, Structure) and way["target"] is not None:
+        # The sample of a sweep with this source and target.
+        named |= {name: way.pop(name) for name in ("source", "target")}
+    if graph is not None:
+        refuse_given("a graph has its own", L=given["L"], boundary=given["boundary"])
+    structure: Structure
+    if isinstance(weights, str) and weights == IN_FILE:
+        if not isinstance(graph, str | Path):
+            raise InputError("--weights file: only a graph's file (--graph) has weights in it")
+        structure, data = load_weighted_graph(graph, **named)
+        weights = data.weights
+    elif graph is not None:
+        structure = make_graph(graph, **named)
     else:
-        is_known = isinstance(lattice, Structure) and columns is None and not multi
-        structure = lattice if is_known else make_graph(lattice, multi=multi, columns=columns)
-    field = make_field(structure, L, boundary)
-    if weights is not None:
-        refuse_given("weights are given, which have no samples", seed=seed, sample=sample, rng=rng)
-    way: dict[str, Any] = {"source": source, "target": target, "stop": stop, "trapping": trapping}
-    given: dict[str, Any] = {"model": model, "seed": seed, "rng": rng, "weights": weights}
-    return Invader(field, **way, **given).run(sample)
+        refuse_given("only a graph has it", **named)
+        structure = load_structure(str(lattice)) if isinstance(lattice, str | Path) else lattice
+    if isinstance(weights, str):
+        weights = read_numbers(weights, _wrong_weights)
+    sizes = [given["L"]] if sizes is None else sizes
+    if len(sizes) > 1:
+        structure, chosen = take_shapes(structure, list(sizes))
+        sizes = sorted(set(chosen))
+    fields = [make_field(structure, size, given["boundary"]) for size in sizes]
+    return [Invader(field, **way, seed=given["seed"], weights=weights) for field in fields]
+
+
+def _wrong_weights(shape: tuple[int, ...], dtype: np.dtype) -> str:
+    return "" if dtype.kind in "iuf" else f"holds {dtype}; weights are floats or integers"
 
 
 @dataclass(frozen=True, eq=False)

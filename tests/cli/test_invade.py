@@ -10,7 +10,7 @@ import pytest
 from cli_support import answer, refusal, run, tree_of
 from helpers import slow
 
-from percolab import invade
+from percolab import invade, sweep
 from percolab.analysis.trees import InvasionMeans, fit_mass_dimension, fit_size_dimension
 from percolab.figures.invasion import Curves, plot_invasion
 from percolab.lattices.lattice import load_lattice
@@ -124,6 +124,26 @@ def test_weights_of_a_file_and_sites_of_a_graph_file():
     assert told["sizes"][0]["threshold"]["mean"] in random
 
 
+def test_the_invasion_of_a_graph_file_has_the_threshold_of_the_sweep_with_its_ends():
+    pairs = np.unique(np.random.default_rng(7).integers(0, 60, (150, 2)), axis=0)
+    np.savetxt("g.csv", pairs[pairs[:, 0] < pairs[:, 1]], fmt="%d", delimiter=",")
+    ends = {"source": [40, 3], "target": [17]}
+    results = sweep(graph="g.csv", **ends, method="threshold", samples=4, seed=2, device="cpu")
+    (item,) = results.tasks.values()
+    expected = np.concatenate([item.blocks[n].thresholds for n in sorted(item.blocks)])
+    for sample in range(4):
+        found = invade(graph="g.csv", **ends, seed=2, sample=sample)
+        told = json.loads(answer("invade", "--graph", "g.csv", "--source", "40,3", "--target", 17,
+                                 "--seed", 2, "--sample", sample, "--json"))  # fmt: skip
+        assert told["sizes"][0]["threshold"]["mean"] == found.threshold
+        assert found.threshold_key == expected[sample, 0]
+
+
+def test_sizes_are_told_once_and_in_order():
+    told = json.loads(answer("invade", "--lattice", "square", "-L", "16,8,16", "--json"))
+    assert [size["L"] for size in told["sizes"]] == [8, 16]
+
+
 def prepared():
     """Write files that are wrong in one way each."""
     Path("g.csv").write_text("0,1\n1,2\n")
@@ -137,7 +157,7 @@ def prepared():
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ("", "an invasion needs --lattice and -L, or --graph"),
+        ("", "invade: give a lattice and its size L, or a graph"),
         ("--lattice squar -L 8", "unknown lattice 'squar'; did you mean 'square'?"),
         ("--lattice square -L 0", "L = '0', but it must be an integer of at least 1"),
         ("--lattice square -L 8 --source 64", "source: sites '64': site '64', but sites"),
@@ -158,7 +178,7 @@ def prepared():
         ("--lattice square -L 8 --boundary periodic --stop spanning", "stop = spanning needs a t"),
         ("--lattice square -L 8 --model ising", "model 'ising': an invasion takes bonds or sites"),
         ("--lattice square -L 8 --rng philx", "unknown rng 'philx'; did you mean 'philox'?"),
-        ("--lattice square -L 8 --multi", "--multi: only a graph (--graph) has it; leave it out"),
+        ("--lattice square -L 8 --multi", "--multi: only a graph has it; leave it out"),
         ("--lattice square -L 8 --weights nan.npy", "weight nan, but a weight is a finite"),
         ("--lattice square -L 8 --weights few.npy", "weights: shape (3,), but those of the bonds"),
         ("--lattice square -L 8 --weights no.npy", "no.npy: no such file"),
@@ -169,12 +189,12 @@ def prepared():
         ("--lattice square -L 8 --plot a.gif", "a.gif: cannot write a figure as '.gif'; use"),
         ("--lattice square -L 40000 --stop all", "1600000000 sites need "),
         ("--lattice square -L 99999", "L = 99999: 9999800001 sites, but at most"),
-        ("--graph g.csv", "an invasion of a graph needs --source"),
+        ("--graph g.csv", "g.csv: name the source"),
         ("--graph g.csv --source 5 --stop all", "source: sites '5': site '5', but sites are"),
         ("--graph g.csv --source 0", "stop: without a target give all or a number of sites"),
         ("--graph g.csv --source 0 --target 0", "site 0 is both in the source and in the target"),
         ("--graph g.csv --source 0 --stop all --trapping", "trapping: a target is needed"),
-        ("--graph g.csv -L 3 --source 0", "-L: a graph (--graph) has one size and no axes"),
+        ("--graph g.csv -L 3 --source 0", "-L: a graph has its own"),
         ("--graph g.csv --source 0 --target 2 --weights few.npy", "weights: shape (3,), but"),
         ("--graph bare.mtx --source 0 --stop all --plot a.png", "nothing was invaded but"),
     ],
