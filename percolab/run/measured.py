@@ -26,7 +26,7 @@ from percolab.tasks.part import WHOLE, JobPart
 _TRIES = 3
 
 #: Jobs of every worker that a task has at least, before they hold several calls.
-_LEAST_ROUNDS = 64
+_LEAST_ROUNDS = 32
 
 
 @dataclass(frozen=True)
