@@ -33,7 +33,7 @@ from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.value import NO_VALUE, Value
 from percolab.analysis.wrapping_fit import asks_for_wrapping, fit_wrapping
 from percolab.cli.export import FORMATS, find_format, write_table
-from percolab.cli.options import one_line_errors, threshold_record
+from percolab.cli.options import threshold_record
 from percolab.cli.progress import LoggedProgress, root_text
 from percolab.cli.report import PAGES, write_report
 from percolab.cli.status import status_record
@@ -652,8 +652,7 @@ def _fit_threshold(
     results: StoredResults, observable: str | None, options: dict[str, Any]
 ) -> ThresholdFit:
     _check_named(observable)
-    with one_line_errors():
-        return fit_results(results, observable, **_fit_options(options, ("nu", "omega", "window")))
+    return fit_results(results, observable, **_fit_options(options, ("nu", "omega", "window")))
 
 
 def _fit_transition(

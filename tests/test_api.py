@@ -405,6 +405,12 @@ def test_graphs_are_given_by_the_same_name_everywhere(tmp_path):
             wrong()
 
 
+def test_a_fit_of_what_is_no_probability_names_those_that_are():
+    for name in ("largest", "spaning_y"):
+        with pytest.raises(InputError, match=f"observable {name}: no spanning observable; "):
+            small_results().fit(name)
+
+
 def test_a_figure_takes_the_options_of_a_fit():
     results = small_results()
     usual = plot(results, kind="collapse").numbers

@@ -16,7 +16,7 @@ from percolab.analysis.statistics import Floats
 from percolab.analysis.study_kinds import find_analysis
 from percolab.analysis.tau import SizeCounts
 from percolab.bonds.words import NEVER, TOP
-from percolab.errors import AnalysisError, InputError
+from percolab.errors import AnalysisError, InputError, nearest
 from percolab.lattices.lattice import AXIS_NAMES
 from percolab.measure.columns import CONNECTED, FLOW_WORDS, axis_observables
 from percolab.measure.tallies import bin_edges
@@ -50,6 +50,17 @@ def default_observable(results: StoredResults) -> str:
             "this study has no open axis and was made before wrapping was measured, so no p_c can "
             "be read off"
         )
+    return name
+
+
+def choose_observable(results: StoredResults, observable: str | None) -> str:
+    """Return a probability, the default if None is named; InputError for another observable."""
+    known = probability_names(results)
+    name = default_observable(results) if observable is None else observable
+    if name not in known:
+        # Where there is none at all, this raises the reason.
+        default_observable(results)
+        raise InputError(f"--observable {name}: no spanning observable; {nearest(name, known)}")
     return name
 
 

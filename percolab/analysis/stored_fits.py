@@ -68,7 +68,7 @@ def fit_results(
     the universality class as a prior of p_c, "free" does not.
     """
     _check_scalable(results)
-    name = observable or stored.default_observable(results)
+    name = stored.choose_observable(results, observable)
     omega, source = _correction(results, omega)
     y_t, class_notes = class_exponent(results, nu)
     fit = fit_threshold(stored.read_curves(results, name), omega=omega, y_t=y_t, **options)
@@ -79,9 +79,9 @@ def fit_results(
 
 
 def class_exponent(results: StoredResults, nu: Prior) -> tuple[Known | None, tuple[str, ...]]:
-    """Return the known 1/nu of the universality class, None if free, and notes; or ValueError."""
+    """Return the known 1/nu of the universality class, None if free, and notes."""
     if nu not in ("known", "free"):
-        raise ValueError(f"nu = {nu!r}, but it must be 'known' or 'free'")
+        raise InputError(f"nu = {nu!r}, but it must be 'known' or 'free'")
     if nu == "free":
         return None, ()
     dimension, study = len(results.study.boundary), results.study

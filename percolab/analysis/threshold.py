@@ -54,7 +54,7 @@ from percolab.analysis.scaling import OUTER, Lines, ScalingFunction, ScalingMode
 from percolab.analysis.statistics import Floats, unit_diagonal
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.value import NO_VALUE, Value
-from percolab.errors import AnalysisError
+from percolab.errors import AnalysisError, InputError
 
 #: The polynomial describes R_L(p) in this range; points outside merge into the end intervals of T.
 WINDOW = (0.1, 0.9)
@@ -147,7 +147,7 @@ def fit_threshold(
     outside merge into the end intervals of T.  priors: factor on the widths of all priors but that
     of 1/nu.
 
-    Raises AnalysisError (one line) when the data cannot give a threshold, and ValueError when an
+    Raises AnalysisError (one line) when the data cannot give a threshold, and InputError when an
     option is out of range.
     """
     for name, value, allowed, is_allowed in (
@@ -157,7 +157,7 @@ def fit_threshold(
         ("priors", priors, "be a positive factor", 0 < priors < float("inf")),
     ):
         if not is_allowed:
-            raise ValueError(f"{name} must {allowed}, got {value}")
+            raise InputError(f"{name} must {allowed}, got {value}")
     used, notes = select(curves, min_size=min_size, window=window)
     degrees = DEGREES if degree is None else (degree,)
 

@@ -10,14 +10,12 @@ from click.core import ParameterSource
 from percolab.cli.answers import find_answers
 from percolab.cli.options import (
     as_json,
-    choose_observable,
     described,
     estimates_answer,
     fit_from_options,
     fit_options,
     fit_table_file,
     is_table,
-    one_line_errors,
     published_lines,
     refuse,
     refuse_scaling,
@@ -178,6 +176,8 @@ def _fit_wrapping(stored: StoredResults, universal: Prior | None) -> Answer:
 
 
 def _estimate(stored: StoredResults, options: dict[str, Any]) -> Answer:
+    from percolab.analysis.stored_data import choose_observable
+
     refuse_scaling(options)
     if options["observable"] is not None:
         choose_observable(stored, options["observable"])
@@ -186,6 +186,7 @@ def _estimate(stored: StoredResults, options: dict[str, Any]) -> Answer:
 
 
 def fit_probability(stored: StoredResults, options: dict[str, Any]) -> Answer:
+    from percolab.analysis.stored_data import choose_observable
     from percolab.analysis.stored_fits import only_threshold, read_sample_thresholds
     from percolab.analysis.text import fit_table, sample_table
 
@@ -245,10 +246,9 @@ def _collapse(stored: StoredResults, name: str, p_c: float, options: dict[str, A
     # A replica of a collapse is a search, so there are fewer of them.
     keys: dict[str, Any] = {"bootstrap": min(options["bootstrap"], 50)}
     keys["min_size"] = options["min_size"]
-    with one_line_errors():
-        collapses = [
-            compute_collapse(stored, each, threshold=at, **keys) for each, at in thresholds.items()
-        ]
+    collapses = [
+        compute_collapse(stored, each, threshold=at, **keys) for each, at in thresholds.items()
+    ]
     record = {"collapses": [collapse.to_dict() for collapse in collapses]}
     return record, [collapse_table(collapses)]
 

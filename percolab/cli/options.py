@@ -16,7 +16,7 @@ import click
 from percolab.cli.groups import F as F
 from percolab.cli.groups import as_json as as_json
 from percolab.cli.terminal import echo
-from percolab.errors import InputError, is_given, nearest, refuse_given
+from percolab.errors import InputError, is_given, refuse_given
 from percolab.lattices.shown import counted as counted
 
 if TYPE_CHECKING:
@@ -185,8 +185,7 @@ def fit_from_options(
     from percolab.analysis.stored_fits import fit_results
 
     given = {name: value for name, value in options.items() if value is not None}
-    with one_line_errors():
-        return fit_results(results, choose_observable(results, observable), **given)
+    return fit_results(results, observable, **given)
 
 
 def published_lines(study: Study, value: float = 0.0, error: float = 0.0) -> list[str]:
@@ -207,31 +206,6 @@ def threshold_record(study: Study, fit: RootFit | QuantityAnalysis) -> dict[str,
     if isinstance(fit, RootFit):
         return root_record(study, fit)
     return {"lattice": study.structure.name, "model": study.model, **fit.to_dict()}
-
-
-@contextmanager
-def one_line_errors() -> Iterator[None]:
-    from percolab.errors import AnalysisError
-
-    try:
-        yield
-    except (AnalysisError, InputError):
-        raise
-    except ValueError as error:
-        raise InputError(str(error)) from error
-
-
-def choose_observable(results: StoredResults, observable: str | None) -> str:
-    """Return a probability, the default if None is named; InputError for another observable."""
-    from percolab.analysis.stored_data import default_observable, probability_names
-
-    known = probability_names(results)
-    name = default_observable(results) if observable is None else observable
-    if name not in known:
-        # Where there is none at all, this raises the reason.
-        default_observable(results)
-        raise InputError(f"--observable {name}: no spanning observable; {nearest(name, known)}")
-    return name
 
 
 def described(study: Study) -> str:
@@ -264,6 +238,7 @@ def estimates_answer(results: StoredResults, *, bootstrap: int = 200) -> tuple[A
 
 def read_study(results: str, options: Mapping[str, Any]) -> StoredResults:
     """Return stored results; InputError where they have not what the options of a fit name."""
+    from percolab.analysis.stored_data import choose_observable
     from percolab.store.results import read_results
 
     stored = read_results(results)
