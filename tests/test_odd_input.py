@@ -202,13 +202,13 @@ REFUSED = [
         "site 0 is both in the source and in the target",
     ),
     # Labels.
-    (label(L=None), "give the size L"),
+    (label(L=None), "a sample needs L"),
     (label(L=0), "L = 0, but"),
     (label(L=(4, 8, 2)), "L = "),
     (label(L=[]), "but it must be one integer"),
     (label(p=1.5), "p = 1.5, but"),
     (label(p=float("nan")), "p = nan, but"),
-    (label(p=True), "p = True, but it must be a number"),
+    (label(p=True), "p = [True], but only numbers"),
     (label(rng={}), "unknown rng {}"),
     (label(rng="xorwov"), "did you mean 'xorwow'"),
     (label(labeler="rastre"), "did you mean 'raster'"),
@@ -216,12 +216,12 @@ REFUSED = [
     (label(device="nonsense"), "must be auto, cpu, cuda or cuda:n"),
     (label(serial="no"), "serial = 'no', but it must be True"),
     (label(opened=np.zeros((2, 7), np.uint32)), "opened is uint32 (2, 7), but the bonds of"),
-    (lambda _: percolab.label(5), "label: int given, but it is no lattice"),
+    (lambda _: percolab.label(5, 4), "label: int given, but it is no lattice"),
     (lambda _: percolab.label([[1, 0], [0, 1]]), "label: a list given: a mask is an array"),
     (lambda _: percolab.label(EYE, boundary=5), "boundary = 5, but it is a text"),
     (lambda _: percolab.label(EYE, lattice=3), "lattice = 3, but it is a lattice"),
-    (lambda _: percolab.label(EYE, seed=5), "seed: a mask is a configuration already"),
-    (lambda _: percolab.label(EYE, model="site"), "model: a mask is a configuration alr"),
+    (lambda _: percolab.label(EYE, seed=5), "seed: an image is a configuration already"),
+    (lambda _: percolab.label(EYE, model="site"), "model: an image is a configuration al"),
     (lambda _: percolab.label(np.ones(5)), "name its lattice with lattice="),
     (lambda _: percolab.label(np.array([[0.1, 0.2], [0.8, 0.9]])), "threshold 0.2 (Otsu"),
     # Trees and invasions.
@@ -238,7 +238,7 @@ REFUSED = [
     (invade(model=[]), "model []: an invasion takes"),
     (
         lambda _: percolab.invade(CHAIN, source=0, stop="all", weights=[1, 2], seed=2),
-        "seed: weights are given, which have no samples",
+        "seed: given weights have no samples",
     ),
     # Results.
     (lambda _: percolab.merge(5), "merge: give a list of results"),
@@ -296,13 +296,14 @@ def test_what_is_no_results_is_refused(name):
             getattr(percolab, name)(given)
 
 
-@pytest.mark.parametrize("name", ["samples", "seed", "sample", "rng"])
-def test_given_weights_of_an_invasion_have_no_samples(name):
+@pytest.mark.parametrize(
+    ("name", "value"), {"samples": 1, "seed": 2, "sample": 1, "rng": "philox"}.items()
+)
+def test_given_weights_of_an_invasion_have_no_samples(name, value):
     np.save("w.npy", np.zeros((2, 4, 4)))
     options = ("--lattice", "square", "-L", 4, "--weights", "w.npy")
-    value = "xorwow" if name == "rng" else 1
     told = refusal("invade", *options, f"--{name}", value)
-    assert told == f"--{name}: given weights (--weights) have no samples; leave it out"
+    assert told == f"--{name}: given weights have no samples; leave it out"
 
 
 def test_bursts_of_a_sample_begin_within_its_weights():

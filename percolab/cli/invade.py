@@ -162,7 +162,7 @@ def command(**given: Any) -> None:
 def _with_defaults(given: dict[str, Any]) -> dict[str, Any]:
     """Return options with those of a sample at their defaults; InputError for what does not go."""
     if given["weights"] is not None:
-        refuse(given, "given weights (--weights) have no samples", "samples")
+        refuse(given, "given weights have no samples", "samples")
     p0, stop = given["p0"], given["stop"]
     if p0 is not None and not math.isfinite(p0):
         raise InputError(f"--p0 {p0}, but it must be a finite number")
