@@ -156,7 +156,7 @@ def test_columns_belong_to_tables_of_edges():
         "label", "--graph", "m.mtx", *requested
     )
     assert "belong to a graph" in refusal("sweep", "--lattice", "square", *requested)
-    assert "only a graph" in refusal("label", "--lattice", "square", "-L", 4, *requested)
+    assert "only a graph" in refusal("label", "--lattice", "square", "-L", 4, "-p", 0.5, *requested)
     assert "only a graph" in refusal("invade", "--lattice", "square", "-L", 4, *requested)
     for graph in ([(0, 1)], networkx.path_graph(2), Graph.of_bonds(2, [(0, 1)])):
         with pytest.raises(InputError, match="columns"):
