@@ -63,7 +63,7 @@ def command(
     if labels:
         given = {"p": probabilities} | tables | {"format netcdf": form == "netcdf"}
         reason = "labels have one table, that of their clusters"
-        refuse(given, reason, "p", "tidy", "thresholds", "format netcdf")
+        refuse(given, reason)
         text = _write(out, form, _cluster_table(results), kind)
     else:
         stored = read_results(results)

@@ -25,27 +25,54 @@ def unreached(
     >>> unreached((1, 1), [(0, 0)], [((0, 0), (1, 1)), ((0, 0), (1, -1))])
     0
     """
-    links: list[_Link] = []
-    for point, offset in bonds:
-        ends = [divmod(x + step, n) for x, step, n in zip(point, offset, cell, strict=True)]
-        along, inside = zip(*ends, strict=True)
-        links.append((point, inside, along))
+    links = _list_links(cell, bonds)
     cell_of = _cells_reached(min(sites), links)
     for site in sorted(sites):
         if site not in cell_of:
             return site
-    loops = {
-        tuple(a + b - c for a, b, c in zip(cell_of[start], along, cell_of[end]))
-        for start, end, along in links
-    }
-    basis = _echelon(loops)
+    basis = _echelon(_loops(cell_of, links))
     for axis in range(len(cell)):
         if not _is_generated(basis, [int(axis == other) for other in range(len(cell))]):
             return axis
     return None
 
 
+def has_lines(cell: Point, sites: Collection[Point], bonds: Iterable[tuple[Point, Point]]) -> bool:
+    """Return whether bonds connect a site with a copy of it in another cell.
+
+    Arguments as for :func:`unreached`.
+
+    >>> has_lines((1, 1), [(0, 0)], [((0, 0), (1, 0))])
+    True
+    """
+    links = _list_links(cell, bonds)
+    waiting = set(sites)
+    while waiting:
+        cell_of = _cells_reached(min(waiting), links)
+        waiting -= cell_of.keys()
+        if any(map(any, _loops(cell_of, [link for link in links if link[0] in cell_of]))):
+            return True
+    return False
+
+
 _Link = tuple[Point, Point, Point]  # from a site of the cell, to one, so many cells further
+
+
+def _list_links(cell: Point, bonds: Iterable[tuple[Point, Point]]) -> list[_Link]:
+    links: list[_Link] = []
+    for point, offset in bonds:
+        ends = [divmod(x + step, n) for x, step, n in zip(point, offset, cell, strict=True)]
+        along, inside = zip(*ends, strict=True)
+        links.append((point, inside, along))
+    return links
+
+
+def _loops(cell_of: dict[Point, Point], links: Iterable[_Link]) -> set[Point]:
+    """Return the translations of closed walks, one for each link."""
+    return {
+        tuple(a + b - c for a, b, c in zip(cell_of[start], along, cell_of[end]))
+        for start, end, along in links
+    }
 
 
 def _cells_reached(first: Point, links: list[_Link]) -> dict[Point, Point]:

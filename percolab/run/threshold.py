@@ -32,7 +32,7 @@ from percolab.errors import AnalysisError, InputError
 from percolab.kernels.device import Device
 from percolab.kernels.registry import load
 from percolab.lattices.lattice import Lattice
-from percolab.lattices.one_piece import unreached
+from percolab.lattices.one_piece import has_lines, unreached
 from percolab.lattices.structure import Structure, load_structure
 from percolab.measure.rows import OPENINGS
 from percolab.run.engine import Engine, choose_engine, memory_share, warm_up
@@ -103,7 +103,7 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
     if isinstance(study.structure, Lattice) and study.structure.aspect:
         raise InputError(f"{study.structure.name}: p_c is found on tori whose sides are equal")
     model = Model.parse(study.model)
-    _check_closed(structure, model)
+    _check_fixed(structure, model)
     if goal.universal and not critical_probability(structure, boundary, "wrapping_z", study.model):
         raise InputError(
             f"{structure.name}, {study.model}: universal = known is for bonds and sites in three "
@@ -126,16 +126,20 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
     return replace(request, study=_with_sizes(study, goal, request.options["device"]))
 
 
-def _check_closed(lattice: Lattice, model: Model) -> None:
-    """Raise InputError where classes of bonds that are never open leave the lattice in pieces."""
-    closed = {name for name, value in getattr(model, "fixed", {}).items() if value == 0}
-    left = [bond for bond in lattice.bonds if bond.name not in closed]
-    ends = ((point, bond.offset) for bond in left for point in bond.at)
-    if closed and unreached(lattice.cell, lattice.sites, ends) is not None:
-        raise InputError(
-            f"{lattice.name}, {model}: has no p_c: without bonds {', '.join(sorted(closed))} the "
-            "lattice is in pieces"
-        )
+def _check_fixed(lattice: Lattice, model: Model) -> None:
+    """Raise InputError where classes of bonds that are never, or always, open leave no p_c."""
+    fixed: dict[str, float] = getattr(model, "fixed", {})
+    ends = [(bond.name, (at, bond.offset)) for bond in lattice.bonds for at in bond.at]
+    left = [end for name, end in ends if fixed.get(name) != 0]
+    names = {value: ", ".join(sorted(n for n in fixed if fixed[n] == value)) for value in (0, 1)}
+    reason = ""
+    if names[0] and unreached(lattice.cell, lattice.sites, left) is not None:
+        reason = f"has no p_c: without bonds {names[0]} the lattice is in pieces"
+    wires = [end for name, end in ends if fixed.get(name) == 1]
+    if has_lines(lattice.cell, lattice.sites, wires):
+        reason = f"p_c is 0: bonds {names[1]}, which are always open, make lines without end"
+    if reason:
+        raise InputError(f"{lattice.name}, {model}: {reason}")
 
 
 def _check_scaling(study: Study) -> None:

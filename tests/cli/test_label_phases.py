@@ -213,6 +213,8 @@ def test_labels_in_a_file_name_the_clusters_of_its_table():
     found = read_labels("labels.h5")
     assert found.cluster_labels.tolist() == list(range(found.clusters.roots.size))
     assert answer("export", "labels.h5") == Path("sizes.csv").read_text()
+    for option in ("--sizes", "--tidy", "--thresholds"):
+        assert f"{option}: labels have one table" in refusal("export", "labels.h5", option)
 
 
 @pytest.mark.parametrize("name", ["labels.h5", slow("labels.npy")])

@@ -196,6 +196,7 @@ def test_a_file_of_another_study_is_refused(path, other, reason):
         (("field.npy",), "field.npy: is no lattice, which is a name"),
         (("results.h5",), "percolab fit finds p_c of results"),
         (("square", "--model", "bond:x=0,y=p"), "has no p_c: without bonds x the lattice is in"),
+        (("square", "--model", "bond:x=1,y=p"), "p_c is 0: bonds x, which are always open"),
         (("graph.csv",), "a network is given by --graph"),
         (("--graph", "graph.csv"), "percolab sweep --graph graph.csv --order random"),
         (("--error", "1e-3"), "LATTICE"),

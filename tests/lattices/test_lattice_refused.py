@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from percolab.errors import InputError
 from percolab.lattices.lattice import lattice_from_text, lattice_names, load_lattice
-from percolab.lattices.one_piece import unreached
+from percolab.lattices.one_piece import has_lines, unreached
 
 # What is replaced in the kagome file (or the unit-cell honeycomb file), and what the error says.
 BAD_BLOCKS = {
@@ -181,11 +181,22 @@ def test_unreached_agrees_with_a_walk_over_a_large_torus(seed):
     bonds = [(sites[n], tuple(int(x) for x in random.integers(-2, 3, 2))) for n in starts]
     bonds = [(a, d) for a, d in bonds if tuple((x + s) % n for x, s, n in zip(a, d, cell)) in sites]
     # Translations of index m show on a torus whose size shares a factor with m.
-    pieces = [pieces_on_torus(cell, sites, bonds, copies) for copies in (4, 9, 5, 7, 11, 13)]
+    pieces = [max(labels_on_torus(cell, sites, bonds, n)) + 1 for n in (4, 9, 5, 7, 11, 13)]
     assert (unreached(cell, sites, bonds) is None) == (max(pieces) == 1)
 
 
-def pieces_on_torus(cell, sites, bonds, copies):
+@pytest.mark.parametrize("seed", range(40))
+def test_bonds_have_lines_where_a_cluster_is_larger_than_a_cell(seed):
+    random = np.random.default_rng(seed)
+    cell = tuple(int(n) for n in random.integers(1, 4, 2))
+    sites = [tuple(int(x) for x in point) for point in product(*map(range, cell))]
+    starts = random.integers(len(sites), size=int(random.integers(0, len(sites) + 2)))
+    bonds = [(sites[n], tuple(int(x) for x in random.integers(-2, 3, 2))) for n in starts]
+    largest = np.bincount(labels_on_torus(cell, sites, bonds, 13)).max()
+    assert has_lines(cell, sites, bonds) == (largest > len(sites))
+
+
+def labels_on_torus(cell, sites, bonds, copies):
     shape = tuple(n * copies for n in cell)
     whole = [
         (x + i * cell[0], y + j * cell[1])
@@ -201,7 +212,7 @@ def pieces_on_torus(cell, sites, bonds, copies):
     ]
     rows, columns = np.array(ends, np.int64).reshape(-1, 2).T
     graph = coo_array((np.ones(rows.size), (rows, columns)), (len(whole),) * 2)
-    return connected_components(graph)[0]
+    return connected_components(graph)[1]
 
 
 def error_of(text):
