@@ -12,6 +12,8 @@ CUDA ?=
 EXTRA := $(if $(CUDA),[$(CUDA)],)
 # TESTS="tests/cli tests/store" runs the slow tests of these alone; options of pytest may follow.
 TESTS ?=
+# Containers often forbid bytecode: every worker and command of the tests would compile all modules anew.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: help sweep test test-slow test-blas lint test-gpu reproduce-figures redraw bench records kernels docs notebooks docs-figures wheel clean
 

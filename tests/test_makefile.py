@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,15 @@ def test_what_ci_calls_is_there():
         assert target == ".venv/.developed" or f"\n{target}: $(DEVELOPED)" in rules, target
         paths, _, _ = tests.partition(" -k ")
         assert all((MAKEFILE.parent / path).exists() for path in paths.split()), tests
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_commands_keep_the_bytecode_of_what_they_import(tmp_path):
+    probe = tmp_path / "probe.mk"
+    probe.write_text(
+        f"probe:\n\t@{sys.executable} -c 'import sys; print(sys.dont_write_bytecode)'\n"
+    )
+    command = ["make", "-s", "-f", str(MAKEFILE), "-f", str(probe), "probe"]
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
