@@ -334,7 +334,9 @@ def small_launches(kind: str, topology: Topology, model: Model) -> list[Launch]:
             blocks = SampleBlocks(np.zeros(1, np.uint64), 1)
             grid, picks = np.array([1, 2], np.uint64), np.zeros((4, 2), np.int64)
             squared = np.array([True, False])
-            coupling.block_sums(GENERATORS["xorwow"], 0, blocks, grid, picks, squared)
+            for steps in (1, 2):
+                given = blocks, grid[:steps], picks, squared
+                coupling.block_sums(GENERATORS["xorwow"], 0, *given)
     return launches
 
 

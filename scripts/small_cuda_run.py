@@ -20,9 +20,14 @@ from percolab.parts.slabs import Slabs
 GRID = np.array([p_to_threshold(p) for p in (0.64, 0.65, 0.66)], np.uint64)
 SAMPLES = np.arange(4, dtype=np.uint64)
 
-# A team of threads a sample, tiles in four dimensions, and what flows in samples of both.
+# A thread a sample, teams of one warp and of two, tiles in four dimensions, and what flows there.
 for (name, shape), kind, text in product(
-    (("square", (16, 16)), ("cubic", (6, 6, 6)), ("hypercubic-4d", (9, 8, 8, 8))),
+    (
+        ("square", (16, 16)),
+        ("square", (40, 40)),
+        ("cubic", (6, 6, 6)),
+        ("hypercubic-4d", (9, 8, 8, 8)),
+    ),
     ("open", "periodic"),
     ("bond", "site"),
 ):

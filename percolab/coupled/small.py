@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.model import Model
-from percolab.bonds.small_cuda import SampleKeys, open_small_kernel
+from percolab.bonds.small_cuda import WORDS_EACH, SampleKeys, open_small_kernel
 from percolab.coupled import Rows, SampleBlocks, Samples
 from percolab.coupled.tiled import TiledCoupling
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
+from percolab.labelers import flood_cuda
 from percolab.labelers import small_cuda as rows_cuda
 from percolab.labelers.tiled.labeler import Tiled
 from percolab.lattices.extent import Extent
@@ -65,6 +66,7 @@ class SmallCoupling(TiledCoupling):
         self._topology, self._model, self._launches = batch.topology, batch.model, batch.launches
         self._exists = cuda.to_device(_words_of_entry(batch.topology, batch.model))
         self._small = _small_lattice(labeler, self._exists.size, self.row_width)
+        self._floods = _can_flood(batch.topology)
         self._buffers = _Buffers(0, None, None)
 
     @staticmethod
@@ -110,33 +112,38 @@ class SmallCoupling(TiledCoupling):
         squares = cuda.device_array((count, steps, int(squared.sum())), np.float64)
         observables = sums_cuda.Observables(*map(cuda.to_device, (picks, np.flatnonzero(squared))))
         most = self._most_samples(steps)
-        together = max(most // blocks.size, 1)
+        together = min(max(most // blocks.size, 1), count)
+        # A block of more samples than there is room for is summed piece by piece.
+        step = min(max(most // CHUNK, 1) * CHUNK, blocks.size)
+        # Made once: to free device memory waits for all kernels.
+        chunks = together * -(-step // CHUNK)
+        chunk_sums = sums_cuda.ChunkSums(
+            cuda.device_array((chunks, steps, width), np.int64),
+            cuda.device_array((chunks, steps, max(squares.shape[2], 1)), np.float64),
+        )
         for block in range(0, count, together):
             part = slice(block, min(block + together, count))
-            # A block of more samples than there is room for is summed piece by piece.
-            step = min(max(most // CHUNK, 1) * CHUNK, blocks.size)
             for first in range(0, blocks.size, step):
                 samples = min(step, blocks.size - first)
                 own_keys = keys._replace(starts=keys.starts[part])
                 self._measure(generator, own_keys, first, (part.stop - part.start) * samples)
-                self._sum_rows(samples, observables, sums[part], squares[part], is_first=first == 0)
+                totals = chunk_sums, sums[part], squares[part]
+                self._sum_rows(samples, observables, totals, is_first=first == 0)
         self._launches.wait()
         return sums.copy_to_host(), squares.copy_to_host()
 
     def _sum_rows(
-        self, samples: int, observables: Any, sums: Any, squares: Any, *, is_first: bool
+        self, samples: int, observables: Any, totals: tuple[Any, Any, Any], *, is_first: bool
     ) -> None:
         """Add the rows that were measured, so many samples of each block, to sums and squares."""
+        chunk_sums, sums, squares = totals
         blocks, steps, width = sums.shape
         chunks = -(-samples // CHUNK)
-        chunk_sums = sums_cuda.ChunkSums(
-            cuda.device_array((blocks * chunks, steps, width), np.int64),
-            cuda.device_array((blocks * chunks, steps, max(squares.shape[2], 1)), np.float64),
-        )
         rows = self._buffers.rows, np.int64(self.row_width), np.int64(samples)
         launch, threads = self._launches.blocks, sums_cuda.SUM_THREADS
-        grid = blocks * chunks, steps
-        launch(sums_cuda.sum_chunks_kernel, grid, threads, *rows, observables, chunk_sums)
+        grid, shared = (blocks * chunks, steps), 8 * threads * width
+        chunk_rows = *rows, observables, chunk_sums
+        launch(sums_cuda.sum_chunks_kernel, grid, threads, *chunk_rows, shared=shared)
         places = np.int64(chunks), np.uint32(is_first), sums, squares
         launch(sums_cuda.add_chunks_kernel, (blocks, steps), threads, chunk_sums, *places)
 
@@ -164,9 +171,15 @@ class SmallCoupling(TiledCoupling):
         opened, stride, batch = self._buffers.opened, self._exists.size, self.labeler.batch
         drawn = np.int64(generator), keys._replace(first=np.uint32(first)), self._model.rule
         bonds = batch.limits, self._exists, np.uint32(self._topology.num_bond_words), opened
-        grid = -(-samples * stride // THREADS)
+        grid = -(-samples * -(-stride // WORDS_EACH) // THREADS)
         self._launches.blocks(open_small_kernel, grid, THREADS, *drawn, *bonds, np.uint32(samples))
-        self.measure_words(entries)
+        floods = self._floods and self._topology.num_words <= flood_cuda.MOST_GRID_WORDS
+        if floods or keys.steps == 1 or keys.own_limits:
+            self.measure_words(entries)
+            return
+        rows = self._small, opened, np.uint32(samples), keys.steps, self._buffers.rows
+        size, shared = self._teams(samples, 2)
+        self._launches.blocks(rows_cuda.small_grid_kernel, *size, *rows, shared=shared)
 
     def measure_block(
         self, generator: int, seed: int, start: int, samples: int, threshold: int
@@ -186,14 +199,23 @@ class SmallCoupling(TiledCoupling):
 
     def measure_words(self, entries: int) -> Any:
         """Write the rows of entries from their words, and return them, where they are."""
-        opened = self._buffers.opened
+        rows = self._small, self._buffers.opened, np.uint32(entries), self._buffers.rows
+        if self._floods:
+            threads, classes = flood_cuda.SAMPLES, len(self._topology.deltas)
+            size = -(-entries // threads), threads
+            shared = flood_cuda.shared_bytes(self._topology.num_words, classes)
+            self._launches.blocks(flood_cuda.flood_rows_kernel, *size, *rows, shared=shared)
+        else:
+            size, shared = self._teams(entries, 1)
+            self._launches.blocks(rows_cuda.small_rows_kernel, *size, *rows, shared=shared)
+        return self._buffers.rows
+
+    def _teams(self, samples: int, tables: int) -> tuple[tuple[int, int], int]:
+        """Return (blocks and their threads, their shared memory) of teams for so many samples."""
         together = int(self._small.together)
         words = together * self._topology.num_words
-        size = min(-(-entries // together), _BLOCKS), rows_cuda.team_threads(words)
-        rows = self._small, opened, np.uint32(entries), self._buffers.rows
-        shared = rows_cuda.shared_bytes(words)
-        self._launches.blocks(rows_cuda.small_rows_kernel, *size, *rows, shared=shared)
-        return self._buffers.rows
+        blocks = min(-(-samples // together), _BLOCKS)
+        return (blocks, rows_cuda.team_threads(words)), rows_cuda.shared_bytes(words, tables)
 
     def _reserve(self, entries: int) -> None:
         if entries > self._buffers.entries:
@@ -244,12 +266,16 @@ def _small_lattice(labeler: Tiled, stride: int, row_width: int) -> rows_cuda.Sma
     owners = (top.periodic_bonds % (32 * top.num_words)).astype(np.uint32)
     together = _choose_entries(top.num_words)
     first_site = top.num_bond_words if batch.model.draws_sites else 0
+    inside = [k != top.chain and delta > -32 for k, delta in enumerate(top.deltas)]
+    beyond = [k != top.chain or bool(np.any(top.exists[k, 1:] & 1)) for k in range(len(inside))]
     return rows_cuda.SmallLattice(
         adjacency=batch.adjacency,
         exists=batch.existing_sites,
         stride=np.uint32(stride),
         first_site=np.uint32(first_site),
         together=np.uint32(together),
+        inside=np.uint32(sum(1 << k for k, is_one in enumerate(inside) if is_one)),
+        beyond=np.uint32(sum(1 << k for k, is_one in enumerate(beyond) if is_one)),
         end_masks=cuda.to_device(_end_masks(top)),
         periodic_places=cuda.to_device(top.periodic_bonds.astype(np.uint32)),
         periodic_owners=cuda.to_device(owners),
@@ -259,6 +285,14 @@ def _small_lattice(labeler: Tiled, stride: int, row_width: int) -> rows_cuda.Sma
         width=np.int32(width),
         row_width=np.uint32(row_width),
     )
+
+
+def _can_flood(topology: Topology) -> bool:
+    """Return whether a thread may flood the clusters of a sample; no site must span by itself."""
+    if topology.num_periodic_bonds or 1 in topology.shape:
+        return False
+    shared = flood_cuda.shared_bytes(topology.num_words, len(topology.deltas))
+    return topology.num_words <= flood_cuda.MOST_WORDS and shared <= flood_cuda.MOST_SHARED
 
 
 def _choose_entries(words: int) -> int:

@@ -29,8 +29,8 @@ def bits_at(words, base, bit, count):
 
 
 @njit
-def _negative(word, starts):
-    """Return -x for the number x in every segment of a word.
+def negative(word, starts):
+    """Return -x for the number x in every segment of a word; bit 0 of ``starts`` is a one.
 
     One addition serves all segments: its carries stop at their highest bits.
     """
@@ -46,7 +46,7 @@ def mark_segment_starts(word, starts):
 
     x & -x finds the lowest one of x, here in all segments at once.
     """
-    return uint32(word & _negative(word, starts))
+    return uint32(word & negative(word, starts))
 
 
 @njit
@@ -56,7 +56,7 @@ def fill_segments(word, starts):
     ``word`` has at most one one in a segment.  Going up, -x fills; going down, the ones are spread
     by steps that double, as far as no start of a segment is passed.
     """
-    filled = _negative(word, starts)
+    filled = negative(word, starts)
     open_below = uint32(~uint32(starts >> uint32(1)) & uint32(0x7FFFFFFF))
     for step in (1, 2, 4, 8, 16):
         filled = uint32(filled | uint32(open_below & uint32(filled >> uint32(step))))

@@ -15,6 +15,10 @@ word, so that the first runs of words lie in different banks.  A table holds one
 * What crosses periodic boundaries comes last, with the periods of the nodes met on the way.
 * Links within a word are shortened; then sizes and flags are handed to the parents word by word,
   from the last on.  No node walks to its root.
+
+At further p of a grid the clusters grow (:func:`small_grid_kernel`): then a second table has sizes
+and flags, and the first keeps the periods; what has opened is joined, over periods, and the roots
+that are none any more hand on their sizes.
 """
 
 from typing import Any, NamedTuple
@@ -43,8 +47,10 @@ PERIODS, ENDS = 18, 26
 #: Bits that an axis has at least: of four, the last has the four that are left.
 LEAST_WIDTH = 5
 #: Pairs for which there is room on the list of a warp, which later has the sums of its threads.
-_PAIRS = 8 * LANES if SIMULATED else 384
+_PAIRS = 8 * LANES if SIMULATED else 256
 _PARENT = (1 << PARENT_BITS) - 1
+#: Marks a pair of nodes on a list of bonds, which else are numbers of periodic bonds.
+_NODES = 1 << 31
 _FLAGS, _SIZE = 0x3F << ENDS, _PARENT << PARENT_BITS
 #: Bits of a word that each thread of a warp has.
 _BITS = 32 // LANES
@@ -61,6 +67,8 @@ class SmallLattice(NamedTuple):
     stride:          words of an entry: of its bonds and, where sites are drawn, its sites, uint32
     first_site:      the first word of sites among them, 0 where none are drawn, uint32
     together:        entries of a team, uint32
+    inside, beyond:  the classes of which bonds stay within a word, but for the chain, and those of
+                     which bonds lead out of one, bit by bit, uint32
     end_masks:       uint32 (flags * num_words,), the sites of every end layer, bit by bit; empty
                      where no axis is open
     periodic_places: uint32 (n,), the bonds across periodic boundaries, as numbers 32 * word + bit
@@ -76,6 +84,8 @@ class SmallLattice(NamedTuple):
     stride: Any
     first_site: Any
     together: Any
+    inside: Any
+    beyond: Any
     end_masks: Any
     periodic_places: Any
     periodic_owners: Any
@@ -90,6 +100,7 @@ class Team(NamedTuple):
     """What a team keeps in shared memory, uint32 each, and what is this thread's.
 
     table:    the nodes
+    sizes:    the same, or where clusters grow a table of the sizes and flags alone
     occupied: the occupied sites of its words
     edges:    where runs begin or a vacancy does, of its words
     pairs:    the list of this warp, ``_PAIRS`` places
@@ -97,11 +108,14 @@ class Team(NamedTuple):
     word:     this thread's; there are threads without one
     place:    of the word in its entry
     entry:    the entry of the word
+    first:    the first entry of the team
+    steps:    how many entries of a sample there are, one after the other
     number:   the number of that entry in the team
     is_mine:  whether there is such a word of an entry
     """
 
     table: Any
+    sizes: Any
     occupied: Any
     edges: Any
     pairs: Any
@@ -109,6 +123,8 @@ class Team(NamedTuple):
     word: Any
     place: Any
     entry: Any
+    first: Any
+    steps: Any
     number: Any
     is_mine: Any
 
@@ -118,10 +134,11 @@ def team_threads(words: int) -> int:
     return -(-words // LANES) * LANES
 
 
-def shared_bytes(words: int) -> int:
-    """Return the shared memory of a team of so many words."""
+def shared_bytes(words: int, tables: int) -> int:
+    """Return the shared memory of a team of so many words with one table or two."""
     warps = team_threads(words) // LANES
-    return 4 * ((WORD_NODES + 2) * words + warps * (_PAIRS + LANES) + 3 * SHARED_WORDS)
+    each = tables * WORD_NODES + 2
+    return 4 * (each * words + warps * (_PAIRS + LANES) + 3 * SHARED_WORDS)
 
 
 if SIMULATED:
@@ -226,6 +243,16 @@ def _count_openings(team, lattice, opened, counts):
 
 
 @cuda.jit(device=True)
+def _between(sites, start, count, lattice, k, word, bonds):
+    """Return those bonds of class k of a word that have occupied sites at both ends.
+
+    sites: the occupied ones, ``count`` words from ``sites[start]`` on.
+    """
+    others = other_bits(sites, start, count, lattice.adjacency.ends, k, word, bonds)
+    return uint32(bonds & uint32(sites[uint32(start + word)] & others))
+
+
+@cuda.jit(device=True)
 def _read_bonds(team, lattice, opened, k):
     """Return (open bonds of class k of the word, one for each two runs it joins; other starts).
 
@@ -234,11 +261,10 @@ def _read_bonds(team, lattice, opened, k):
     adjacency, base = lattice.adjacency, uint32(team.entry * lattice.stride)
     index = uint32(uint32(uint32(k) * adjacency.num_words) + team.place)
     bonds = inner_word(opened, adjacency.periodic_words, base, index)
-    count, ends, word = team.words, adjacency.ends, team.word
+    count, word = team.words, team.word
     if lattice.first_site:
-        others = other_bits(team.occupied, uint32(0), count, ends, k, word, bonds)
-        bonds = uint32(bonds & uint32(team.occupied[word] & others))
-    starts = other_bits(team.edges, uint32(0), count, ends, k, word, bonds)
+        bonds = _between(team.occupied, uint32(0), count, lattice, k, word, bonds)
+    starts = other_bits(team.edges, uint32(0), count, adjacency.ends, k, word, bonds)
     return mark_segment_starts(bonds, uint32(team.edges[word] | starts)), starts
 
 
@@ -344,36 +370,42 @@ def _join_listed(team, listed):
 
 
 @cuda.jit(device=True)
-def _join_periodic_bonds(team, lattice, opened, first_entry, entries, loops):
-    """Join the roots by the open bonds across periodic boundaries, and note what wraps."""
+def _join_periodic_bonds(team, lattice, opened, samples, loops, listed, is_step):
+    """Join the roots by the open bonds across periodic boundaries, and note what wraps.
+
+    samples: of the team.  listed: bonds that are on the list already.  is_step: bonds that were
+    open at the step before are left out, unless sites are drawn.
+    """
     each, thread = uint32(lattice.periodic_places.size), uint32(cuda.threadIdx.x)
     # Every entry of the team has as many threads.
     threads = uint32(uint32(cuda.blockDim.x) // lattice.together)
     number = uint32(thread // threads)
-    is_mine = number < lattice.together and uint32(first_entry + number) < entries
-    base = uint32(uint32(first_entry + number) * lattice.stride)
-    k = uint32(thread - uint32(number * threads))
-    listed, left = uint32(0), each
-    while left:
+    is_mine = number < samples
+    base = uint32(uint32(team.first + uint32(number * team.steps)) * lattice.stride)
+    k, left = uint32(thread - uint32(number * threads)), each
+    while True:
         is_open = is_mine and k < each
         if is_open:
-            is_open = _is_open(team, lattice, opened, base, number, k)
+            is_open = _is_open(team, lattice, opened, base, number, k, is_step)
         place, more = _rank(is_open, team.pairs)
         if is_open:
             team.pairs[uint32(listed + place)] = uint32(uint32(number << uint32(16)) | k)
         listed, k = uint32(listed + more), uint32(k + threads)
         left = uint32(left - min(left, threads))
         if listed > uint32(_PAIRS - LANES) or left == uint32(0):
-            cuda.syncwarp()
-            while listed != uint32(0):
-                listed = _join_listed_bonds(team, lattice, listed, loops)
+            listed = _join_all_listed(team, lattice, listed, loops)
+        if left == uint32(0):
+            break
 
 
 @cuda.jit(device=True)
-def _is_open(team, lattice, opened, base, number, k):
+def _is_open(team, lattice, opened, base, number, k, is_step):
     """Return whether the k-th periodic bond of an entry is open and has two occupied sites."""
     bond = lattice.periodic_places[k]
-    word = uint32(opened[uint32(base + uint32(bond >> uint32(5)))])
+    place = uint32(base + uint32(bond >> uint32(5)))
+    word = uint32(opened[place])
+    if is_step and lattice.first_site == uint32(0):
+        word = uint32(word & uint32(~opened[uint32(place - lattice.stride)]))
     bits = uint32(word >> uint32(bond & uint32(31)))
     if lattice.first_site:
         first = uint32(number * lattice.adjacency.num_words)
@@ -408,19 +440,39 @@ def _find_over_periods(team, n):
 
 
 @cuda.jit(device=True)
+def _join_all_listed(team, lattice, listed, loops):
+    """Join the sites of all listed bonds; return that none is left."""
+    cuda.syncwarp()
+    while listed != uint32(0):
+        listed = _join_listed_bonds(team, lattice, listed, loops)
+    return listed
+
+
+@cuda.jit(device=True)
+def _find_bond(team, lattice, n):
+    """Return (entry of the team, nodes at both ends, periods) of what is on a list."""
+    if n >= uint32(_NODES):
+        i, j = uint32(uint32(n >> uint32(16)) & uint32(_PARENT)), uint32(n & uint32(_PARENT))
+        number = uint32(i // uint32(uint32(WORD_NODES) * lattice.adjacency.num_words))
+        return number, i, j, int32(0)
+    k, number = uint32(n & uint32(0xFFFF)), uint32(n >> uint32(16))
+    begin = uint32(uint32(number * lattice.adjacency.num_words) << uint32(5))
+    i = _node(team, uint32(begin + lattice.periodic_owners[k]))
+    j = _node(team, uint32(begin + lattice.periodic_ends[k]))
+    return number, i, j, int32(lattice.periodic_codes[k])
+
+
+@cuda.jit(device=True)
 def _join_listed_bonds(team, lattice, listed, loops):
-    """Try to join the sites of each listed periodic bond; return how many are left on the list."""
+    """Try to join the sites of each listed bond; return how many are left on the list."""
     lane, kept = uint32(uint32(cuda.threadIdx.x) & uint32(LANES - 1)), uint32(0)
     for first in range(uint32(0), listed, LANES):
         m, keep, n = uint32(uint32(first) + lane), False, uint32(0)
         if m < listed:
             n = team.pairs[m]
-            k, number = uint32(n & uint32(0xFFFF)), uint32(n >> uint32(16))
-            begin = uint32(uint32(number * lattice.adjacency.num_words) << uint32(5))
-            i = _node(team, uint32(begin + lattice.periodic_owners[k]))
-            j = _node(team, uint32(begin + lattice.periodic_ends[k]))
+            number, i, j, code = _find_bond(team, lattice, n)
             (i, to_i), (j, to_j) = _find_over_periods(team, i), _find_over_periods(team, j)
-            wound = int32(int32(to_i + int32(lattice.periodic_codes[k])) - to_j)
+            wound = int32(int32(to_i + code) - to_j)
             # As the table keeps them.
             wound = _periods(uint32(uint32(wound) << uint32(PARENT_BITS)))
             if i == j:
@@ -439,10 +491,11 @@ def _join_listed_bonds(team, lattice, listed, loops):
 
 
 @cuda.jit(device=True)
-def _shorten_links(team, lattice):
+def _shorten_links(team, lattice, grows):
     """Give the runs of the word their sizes and flags, and a parent in a word before, or a root.
 
-    Afterwards ``edges`` has the starts of runs.  Returns those that are roots.
+    Afterwards ``edges`` has the starts of runs.  Returns those that are roots.  grows: there is a
+    table of the sizes, and the nodes keep their periods.
     """
     word, roots = team.word, uint32(0)
     if not team.is_mine:
@@ -456,16 +509,27 @@ def _shorten_links(team, lattice):
         bit = uint32(lowest_one(left))
         left = uint32(left & uint32(left - uint32(1)))
         n = uint32(first + bit)
-        up = _parent(team, n)
+        entry = team.table[n]
+        up = uint32(entry & uint32(_PARENT))
         if up == n:
             roots = uint32(roots | uint32(uint32(1) << bit))
         elif up >= first:
             # The link of that run was shortened before.
+            if grows:
+                team.table[n] = _over_two(entry, team.table[up])
             up = _parent(team, up)
         sites = uint32(uint32(lowest_one(uint32(ends >> bit))) + uint32(1))
-        team.table[n] = uint32(up | uint32(sites << uint32(PARENT_BITS)))
+        sites = uint32(sites << uint32(PARENT_BITS))
+        team.sizes[n] = sites if grows else uint32(up | sites)
     _flag_ends(team, lattice, edges, occupied)
     return roots
+
+
+@cuda.jit(device=True)
+def _over_two(entry, above):
+    """Return what a node keeps that skips its parent: the periods of both, the parent above."""
+    code = int32(_periods(entry) + _periods(above))
+    return uint32(uint32(uint32(code) << uint32(PARENT_BITS)) | uint32(above & uint32(_PARENT)))
 
 
 @cuda.jit(device=True)
@@ -485,7 +549,7 @@ def _flag_ends(team, lattice, edges, occupied):
         while left:
             bit = uint32(lowest_one(left))
             n = uint32(first + _start(edges, bit))
-            team.table[n] = uint32(team.table[n] | flag)
+            team.sizes[n] = uint32(team.sizes[n] | flag)
             # The other sites of the run have been seen, too: up to the next edge.
             above = uint32(edges & uint32(uint32(0xFFFFFFFE) << bit))
             left = uint32(left & uint32(_above_lowest(above))) if above else uint32(0)
@@ -517,12 +581,128 @@ def _add_sizes(team):
 
 @cuda.jit(device=True)
 def _add_to_parent(team, n):
-    entry = team.table[n]
-    up = uint32(entry & uint32(_PARENT))
+    up = _parent(team, n)
     if up != n:
-        cuda.atomic.add(team.table, up, uint32(entry & uint32(_SIZE)))
-        if entry >= uint32(1 << ENDS):
-            cuda.atomic.or_(team.table, up, uint32(entry & uint32(_FLAGS)))
+        _add_to(team, up, team.sizes[n])
+
+
+@cuda.jit(device=True)
+def _add_to(team, n, entry):
+    cuda.atomic.add(team.sizes, n, uint32(entry & uint32(_SIZE)))
+    if entry >= uint32(1 << ENDS):
+        cuda.atomic.or_(team.sizes, n, uint32(entry & uint32(_FLAGS)))
+
+
+@cuda.jit(device=True)
+def _point_to_roots(team):
+    """Make the roots the parents of all runs, from the first word to the last."""
+    thread = uint32(cuda.threadIdx.x)
+    lane = uint32(thread & uint32(LANES - 1))
+    begin = uint32(0)
+    while begin < team.words:
+        # One warp after the other.
+        end = min(uint32(begin + uint32(LANES)), team.words)
+        if thread >= begin and thread < uint32(begin + uint32(LANES)):
+            word, first = begin, uint32(uint32(begin * uint32(WORD_NODES)) + lane)
+            while word < end:
+                starts = uint32(team.edges[word] >> lane)
+                for k in range(_BITS):
+                    if uint32(starts >> uint32(k * LANES)) & uint32(1):
+                        n = uint32(first + uint32(k * LANES))
+                        entry = team.table[n]
+                        up = uint32(entry & uint32(_PARENT))
+                        if up != n:
+                            # A root is its own parent, over no periods.
+                            team.table[n] = _over_two(entry, team.table[up])
+                cuda.syncwarp()
+                word, first = uint32(word + uint32(1)), uint32(first + uint32(WORD_NODES))
+        cuda.syncthreads()
+        begin = uint32(begin + uint32(LANES))
+
+
+@cuda.jit(device=True)
+def _add_sites(team, lattice, opened, roots):
+    """Make roots of the sites that are occupied since this step; return the roots with them."""
+    fresh = uint32(0)
+    if team.is_mine:
+        index = uint32(uint32(team.entry * lattice.stride) + lattice.first_site)
+        occupied = uint32(opened[uint32(index + team.place)])
+        fresh = uint32(occupied & uint32(~team.occupied[team.word]))
+        edges = uint32(team.edges[team.word] | fresh)
+        team.occupied[team.word], team.edges[team.word] = occupied, edges
+        first, left = uint32(team.word * uint32(WORD_NODES)), fresh
+        while left:
+            n = uint32(first + uint32(lowest_one(left)))
+            left = uint32(left & uint32(left - uint32(1)))
+            team.sizes[n] = uint32(1 << PARENT_BITS)
+        _flag_ends(team, lattice, edges, fresh)
+    return uint32(roots | fresh)
+
+
+@cuda.jit(device=True)
+def _read_new_bonds(team, lattice, opened, k):
+    """Return the bonds of class k of the word that have opened since the step before."""
+    adjacency, before = lattice.adjacency, uint32(uint32(team.entry - uint32(1)) * lattice.stride)
+    index = uint32(uint32(uint32(k) * adjacency.num_words) + team.place)
+    base = uint32(before + lattice.stride)
+    bonds = inner_word(opened, adjacency.periodic_words, base, index)
+    joined = uint32(opened[uint32(before + index)])
+    if lattice.first_site:
+        bonds = _between(team.occupied, uint32(0), team.words, lattice, k, team.word, bonds)
+        sites = uint32(before + lattice.first_site)
+        joined = _between(opened, sites, adjacency.num_words, lattice, k, team.place, joined)
+    return uint32(bonds & uint32(~joined))
+
+
+@cuda.jit(device=True)
+def _list_new_bonds(team, lattice, opened, loops):
+    """List the runs that bonds join which have opened since the step before; return how many."""
+    adjacency, listed = lattice.adjacency, uint32(0)
+    for k in range(len(adjacency.ends)):
+        delta, left = int32(adjacency.ends[k]), uint32(0)
+        if team.is_mine:
+            left = _read_new_bonds(team, lattice, opened, k)
+        while True:
+            place, more = _rank(left != uint32(0), team.pairs)
+            if more == uint32(0):
+                break
+            if left != uint32(0):
+                site = uint32(uint32(team.word << uint32(5)) + uint32(lowest_one(left)))
+                left = uint32(left & uint32(left - uint32(1)))
+                i, j = _node(team, site), _node(team, uint32(int32(site) + delta))
+                pair = uint32(uint32(i << uint32(16)) | j)
+                team.pairs[uint32(listed + place)] = uint32(pair | uint32(_NODES))
+            listed = uint32(listed + more)
+            if listed > uint32(_PAIRS - LANES):
+                listed = _join_all_listed(team, lattice, listed, loops)
+    return listed
+
+
+@cuda.jit(device=True)
+def _hand_on_sizes(team, roots):
+    """Hand the sizes and flags of those that are no roots any more to theirs; return the others."""
+    first, left = uint32(team.word * uint32(WORD_NODES)), roots
+    while left:
+        bit = uint32(lowest_one(left))
+        left = uint32(left & uint32(left - uint32(1)))
+        n = uint32(first + bit)
+        up = _parent(team, n)
+        if up != n:
+            roots = uint32(roots & uint32(~uint32(uint32(1) << bit)))
+            root = _parent(team, up)
+            while root != up:
+                up = root
+                root = _parent(team, up)
+            _add_to(team, root, team.sizes[n])
+    return roots
+
+
+@cuda.jit(device=True)
+def even_bits(flags):
+    """Return bits 0, 2 and 4 as bits 0, 1 and 2: those of axes whose two ends a cluster touches."""
+    bits = uint32(flags & uint32(1))
+    bits = uint32(bits | uint32(uint32(flags >> uint32(1)) & uint32(2)))
+    return uint32(bits | uint32(uint32(flags >> uint32(2)) & uint32(4)))
 
 
 @cuda.jit(device=True)
@@ -534,18 +714,14 @@ def _write_rows(team, lattice, roots, loops, counts, sums_of_all, rows):
     thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     sums, spanned, first = _empty(), uint32(0), uint32(team.word * uint32(WORD_NODES))
     while roots:
-        entry = team.table[uint32(first + uint32(lowest_one(roots)))]
+        entry = team.sizes[uint32(first + uint32(lowest_one(roots)))]
         roots = uint32(roots & uint32(roots - uint32(1)))
         size = uint32(uint32(entry >> uint32(PARENT_BITS)) & uint32(_PARENT))
         sums = _with_cluster(sums, size)
         both = uint32(entry >> uint32(ENDS))
         spanned = uint32(spanned | uint32(both & uint32(both >> uint32(1))))
     if spanned:
-        # Bit a of the flags for axis a, both of whose layers one cluster touches.
-        bits = uint32(spanned & uint32(1))
-        bits = uint32(bits | uint32(uint32(spanned >> uint32(1)) & uint32(2)))
-        bits = uint32(bits | uint32(uint32(spanned >> uint32(2)) & uint32(4)))
-        cuda.atomic.or_(loops.flags, team.number, bits)
+        cuda.atomic.or_(loops.flags, team.number, even_bits(spanned))
     _put(sums_of_all, thread, threads, sums)
     cuda.syncthreads()
     # Half of an entry's threads, rounded up, remain at every step.
@@ -565,18 +741,18 @@ def _write_rows(team, lattice, roots, loops, counts, sums_of_all, rows):
             rows[row + ROW_WIDTH] = int64(counts[team.number])
 
 
-@cuda.jit(cache=True, max_registers=64)
-def small_rows_kernel(lattice, opened, entries, rows):
-    """Write the rows of entries; a block of threads is a team, which takes one after another.
+@cuda.jit(device=True)
+def _measure_samples(lattice, opened, samples, steps, rows, grows):
+    """Write the rows of samples at so many p; a block of threads takes one team after another.
 
-    opened: uint32, ``lattice.stride`` words of every entry.  rows: int64, ``lattice.row_width`` of
-    every entry.
+    grows: a literal, whether clusters grow from p to p; if not, there is one step.
     """
     shared, signed = cuda.shared.array(0, types.uint32), cuda.shared.array(0, types.int32)
     together, thread = lattice.together, uint32(cuda.threadIdx.x)
     num_words = lattice.adjacency.num_words
     words, warp = uint32(together * num_words), uint32(thread // uint32(LANES))
-    occupied = uint32(uint32(WORD_NODES) * words)
+    sizes = uint32(uint32(WORD_NODES) * words) if grows else uint32(0)
+    occupied = uint32(sizes + uint32(uint32(WORD_NODES) * words))
     edges = uint32(occupied + words)
     flags = uint32(edges + words)
     firsts = uint32(flags + uint32(SHARED_WORDS))
@@ -588,26 +764,62 @@ def small_rows_kernel(lattice, opened, entries, rows):
     number = uint32(thread // num_words)
     place = uint32(thread - uint32(number * num_words))
     first = uint32(cuda.blockIdx.x * together)
-    while first < entries:
+    while first < samples:
         if thread < together:
             loops.flags[thread], loops.first[thread] = uint32(0), int32(0)
-            counts[thread] = uint32(0)
-        entry = uint32(first + number)
-        team = Team(
-            shared, shared[occupied:], shared[edges:], shared[pairs:], words,
-            thread, place, entry, number, thread < words and entry < entries,
-        )  # fmt: skip
-        chained = _load_word(team, lattice, opened)
-        if lattice.row_width > uint32(ROW_WIDTH):
-            _count_openings(team, lattice, opened, counts)
-        _join_runs(team, lattice, opened, chained)
-        if lattice.periodic_places.size:
+        roots, own = uint32(0), min(together, uint32(samples - first))
+        for step in range(steps):
+            entry = uint32(uint32(first * steps) + uint32(step))
+            team = Team(
+                shared, shared[sizes:], shared[occupied:], shared[edges:], shared[pairs:], words,
+                thread, place, uint32(entry + uint32(number * steps)), entry, steps, number,
+                thread < words and number < own,
+            )  # fmt: skip
+            if thread < together:
+                counts[thread] = uint32(0)
+            is_step, listed = step != 0, uint32(0)
+            if not is_step:
+                chained = _load_word(team, lattice, opened)
+                _join_runs(team, lattice, opened, chained)
+                cuda.syncthreads()
+            elif grows:
+                if lattice.first_site:
+                    roots = _add_sites(team, lattice, opened, roots)
+                    cuda.syncthreads()
+                listed = _list_new_bonds(team, lattice, opened, loops)
+            if lattice.periodic_places.size or is_step:
+                _join_periodic_bonds(team, lattice, opened, own, loops, listed, is_step)
+                cuda.syncthreads()
+            if not is_step:
+                roots = _shorten_links(team, lattice, grows)
+                cuda.syncthreads()
+                _add_sizes(team)
+                if grows:
+                    _point_to_roots(team)
+            elif grows:
+                roots = _hand_on_sizes(team, roots)
+                cuda.syncthreads()
+            if lattice.row_width > uint32(ROW_WIDTH):
+                _count_openings(team, lattice, opened, counts)
+            _write_rows(team, lattice, roots, loops, counts, shared[lists:], rows)
             cuda.syncthreads()
-            _join_periodic_bonds(team, lattice, opened, first, entries, loops)
-        cuda.syncthreads()
-        roots = _shorten_links(team, lattice)
-        cuda.syncthreads()
-        _add_sizes(team)
-        _write_rows(team, lattice, roots, loops, counts, shared[lists:], rows)
-        cuda.syncthreads()
         first = uint32(first + uint32(cuda.gridDim.x * together))
+
+
+@cuda.jit(cache=True, max_registers=64)
+def small_rows_kernel(lattice, opened, entries, rows):
+    """Write the rows of entries.
+
+    opened: uint32, ``lattice.stride`` words of every entry.  rows: int64, ``lattice.row_width`` of
+    every entry.
+    """
+    _measure_samples(lattice, opened, entries, uint32(1), rows, False)
+
+
+@cuda.jit(cache=True, max_registers=64)
+def small_grid_kernel(lattice, opened, samples, steps, rows):
+    """Write the rows of samples at ascending p, whose entries are one after the other.
+
+    steps: how many p, uint32; the rest as for :func:`small_rows_kernel`.
+    """
+    _measure_samples(lattice, opened, samples, steps, rows, True)

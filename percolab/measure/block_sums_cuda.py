@@ -17,9 +17,8 @@ cuda = load_cuda()
 SIMULATED = bool(config.ENABLE_CUDASIM)
 #: Threads of a block, of which each reads the observables of a sample at a time.
 SUM_THREADS = 32 if SIMULATED else 128
-#: Observables for which there is room.
+#: Observables, and squares, of which a thread has one.
 MOST_OBSERVABLES = 32
-_VALUES = SUM_THREADS * MOST_OBSERVABLES
 
 if SIMULATED:
 
@@ -59,11 +58,13 @@ class ChunkSums(NamedTuple):
 def sum_chunks_kernel(rows, row_width, samples, observables, chunk_sums):
     """Sum the rows of every chunk; grid (chunks, steps).
 
+    Shared memory: a float64 for each observable of SUM_THREADS samples.
+
     rows:       int64, row_width numbers a row, in the order of (block, sample, step)
     samples:    of each block, which has whole chunks but for the last
     chunk_sums: :class:`ChunkSums`, of all chunks of a block one after the other
     """
-    values = cuda.shared.array(_VALUES, types.float64)
+    values = cuda.shared.array(0, types.float64)
     steps, step, thread = cuda.gridDim.y, cuda.blockIdx.y, uint32(cuda.threadIdx.x)
     picks, squared = observables.picks, observables.squared
     width, chunks = uint32(picks.shape[1]), (samples + CHUNK - 1) // CHUNK

@@ -34,7 +34,7 @@ def couplings(name, size, boundary, model):
 @pytest.mark.parametrize("generator", GENERATORS.values(), ids=GENERATORS)
 @pytest.mark.parametrize("model", ["bond", "site", "site-bond"])
 @pytest.mark.parametrize(
-    "name", ["square", "honeycomb", "triangular", "kagome", "cubic", "bcc", "hypercubic-4d"]
+    "name", ["square", "honeycomb", "triangular", "kagome", "cubic", "bcc", "fcc", "hypercubic-4d"]
 )
 def test_rows_and_sums_equal_those_of_the_cpu(name, model, generator):
     dimension = load_lattice(name).dimension
