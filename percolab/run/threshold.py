@@ -51,7 +51,7 @@ _LADDER = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 #: The least of these on a CPU and on a GPU, whose time goes to the rows of samples on small tori.
 _SHORTEST = {False: 8, True: 16}
 #: The larger of the two sizes over the smaller one, at least.
-_RATIO = 1.5
+_RATIO = 4 / 3
 #: Drift of the smaller size over the target, and the error that is aimed at over it.
 _DRIFT_SHARE, _AIM = 0.5, 0.98
 #: Blocks of a size when the target is met, samples of a block, and sites of all its samples.
