@@ -6,6 +6,7 @@ the answer is cautious: a planar lattice that is drawn badly counts as not plana
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -18,6 +19,7 @@ Floats = NDArray[np.float64]
 _SAME = 1e-9
 
 
+@cache
 def is_drawn_planar(lattice: Lattice) -> bool:
     """Return whether no two bonds of the drawing of a two-dimensional lattice cross.
 
