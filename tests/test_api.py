@@ -411,6 +411,7 @@ def test_a_fit_of_what_is_no_probability_names_those_that_are():
             small_results().fit(name)
 
 
+@pytest.mark.slow
 def test_a_figure_takes_the_options_of_a_fit():
     results = small_results()
     usual = plot(results, kind="collapse").numbers

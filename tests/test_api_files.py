@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_support import answer, small_results, stored
+from helpers import slow
 
 import percolab
 from percolab import InputError
@@ -26,14 +27,14 @@ def results():
     ("given", "options"),
     [
         ({"p": 0.5, "sample": 3}, ("-p", "0.5", "--sample", "3")),
-        (
+        slow(
             {"p": 0.5, "boundary": ["open", "periodic"]},
             ("-p", "0.5", "--boundary", "open,periodic"),
         ),
-        ({"p": 0.5, "model": "site"}, ("-p", "0.5", "--model", "site")),
-        ({"p": 0.6, "backbone": True}, ("-p", "0.6", "--backbone")),
-        ({"tree": True, "seed": 4}, ("--tree", "--seed", "4")),
-        ({"model": "ising", "T": 2.2}, ("--model", "ising", "-T", "2.2")),
+        slow({"p": 0.5, "model": "site"}, ("-p", "0.5", "--model", "site")),
+        slow({"p": 0.6, "backbone": True}, ("-p", "0.6", "--backbone")),
+        slow({"tree": True, "seed": 4}, ("--tree", "--seed", "4")),
+        slow({"model": "ising", "T": 2.2}, ("--model", "ising", "-T", "2.2")),
     ],
     ids=str,
 )
@@ -110,6 +111,7 @@ def test_export_refuses_what_is_no_table():
     assert Path("notes.csv").read_text() == "mine\n"
 
 
+@pytest.mark.slow
 def test_report_has_the_numbers_of_the_command():
     found = percolab.sweep("square", L=4, p=[0.4, 0.6], samples=20, device="cpu", out="one.h5")
     numbers = found.report("own.html")

@@ -56,6 +56,7 @@ def test_every_other_kernel_is_tried_once_with_the_instructions_of_its_time(
     assert "\nSkylakeX: not on this processor\n" in output
 
 
+@pytest.mark.slow
 def test_a_test_that_fails_under_one_kernel_is_shown_and_the_others_are_tried(
     processor, monkeypatch, capfd, tmp_path
 ):

@@ -5,7 +5,7 @@ The programs are those of results/randomness that choose and judge the scatter o
 
 import numpy as np
 import pytest
-from helpers import record_program, slow
+from helpers import record_program
 
 relations = record_program("randomness/randomness_relations.py")
 law = record_program("randomness/randomness_law.py")
@@ -27,6 +27,7 @@ def test_first_five_planes_are_independent_and_no_two_planes_have_a_relation():
     assert [planes for planes in found if max(planes) <= 6] == [(0, 4, 5), (1, 5, 6), (0, 1, 4, 6)]
 
 
+@pytest.mark.slow
 def test_exact_bias_of_two_instances_agrees_with_simulation():
     masks = np.array([[5, 5, 0, 0, 1, 0, 1], [5, 0, 0, 0, 1, 1, 0]], np.uint32)
     states = 1_000_000
@@ -37,7 +38,8 @@ def test_exact_bias_of_two_instances_agrees_with_simulation():
     assert relations.exact_bias((5, 5, 0, 0, 1, 0, 1)) == 0.25
 
 
-@pytest.mark.parametrize(("p", "factor"), [slow(85 / 256, 2), (58 / 256, 0)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("p", "factor"), [(85 / 256, 2), (58 / 256, 0)])
 def test_rotation_alone_correlates_five_lanes(p, factor):
     """Carries bring a second relation of the same lanes: together twice the first, or nothing."""
     found = relation_on(FIVE_LANES, relations.ROTATION).correlation(relations.ROTATION, p)

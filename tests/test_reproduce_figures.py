@@ -37,6 +37,7 @@ def made(folder, figures):
     return json.loads((folder / "summary.json").read_text(encoding="utf-8"))["figures"]
 
 
+@pytest.mark.slow
 def test_figures_8_and_9_are_the_clusters_of_both_numberings(tmp_path):
     entries = made(tmp_path, "9,8")
     assert list(entries) == ["8", "9"]

@@ -59,7 +59,7 @@ def test_a_constant_added_to_a_series_changes_its_mean_alone():
 
 
 @pytest.mark.parametrize(
-    ("tau", "updates"), [(0.5, 400), slow(1.5, 400), slow(5.0, 400), (5.0, 100)]
+    ("tau", "updates"), [slow(0.5, 400), slow(1.5, 400), slow(5.0, 400), (5.0, 100)]
 )
 def test_tau_is_the_true_one_within_both_its_errors(tau, updates):
     rng, repeats = np.random.default_rng(3), 200
@@ -77,6 +77,7 @@ def test_tau_is_the_true_one_within_both_its_errors(tau, updates):
     assert abs(z.mean()) * math.sqrt(repeats) <= 4
 
 
+@pytest.mark.slow
 def test_leaving_out_blocks_gives_the_scatter_of_tau_itself():
     rng = np.random.default_rng(4)
     found = [analysed(chains(rng, 4, blocks=30, updates=300)) for _ in range(200)]
@@ -136,7 +137,7 @@ def test_sums_that_give_no_autocorrelation_are_refused():
             autocorrelation(*arguments)
 
 
-@pytest.mark.parametrize(("ordered", "random"), [(2, 2), slow(3, 3), (3, 8), slow(20, 20)])
+@pytest.mark.parametrize(("ordered", "random"), [(2, 2), slow(3, 3), slow(3, 8), slow(20, 20)])
 def test_starts_that_are_alike_have_normal_deviates(ordered, random):
     rng, repeats = np.random.default_rng(12), 4000
     draws = [(rng.standard_normal(ordered), rng.standard_normal(random)) for _ in range(repeats)]

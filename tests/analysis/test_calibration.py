@@ -39,6 +39,7 @@ def are_right(pulls):
     )
 
 
+@pytest.mark.slow
 def test_pulls_of_p_c_and_of_the_exponent_are_normal():
     pulls, rejected = pulls_of(60)
     assert are_right(pulls).all()
@@ -46,6 +47,7 @@ def test_pulls_of_p_c_and_of_the_exponent_are_normal():
     assert rejected <= 1
 
 
+@pytest.mark.slow
 def test_pulls_of_few_samples_are_not_too_wide():
     pulls, rejected = pulls_of(20, samples=4000)
     assert (np.abs(pulls.mean(axis=0)) * np.sqrt(20) <= 4).all()
@@ -61,6 +63,7 @@ def test_without_the_nonlinear_field_the_exponent_is_wrong(monkeypatch):
     assert rejected > 10
 
 
+@pytest.mark.slow
 def test_priors_a_tenth_as_wide_are_wrong():
     pulls, _ = pulls_of(20, wider=0.1)
     assert not are_right(pulls).any()

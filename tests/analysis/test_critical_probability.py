@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cli_support import answer, stored
-from helpers import FLAT
+from helpers import FLAT, slow_but
 from scipy.integrate import quad
 
 from percolab.analysis.theory.critical import critical_probability, is_isotropic, torus_modulus
@@ -180,7 +180,7 @@ STUDIES = {
 }
 
 
-@pytest.fixture(scope="module", params=STUDIES)
+@pytest.fixture(scope="module", params=slow_but(STUDIES, "bricks"))
 def study(request):
     lattice, boundary, p = STUDIES[request.param]
     options = {"samples": 3000, "block_size": 100, "seed": 3, "device": "cpu", "workers": 1}

@@ -55,6 +55,7 @@ def test_the_exponents_are_unbiased_and_their_errors_cover():
     assert np.abs(pulls.std(axis=0) - 1).max() <= 4 / np.sqrt(60)
 
 
+@pytest.mark.slow
 def test_the_error_of_the_threshold_is_in_that_of_an_exponent():
     fit, clusters = a_study(1)
     without = [replace(c, largest=0.98 * c.largest.mean(0) + 0.02 * c.largest) for c in clusters]
@@ -100,6 +101,7 @@ def test_the_interpolation_is_exact_for_polynomials_and_takes_each_row_at_its_ow
     np.testing.assert_allclose(found, [0.43**4, 0.47**5 - 0.47])
 
 
+@pytest.mark.slow
 def test_known_values_stand_beside_and_obey_hyperscaling():
     for dimension in (2, 3, 4, 5):
         known = {name: item.value for name, item in known_exponents(dimension).items()}
@@ -117,6 +119,7 @@ def test_known_values_stand_beside_and_obey_hyperscaling():
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_cannot_be_used_is_named():
     fit, clusters = a_study(3)
     few = [replace(clusters[0], p=clusters[0].p + 1), *clusters[1:]]

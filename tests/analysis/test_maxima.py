@@ -65,6 +65,7 @@ def estimates(curves, spanning=(), **options):
     return {item.name: item for item in found.estimates}
 
 
+@pytest.mark.slow
 def test_the_bootstrap_error_is_the_scatter_of_independent_runs():
     error = np.mean([estimates([curve_of(seed)])["second"].error for seed in range(10)])
     scatter = np.std([estimates([curve_of(n)], bootstrap=0)["second"].p for n in range(200)])

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from helpers import slow
 
 from percolab.analysis import power_law
 from percolab.analysis.power_law import average, fit_member, fit_power_law, local_slopes
@@ -27,7 +28,7 @@ def pulls_of(count, scale, sizes=SIZES):
     return np.array([(law.exponent.value - 1.7) / law.exponent.error for law in laws])
 
 
-@pytest.mark.parametrize("scale", [0.1, 1.0, 2.5])
+@pytest.mark.parametrize("scale", [slow(0.1), 1.0, slow(2.5)])
 def test_whole_errors_hold_whatever_the_corrections_are(scale):
     pulls = pulls_of(200, scale)
     assert abs(pulls.mean()) < 0.3
@@ -140,6 +141,7 @@ def test_what_determines_no_power_law_is_refused(sizes, values, variances):
         fit_power_law(sizes, values, np.array(variances))
 
 
+@pytest.mark.slow
 def test_without_priors_a_fit_is_the_best_linear_estimate():
     rng = np.random.default_rng(4)
     design = np.stack([np.ones(6), np.arange(6.0)], axis=1)

@@ -151,6 +151,7 @@ def test_whitened_deviations_have_the_chi_square_of_their_number():
     assert np.mean(np.array(values) > chi2.ppf(0.9, 4)) < 0.2
 
 
+@pytest.mark.slow
 def test_the_bias_of_a_ratio_is_taken_out():
     rng = np.random.default_rng(3)
     plain, corrected = [], []

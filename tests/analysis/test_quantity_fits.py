@@ -36,6 +36,7 @@ def test_the_joint_fit_finds_the_truth_with_both_parts_of_its_error(found):
     assert record["quantities"][0]["alone"]["value"] == found.quantities[0].alone.value
 
 
+@pytest.mark.slow
 def test_pulls_of_the_average_are_no_wider_than_they_should():
     rng, pulls = np.random.default_rng(31), []
     for _ in range(6):
@@ -73,6 +74,7 @@ def test_what_no_fit_describes_is_no_answer_and_said_first():
     assert "rejected" in text.split("p_c alone")[1]
 
 
+@pytest.mark.slow
 def test_a_free_exponent_is_told():
     moments = one_p(np.random.default_rng(18))
     known, free = analysed(moments, degree=3), analysed(moments, degree=3, y_t=None)

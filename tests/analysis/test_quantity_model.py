@@ -21,6 +21,7 @@ def model_of(moments, quantities=QUANTITIES, *, degree=3, known=None, wider=1.0)
     return JointModel(observations, degree, omegas, slopes, units, known, wider)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [None, slow(KNOWN)])
 def test_pulls_of_all_numbers_are_those_of_whole_errors(known):
     rng, pulls, chances = np.random.default_rng(7), [], []

@@ -93,6 +93,7 @@ def test_radii_of_one_block_leave_their_panel_empty():
     answer("report", path, "--bootstrap", 0)
 
 
+@pytest.mark.slow
 def test_a_refusal_says_what_would_measure_it():
     results = sweep("square", L=[4, 8], samples=40, method="threshold", device="cpu")
     path = stored(Path("thresholds.h5"), results)

@@ -221,6 +221,7 @@ def test_one_peak_is_no_transition_of_first_order(seed):
         assert find_first_order(energies, beta=1.0, q=3, num_sites=1000) is None
 
 
+@pytest.mark.slow
 def test_few_correlated_chains_show_no_second_peak_by_chance():
     rng = np.random.default_rng(15)
     for _ in range(60):

@@ -107,7 +107,7 @@ def test_columns_are_the_windings_of_every_configuration(name, shape):
         np.testing.assert_array_equal(found, [int(own[place]) for own in expected])
 
 
-@pytest.mark.parametrize("shape", [(2, 2), (3, 2)])
+@pytest.mark.parametrize("shape", [(2, 2), slow((3, 2))])
 def test_on_the_square_torus_the_root_is_a_half_at_every_size(shape):
     # Configurations with n open bonds in two directions are as many as those with m - n in none.
     two, none = Counter(), Counter()
@@ -399,6 +399,7 @@ def chains_of_spins(model, p, chains, **options):
     return torus(model=model, p=[p], samples=chains * given["block_size"], **given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "q"), [("ising", 2), slow("potts:q=3", 3)])
 def test_errors_of_spins_are_those_of_chains_and_of_the_slope(model, q):
     # At every size the root is the self-dual point; p is off it by about two errors.
@@ -414,6 +415,7 @@ def test_errors_of_spins_are_those_of_chains_and_of_the_slope(model, q):
     assert abs(pulls.mean()) < 4 / sqrt(100)
 
 
+@pytest.mark.slow
 def test_slopes_of_spins_are_those_of_two_temperatures():
     results = [chains_of_spins("ising", p, 1000) for p in (0.58, 0.586, 0.592)]
     low, middle, high = (fit_roots(each).roots[0] for each in results)

@@ -144,6 +144,7 @@ def test_a_fit_that_the_data_contradict_has_no_answer():
     assert fit.to_dict()["threshold_error"] is None
 
 
+@pytest.mark.slow
 def test_the_collapse_of_a_table_is_good_without_corrections():
     L, x = grid()
     X = (x - X_C) * L

@@ -55,6 +55,7 @@ def test_tau_does_not_follow_what_few_blocks_say_of_the_correlations_of_bins():
     assert tau_of(mixed).tau == pytest.approx(tau_of(tasks).tau, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_bootstrap_makes_up_for_the_scatter_that_it_lacks():
     rng = np.random.default_rng(15)
     tasks = synthetic(rng, TAU, blocks=10)
@@ -80,6 +81,7 @@ def test_the_fitted_numbers_are_the_model():
     assert found.fractal_dimension == pytest.approx(91 / 48, rel=0.01)
 
 
+@pytest.mark.slow
 def test_the_error_of_the_threshold_is_in_that_of_tau():
     rng = np.random.default_rng(10)
     tasks = []

@@ -56,7 +56,7 @@ def test_the_whole_error_is_of_its_two_parts():
 
 
 @pytest.mark.parametrize(
-    ("seed", "options"), [(0, {}), (1, {"degree": 3, "min_size": 32}), (5, {"degree": 4})]
+    ("seed", "options"), [slow(0, {}), (1, {"degree": 3, "min_size": 32}), slow(5, {"degree": 4})]
 )
 def test_the_statistical_error_is_the_scatter_of_replicas(seed, options):
     """One member, and averages of several, whose weights move with the samples."""
@@ -73,7 +73,7 @@ def test_the_statistical_error_is_the_scatter_of_replicas(seed, options):
     assert abs(np.std(values) / stated - 1) <= 4 / np.sqrt(100)
 
 
-@pytest.mark.parametrize("options", [{"degree": 3, "min_size": 64}, {}])
+@pytest.mark.parametrize("options", [{"degree": 3, "min_size": 64}, slow({})])
 def test_influence_is_how_a_count_moves_the_threshold(options):
     curves = exact_study((16, 32, 64, 128), samples=10**7)
     fit = fit_threshold(curves, y_t=PLANAR, **options)
@@ -183,7 +183,8 @@ def test_wider_priors_give_wider_errors_and_the_move_is_told():
 
 @pytest.mark.parametrize("seed", [0, 1, 2, slow(3)])
 @pytest.mark.parametrize(
-    ("sizes", "points", "samples"), [((16, 32), 3, 100), ((16, 32, 64), 3, 100), ((16, 64), 9, 30)]
+    ("sizes", "points", "samples"),
+    [((16, 32), 3, 100), slow((16, 32, 64), 3, 100), slow((16, 64), 9, 30)],
 )
 def test_few_data_give_wide_errors_or_say_what_is_wrong(sizes, points, samples, seed):
     curves = drawn_study(seed, sizes=sizes, points=points, samples=samples)

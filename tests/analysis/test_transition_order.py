@@ -31,6 +31,7 @@ def test_a_strong_transition_is_of_first_order_at_its_beta():
     assert len([each for item in items for each in two_peaks(item, model)]) >= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("q", "scales"), [(3, (0.985, 1.0, 1.03, 1.045)), (5, (0.97, 0.985, 1.0))])
 def test_a_continuous_transition_and_a_weak_one_are_not_of_first_order(q, scales):
     items = items_of(q, [8, 12], scales, measure="series")

@@ -73,6 +73,7 @@ def estimates():
     return [estimated(study(seed)) for seed in range(24)]
 
 
+@pytest.mark.slow
 def test_errors_hold(estimates):
     pulls = [(item.threshold.value - P_C) / item.threshold.error for item in estimates]
     # A mean of 24 has an error of 0.2, their root mean square one of 0.14.

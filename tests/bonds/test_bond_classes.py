@@ -7,7 +7,15 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from helpers import assert_cuda_equals_cpu, cpu_labeler, items_of, lattice, run_simulated, slow
+from helpers import (
+    assert_cuda_equals_cpu,
+    cpu_labeler,
+    items_of,
+    lattice,
+    run_simulated,
+    slow,
+    slow_but,
+)
 from slab_support import compare_interfaces
 
 import percolab
@@ -66,7 +74,9 @@ def test_a_bond_is_open_if_its_number_is_below_the_limit_of_its_class(case, gene
         assert not found[~exists].any()
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[3]}")
+@pytest.mark.parametrize(
+    "case", slow_but(CASES, CASES[1], CASES[5]), ids=lambda case: f"{case[0]}-{case[3]}"
+)
 def test_a_grid_of_p_and_thresholds_are_those_of_single_points(case):
     topology, model = case_of(*case)
     coupled = new_coupling("raster", "cpu", topology, model, tally=True)
@@ -126,6 +136,7 @@ def test_means_of_a_tiny_lattice_are_those_of_all_its_configurations(name, text)
     assert np.all(np.abs(z) <= 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parts", [{"slabs": 3}, {"split": "lattice", "workers": 2}], ids=lambda parts: next(iter(parts))
 )
@@ -145,6 +156,7 @@ def test_parts_of_a_lattice_are_measured_as_the_whole(parts, tmp_path, monkeypat
             np.testing.assert_array_equal(block.sums, other.blocks[number].sums)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
 )
@@ -276,6 +288,7 @@ def test_memory_of_faces_is_bounded_by_the_largest_probability():
     assert (MODEL.most_open(0.5), BOND.most_open(0.1)) == (0.5, 0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text", "exact"),
     [

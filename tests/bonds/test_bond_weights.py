@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from cli_support import answer, refusal
-from helpers import assert_z
+from helpers import assert_z, slow_but
 
 import percolab
 from percolab.api import sweep
@@ -55,7 +55,7 @@ def exact_means(model, p, source):
     return total
 
 
-@pytest.mark.parametrize("model", GIVEN)
+@pytest.mark.parametrize("model", slow_but(GIVEN, "bond-weight"))
 def test_reliability_and_outbreaks_are_those_of_all_configurations(model):
     p, count = [0.2, 0.6, 1.0], 1500
     given = {"graph": GIVEN[model], "model": model, "p": p, "samples": count, "measure": "source"}

@@ -9,6 +9,7 @@ from helpers import (
     lattice,
     parity_topologies,
     row_by_counting,
+    slow_but,
     without_wrapping,
 )
 
@@ -94,7 +95,7 @@ def test_vacant_sites_are_counted_at_every_threshold(generator, model):
 @pytest.mark.parametrize(
     ("name", "model"),
     [
-        pytest.param(name, model, marks=[] if n == m else pytest.mark.slow)
+        pytest.param(name, model, marks=[] if n == m == 3 else pytest.mark.slow)
         for n, name in enumerate(("honeycomb", "triangular", "cubic", "kagome"))
         for m, model in enumerate(MODELS)
     ],
@@ -116,7 +117,7 @@ def test_rows_and_labels_follow_from_the_numbers(name, model):
             np.testing.assert_array_equal(np.where(here, labeler.label(), -1), labels)
 
 
-@every_model
+@pytest.mark.parametrize("model", slow_but(MODELS, *MODELS[-1:]), ids=str)
 def test_thresholds_are_where_rows_begin_to_span(model):
     topology = lattice("triangular").topology((9, 8))
     samples = np.arange(6, dtype=np.uint64)

@@ -141,6 +141,7 @@ def test_the_threshold_of_a_small_study_is_right_within_its_error(tmp_path):
     assert "published 0.5  1/2" in text
 
 
+@pytest.mark.slow
 def test_the_fit_options_are_heard(file):
     fits = [
         json.loads(answer("fit", file, "--json", "--bootstrap", 20, *more))
@@ -164,6 +165,7 @@ def test_plot_writes_the_figure_that_its_name_asks_for(file, suffix):
     assert figure.read_bytes().startswith(SIGNATURES[suffix])
 
 
+@pytest.mark.slow
 def test_plot_writes_beside_its_file_and_gives_every_number_as_json(file):
     result = run("plot", file, "--bootstrap", 10, "--json")
     assert result.exit_code == 0

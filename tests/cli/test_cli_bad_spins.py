@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from cli_support import answer, left_in, refusal
+from helpers import slow
 
 from percolab.api import sweep
 from percolab.configurations.label import label
@@ -97,7 +98,7 @@ BAD = [
     ((*P, "--update", "few:3,flip=nan"), FEW),
     ((*P, "--update", "few:3,flop=0.5"), FEW),
     ((*P, "--update", "few:9999999"), FEW),
-    ((*P, "--update", "few:3,flip=1e-9", "--quiet"), "give the burn-in (--burn-in)"),
+    slow((*P, "--update", "few:3,flip=1e-9", "--quiet"), "give the burn-in (--burn-in)"),
 ]
 
 
@@ -161,7 +162,7 @@ def test_a_graph_without_bonds_has_no_transition_but_spins():
     "where",
     [
         ("--lattice", "bethe:3", "-L", "3,4"),
-        ("--graph", "path.csv", "--source", "0", "--target", "3"),
+        slow(("--graph", "path.csv", "--source", "0", "--target", "3")),
     ],
     ids=str,
 )

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_support import SMALL, answer, refusal, small_results, stored
+from helpers import slow
 
 import percolab
 from percolab.api import sweep
@@ -159,7 +160,7 @@ def test_numpy_gets_nan_where_t_gives_nothing():
         assert table["L"].dtype == np.int64
 
 
-@pytest.mark.parametrize("made", [small_results, thresholds])
+@pytest.mark.parametrize("made", [small_results, slow(thresholds)])
 def test_netcdf_holds_the_dataset_of_xarray(made):
     xarray = pytest.importorskip("xarray")
     pytest.importorskip("h5netcdf")

@@ -34,6 +34,7 @@ def as_json(*arguments):
     return json.loads(answer("fit", *arguments, "--json"))
 
 
+@pytest.mark.slow
 def test_the_model_is_said_with_both_parts_of_the_error(file):
     record = as_json(file)
     assert {(item["min_size"], item["degree"]) for item in record["members"]} == {

@@ -63,7 +63,7 @@ def joined_over(labels, axes, steps):
     return np.array([root(one) for one in range(len(parents))])[labels]
 
 
-@pytest.mark.parametrize("connectivity", [4, 8, 6, 18, 26])
+@pytest.mark.parametrize("connectivity", [4, 8, 6, slow(18), slow(26)])
 def test_neighbours_of_pixels_and_voxels_are_those_of_scipy(connectivity):
     random = np.random.default_rng(connectivity)
     for shape in SHAPES:
@@ -76,7 +76,7 @@ def test_neighbours_of_pixels_and_voxels_are_those_of_scipy(connectivity):
             np.testing.assert_array_equal(found, smallest_sites(expected))
 
 
-@pytest.mark.parametrize("connectivity", [8, 6, 18, 26])
+@pytest.mark.parametrize("connectivity", [8, 6, slow(18), slow(26)])
 @pytest.mark.parametrize("periodic", ["x", slow("y"), "xyz"])
 def test_periodic_axes_join_opposite_sides_of_any_shape(connectivity, periodic):
     random = np.random.default_rng(5)
@@ -217,6 +217,7 @@ def test_labels_in_a_file_name_the_clusters_of_its_table():
         assert f"{option}: labels have one table" in refusal("export", "labels.h5", option)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["labels.h5", slow("labels.npy")])
 def test_every_command_that_shows_results_shows_labels(name):
     image = segmented((6, 8, 9), seed=3)

@@ -33,6 +33,7 @@ def fitted(path, *options):
     return json.loads(answer("fit", path, "--json", *options))
 
 
+@pytest.mark.slow
 def test_merged_files_give_the_exact_threshold_and_wrapping_probabilities(path):
     record = fitted(path, "--quantities", "wrapping_any,wrapping_axis,Q_1")
     assert abs(record["threshold"] - 0.5) <= 4 * record["threshold_error"]
@@ -99,6 +100,7 @@ def test_what_cannot_be_fitted_is_refused(path, options, message):
     assert message in refusal("fit", path, *options)
 
 
+@pytest.mark.slow
 def test_too_few_blocks_are_told_with_how_many_quantities_they_are_enough_for(tmp_path):
     options = {"boundary": "periodic", "block_size": 200, "device": "cpu", "workers": 1}
     counts, p = [8000, 7600, 4800], (0.47, 0.5, 0.53)
@@ -132,6 +134,7 @@ def test_p_too_far_apart_are_no_fault_of_the_quantity(tmp_path):
     assert told.endswith("three sizes (L = 8, L = 16): use a finer p grid there")
 
 
+@pytest.mark.slow
 def test_all_leaves_out_what_has_no_slope(tmp_path):
     options = {"boundary": "periodic", "block_size": 50, "device": "cpu", "workers": 1}
     one = sweep(
@@ -157,6 +160,7 @@ def test_exact_thresholds_of_samples_are_fitted_too(tmp_path):
     assert any("too far from p_c" in note for note in record["notes"])
 
 
+@pytest.mark.slow
 def test_a_part_with_too_few_blocks_is_left_out_with_a_note():
     shared = {"L": [4, 8, 12, 16], "p": [0.48, 0.5, 0.52], "boundary": "periodic", "device": "cpu"}
     many = sweep("square", samples=3000, seed=5, block_size=50, **shared)

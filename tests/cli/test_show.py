@@ -151,7 +151,7 @@ def test_numbers_are_those_of_the_sample():
         (SAMPLE, "png"),
         slow(SAMPLE, "svg"),
         slow(SAMPLE, "pdf"),
-        (("--lattice", "bethe:3", "-L", 3, "-p", 0.5), "svg"),
+        slow(("--lattice", "bethe:3", "-L", 3, "-p", 0.5), "svg"),
         slow(("--lattice", "cubic", "-L", 5, "-p", 0.3), "png"),
     ],
     ids=["bonds-png", "bonds-svg", "bonds-pdf", "bethe", "layers"],

@@ -82,6 +82,7 @@ def test_bethe_cluster_from_the_centre_outwards_is_named():
     )
 
 
+@pytest.mark.slow
 def test_labels_of_a_bethe_lattice_are_drawn_as_the_sample_is():
     sample = ("-p", 0.75, "--seed", 5)
     answer("label", "--lattice", "bethe:3:random", "-L", 4, *sample)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_support import refusal, run
+from helpers import slow
 
 import percolab
 from percolab.bonds.words import TOP, XORWOW
@@ -43,7 +44,6 @@ console.log(JSON.stringify({ at, curves, numbers }));
 node = shutil.which("node")
 chromium = shutil.which("chromium") or shutil.which("chromium-browser")
 needs_node = pytest.mark.skipif(node is None, reason="needs node")
-slow = pytest.mark.slow
 
 pytestmark = pytest.mark.usefixtures("own_directory")
 
@@ -86,16 +86,16 @@ def computed(page, ps=PROBABILITIES):
 @pytest.mark.parametrize(
     ("name", "L", "model", "boundary"),
     [
-        ("square", 20, "bond", "open"),
-        ("kagome", 12, "bond", "periodic,open"),
+        slow("square", 20, "bond", "open"),
+        slow("kagome", 12, "bond", "periodic,open"),
         ("triangular", 12, "site", "periodic"),
-        pytest.param("square", 128, "bond", "open", marks=slow),
-        pytest.param("square-nnn", 24, "site", "open,periodic", marks=slow),
-        pytest.param("honeycomb", 24, "bond", "periodic", marks=slow),
-        pytest.param("three-twelve", 36, "site", "open", marks=slow),
-        pytest.param("square:1-3", 12, "site", "periodic", marks=slow),
-        pytest.param("square", 1, "bond", "open", marks=slow),
-        pytest.param("square", 2, "bond", "periodic", marks=slow),
+        slow("square", 128, "bond", "open"),
+        slow("square-nnn", 24, "site", "open,periodic"),
+        slow("honeycomb", 24, "bond", "periodic"),
+        slow("three-twelve", 36, "site", "open"),
+        slow("square:1-3", 12, "site", "periodic"),
+        slow("square", 1, "bond", "open"),
+        slow("square", 2, "bond", "periodic"),
     ],
 )
 def test_page_finds_the_clusters_and_thresholds_of_percolab(name, L, model, boundary):
@@ -204,7 +204,7 @@ def test_page_that_cannot_be_is_refused_in_one_line(options, words):
     assert not Path("page.html").exists()
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.skipif(chromium is None, reason="needs chromium")
 @pytest.mark.parametrize("model", ["bond", "site"])
 def test_page_in_a_browser_says_what_percolab_says(model, tmp_path):

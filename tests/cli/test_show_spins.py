@@ -50,6 +50,7 @@ def test_the_configuration_is_the_one_that_a_sweep_measures(name, model, update)
         assert stored == expected
 
 
+@pytest.mark.slow
 def test_what_is_shown_and_labeled_is_a_chain_after_100_sweeps_unless_given():
     spins = ("--lattice", "square", "-L", 16, "--model", "ising", "-T", 2.3)
     told = [answer(name, *spins, *more, "--json") for name in ("show", "label")

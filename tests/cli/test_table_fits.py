@@ -37,6 +37,7 @@ def test_every_series_is_fitted_or_says_why_not(codes):
         assert line in text
 
 
+@pytest.mark.slow
 def test_a_table_is_drawn(codes, tmp_path):
     for kind in ("curves", "crossings", "collapse"):
         out = tmp_path / f"{kind}.png"

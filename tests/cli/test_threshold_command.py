@@ -42,6 +42,7 @@ def test_the_answer_is_a_few_lines(path, record):
     assert lines[3].startswith("published 0.524404999")
 
 
+@pytest.mark.slow
 def test_a_search_in_the_plane_begins_without_scipy(tmp_path):
     # Importing its fits takes as long as the samples of --error 1e-4.
     code = (
@@ -120,6 +121,7 @@ def test_curves_are_not_drawn_of_a_few_p(path):
     assert "percolab sweep" in refusal("plot", path, "--kind", "curves")
 
 
+@pytest.mark.slow
 def test_a_sweep_on_a_torus_has_the_figure_and_one_on_an_open_lattice_says_why_not(tmp_path):
     torus, opened = tmp_path / "torus.h5", tmp_path / "open.h5"
     options = ("-L", "8", "-p", "0.45,0.5,0.55", "--samples", 2000, "--device", "cpu", "--quiet")
@@ -232,6 +234,7 @@ def test_a_time_too_short_says_so(tmp_path):
     assert "p_c" in result.stdout
 
 
+@pytest.mark.slow
 def test_three_dimensions_have_a_fit_of_three_probabilities_and_its_figure(tmp_path):
     path = tmp_path / "cubic.h5"
     command = ("threshold", "cubic", "-L", "4,6,8", "--error", "5e-3", "--device", "cpu", "--quiet")

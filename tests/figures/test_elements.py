@@ -49,7 +49,7 @@ def test_numbers_on_a_short_logarithmic_axis_are_plain(span):
     assert all(span[0] <= float(label) <= span[1] for label in labels)
 
 
-@pytest.mark.parametrize("span", [(1, 1e4), (1e-9, 5e-8), (3e5, 2e7)])
+@pytest.mark.parametrize("span", [slow((1, 1e4)), slow((1e-9, 5e-8)), (3e5, 2e7)])
 def test_many_decades_and_long_numbers_stay_powers_of_ten(span):
     with new_figure(3, 3) as figure:
         axes = figure.subplots()
@@ -195,6 +195,7 @@ def points_of(axes):
     return sorted(tuple(bars.lines[0].get_xydata()[0]) for bars in axes.containers)
 
 
+@pytest.mark.slow
 def test_a_study_of_one_p_is_drawn_against_size():
     p, sizes = np.array([0.5]), (64, 128, 256)
     means = [
@@ -230,6 +231,7 @@ def test_one_size_at_one_p_is_drawn_at_its_p():
     assert high == pytest.approx(0.55)
 
 
+@pytest.mark.slow
 def test_panels_above_an_empty_place_have_an_axis_of_their_own():
     p = np.array([0.1, 0.2])
     panels = [

@@ -53,7 +53,7 @@ def test_a_fit_is_drawn_with_curves_estimate_exact_value_crossings_and_drift():
 @pytest.mark.parametrize(
     ("quality", "problem", "said"),
     [
-        (ChiSquare(900.0, 20, 9e-140), "no p_c: rejected; more", r"9 \times 10^{-140}"),
+        slow(ChiSquare(900.0, 20, 9e-140), "no p_c: rejected; more", r"9 \times 10^{-140}"),
         slow(ChiSquare(90000.0, 20, 0.0), "no p_c: rejected; more", r"1 \times 10^{-300}"),
         (None, "no p_c: outside the sampled p; sample more", "no p_c: outside the sampled p"),
     ],
@@ -94,6 +94,7 @@ def test_one_size_is_drawn_without_an_estimate():
     assert not any("finite-size scaling" in text for text in legend_texts(figure))
 
 
+@pytest.mark.slow
 def test_data_that_do_not_cross_are_drawn_without_close_up(tmp_path):
     below = [curve.at(curve.probability < 0.4) for curve in study(64, 128, 256)]
     figure, _ = plot_spanning(fit_threshold(below), **TEXT)
@@ -125,7 +126,7 @@ def test_the_inset_covers_no_data_point():
             assert not box.contains(*point)
 
 
-@pytest.mark.parametrize("count", [2, *(slow(n) for n in range(3, 8)), 8])
+@pytest.mark.parametrize("count", [2, *(slow(n) for n in range(3, 9))])
 def test_the_inset_and_the_legend_of_the_sizes_do_not_overlap(count):
     # Curves that cross low leave room in the upper left corner alone.
     low = replace(TRUTH, coefficients=(-0.73, 1.3, 0.05, -0.06))
@@ -196,6 +197,7 @@ def test_no_timings_are_refused():
         plot_timing([], title="time")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".png", slow(".pdf"), slow(".svg")])
 def test_equal_data_give_equal_files(tmp_path, suffix):
     for name in ("one", "two"):
@@ -206,7 +208,7 @@ def test_equal_data_give_equal_files(tmp_path, suffix):
     assert {path.name for path in tmp_path.iterdir()} == {one.name, two.name}
 
 
-@pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
+@pytest.mark.parametrize("suffix", [slow(".png"), slow(".pdf"), ".svg"])
 def test_files_carry_no_date_and_no_version(tmp_path, suffix):
     figure, _ = plot_timing(RECORDS, title="time")
     save_figure(figure, tmp_path / f"figure{suffix}")
@@ -240,7 +242,7 @@ def test_an_unknown_suffix_is_refused_with_the_allowed_ones(tmp_path, name):
     ("module", "unloaded"),
     [
         ("percolab.figures.elements", {"matplotlib", "scipy"}),
-        ("percolab.figures.kinds", {"matplotlib"}),
+        slow("percolab.figures.kinds", {"matplotlib"}),
     ],
 )
 def test_importing_figures_does_not_load_what_draws_them(module, unloaded):
@@ -251,6 +253,7 @@ def test_importing_figures_does_not_load_what_draws_them(module, unloaded):
     assert result.stdout.strip() == "set()"
 
 
+@pytest.mark.slow
 def test_fonts_of_a_pdf_are_truetype(tmp_path):
     with new_figure(2, 2) as figure:
         figure.subplots().set_xlabel("$p$, probability")

@@ -51,7 +51,7 @@ def numbers_of(kind):
     return drawn(kind)[1]
 
 
-@pytest.mark.parametrize("kind", ["curves", slow("drift"), slow("collapse"), "clusters"])
+@pytest.mark.parametrize("kind", ["curves", slow("drift"), slow("collapse"), slow("clusters")])
 def test_a_kind_is_drawn_beside_its_file_with_its_numbers(kind):
     path = stored(Path("results.h5"), grid())
     output = json.loads(answer("plot", path, "--kind", kind, "--bootstrap", REPLICAS, "--json"))
@@ -210,7 +210,9 @@ def test_nothing_is_drawn_without_samples():
     assert {figures.problem(kind) for kind in KINDS} == {"no samples yet"}
 
 
-@pytest.mark.parametrize("kind", ["curves", "drift", "collapse", "clusters", "thresholds"])
+@pytest.mark.parametrize(
+    "kind", ["curves", "drift", slow("collapse"), slow("clusters"), slow("thresholds")]
+)
 def test_every_panel_has_labels_and_no_legend_covers_data(kind, single):
     own = kind == "thresholds"
     figure, _ = study_figure(single, kind=kind, fitted=fitted) if own else drawn(kind)
@@ -250,6 +252,7 @@ def _legends(axes):
     return [item for item in axes.get_children() if isinstance(item, Legend)]
 
 
+@pytest.mark.slow
 def test_kinds_of_several_panels_do_not_go_into_one():
     from matplotlib.figure import Figure
 

@@ -161,6 +161,7 @@ def test_description_names_cell_thresholds_and_sources(name, shown):
     assert shown in answer("lattices", name)
 
 
+@pytest.mark.slow
 def test_drawing_needs_no_pyplot():
     code = (
         "import sys; from percolab.lattices.lattice import load_lattice\n"

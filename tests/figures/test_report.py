@@ -137,6 +137,7 @@ def test_a_graph_has_a_headline():
     assert [block.text for block in answers] == [f"p = {value}, {median.meaning}"]
 
 
+@pytest.mark.slow
 def test_a_report_says_first_why_there_is_no_threshold():
     results = sweep("square", L=[8, 16, 32], p=[0.4, 0.42, 0.44, 0.46], samples=1000, device="cpu")
     fit = fit_results(results)
@@ -195,6 +196,7 @@ def test_nothing_in_a_hostile_name_gets_out_of_the_page():
     assert "a<b>&\"'$x.h5" in words
 
 
+@pytest.mark.slow
 def test_the_numbers_of_a_report_are_those_of_fit_and_plot(report):
     path, _, numbers = report
     assert nine_of(numbers["figures"]) == ["curves", "collapse", "clusters"]

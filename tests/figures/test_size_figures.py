@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cli_support import answer, refusal, stored
 from counted_sizes import counted, sorted_tasks
-from helpers import assert_z
+from helpers import assert_z, slow
 
 from percolab.analysis.stored_data import read_size_counts
 from percolab.analysis.text import format_with_error
@@ -29,6 +29,7 @@ def texts_of(axes):
     return [text.get_text() for text in axes.texts if text.get_weight() != "bold"]
 
 
+@pytest.mark.slow
 def test_fit_prints_tau_of_n_s_beside_theory():
     path = stored(Path("sizes.h5"), counted())
     line = next(
@@ -46,6 +47,7 @@ def test_fit_prints_tau_of_n_s_beside_theory():
     assert numbers["error"] >= numbers["statistical_error"] > 0
 
 
+@pytest.mark.slow
 def test_a_study_without_counts_has_no_cluster_numbers():
     options = {"p": [0.4, 0.45, 0.5, 0.55, 0.6], "samples": 1000, "block_size": 50}
     path = stored(Path("results.h5"), sweep("square", L=[8, 12, 16], device="cpu", **options))
@@ -58,6 +60,7 @@ def test_a_study_without_counts_has_no_cluster_numbers():
         assert "--sizes" in refusal("export", path, "--sizes", *other)
 
 
+@pytest.mark.slow
 def test_the_figure_tells_the_stored_n_s():
     path = stored(Path("sizes.h5"), counted())
     output = json.loads(answer("plot", path, "--kind", "sizes", "--bootstrap", 60, "--json"))
@@ -114,6 +117,7 @@ def test_n_s_of_one_size_is_drawn_at_the_p_that_is_taken_for_the_threshold():
     assert numbers["scaled"] == []
 
 
+@pytest.mark.slow
 def test_n_s_and_radii_tell_the_p_that_they_are_drawn_at():
     results = counted()
     found = fit(results)
@@ -142,6 +146,7 @@ def test_a_figure_has_the_symbols_of_the_registry():
         assert axes.get_ylabel() == f"${letter}_{shown}$"
 
 
+@pytest.mark.slow
 def test_wrapping_is_drawn_with_pinsons_values():
     path = stored(Path("sizes.h5"), counted())
     output = json.loads(answer("plot", path, "--kind", "wrapping", "--bootstrap", 0, "--json"))
@@ -175,7 +180,7 @@ def test_wrapping_is_drawn_with_pinsons_values():
     )
 
 
-@pytest.mark.parametrize("kind", ["sizes", "wrapping"])
+@pytest.mark.parametrize("kind", [slow("sizes"), "wrapping"])
 def test_every_panel_has_labels_and_no_legend_covers_data(kind):
     results = counted()
     figure, _ = study_figure(results, kind=kind, fitted=lambda: fit(results))

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_support import answer, stored
+from helpers import slow_but
 
 from percolab.analysis.stored_spins import (
     compute_correlation_lengths,
@@ -58,6 +59,7 @@ def numbers_of(results, kind):
     return study_figure(results, kind=kind, fitted=lambda: fit(results))[1]
 
 
+@pytest.mark.slow
 def test_all_kinds_of_spins_are_drawn_and_those_of_independent_samples_say_why_not():
     figures = StudyFigures(ising(), lambda: fit(ising()))
     assert set(figures.kinds()) == OF_SPINS | {"clusters", "wrapping", "sizes"}
@@ -73,12 +75,14 @@ def test_kinds_of_spins_say_that_percolation_has_none():
     }
 
 
-@pytest.mark.parametrize("kind", sorted(OF_SPINS))
+@pytest.mark.parametrize(
+    "kind", slow_but(sorted(OF_SPINS), "autocorrelation", "tau", "histogram", "order")
+)
 def test_every_number_drawn_is_json(kind):
     json.dumps(numbers_of(ising(), kind), allow_nan=False)
 
 
-@pytest.mark.parametrize("kind", THERMAL)
+@pytest.mark.parametrize("kind", slow_but(THERMAL, "order"))
 def test_curves_are_the_thermal_means_against_temperature(kind):
     drawn = numbers_of(ising(), kind)["panels"]
     if kind == "binder":
@@ -91,6 +95,7 @@ def test_curves_are_the_thermal_means_against_temperature(kind):
             np.testing.assert_array_equal(curve["errors"], known.errors[panel["quantity"]])
 
 
+@pytest.mark.slow
 def test_correlation_lengths_are_drawn_over_l_along_every_periodic_axis():
     drawn = numbers_of(correlated(), "correlation_length")
     json.dumps(drawn, allow_nan=False)
@@ -112,6 +117,7 @@ def test_correlation_lengths_are_drawn_over_l_along_every_periodic_axis():
             assert (np.diff(curve["values"]) > 0).all()
 
 
+@pytest.mark.slow
 def test_what_the_correlation_length_is_at_criticality_is_drawn_of_the_ising_torus_alone():
     def dotted(*given):
         results = correlated(*given)
@@ -161,6 +167,7 @@ def test_the_critical_temperature_is_in_the_convention_of_the_model():
     assert critical[1]["threshold"] == pytest.approx(1 / np.log1p(10**0.5))
 
 
+@pytest.mark.slow
 def test_a_single_temperature_is_drawn_against_l():
     figure, _ = study_figure(potts(), kind="energy", fitted=lambda: fit(potts()))
     axes = figure.axes[0]
@@ -170,6 +177,7 @@ def test_a_single_temperature_is_drawn_against_l():
     assert "1/K" in figure.axes[0].get_xlabel()
 
 
+@pytest.mark.slow
 def test_the_overview_of_spins_is_their_binder_ratio():
     path = stored(Path("results.h5"), ising())
     output = json.loads(answer("plot", path, "--json"))

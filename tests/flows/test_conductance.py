@@ -35,7 +35,7 @@ def dense_solution(flow):
     return 1 / (potentials[net.root] - potentials[net.sink]), shares
 
 
-@pytest.mark.parametrize("way", ["elimination", "gradients"])
+@pytest.mark.parametrize("way", ["elimination", slow("gradients")])
 def test_conductance_and_currents_are_those_of_a_dense_solve(way, monkeypatch):
     if way == "gradients":
         monkeypatch.setattr(elimination, "MOST_WORK", 0)

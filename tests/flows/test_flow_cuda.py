@@ -8,14 +8,10 @@ from helpers import LATTICES, assert_same_blocks, assert_simulated, lattice
 import percolab
 from percolab.flows.readers import Backbone, BridgeFree, Bridges, Path, PathLengths
 
-SLOW = [
-    pytest.param(name, marks=pytest.mark.slow)
-    for name in CUDA_CASES
-    if name not in ("square", "graph")
-]
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in CUDA_CASES if name != "square"]
 
 
-@pytest.mark.parametrize("case", ["square", "graph", *SLOW])
+@pytest.mark.parametrize("case", ["square", *SLOW])
 def test_samples_that_a_gpu_draws_have_the_same_flow(case):
     assert_simulated("simulated_flows.py", case)
 

@@ -74,6 +74,7 @@ def test_red_bonds_are_the_slope_of_the_spanning_probability(name, size, p, boun
     assert abs(z) <= 4
 
 
+@pytest.mark.slow
 def test_a_quarter_of_all_bonds_are_bridges_at_the_threshold_of_the_square_lattice():
     """Xu, Wang, Zhou, Garoni and Deng, Phys. Rev. E 89, 012120 (2014): up to about L^(-5/4)."""
     size = 512

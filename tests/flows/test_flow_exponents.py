@@ -99,6 +99,7 @@ def at_one_p(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_fit_takes_the_only_p_for_the_threshold(at_one_p):
     text = answer("fit", at_one_p, "--exponents")
     assert text.startswith("at p = 0.5, which is taken for p_c without an error:")

@@ -12,6 +12,7 @@ from flow_support import (
 from helpers import slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbers", [range(400), slow(range(400, 10_000))])
 def test_flow_through_random_multigraphs_is_that_of_networkx(numbers):
     connected_ones, with_red, differing = 0, 0, 0

@@ -56,6 +56,7 @@ def own_sums(column_numbers, model="bond"):
     return sums
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["bond", slow("site")])
 def test_columns_have_the_sums_over_the_samples(model):
     results = percolab.sweep("square", measure=",".join(FLOW_WORDS), model=model, **ASKED)
@@ -129,6 +130,7 @@ def test_currents_are_counted_by_their_size_and_drawn():
     assert curve["count"] == drawn[-2::-1].tolist()
 
 
+@pytest.mark.slow
 def test_a_study_continues_and_merges_to_the_blocks_of_one_run(tmp_path):
     words = {"measure": FLOW_WORDS, **ASKED, "samples": 80}
     whole = percolab.sweep("square", **words)
@@ -169,9 +171,9 @@ def test_a_torus_has_bridges_and_no_terminals():
 
 ENDS = (
     ("open", {"source": "centre", "target": "sides"}),
-    ("open", {"source": "top", "target": "0,4"}),
+    slow("open", {"source": "top", "target": "0,4"}),
     # The other one is a side of the last open axis.
-    ("open,periodic", {"source": "centre"}),
+    slow("open,periodic", {"source": "centre"}),
     ("periodic", {"source": 2, "target": "center"}),
 )
 

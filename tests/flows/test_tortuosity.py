@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from cli_support import answer, refusal
+from helpers import slow
 
 import percolab
 from percolab.errors import InputError
@@ -65,7 +66,7 @@ def test_a_bent_channel_has_the_square_of_its_length():
 
 
 @pytest.mark.parametrize(
-    ("shape", "p"), [((14, 11), 0.75), ((2, 6), 0.9), ((6, 5, 7), 0.55), ((7, 3, 3), 0.9)]
+    ("shape", "p"), [slow((14, 11), 0.75), ((2, 6), 0.9), slow((6, 5, 7), 0.55), ((7, 3, 3), 0.9)]
 )
 def test_random_images_are_those_of_a_dense_solve(shape, p):
     rng, spanning = np.random.default_rng(5), 0

@@ -58,6 +58,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_kernels_are_not_unloaded_at_exit():
     """numba-cuda unloads them once a GPU, and the second time crashes."""
     pytest.importorskip("numba_cuda")

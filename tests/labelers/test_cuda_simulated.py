@@ -11,7 +11,7 @@ CASES += [
     *((name, "gyration") for name in ("honeycomb", "kagome", "cubic", "hypercubic-4d")),
 ]
 #: The others repeat them on another lattice, or with more samples.
-FAST = {("square",), ("graph",), ("kagome", "two models"), ("cubic", "gyration")}
+FAST = {("square",), ("graph",)}
 
 
 @pytest.mark.parametrize("case", slow_but(CASES, *FAST), ids="-".join)

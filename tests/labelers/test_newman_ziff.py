@@ -12,7 +12,6 @@ from helpers import (
     parity_topologies,
     probabilities,
     record_program,
-    slow_but,
     without_wrapping,
 )
 
@@ -21,7 +20,8 @@ from percolab.bonds.words import XORWOW, p_to_threshold
 newman_ziff = record_program("newman-ziff/newman_ziff.py")
 
 
-@pytest.mark.parametrize("name", slow_but(LATTICES, "honeycomb", "kagome"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LATTICES)
 def test_its_rows_are_percolabs_at_every_p(name):
     thresholds = np.array([p_to_threshold(p) for p in probabilities(name)], np.uint64)
     for _, topology in parity_topologies(name):

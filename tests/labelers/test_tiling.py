@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from helpers import LATTICES, lattice, slow_but
+from helpers import LATTICES, lattice, slow, slow_but
 
 from percolab.labelers import LABELERS, fitting_labeler
 from percolab.labelers.tiled.labeler import refusal
@@ -81,7 +81,7 @@ def tile_of(sites, tiling):
     return np.stack([x // n for x, n in zip(places, (32 * wide, *others))], axis=-1)
 
 
-@pytest.mark.parametrize("name", ["honeycomb", "fcc"])
+@pytest.mark.parametrize("name", ["honeycomb", slow("fcc")])
 def test_bonds_are_equal_made_in_any_parts(name, monkeypatch):
     cut = 0
     for topology, tiling, _, _ in cases(name):

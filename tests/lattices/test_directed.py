@@ -35,6 +35,7 @@ def bow_tie(graph):
     return parts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [500, slow(10_000)])
 def test_components_of_small_random_graphs_are_those_of_networkx(count):
     rng = np.random.default_rng(1)

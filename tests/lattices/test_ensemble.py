@@ -6,6 +6,7 @@ from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
+from helpers import slow
 from scipy.stats import binom, chi2, norm
 
 import percolab
@@ -117,6 +118,9 @@ TINY = [
 ]
 
 
+QUICK = ("er:k=1", "gnm:k=1", "config:k=1", "ba:m=1", "ws:k=2,beta=0.25")
+
+
 def assert_as_likely(counts: Counter, weights: Weights) -> None:
     """Check counts by chi-square, whose value corresponds to at most four standard deviations."""
     assert set(counts) <= {bonds for bonds, weight in weights.items() if weight}
@@ -130,7 +134,12 @@ def assert_as_likely(counts: Counter, weights: Weights) -> None:
         assert abs(norm.isf(chi2.sf(found, degrees))) <= 4
 
 
-@pytest.mark.parametrize(("name", "sites", "weights"), TINY, ids=[f"{a} {b}" for a, b, _ in TINY])
+@pytest.mark.parametrize(
+    ("name", "sites", "weights"),
+    # One of each ensemble.
+    [case if case[0] in QUICK else slow(*case) for case in TINY],
+    ids=[f"{a} {b}" for a, b, _ in TINY],
+)
 def test_every_graph_is_as_likely_as_its_definition_says(name, sites, weights):
     assert sum(weights.values()) == 1
     ensemble = Ensemble(name)

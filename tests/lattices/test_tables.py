@@ -104,7 +104,7 @@ def test_masks_and_lists_are_those_of_every_point(name):
                 np.testing.assert_array_equal(layer, index[*cut][occupied[*cut]])
 
 
-@pytest.mark.parametrize("name", ["maple-leaf", "stacked-triangular", "far", "chain"])
+@pytest.mark.parametrize("name", ["maple-leaf", slow("stacked-triangular"), "far", "chain"])
 def test_masks_and_lists_are_equal_made_in_any_parts(name, monkeypatch):
     cut = 0
     for _, _, _, topology in topologies(name):
@@ -121,7 +121,9 @@ def test_masks_and_lists_are_equal_made_in_any_parts(name, monkeypatch):
     assert cut > 0
 
 
-@pytest.mark.parametrize("name", ["triangular", "stacked-triangular", "hypercubic_4d", "far"])
+@pytest.mark.parametrize(
+    "name", ["triangular", slow("stacked-triangular"), slow("hypercubic_4d"), "far"]
+)
 def test_lists_of_periodic_bonds_are_equal_in_pieces_of_any_size(name, monkeypatch):
     cut = 0
     for item, shape, boundary, topology in topologies(name):
@@ -313,7 +315,7 @@ def test_tables_of_small_and_thin_tori_take_a_byte_a_site(name, shape, monkeypat
     assert peak <= max(prod(shape), 130_000)
 
 
-@pytest.mark.parametrize("shape", [(300, 300, 8), (8, 300, 300), (2000, 500, 2)])
+@pytest.mark.parametrize("shape", [(300, 300, 8), slow((8, 300, 300)), slow((2000, 500, 2))])
 def test_memory_of_a_thin_cuda_sample_is_stated(shape, monkeypatch):
     pytest.importorskip("numba_cuda")
     from percolab.bonds.batch_cuda import CudaBatch

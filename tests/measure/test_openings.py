@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from cli_support import answer, refusal
-from helpers import assert_simulated, lattice, slow
+from helpers import assert_simulated, lattice, slow, slow_but
 
 import percolab
 from percolab.bonds.model import Model
@@ -62,7 +62,7 @@ def test_openings_are_the_numbers_below_p(model):
 
 
 @pytest.mark.parametrize("tally", [False, slow(True)])
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", slow_but(MODELS, "bond"))
 def test_every_labeler_and_coupling_counts_the_same_and_changes_no_other_number(model, tally):
     names = ("raster", "reference", "four_step")
     for topology in (
@@ -88,6 +88,7 @@ def test_every_labeler_and_coupling_counts_the_same_and_changes_no_other_number(
         assert (found[0] == found[2]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["square", slow("graph")])
 def test_simulated_kernels_count_the_same(case):
     assert_simulated("simulated_cuda.py", case, "openings")

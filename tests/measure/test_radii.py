@@ -4,7 +4,7 @@ from collections import deque
 
 import numpy as np
 import pytest
-from helpers import cpu_labeler, slow
+from helpers import cpu_labeler, slow, slow_but
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, p_to_threshold
@@ -92,7 +92,7 @@ def test_more_samples_than_are_drawn_at_once_have_their_own_radii():
 
 
 @pytest.mark.parametrize("model", [BOND, Model.parse("site")], ids=str)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", slow_but(CASES, "square", "honeycomb", "kagome", "cubic"))
 def test_gyration_equals_its_definition(name, model):
     for shape, boundary in CASES[name]:
         lattice = load_lattice(name)
@@ -156,6 +156,7 @@ def configuration(topology, number):
     return words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [slow("periodic"), "open"])
 def test_every_configuration_of_a_tiny_torus_has_its_sizes_and_radii(first):
     lattice, shape = load_lattice("square"), (3, 2)

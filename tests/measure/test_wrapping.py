@@ -27,7 +27,7 @@ def flags_of(name, topology, samples=8, model=BOND):
     ("name", "model"),
     [
         ("square", BOND),
-        ("cubic", BOND),
+        slow("cubic", BOND),
         *(slow(name, BOND) for name in PLANAR[1:]),
         *(slow(name, Model.parse("site")) for name in ("square", "kagome", "cubic")),
     ],

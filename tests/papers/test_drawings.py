@@ -34,6 +34,7 @@ def test_figures_tables_and_findings_are_the_stored_ones(paper, drawn, tmp_path)
         assert text == (stored / name).read_text(encoding="utf-8"), name
 
 
+@pytest.mark.slow
 def test_figures_are_written_in_three_formats(monkeypatch, tmp_path):
     monkeypatch.delitem(guo.FIGURES, "fig5")
     guo.draw_all(ROOT / guo.RECORD, tmp_path)

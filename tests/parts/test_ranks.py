@@ -6,6 +6,7 @@ from itertools import islice, product
 
 import numpy as np
 import pytest
+from helpers import slow
 from parts_support import (
     MODELS,
     NAMES,
@@ -58,7 +59,7 @@ def assert_rows_equal(name, boundary, model, generator, p, ranks, *, rng, sizes=
         assert row.sum_squares == expected[3], case
 
 
-@pytest.mark.parametrize("name", ["square", "kagome", "cubic", "far_reaching"])
+@pytest.mark.parametrize("name", [slow("square"), slow("kagome"), slow("cubic"), "far_reaching"])
 def test_rows_of_ranks_are_those_of_the_whole_lattice(name):
     rng = np.random.default_rng(len(name))
     boundaries = boundaries_of(name)

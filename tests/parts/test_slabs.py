@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from helpers import lattice, slow_but, traced_peak
+from helpers import lattice, slow, slow_but, traced_peak
 from interface_support import fake_interface
 from parts_support import (
     FAR_REACHING,
@@ -139,7 +139,7 @@ def test_rows_of_slabs_with_all_boundaries_and_models(name):
         assert_rows_equal(name, boundary, model, 0, min(p, 1), slabs, rng=rng, tally=False)
 
 
-@pytest.mark.parametrize("name", ["square", "cubic", "kagome", "far_reaching"])
+@pytest.mark.parametrize("name", ["square", slow("cubic"), slow("kagome"), slow("far_reaching")])
 def test_wrapping_rows_about_the_threshold(name):
     # Rows that wrap in one direction, in two and in none, cut into many slabs.
     rng = np.random.default_rng(3)

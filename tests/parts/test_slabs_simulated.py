@@ -15,12 +15,12 @@ pytestmark = pytest.mark.skipif(
 #: far inside.  A torus is quick.
 CASES = [
     ("slabs", "triangular", "7", "16"),
+]
+SLOW = [
     # Every seventeenth case has all lattices and ways to be late.
     ("streams", "0", "17"),
     ("interfaces", "made"),
     ("slab_study", "choices"),
-]
-SLOW = [
     ("slabs", "square", "far"),
     *(("slabs", name, "0", "1") for name in ("square", "triangular", "cubic", "bcc")),
     *(("slabs", name, "0", "1") for name in ("honeycomb", "kagome", "fcc", "hypercubic-4d")),

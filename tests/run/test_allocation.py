@@ -145,6 +145,7 @@ def test_the_information_of_a_scaling_fit_beats_equal_samples_and_equal_cost(cur
     assert error(got) < 0.85 * error(spent / 4 / sizes**2)
 
 
+@pytest.mark.slow
 def test_a_target_error_is_that_of_the_whole_error():
     results = sweep("square", L=[8, 16, 32, 64], target_error=2e-3, seed=3, device="cpu", workers=1)
     fit = fit_results(results)

@@ -3,6 +3,7 @@
 import networkx
 import numpy as np
 import pytest
+from helpers import slow
 
 from percolab.api import estimates, sweep
 from percolab.lattices.graph import Graph
@@ -39,7 +40,9 @@ def assert_inside(**settings):
     return results
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize(
+    "name", [slow(name) if name.startswith("large") else name for name in GRAPHS]
+)
 def test_the_maxima_of_a_graph_are_inside(name):
     results = assert_inside(graph=graph_of(name))
     (item,) = results.tasks.values()

@@ -37,6 +37,7 @@ def mean_squares(n: int, q: float) -> float:
     )
 
 
+@pytest.mark.slow
 def test_open_bonds_of_a_random_graph_are_a_random_graph():
     """G(n, q), bonds open with probability p, is G(n, pq): exact, with errors over graphs."""
     n, p = 30, [0.25, 0.5, 1.0]
@@ -46,6 +47,7 @@ def test_open_bonds_of_a_random_graph_are_a_random_graph():
         assert_z(mean[k] / n, mean_squares(n, chance * 2 / (n - 1)), error[k] / n)
 
 
+@pytest.mark.slow
 def test_sites_above_the_threshold_belong_to_the_giant_component():
     """s_1/N of infinite graphs: 1 - exp(-pkS) by bonds, p times that by sites; of config:k=3."""
     share = 0.0
@@ -62,6 +64,7 @@ def test_sites_above_the_threshold_belong_to_the_giant_component():
     assert_z(mean[0] / 20_000, 1 - 1 / 27, error[0] / 20_000)
 
 
+@pytest.mark.slow
 def test_errors_are_over_graphs():
     """At p = 1 all samples of a graph are equal, so that only graphs differ."""
     results = percolab.sweep("er:k=1", L=40, p=1, samples=4000, seed=2, **CPU)
@@ -119,6 +122,7 @@ def largest_after_hubs(network) -> list[int]:
     return [largest(network.subgraph(set(network) - {hub})) for hub in hubs]
 
 
+@pytest.mark.slow
 def test_the_pilot_places_p_about_the_threshold():
     results = percolab.sweep("gnm:k=4", L=[1000, 4000], samples=200, **CPU)
     for size in results.estimates():

@@ -24,6 +24,7 @@ from cli_support import (
     wait_for_blocks,
     without_runs,
 )
+from helpers import slow
 from process_support import (
     begin_after_note,
     early_note,
@@ -81,8 +82,8 @@ def has_ended(pid):
         GRID,
         {"L": [6], "method": "threshold", "samples": 100, "device": "cpu"},
         {"L": [6], "method": "microcanonical", "samples": 100, "device": "cpu"},
-        GRID | SPINS | {"samples": 15 * 8},
-        GRID | SPINS | {"samples": 15 * 8, "chains": 1, "measure": "series"},
+        slow(GRID | SPINS | {"samples": 15 * 8}),
+        slow(GRID | SPINS | {"samples": 15 * 8, "chains": 1, "measure": "series"}),
     ],
     ids=["grid", "threshold", "microcanonical", "chains", "one chain"],
 )
@@ -122,6 +123,7 @@ def test_the_bonds_of_a_graph_are_listed_once(monkeypatch):
     assert len(sent) == len(found.tasks.popitem()[1].blocks) + 2
 
 
+@pytest.mark.slow
 def test_processes_make_the_same_file_and_one_that_is_killed_is_replaced(monkeypatch):
     """Each starts in seconds, so that one test tells of both."""
     real, killed = Callers.blocks, []
@@ -142,6 +144,7 @@ def test_processes_make_the_same_file_and_one_that_is_killed_is_replaced(monkeyp
     assert not worker_processes()
 
 
+@pytest.mark.slow
 def test_the_process_of_a_study_may_be_one_of_them(monkeypatch, interrupting):
     """As it is where there are several GPUs: it is stopped as they are, and goes on anew."""
     monkeypatch.setattr("percolab.run.engine.is_worker_too", lambda devices: True)
@@ -208,6 +211,7 @@ def test_processes_report_progress():
     report_progress("of no call, so that nobody hears it")
 
 
+@pytest.mark.slow
 def test_this_process_answers_while_another_starts():
     heard, hooks = [], Hooks(begin_after_note, os.getpid)
     with processes(2, hooks=hooks, on_progress=heard.append, this=calls.ThisWorker()) as pool:
@@ -232,6 +236,7 @@ def test_nobody_waits_for_a_process_that_still_starts():
     assert time.monotonic() - begin < 50
 
 
+@pytest.mark.slow
 def test_early_calls_run_in_every_process_but_this():
     hooks = Hooks(begin_after_note, os.getpid, early=early_note)
     with processes(2, hooks=hooks, this=calls.ThisWorker()) as pool:

@@ -30,6 +30,7 @@ def blocks_of(path):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "model"), [("kagome", "bond"), slow("triangular", "site")])
 def test_errors_hold(name, model, monkeypatch):
     exact = load_lattice(name).threshold(model).value
@@ -149,6 +150,7 @@ def test_stored_samples_are_not_made_again(tmp_path):
         assert again.to_dict() == first.to_dict()
 
 
+@pytest.mark.slow
 def test_an_interrupted_search_is_continued_to_an_answer(tmp_path):
     path = tmp_path / "threshold.h5"
     arguments = (*COMMAND, "--error", 2e-3, "--out", path)
@@ -168,6 +170,7 @@ def test_an_interrupted_search_is_continued_to_an_answer(tmp_path):
     assert abs(fit.threshold.value - 0.5) < 4 * fit.threshold.error
 
 
+@pytest.mark.slow
 def test_a_time_is_kept_and_the_next_one_adds(tmp_path):
     path = tmp_path / "threshold.h5"
     percolab.threshold("square", error=0.01, device="cpu")  # kernels are loaded

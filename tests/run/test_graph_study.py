@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse
 from cli_support import answer, assert_equal_datasets, refusal, run, stored
 from graph_file_support import random_graph, write_edges
-from helpers import assert_z, cpu_labeler
+from helpers import assert_z, cpu_labeler, slow
 
 import percolab
 from percolab.bonds.words import XORWOW, p_to_threshold
@@ -81,6 +81,7 @@ def rows_by_others(num_sites, pairs, source, target):
     return found
 
 
+@pytest.mark.slow
 def test_networkx_scipy_and_percolab_agree_on_200_random_graphs():
     renumbered = 0
     for seed in range(200):
@@ -104,7 +105,7 @@ def test_networkx_scipy_and_percolab_agree_on_200_random_graphs():
     assert renumbered
 
 
-@pytest.mark.parametrize("name", ["square", "honeycomb", "triangular", "cubic"])
+@pytest.mark.parametrize("name", ["square", slow("honeycomb"), "triangular", slow("cubic")])
 def test_a_configuration_gives_the_same_row_through_its_lattice_and_through_graph(name):
     lattice = load_lattice(name)
     for kind, p in product(("open", "periodic"), (0.3, 0.65)):
@@ -141,6 +142,7 @@ def exact_means(num_sites, bonds):
     return p, {"second": second, "chi": others, "ratio": (squares - first**2) / first}
 
 
+@pytest.mark.slow
 def test_estimators_of_a_small_graph_are_at_the_exact_maxima():
     graph = Graph.of_bonds(8, DUMBBELL)
     results = percolab.sweep(graph=graph, samples=40_000, seed=3, device="cpu")
@@ -154,7 +156,7 @@ def test_estimators_of_a_small_graph_are_at_the_exact_maxima():
         assert_z(item.p, p[exact[item.name].argmax()], item.error)
 
 
-@pytest.mark.parametrize("method", ["grid", "threshold"])
+@pytest.mark.parametrize("method", [slow("grid"), "threshold"])
 def test_median_of_the_bridge_is_one_half(method):
     graph = Graph.of_bonds(4, BRIDGE, source=[0], target=[3])
     results = percolab.sweep(graph=graph, samples=20_000, method=method, device="cpu")

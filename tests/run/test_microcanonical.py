@@ -53,11 +53,13 @@ def count_open(task, sample, p):
     "given",
     [
         {"lattice": "square", "L": [9]},
-        {"lattice": "square", "L": [6], "boundary": "periodic", "rng": "philox"},
-        {"lattice": "square", "L": [7], "boundary": "periodic", "model": "site"},
-        {"lattice": "square-nnn", "L": [6], "boundary": ["periodic", "open"], "model": "site"},
+        slow({"lattice": "square", "L": [6], "boundary": "periodic", "rng": "philox"}),
+        slow({"lattice": "square", "L": [7], "boundary": "periodic", "model": "site"}),
+        slow(
+            {"lattice": "square-nnn", "L": [6], "boundary": ["periodic", "open"], "model": "site"}
+        ),
         slow({"lattice": "kagome", "L": [8], "model": "site"}),
-        {"lattice": "kagome", "L": [8], "boundary": "periodic"},
+        slow({"lattice": "kagome", "L": [8], "boundary": "periodic"}),
         slow({"lattice": "cubic", "L": [4], "boundary": "periodic"}),
         slow({"lattice": "cubic", "L": [2], "boundary": "periodic", "model": "site"}),
         {"graph": Graph.of_bonds(SITES, EDGES)},
@@ -133,7 +135,7 @@ def test_the_mean_over_all_orders_is_that_over_all_subsets(model):
     assert orders == factorial(count)
 
 
-@pytest.mark.parametrize("model", ["bond", "site"])
+@pytest.mark.parametrize("model", [slow("bond"), "site"])
 def test_sampled_means_are_those_of_all_configurations(model):
     graph = Graph.of_bonds(SITES, EDGES, source=SOURCE, target=TARGET)
     samples = 20_000
@@ -163,6 +165,7 @@ def test_sums_over_bins_are_those_of_the_openings_in_them(monkeypatch):
         np.testing.assert_array_equal(binned.stacked(name), added, err_msg=name)
 
 
+@pytest.mark.slow
 def test_means_at_any_p_are_those_of_a_grid_of_other_samples():
     p = [0.3, 0.5, 0.6]
     ours = sweep("square", L=[6, 12], samples=4000, **OPTIONS)
@@ -198,6 +201,7 @@ def test_files_of_other_seeds_merge_and_the_same_samples_do_not():
         merge([("a", one), ("d", same)])
 
 
+@pytest.mark.slow
 def test_a_threshold_is_found_by_curves_and_by_quantities_and_drawn(tmp_path):
     samples = 1000
     results = sweep("square", L=[8, 16, 32], samples=samples, **OPTIONS)
@@ -238,6 +242,7 @@ def test_the_command_line_sweeps_describes_and_exports(tmp_path, monkeypatch):
     assert "sum_squares" in set(frame.observable)
 
 
+@pytest.mark.slow
 def test_a_graph_without_terminals_has_its_clusters_at_any_p(tmp_path):
     results = sweep(graph=Graph.of_bonds(SITES, EDGES), samples=100, **OPTIONS)
     _, mean, _ = results.means("largest", p=[0.0, 1.0])

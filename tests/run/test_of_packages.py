@@ -53,6 +53,7 @@ def package(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
+@pytest.mark.slow
 def test_an_observable_of_a_package_is_the_function_that_it_declares(package):
     assert run("observables").stdout.rstrip().endswith("from percolab_mine 0.3: fails")
     assert "percolab_mine" not in sys.modules

@@ -86,7 +86,7 @@ def test_its_blocks_are_the_parts_of_one_chain(update):
         np.testing.assert_array_equal(blocks[0].extras[name], first.extras[name])
 
 
-@pytest.mark.parametrize("update", ["sw", "wolff"])
+@pytest.mark.parametrize("update", [slow("sw"), "wolff"])
 @pytest.mark.parametrize("cut", [3, *(slow(n) for n in range(1, BLOCKS) if n != 3)])
 def test_a_stopped_chain_continues_at_every_block_as_if_undisturbed(tmp_path, cut, update):
     path = tmp_path / "twice.h5"
@@ -98,6 +98,7 @@ def test_a_stopped_chain_continues_at_every_block_as_if_undisturbed(tmp_path, cu
     assert without_runs(read_results(path)) == without_runs(undivided(update))
 
 
+@pytest.mark.slow
 def test_more_p_are_further_chains(tmp_path):
     path = tmp_path / "grown.h5"
     sweep("square", **(SWEEP | {"out": path, "p": [0.6], "samples": SWEEPS * 2}))
@@ -140,6 +141,7 @@ def test_every_so_many_sweeps_are_those_of_the_chain_in_which_all_are_measured(u
     assert task_of(every=4, **given).stream_seed == task_of(**given).stream_seed
 
 
+@pytest.mark.slow
 def test_a_file_with_unmeasured_sweeps_continues(tmp_path):
     given = SWEEP | {"every": 4, "sweeps": BURN_IN + 4 * SWEEPS + 3}
     path, whole = tmp_path / "grown.h5", sweep("square", **given)
@@ -213,6 +215,7 @@ def shorter(count):
     return sweep("square", **(SWEEP | {"samples": SWEEPS * count}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [(2, 5), slow((5, 2)), slow((2, 2)), (3, 6, 4)])
 def test_merging_takes_the_longest_part_of_a_chain(tmp_path, order):
     merged = merge([(str(n), shorter(count)) for n, count in enumerate(order)])

@@ -34,11 +34,11 @@ def file_of(path):
 @pytest.mark.parametrize(
     ("name", "n"),
     [
-        ("grid", 1),
-        ("grid", 3),
-        ("sizes of their own", 12),
+        slow("grid", 1),
+        slow("grid", 3),
+        slow("sizes of their own", 12),
         ("threshold", 3),
-        ("chains", 3),
+        slow("chains", 3),
         slow("trees", 3),
     ],
 )
@@ -74,6 +74,7 @@ def test_a_part_has_every_nth_block_and_is_finished_with_them():
         assert item.num_samples == 2000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [(), slow(ISING)], ids=len)
 def test_what_is_left_open_is_placed_once(more):
     study = (*STUDY, *more, "--samples", 400, "--quiet")

@@ -16,7 +16,7 @@ import numpy as np
 import psutil
 import pytest
 from cli_support import answer, assert_equal_datasets, run, start, stored
-from helpers import lattice, slow
+from helpers import lattice, slow, slow_but
 from process_support import Killed, Killer, by_mpi, impatient_rank, start_by_ranks
 
 from percolab.api import sweep
@@ -121,11 +121,11 @@ def checkpoints_of_ranks():
 @pytest.mark.parametrize(
     ("way", "moment", "boundary", "samples"),
     [
-        ("ranks", 1, "open", 2),
+        slow("ranks", 1, "open", 2),
         ("ranks", 4, "periodic", 2),
-        ("slabs", 1, "open", 2),
+        slow("slabs", 1, "open", 2),
         ("slabs", 14, "periodic", 2),
-        ("slabs", 35, "periodic", 2),
+        slow("slabs", 35, "periodic", 2),
         *(
             slow(way, moment, boundary, 4)
             for way, moments in (
@@ -152,6 +152,7 @@ def test_a_study_killed_at_any_slab_continues_to_the_same_end(
     assert_whole(boundary, samples)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["slabs", slow("ranks")])
 def test_repeated_kills_do_not_change_results(way, at_once):
     for moment in (3, 5, 2, 4, 3):
@@ -282,7 +283,7 @@ def killed(way, at_once, made):
     made.clear()
 
 
-killed_both_ways = pytest.mark.parametrize("way", WAYS, indirect=True)
+killed_both_ways = pytest.mark.parametrize("way", slow_but(WAYS, "slabs"), indirect=True)
 
 
 def of_third_row():
@@ -556,6 +557,7 @@ def kill(process, seconds, victim):
     return errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["slabs", slow("ranks")])
 def test_a_kill_of_the_process_loses_nothing(way):
     given = (*GIVEN, "-L", 240, "-p", 0.5, "--samples", 1)

@@ -59,7 +59,7 @@ def swept(path, **settings):
 
 @pytest.mark.parametrize(
     "name",
-    slow_but(STUDIES, "grid", "chains", "slabs", "ranks"),
+    slow_but(STUDIES, "slabs", "chains"),
 )
 def test_samples_and_file_come_out_as_planned(tmp_path, name):
     path, study = tmp_path / "results.h5", STUDIES[name]

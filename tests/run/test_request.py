@@ -204,6 +204,7 @@ reference = "H. Kesten, Commun. Math. Phys. 74, 41 (1980)"
 """
 
 
+@pytest.mark.slow
 def test_fit_prints_a_threshold_published_since():
     Path("mine.toml").write_text(CHAIN)
     command = ("sweep", "--lattice", "mine.toml", "-L", "4,6,8", "-p", "0.4:0.6:5", "--samples",

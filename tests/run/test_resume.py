@@ -184,7 +184,7 @@ def failing_after(calls, error):
         yield made
 
 
-@pytest.mark.parametrize("samples", [SAMPLES, 10**15])
+@pytest.mark.parametrize("samples", [SAMPLES, slow(10**15)])
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
@@ -215,6 +215,7 @@ def test_more_samples_top_up(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_the_pilot_runs_once(tmp_path, monkeypatch):
     path = tmp_path / "results.h5"
     study = ("sweep", "--lattice", "square", "-L", "4,6", "--device", "cpu", "--out", path)

@@ -43,6 +43,7 @@ def test_the_error_is_reached_and_holds(found):
     ]
 
 
+@pytest.mark.slow
 def test_sizes_too_small_for_the_error_end_with_what_they_give():
     """However many samples there are, the priors of corrections leave p_c less precise."""
     sizes = (4, 6, 8)
@@ -82,6 +83,7 @@ def test_a_smaller_error_keeps_all_blocks_and_adds(found, path):
     assert len(find_crossings(stored)) == 3 * (len(second.results.study.sizes) - 1)
 
 
+@pytest.mark.slow
 def test_known_values_at_p_c_make_the_same_samples_more_precise(found, path, tmp_path):
     own = tmp_path / "universal.h5"
     known = percolab.threshold("cubic", error=ERROR, universal="known", device="cpu", out=own)

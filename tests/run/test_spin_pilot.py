@@ -36,10 +36,10 @@ def task_of(name, size, model="ising", boundary="periodic", **given):
 @pytest.mark.parametrize(
     ("name", "size", "model", "boundary", "p_c"),
     [
-        ("square", 16, "ising", "periodic", 0.5858),
-        ("square", 16, "potts:q=3", "open", None),
+        slow("square", 16, "ising", "periodic", 0.5858),
+        slow("square", 16, "potts:q=3", "open", None),
         slow("square", 16, "potts:q=10", "periodic", 0.7597),
-        ("triangular", 12, "potts:q=4", "periodic", 0.5),
+        slow("triangular", 12, "potts:q=4", "periodic", 0.5),
         slow("honeycomb", 12, "ising", "open", None),
         slow("cubic", 8, "ising", "periodic", 0.3581),
         ("square", 3, "ising", "periodic", None),
@@ -63,6 +63,7 @@ def test_p_are_placed_over_the_transition(name, size, model, boundary, p_c):
     assert found[-1] > 0.65
 
 
+@pytest.mark.slow
 def test_other_sizes_and_the_update_do_not_move_p():
     given = {"boundary": "periodic", "model": "potts:q=3", "burn_in": 20, "samples": 40}
     alone, among, wolff = (
@@ -106,6 +107,7 @@ def test_a_burn_in_is_twenty_autocorrelation_times(name, size, p, update):
     assert 10 * tau < burn_in < (60 if update == "sw" else 240) * tau
 
 
+@pytest.mark.slow
 def test_single_clusters_forget_a_random_start_before_they_are_measured():
     """From one wolff needs far more updates than 20 autocorrelation times, which are 40 here."""
     coupling = 1.05 * math.log(1 + math.sqrt(2)) / 2
@@ -175,6 +177,7 @@ def test_starts_show_a_first_order_transition_which_gets_no_error():
     assert "no error is quoted: chains that started ordered and at random differ" in text
 
 
+@pytest.mark.slow
 def test_a_failed_fit_reports_the_starts_too():
     short_chains(12, 14, 16, model="potts:q=20", p="0.79:0.84:6")
     message = refusal("fit", "results.h5")
@@ -188,6 +191,7 @@ def test_a_burn_in_is_found_where_spins_are_correlated_beyond_the_stored_lags(na
     assert 20 * 20 < burn_in < 20 * 60
 
 
+@pytest.mark.slow
 def test_chains_that_forget_their_start_quote_an_error():
     results = sweep(
         "square", boundary="periodic", L=[6, 8, 12], p=[0.5, 0.55, 0.58, 0.6, 0.65], model="ising",

@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 from cli_support import answer, assert_equal_datasets, refusal, sealed_again, stored
-from helpers import assert_z
+from helpers import assert_z, slow
 
 from percolab.analysis.stored_data import read_curves
 from percolab.analysis.study_kinds import spanning_counts, transition_grid
@@ -49,7 +49,7 @@ def test_more_samples_continue_the_first_ones(tmp_path):
     assert_equal_datasets(path, stored(tmp_path / "once.h5", found_by_threshold(samples=100)))
 
 
-@pytest.mark.parametrize("labeler", ["reference", "four_step"])
+@pytest.mark.parametrize("labeler", [slow("reference"), "four_step"])
 def test_any_labeler_and_any_workers_store_the_same(labeler, tmp_path):
     other = found_by_threshold(samples=20, labeler=labeler, workers=2)
     assert_equal_datasets(
@@ -106,6 +106,7 @@ def test_thresholds_and_grids_of_other_seeds_merge_and_are_fitted_together():
         merge([("a", single), ("c", same)])
 
 
+@pytest.mark.slow
 def test_a_threshold_is_found_and_drawn(tmp_path):
     results = sweep("square", L=[8, 16, 32], samples=2000, method="threshold", device="cpu")
     estimate = fit(results)

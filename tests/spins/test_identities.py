@@ -66,8 +66,8 @@ CASES = [
     slow("kagome", 24, "potts:q=4", 0.72, "sw", "xorwow"),
     slow("cubic", 10, "ising", 0.36, "sw", "philox"),
     slow("honeycomb", 24, "potts:q=7", 0.8, "sw", "xorwow"),
-    ("square", 24, "potts:q=3", 0.63, "few:20,flip=0.8", "xorwow"),
-    ("cubic", 8, "ising", 0.36, "wolff", "xorwow"),
+    slow("square", 24, "potts:q=3", 0.63, "few:20,flip=0.8", "xorwow"),
+    slow("cubic", 8, "ising", 0.36, "wolff", "xorwow"),
 ]
 
 
@@ -125,7 +125,7 @@ def test_at_the_transition_two_directions_are_q_times_as_likely_as_none(q, rng):
 
 
 @pytest.mark.parametrize("rng", ["xorwow", "philox"])
-@pytest.mark.parametrize("update", ["sw", "wolff", "few:12,flip=0.7"])
+@pytest.mark.parametrize("update", ["sw", slow("wolff"), slow("few:12,flip=0.7")])
 @pytest.mark.parametrize(
     ("size", "scale"), [(16, 0.9), slow(16, 1.1), *(slow(32, scale) for scale in (0.95, 1.0))]
 )

@@ -29,6 +29,7 @@ ONE_BLOCK = ("square", "narrow", "triangular", "honeycomb", "cubic", "fcc")
 SLOW_BLOCKS = [slow((name,)) for name in ONE_BLOCK]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cases", [("mixed", "kagome"), *SLOW_BLOCKS], ids="+".join)
 def test_simulated_sweeps_by_one_block_equal_the_cpu(cases):
     done = run_simulated("simulated_one_block.py", *cases)

@@ -29,7 +29,7 @@ P = {2: 0.4, 3: 0.45, 4: 0.5, 10: 0.6}
 @pytest.mark.parametrize(
     ("name", "rng"),
     [
-        ("irregular", "philox"),
+        slow("irregular", "philox"),
         ("square 3 x 3", "xorwow"),
         *(
             slow(name, rng)
@@ -64,7 +64,7 @@ def test_means_are_the_exact_ones(name, update, rng):
 
 
 @pytest.mark.parametrize("rng", GENERATORS)
-@pytest.mark.parametrize("name", ["square 2 x 3", "kagome 4 x 2", "irregular"])
+@pytest.mark.parametrize("name", [slow("square 2 x 3"), slow("kagome 4 x 2"), slow("irregular")])
 def test_consecutive_sweeps_are_correlated_as_they_should_be(name, rng):
     topology = tiny_topology(name)
     sites, bonds = graph_of(topology)
@@ -111,7 +111,9 @@ def test_the_number_of_changed_spins_follows_from_the_update(q, update, labeler)
 
 
 @pytest.mark.parametrize("rng", ["xorwow", slow("philox")])
-@pytest.mark.parametrize(("update", "q"), [("sw", 5), ("sw", 4), ("wolff", 5), slow("wolff", 4)])
+@pytest.mark.parametrize(
+    ("update", "q"), [("sw", 5), ("sw", 4), slow("wolff", 5), slow("wolff", 4)]
+)
 def test_every_spin_is_as_likely_as_any_other(update, q, rng):
     """At p = 0 every site is a cluster: of sw any of the q spins, of wolff any but its own."""
     topology = lattice("square").topology((64, 64), ("periodic",) * 2)

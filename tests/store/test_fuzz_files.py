@@ -46,6 +46,7 @@ def test_damaged_and_edited_results_are_refused_or_equal(tmp_path):
     assert not any("\n" in line for line in messages)
 
 
+@pytest.mark.slow
 def test_sealing_anew_lets_a_changed_number_pass_for_a_true_one(tmp_path):
     """So that the checks behind the checksums are reached by mutants at all."""
     content, messages = encode(small_results()), set()

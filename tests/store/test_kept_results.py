@@ -51,6 +51,7 @@ def test_clusters_per_site_at_the_threshold_are_exact(name):
         assert abs(density.mean() - CLUSTERS_PER_SITE[name] - excess) <= 4 * error, task.size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [slow("square"), "square-scaling"])
 def test_exponents_of_the_square_torus_are_nienhuis(name):
     tasks_of(f"torus/{name}.h5")

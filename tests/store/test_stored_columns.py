@@ -221,7 +221,7 @@ def test_tables_have_the_columns_that_are_there(less, more, full):
     assert len(table(more, "--tidy")) > len(tidy)
 
 
-@pytest.mark.parametrize("path", ["less.h5", "more.h5"])
+@pytest.mark.parametrize("path", [slow("less.h5"), "more.h5"])
 def test_status_and_figures_take_such_files(less, more, path):
     assert "18 blocks" in answer("status", path)
     answer("plot", path, "--bootstrap", 0, "--out", "figure.svg")
@@ -240,6 +240,7 @@ def other_seed(name: str) -> Path:
     return stored(Path(name), sweep("square", device="cpu", workers=1, **SMALL | {"seed": 6}))
 
 
+@pytest.mark.slow
 def test_a_column_of_one_file_alone_is_left_out_of_a_merge_with_a_note(less, full):
     other = other_seed("other.h5")
     for n, parts in enumerate([(less, other), (other, less)]):
@@ -273,6 +274,7 @@ def test_blocks_of_one_task_are_merged_by_name(less, full):
     assert_same_content(Path("m.h5"), less)
 
 
+@pytest.mark.slow
 def test_files_with_the_same_columns_merge_without_a_word(less, more):
     for n, (path, change) in enumerate([(less, take_out(taken())), (more, put_in("perimeter", 3))]):
         other = changed(other_seed("other.h5"), Path("like.h5"), change)

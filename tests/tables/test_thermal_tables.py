@@ -58,6 +58,7 @@ def enumerate_ising(length, coupling):
     return dict(zip(NAMES, map(float, values), strict=True))
 
 
+@pytest.mark.slow
 def test_a_tidy_table_of_spins_has_the_means_of_all_states():
     told = answer("export", stored(Path("spins.h5"), torus()), "--tidy")
     rows = list(csv.DictReader(io.StringIO(told)))

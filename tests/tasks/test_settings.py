@@ -153,6 +153,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow
 def test_a_new_setting_is_declared_once_and_held_by_the_study(tmp_path):
     """Beside its declaration it is a field of the tasks, where it is used."""
     shutil.copytree(

@@ -96,6 +96,7 @@ def test_a_box_has_the_sample_of_the_sweep(boundary):
     assert row.blocks[3].sums[0, column] == len(np.unique(labels))
 
 
+@pytest.mark.slow
 def test_every_command_takes_a_box(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     box = "--lattice", "square", "-L", "12x20"

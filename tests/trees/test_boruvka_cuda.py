@@ -19,7 +19,8 @@ needs_cuda = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
 )
 SLOW = [
-    slow(name) for name in ("open", "cubic", "triangular", "honeycomb", "kagome", "hypercubic_4d")
+    slow(name)
+    for name in ("graph", "open", "cubic", "triangular", "honeycomb", "kagome", "hypercubic_4d")
 ]
 #: By dimension: across tiles and words, whole tiles, narrower than a tile, and smaller than one.
 SHAPES = {
@@ -31,7 +32,7 @@ SHAPES = {
 
 
 @needs_cuda
-@pytest.mark.parametrize("case", ["square", "graph", *SLOW])
+@pytest.mark.parametrize("case", ["square", *SLOW])
 def test_simulated_trees_equal_the_reference(case):
     done = run_simulated("simulated_trees.py", case)
     assert done.returncode == 0, f"after {done.stdout}{done.stderr}"

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import slow
 
 import percolab
 from percolab.errors import InputError
@@ -19,10 +20,10 @@ def chords(shape):
 @pytest.mark.parametrize(
     ("shape", "correlation"),
     [
-        ((9, 16), 0.5),
-        ((4, 5, 6), 1.0),
+        slow((9, 16), 0.5),
+        slow((4, 5, 6), 1.0),
         ((31,), 2.0),
-        ((12, 12), lambda r: np.exp(-((r / 2) ** 2))),
+        slow((12, 12), lambda r: np.exp(-((r / 2) ** 2))),
     ],
 )
 def test_fields_have_the_correlation_that_is_requested(shape, correlation):

@@ -380,6 +380,7 @@ def test_large_frontiers_leave_the_heap_and_come_back():
     assert (np.diff(equal.bonds[1:]) > 0).all()
 
 
+@pytest.mark.slow
 def test_acceptance_profile_of_bonds_in_the_plane_tends_to_a_step_at_one_half():
     """The step lacks what n sites have not found out yet, n^(-1 / (nu d_f)) = n^(-36/91)."""
     lacking, errors = [], []

@@ -22,7 +22,7 @@ from percolab.trees.weights import make_bond_keys, make_sample_weights
 
 #: Lattice, shape of the array, boundary; cells of several sites, and short axes, among them.
 CASES = [
-    ("square", (4, 5), "periodic"),
+    slow(("square", (4, 5), "periodic")),
     ("square", (6, 4), "periodic,open"),
     slow(("square", (5, 5), "open")),
     ("square", (2, 2), "periodic"),
@@ -30,7 +30,7 @@ CASES = [
     slow(("triangular", (4, 4), "periodic")),
     ("kagome", (4, 6), "periodic"),
     slow(("cubic", (3, 3, 3), "periodic")),
-    ("cubic", (2, 3, 4), "periodic,open,periodic"),
+    slow(("cubic", (2, 3, 4), "periodic,open,periodic")),
     slow(("bcc", (2, 2, 2), "periodic")),
 ]
 
@@ -232,6 +232,7 @@ def test_many_values_are_bisected_to_the_same_levels(boundary):
         assert item.level.hex() == float(tried[low]).hex()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "shape"), [("cubic", (24, 22, 20)), ("triangular", (90, 40))])
 def test_parts_of_a_lattice_that_threads_join_give_the_same_levels_and_paths(
     name, shape, monkeypatch
@@ -310,6 +311,7 @@ def test_levels_of_the_uniform_numbers_of_samples_are_their_thresholds(model):
             assert found.axes[axis].level + 1 == invaded.threshold_key
 
 
+@pytest.mark.slow
 def test_wrapping_levels_are_where_labels_begin_to_wrap():
     for seed in range(8):
         values = np.random.default_rng(seed).normal(size=(12, 12, 12))

@@ -73,6 +73,7 @@ def test_degrees_and_weights_are_counted_over_all_sites_and_bonds(trees):
     assert np.all((low <= total) & (total <= low + bonds / WEIGHT_BINS))
 
 
+@pytest.mark.slow
 def test_on_the_square_torus_accepted_shares_of_w_and_1_minus_w_add_up_to_one():
     results = percolab.sweep(
         "square", method="tree", boundary="periodic", L=16, samples=1000, device="cpu"
@@ -108,6 +109,7 @@ def test_a_study_continues_and_merges_like_all(trees, tmp_path):
     assert not np.array_equal(of_size(other, L).sums(), of_size(results, L).sums())
 
 
+@pytest.mark.slow
 def test_what_is_printed_is_what_the_file_gives(trees, tmp_path):
     results, path = trees
     found = json.loads(answer("fit", path, "--json"))

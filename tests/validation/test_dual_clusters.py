@@ -77,5 +77,6 @@ def test_clusters_of_the_dual_are_counted_by_sample(monkeypatch):
     assert dual.count_clusters(words).tolist() == expected
 
 
+@pytest.mark.slow
 def test_the_identity_holds_for_samples_of_cuda():
     assert_simulated("simulated_duals.py")

@@ -243,6 +243,7 @@ def test_a_continued_run_that_differs_fails(monkeypatch, one_block_calls):
     ]
 
 
+@pytest.mark.slow
 def test_spins_at_another_p_fail(monkeypatch):
     monkeypatch.setattr("percolab.tasks.study.p_to_threshold", lambda p: p_to_threshold(p + 0.03))
     for name in ("Kaufman, sw", "Kaufman, wolff", "all states of square", "identities"):

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from helpers import lattice, slow_but, traced_peak
+from helpers import lattice, slow, slow_but, traced_peak
 from parts_support import (
     MODELS,
     NAMES,
@@ -405,7 +405,7 @@ def test_memory_of_a_box_is_stated(name, shape, counts):
     assert peak <= BoxRaster.memory(blocks).host < 3 * peak
 
 
-@pytest.mark.parametrize("text", ["tree", "quad:bubbles,runs"])
+@pytest.mark.parametrize("text", ["tree", slow("quad:bubbles,runs")])
 def test_memory_of_a_row_is_stated(text):
     whole = Whole(lattice("cubic"), (64,) * 3, ("periodic",) * 3)
     blocks, merge = Blocks(whole, (4, 4, 2)), Merge.parse(text)

@@ -23,6 +23,7 @@ def test_graphs_are_those_of_the_paper():
     assert not np.array_equal(keys, script.random_keys(topology, numbers, 1)[numbers])
 
 
+@pytest.mark.slow
 def test_a_tree_that_differs_is_a_failure():
     bench = script.Bench(20, None)
     (keys,) = bench.keys(1)
