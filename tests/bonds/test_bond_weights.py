@@ -116,6 +116,7 @@ def test_a_grid_is_those_of_single_points(model):
     np.testing.assert_array_equal(rows, single.grid_rows(*key, samples, grid))
 
 
+@pytest.mark.slow
 def test_thresholds_of_samples_are_those_of_all_configurations():
     study = {"graph": RATES, "model": "bond-rate", "source": 0, "target": 4, "samples": 2000}
     found = sweep(**study, method="threshold", **OPTIONS)

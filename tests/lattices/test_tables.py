@@ -148,6 +148,7 @@ def test_lists_of_periodic_bonds_are_equal_in_pieces_of_any_size(name, monkeypat
     assert cut > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["open", "periodic"])
 @pytest.mark.parametrize(
     ("name", "shape"), [("square", (96, 64)), ("cubic", (1, 96, 64)), ("bcc", (4, 4, 64))]

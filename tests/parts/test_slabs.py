@@ -191,6 +191,7 @@ def test_an_interface_has_only_clusters_that_touch_a_face():
 FAR_WORDS = (2**26, 2**27, 2**31, 2**32, 2**36, 2**54)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("generator", GENERATORS.values(), ids=GENERATORS)
 @pytest.mark.parametrize("first", [2**31 - 2, 2**32 - 2, 2**36 - 2, 2**59], ids=str)
 def test_words_are_filled_from_a_number_of_64_bits_on(first, generator):
