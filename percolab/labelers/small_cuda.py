@@ -245,17 +245,18 @@ def _load_word(team, lattice, opened):
 
 
 @cuda.jit(device=True)
-def _count_openings(team, lattice, opened, counts):
-    """Add up the occupied sites of every entry where sites are drawn, else its open bonds."""
-    if team.is_mine:
-        total = uint32(popcount(team.occupied[team.word]))
-        if lattice.first_site == uint32(0):
-            total, num_words = uint32(0), lattice.adjacency.num_words
-            index = uint32(uint32(team.entry * lattice.stride) + team.place)
-            for _ in range(len(lattice.adjacency.ends)):
-                total = uint32(total + uint32(popcount(opened[index])))
-                index = uint32(index + num_words)
-        cuda.atomic.add(counts, team.number, total)
+def count_openings(lattice, opened, entry, place):
+    """Return the occupied sites of a word of an entry where sites are drawn, else its open bonds.
+
+    place: of the word in its entry.
+    """
+    index, total = uint32(uint32(entry * lattice.stride) + place), uint32(0)
+    if lattice.first_site:
+        return uint32(popcount(opened[uint32(index + lattice.first_site)]))
+    for _ in range(len(lattice.adjacency.ends)):
+        total = uint32(total + uint32(popcount(opened[index])))
+        index = uint32(index + lattice.adjacency.num_words)
+    return total
 
 
 @cuda.jit(device=True)
@@ -604,26 +605,33 @@ def _flag_ends(team, lattice, edges, occupied):
 
 
 @cuda.jit(device=True)
-def _add_sizes(team):
-    """Hand the sizes and flags of all runs to their parents, from the last word to the first."""
-    thread = uint32(cuda.threadIdx.x)
-    lane = uint32(thread & uint32(LANES - 1))
-    end = uint32(cuda.blockDim.x)
-    while end > uint32(0):
-        # One warp after the other.
-        begin = uint32(end - uint32(LANES))
-        if thread >= begin and thread < end:
-            word = min(end, team.words)
-            first = uint32(uint32(word * uint32(WORD_NODES)) + lane)
-            while word > begin:
-                word, first = uint32(word - uint32(1)), uint32(first - uint32(WORD_NODES))
-                starts = uint32(team.edges[word] >> lane)
-                for k in range(_BITS):
-                    if uint32(starts >> uint32(k * LANES)) & uint32(1):
-                        _add_to_parent(team, uint32(first + uint32(k * LANES)))
-                cuda.syncwarp()
-        cuda.syncthreads()
-        end = begin
+def _add_sizes(team, lattice):
+    """Hand the sizes and flags of all runs to their parents, from the last word to the first.
+
+    A warp does so for an entry, and then for another: no parent is of another entry.
+    """
+    num_words, lane, number, warps = _in_warps(lattice)
+    while number < lattice.together:
+        begin = uint32(number * num_words)
+        word = uint32(begin + num_words)
+        first = uint32(uint32(word * uint32(WORD_NODES)) + lane)
+        while word > begin:
+            word, first = uint32(word - uint32(1)), uint32(first - uint32(WORD_NODES))
+            starts = uint32(team.edges[word] >> lane)
+            for k in range(_BITS):
+                if uint32(starts >> uint32(k * LANES)) & uint32(1):
+                    _add_to_parent(team, uint32(first + uint32(k * LANES)))
+            cuda.syncwarp()
+        number = uint32(number + warps)
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def _in_warps(lattice):
+    """Return (words of an entry, this lane, the number of its warp, the warps of the team)."""
+    thread, warps = uint32(cuda.threadIdx.x), uint32(uint32(cuda.blockDim.x) // uint32(LANES))
+    lane, number = uint32(thread & uint32(LANES - 1)), uint32(thread // uint32(LANES))
+    return lattice.adjacency.num_words, lane, number, warps
 
 
 @cuda.jit(device=True)
@@ -641,30 +649,23 @@ def _add_to(team, n, entry):
 
 
 @cuda.jit(device=True)
-def _point_to_roots(team):
-    """Make the roots the parents of all runs, from the first word to the last."""
-    thread = uint32(cuda.threadIdx.x)
-    lane = uint32(thread & uint32(LANES - 1))
-    begin = uint32(0)
-    while begin < team.words:
-        # One warp after the other.
-        end = min(uint32(begin + uint32(LANES)), team.words)
-        if thread >= begin and thread < uint32(begin + uint32(LANES)):
-            word, first = begin, uint32(uint32(begin * uint32(WORD_NODES)) + lane)
-            while word < end:
-                starts = uint32(team.edges[word] >> lane)
-                for k in range(_BITS):
-                    if uint32(starts >> uint32(k * LANES)) & uint32(1):
-                        n = uint32(first + uint32(k * LANES))
-                        entry = team.table[n]
-                        up = uint32(entry & uint32(_PARENT))
-                        if up != n:
-                            # A root is its own parent, over no periods.
-                            team.table[n] = _over_two(entry, team.table[up])
-                cuda.syncwarp()
-                word, first = uint32(word + uint32(1)), uint32(first + uint32(WORD_NODES))
-        cuda.syncthreads()
-        begin = uint32(begin + uint32(LANES))
+def _point_to_roots(team, lattice):
+    """Make the roots the parents of all runs, from the first word to the last, as sizes go back."""
+    num_words, lane, number, warps = _in_warps(lattice)
+    while number < lattice.together:
+        word = uint32(number * num_words)
+        end, first = uint32(word + num_words), uint32(uint32(word * uint32(WORD_NODES)) + lane)
+        while word < end:
+            starts = uint32(team.edges[word] >> lane)
+            for k in range(_BITS):
+                n = uint32(first + uint32(k * LANES))
+                if uint32(starts >> uint32(k * LANES)) & uint32(1) and _parent(team, n) != n:
+                    # A root is its own parent, over no periods.
+                    team.table[n] = _over_two(team.table[n], team.table[_parent(team, n)])
+            cuda.syncwarp()
+            word, first = uint32(word + uint32(1)), uint32(first + uint32(WORD_NODES))
+        number = uint32(number + warps)
+    cuda.syncthreads()
 
 
 @cuda.jit(device=True)
@@ -840,14 +841,15 @@ def _measure_samples(lattice, opened, samples, steps, rows, grows):
             if not is_step:
                 roots = _shorten_links(team, lattice, grows)
                 cuda.syncthreads()
-                _add_sizes(team)
+                _add_sizes(team, lattice)
                 if grows:
-                    _point_to_roots(team)
+                    _point_to_roots(team, lattice)
             elif grows:
                 roots = _hand_on_sizes(team, roots)
                 cuda.syncthreads()
-            if lattice.row_width > uint32(ROW_WIDTH):
-                _count_openings(team, lattice, opened, counts)
+            if lattice.row_width > uint32(ROW_WIDTH) and team.is_mine:
+                openings = count_openings(lattice, opened, team.entry, place)
+                cuda.atomic.add(counts, number, openings)
             _write_rows(team, lattice, roots, loops, counts, shared[lists:], rows)
             cuda.syncthreads()
         first = uint32(first + uint32(cuda.gridDim.x * together))
