@@ -605,33 +605,28 @@ def _flag_ends(team, lattice, edges, occupied):
 
 
 @cuda.jit(device=True)
-def _add_sizes(team, lattice):
-    """Hand the sizes and flags of all runs to their parents, from the last word to the first.
-
-    A warp does so for an entry, and then for another: no parent is of another entry.
-    """
-    num_words, lane, number, warps = _in_warps(lattice)
-    while number < lattice.together:
-        begin = uint32(number * num_words)
-        word = uint32(begin + num_words)
-        first = uint32(uint32(word * uint32(WORD_NODES)) + lane)
-        while word > begin:
-            word, first = uint32(word - uint32(1)), uint32(first - uint32(WORD_NODES))
-            starts = uint32(team.edges[word] >> lane)
-            for k in range(_BITS):
-                if uint32(starts >> uint32(k * LANES)) & uint32(1):
-                    _add_to_parent(team, uint32(first + uint32(k * LANES)))
-            cuda.syncwarp()
-        number = uint32(number + warps)
-    cuda.syncthreads()
+def _words_of_warp(team, lattice):
+    """Return (this lane, begin, end): the words of this warp's entries, as no link leaves one."""
+    thread, warps = uint32(cuda.threadIdx.x), uint32(uint32(cuda.blockDim.x) // uint32(LANES))
+    each = uint32(uint32(lattice.together + uint32(warps - uint32(1))) // warps)
+    each = uint32(each * lattice.adjacency.num_words)
+    begin = uint32(uint32(thread // uint32(LANES)) * each)
+    return uint32(thread & uint32(LANES - 1)), begin, min(uint32(begin + each), team.words)
 
 
 @cuda.jit(device=True)
-def _in_warps(lattice):
-    """Return (words of an entry, this lane, the number of its warp, the warps of the team)."""
-    thread, warps = uint32(cuda.threadIdx.x), uint32(uint32(cuda.blockDim.x) // uint32(LANES))
-    lane, number = uint32(thread & uint32(LANES - 1)), uint32(thread // uint32(LANES))
-    return lattice.adjacency.num_words, lane, number, warps
+def _add_sizes(team, lattice):
+    """Hand the sizes and flags of all runs to their parents, from the last word to the first."""
+    lane, begin, word = _words_of_warp(team, lattice)
+    first = uint32(uint32(word * uint32(WORD_NODES)) + lane)
+    while word > begin:
+        word, first = uint32(word - uint32(1)), uint32(first - uint32(WORD_NODES))
+        starts = uint32(team.edges[word] >> lane)
+        for k in range(_BITS):
+            if uint32(starts >> uint32(k * LANES)) & uint32(1):
+                _add_to_parent(team, uint32(first + uint32(k * LANES)))
+        cuda.syncwarp()
+    cuda.syncthreads()
 
 
 @cuda.jit(device=True)
@@ -650,21 +645,18 @@ def _add_to(team, n, entry):
 
 @cuda.jit(device=True)
 def _point_to_roots(team, lattice):
-    """Make the roots the parents of all runs, from the first word to the last, as sizes go back."""
-    num_words, lane, number, warps = _in_warps(lattice)
-    while number < lattice.together:
-        word = uint32(number * num_words)
-        end, first = uint32(word + num_words), uint32(uint32(word * uint32(WORD_NODES)) + lane)
-        while word < end:
-            starts = uint32(team.edges[word] >> lane)
-            for k in range(_BITS):
-                n = uint32(first + uint32(k * LANES))
-                if uint32(starts >> uint32(k * LANES)) & uint32(1) and _parent(team, n) != n:
-                    # A root is its own parent, over no periods.
-                    team.table[n] = _over_two(team.table[n], team.table[_parent(team, n)])
-            cuda.syncwarp()
-            word, first = uint32(word + uint32(1)), uint32(first + uint32(WORD_NODES))
-        number = uint32(number + warps)
+    """Make the roots the parents of all runs, from the first word to the last."""
+    lane, word, end = _words_of_warp(team, lattice)
+    first = uint32(uint32(word * uint32(WORD_NODES)) + lane)
+    while word < end:
+        starts = uint32(team.edges[word] >> lane)
+        for k in range(_BITS):
+            n = uint32(first + uint32(k * LANES))
+            if uint32(starts >> uint32(k * LANES)) & uint32(1) and _parent(team, n) != n:
+                # A root is its own parent, over no periods.
+                team.table[n] = _over_two(team.table[n], team.table[_parent(team, n)])
+        cuda.syncwarp()
+        word, first = uint32(word + uint32(1)), uint32(first + uint32(WORD_NODES))
     cuda.syncthreads()
 
 
