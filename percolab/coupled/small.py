@@ -283,6 +283,7 @@ def _small_lattice(labeler: Tiled, stride: int, row_width: int) -> rows_cuda.Sma
         periodic_codes=cuda.to_device(codes),
         axes=np.int32(axes),
         width=np.int32(width),
+        halves=np.uint32(sum(1 << axis * width + width - 1 for axis in range(axes))),
         row_width=np.uint32(row_width),
     )
 

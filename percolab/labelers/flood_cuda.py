@@ -16,7 +16,7 @@ from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.device import load_cuda
 from percolab.kernels.neighbours import has_bit
 from percolab.kernels.runs import negative
-from percolab.labelers.small_cuda import even_bits
+from percolab.labelers.small_cuda import count_openings, even_bits
 from percolab.measure.rows import ROW_WIDTH, SPANNING
 from percolab.measure.sums import SUMS32
 
@@ -236,18 +236,6 @@ def _flood_all(flood, lattice, among):
     return sums, spanned
 
 
-@cuda.jit(device=True)
-def _count_openings(lattice, opened, base):
-    """Return the occupied sites of a sample where sites are drawn, else its open bonds."""
-    first, total = uint32(base + lattice.first_site), uint32(0)
-    count = lattice.adjacency.num_words
-    if lattice.first_site == uint32(0):
-        count = uint32(count * uint32(len(lattice.adjacency.ends)))
-    for word in range(count):
-        total = uint32(total + uint32(popcount(opened[uint32(first + uint32(word))])))
-    return total
-
-
 @cuda.jit(cache=True, max_registers=48)
 def flood_rows_kernel(lattice, opened, entries, rows):
     """Write the rows of entries, one a thread, as :func:`small_rows_kernel` does."""
@@ -268,4 +256,7 @@ def flood_rows_kernel(lattice, opened, entries, rows):
     _put(rows, row, 1, sums)
     rows[row + SPANNING] = int64(even_bits(spanned))
     if lattice.row_width > uint32(ROW_WIDTH):
-        rows[row + ROW_WIDTH] = int64(_count_openings(lattice, opened, base))
+        total = uint32(0)
+        for word in range(words):
+            total = uint32(total + count_openings(lattice, opened, entry, uint32(word)))
+        rows[row + ROW_WIDTH] = int64(total)

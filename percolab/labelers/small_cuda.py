@@ -31,7 +31,7 @@ from percolab.kernels.neighbours import inner_word, other_bits
 from percolab.kernels.runs import fill_segments, low_bits, mark_segment_starts
 from percolab.measure.rows import ROW_WIDTH, SPANNING
 from percolab.measure.sums import SUMS32
-from percolab.measure.wrapping_cuda import Loops, note_loop
+from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
 
 cuda = load_cuda()
 
@@ -51,6 +51,8 @@ _PAIRS = 8 * LANES if SIMULATED else 256
 _PARENT = (1 << PARENT_BITS) - 1
 #: Marks a pair of nodes on a list of bonds, which else are numbers of periodic bonds.
 _NODES = 1 << 31
+#: In what is known of loops: two wind in different directions, and the first of three axes spans.
+_TWO, _SPANS = 1 << 28, 29
 _FLAGS, _SIZE = 0x3F << ENDS, _PARENT << PARENT_BITS
 #: Bits of a word that each thread of a warp has.
 _BITS = 32 // LANES
@@ -76,6 +78,7 @@ class SmallLattice(NamedTuple):
     periodic_owners, periodic_ends: uint32 (n,) each, their sites
     periodic_codes:  int32 (n,), over how many periods they lead, ``width`` bits an axis
     axes, width:     int32
+    halves:          half the range of an axis' field of a code, in the fields of all axes, uint32
     row_width:       numbers of a row: with one more than ROW_WIDTH it has the openings, uint32
     """
 
@@ -93,7 +96,20 @@ class SmallLattice(NamedTuple):
     periodic_codes: Any
     axes: Any
     width: Any
+    halves: Any
     row_width: Any
+
+
+class Loops(NamedTuple):
+    """What is known of the loops of every entry of a team that wind around the lattice.
+
+    first: int32 (entries,), the periods along one of them, a code, 0 where there is none yet
+    seen:  uint32 (entries,), where an axis' field of a code has a one if any of them leads along
+           that axis; above them _TWO, and from _SPANS on the axes that a cluster spans
+    """
+
+    first: Any
+    seen: Any
 
 
 class Team(NamedTuple):
@@ -229,17 +245,18 @@ def _load_word(team, lattice, opened):
 
 
 @cuda.jit(device=True)
-def _count_openings(team, lattice, opened, counts):
-    """Add up the occupied sites of every entry where sites are drawn, else its open bonds."""
-    if team.is_mine:
-        total = uint32(popcount(team.occupied[team.word]))
-        if lattice.first_site == uint32(0):
-            total, num_words = uint32(0), lattice.adjacency.num_words
-            index = uint32(uint32(team.entry * lattice.stride) + team.place)
-            for _ in range(len(lattice.adjacency.ends)):
-                total = uint32(total + uint32(popcount(opened[index])))
-                index = uint32(index + num_words)
-        cuda.atomic.add(counts, team.number, total)
+def count_openings(lattice, opened, entry, place):
+    """Return the occupied sites of a word of an entry where sites are drawn, else its open bonds.
+
+    place: of the word in its entry.
+    """
+    index, total = uint32(uint32(entry * lattice.stride) + place), uint32(0)
+    if lattice.first_site:
+        return uint32(popcount(opened[uint32(index + lattice.first_site)]))
+    for _ in range(len(lattice.adjacency.ends)):
+        total = uint32(total + uint32(popcount(opened[index])))
+        index = uint32(index + lattice.adjacency.num_words)
+    return total
 
 
 @cuda.jit(device=True)
@@ -393,7 +410,7 @@ def _join_periodic_bonds(team, lattice, opened, samples, loops, listed, is_step)
         listed, k = uint32(listed + more), uint32(k + threads)
         left = uint32(left - min(left, threads))
         if listed > uint32(_PAIRS - LANES) or left == uint32(0):
-            listed = _join_all_listed(team, lattice, listed, loops)
+            listed = _join_listed_bonds(team, lattice, listed, loops)
         if left == uint32(0):
             break
 
@@ -440,15 +457,6 @@ def _find_over_periods(team, n):
 
 
 @cuda.jit(device=True)
-def _join_all_listed(team, lattice, listed, loops):
-    """Join the sites of all listed bonds; return that none is left."""
-    cuda.syncwarp()
-    while listed != uint32(0):
-        listed = _join_listed_bonds(team, lattice, listed, loops)
-    return listed
-
-
-@cuda.jit(device=True)
 def _find_bond(team, lattice, n):
     """Return (entry of the team, nodes at both ends, periods) of what is on a list."""
     if n >= uint32(_NODES):
@@ -464,30 +472,70 @@ def _find_bond(team, lattice, n):
 
 @cuda.jit(device=True)
 def _join_listed_bonds(team, lattice, listed, loops):
-    """Try to join the sites of each listed bond; return how many are left on the list."""
-    lane, kept = uint32(uint32(cuda.threadIdx.x) & uint32(LANES - 1)), uint32(0)
-    for first in range(uint32(0), listed, LANES):
-        m, keep, n = uint32(uint32(first) + lane), False, uint32(0)
-        if m < listed:
-            n = team.pairs[m]
-            number, i, j, code = _find_bond(team, lattice, n)
-            (i, to_i), (j, to_j) = _find_over_periods(team, i), _find_over_periods(team, j)
-            wound = int32(int32(to_i + code) - to_j)
-            # As the table keeps them.
-            wound = _periods(uint32(uint32(wound) << uint32(PARENT_BITS)))
-            if i == j:
-                note_loop(wound, number, loops)
-            else:
-                low, high, code = min(i, j), max(i, j), wound if i < j else int32(-wound)
-                entry = uint32(uint32(uint32(code) << uint32(PARENT_BITS)) | low)
-                keep = uint32(cuda.atomic.cas(team.table, high, high, entry)) != high
-        place, more = _rank(keep, team.pairs)
-        cuda.syncwarp()
-        if keep:
-            team.pairs[uint32(kept + place)] = n
-        kept = uint32(kept + more)
+    """Join the sites of each listed bond, over periods; return that none is left on the list."""
     cuda.syncwarp()
-    return kept
+    for m in range(uint32(uint32(cuda.threadIdx.x) & uint32(LANES - 1)), listed, LANES):
+        number, i, j, code = _find_bond(team, lattice, team.pairs[uint32(m)])
+        while True:
+            (i, to_i), (j, to_j) = _find_over_periods(team, i), _find_over_periods(team, j)
+            # The periods from root to root, as the table keeps them.
+            code = _periods(uint32(uint32(int32(int32(to_i + code) - to_j)) << uint32(PARENT_BITS)))
+            if i == j:
+                _note_loop(lattice, code, number, loops)
+                break
+            low, high, away = min(i, j), max(i, j), code if i < j else int32(-code)
+            entry = uint32(uint32(uint32(away) << uint32(PARENT_BITS)) | low)
+            if uint32(cuda.atomic.cas(team.table, high, high, entry)) == high:
+                break
+    cuda.syncwarp()
+    return uint32(0)
+
+
+@cuda.jit(device=True)
+def _note_loop(lattice, code, number, loops):
+    """Note the periods of a loop of an entry, unless all are 0."""
+    if code != int32(0):
+        before = int32(cuda.atomic.cas(loops.first, number, int32(0), code))
+        # With half its range added no field borrows from the next, and those of zeros are known.
+        moved, halves = uint32(uint32(code) + lattice.halves), lattice.halves
+        seen = uint32(moved ^ halves)
+        differs = before != int32(0) and before != code and before != int32(-code)
+        if differs and not _are_parallel(lattice, moved, uint32(uint32(before) + halves)):
+            seen = uint32(seen | uint32(_TWO))
+        if uint32(loops.seen[number] & seen) != seen:
+            cuda.atomic.or_(loops.seen, number, seen)
+
+
+@cuda.jit(device=True)
+def _are_parallel(lattice, one, other):
+    """Return whether two loops wind in one direction or opposite ones; codes with halves added."""
+    for a in range(lattice.axes):
+        for b in range(a):
+            cross = int32(_along(lattice, one, a) * _along(lattice, other, b))
+            if cross != int32(_along(lattice, one, b) * _along(lattice, other, a)):
+                return False
+    return True
+
+
+@cuda.jit(device=True)
+def _along(lattice, moved, axis):
+    """Return the periods along an axis of a code with halves added, int32."""
+    half = uint32(uint32(1) << uint32(lattice.width - int32(1)))
+    field = uint32(uint32(moved >> uint32(axis * lattice.width)) & uint32(half + uint32(half - 1)))
+    return int32(int32(field) - int32(half))
+
+
+@cuda.jit(device=True)
+def _wrapping_bits(lattice, seen):
+    """Return the bits of a row's flags for what is known of an entry's loops."""
+    bits = uint32(seen >> uint32(_SPANS))
+    for axis in range(lattice.axes):
+        field = uint32(uint32(seen & uint32(_TWO - 1)) >> uint32(axis * lattice.width))
+        if uint32(field << uint32(32 - lattice.width)):
+            bits = uint32(bits | uint32(uint32(1) << uint32(FIRST_WRAPPING + axis)))
+    if uint32(seen & uint32(_TWO)):
+        bits = uint32(bits | uint32(1 << TWO_DIRECTIONS))
+    return bits
 
 
 @cuda.jit(device=True)
@@ -557,26 +605,28 @@ def _flag_ends(team, lattice, edges, occupied):
 
 
 @cuda.jit(device=True)
-def _add_sizes(team):
+def _words_of_warp(team, lattice):
+    """Return (this lane, begin, end): the words of this warp's entries, as no link leaves one."""
+    thread, warps = uint32(cuda.threadIdx.x), uint32(uint32(cuda.blockDim.x) // uint32(LANES))
+    each = uint32(uint32(lattice.together + uint32(warps - uint32(1))) // warps)
+    each = uint32(each * lattice.adjacency.num_words)
+    begin = uint32(uint32(thread // uint32(LANES)) * each)
+    return uint32(thread & uint32(LANES - 1)), begin, min(uint32(begin + each), team.words)
+
+
+@cuda.jit(device=True)
+def _add_sizes(team, lattice):
     """Hand the sizes and flags of all runs to their parents, from the last word to the first."""
-    thread = uint32(cuda.threadIdx.x)
-    lane = uint32(thread & uint32(LANES - 1))
-    end = uint32(cuda.blockDim.x)
-    while end > uint32(0):
-        # One warp after the other.
-        begin = uint32(end - uint32(LANES))
-        if thread >= begin and thread < end:
-            word = min(end, team.words)
-            first = uint32(uint32(word * uint32(WORD_NODES)) + lane)
-            while word > begin:
-                word, first = uint32(word - uint32(1)), uint32(first - uint32(WORD_NODES))
-                starts = uint32(team.edges[word] >> lane)
-                for k in range(_BITS):
-                    if uint32(starts >> uint32(k * LANES)) & uint32(1):
-                        _add_to_parent(team, uint32(first + uint32(k * LANES)))
-                cuda.syncwarp()
-        cuda.syncthreads()
-        end = begin
+    lane, begin, word = _words_of_warp(team, lattice)
+    first = uint32(uint32(word * uint32(WORD_NODES)) + lane)
+    while word > begin:
+        word, first = uint32(word - uint32(1)), uint32(first - uint32(WORD_NODES))
+        starts = uint32(team.edges[word] >> lane)
+        for k in range(_BITS):
+            if uint32(starts >> uint32(k * LANES)) & uint32(1):
+                _add_to_parent(team, uint32(first + uint32(k * LANES)))
+        cuda.syncwarp()
+    cuda.syncthreads()
 
 
 @cuda.jit(device=True)
@@ -594,30 +644,20 @@ def _add_to(team, n, entry):
 
 
 @cuda.jit(device=True)
-def _point_to_roots(team):
+def _point_to_roots(team, lattice):
     """Make the roots the parents of all runs, from the first word to the last."""
-    thread = uint32(cuda.threadIdx.x)
-    lane = uint32(thread & uint32(LANES - 1))
-    begin = uint32(0)
-    while begin < team.words:
-        # One warp after the other.
-        end = min(uint32(begin + uint32(LANES)), team.words)
-        if thread >= begin and thread < uint32(begin + uint32(LANES)):
-            word, first = begin, uint32(uint32(begin * uint32(WORD_NODES)) + lane)
-            while word < end:
-                starts = uint32(team.edges[word] >> lane)
-                for k in range(_BITS):
-                    if uint32(starts >> uint32(k * LANES)) & uint32(1):
-                        n = uint32(first + uint32(k * LANES))
-                        entry = team.table[n]
-                        up = uint32(entry & uint32(_PARENT))
-                        if up != n:
-                            # A root is its own parent, over no periods.
-                            team.table[n] = _over_two(entry, team.table[up])
-                cuda.syncwarp()
-                word, first = uint32(word + uint32(1)), uint32(first + uint32(WORD_NODES))
-        cuda.syncthreads()
-        begin = uint32(begin + uint32(LANES))
+    lane, word, end = _words_of_warp(team, lattice)
+    first = uint32(uint32(word * uint32(WORD_NODES)) + lane)
+    while word < end:
+        starts = uint32(team.edges[word] >> lane)
+        for k in range(_BITS):
+            n = uint32(first + uint32(k * LANES))
+            if uint32(starts >> uint32(k * LANES)) & uint32(1) and _parent(team, n) != n:
+                # A root is its own parent, over no periods.
+                team.table[n] = _over_two(team.table[n], team.table[_parent(team, n)])
+        cuda.syncwarp()
+        word, first = uint32(word + uint32(1)), uint32(first + uint32(WORD_NODES))
+    cuda.syncthreads()
 
 
 @cuda.jit(device=True)
@@ -674,7 +714,7 @@ def _list_new_bonds(team, lattice, opened, loops):
                 team.pairs[uint32(listed + place)] = uint32(pair | uint32(_NODES))
             listed = uint32(listed + more)
             if listed > uint32(_PAIRS - LANES):
-                listed = _join_all_listed(team, lattice, listed, loops)
+                listed = _join_listed_bonds(team, lattice, listed, loops)
     return listed
 
 
@@ -721,7 +761,7 @@ def _write_rows(team, lattice, roots, loops, counts, sums_of_all, rows):
         both = uint32(entry >> uint32(ENDS))
         spanned = uint32(spanned | uint32(both & uint32(both >> uint32(1))))
     if spanned:
-        cuda.atomic.or_(loops.flags, team.number, even_bits(spanned))
+        cuda.atomic.or_(loops.seen, team.number, uint32(even_bits(spanned) << uint32(_SPANS)))
     _put(sums_of_all, thread, threads, sums)
     cuda.syncthreads()
     # Half of an entry's threads, rounded up, remain at every step.
@@ -736,7 +776,7 @@ def _write_rows(team, lattice, roots, loops, counts, sums_of_all, rows):
     if team.is_mine and team.place == uint32(0):
         row = int64(team.entry) * int64(lattice.row_width)
         _put(rows, row, 1, sums)
-        rows[row + SPANNING] = int64(loops.flags[team.number])
+        rows[row + SPANNING] = int64(_wrapping_bits(lattice, loops.seen[team.number]))
         if lattice.row_width > uint32(ROW_WIDTH):
             rows[row + ROW_WIDTH] = int64(counts[team.number])
 
@@ -754,19 +794,19 @@ def _measure_samples(lattice, opened, samples, steps, rows, grows):
     sizes = uint32(uint32(WORD_NODES) * words) if grows else uint32(0)
     occupied = uint32(sizes + uint32(uint32(WORD_NODES) * words))
     edges = uint32(occupied + words)
-    flags = uint32(edges + words)
-    firsts = uint32(flags + uint32(SHARED_WORDS))
+    seen = uint32(edges + words)
+    firsts = uint32(seen + uint32(SHARED_WORDS))
     counted = uint32(firsts + uint32(SHARED_WORDS))
     lists = uint32(counted + uint32(SHARED_WORDS))
     pairs = uint32(lists + uint32(warp * uint32(_PAIRS + LANES)))
-    loops = Loops(signed[firsts:], shared[flags:], lattice.axes, lattice.width)
+    loops = Loops(signed[firsts:], shared[seen:])
     counts = shared[counted:]
     number = uint32(thread // num_words)
     place = uint32(thread - uint32(number * num_words))
     first = uint32(cuda.blockIdx.x * together)
     while first < samples:
         if thread < together:
-            loops.flags[thread], loops.first[thread] = uint32(0), int32(0)
+            loops.seen[thread], loops.first[thread] = uint32(0), int32(0)
         roots, own = uint32(0), min(together, uint32(samples - first))
         for step in range(steps):
             entry = uint32(uint32(first * steps) + uint32(step))
@@ -793,14 +833,15 @@ def _measure_samples(lattice, opened, samples, steps, rows, grows):
             if not is_step:
                 roots = _shorten_links(team, lattice, grows)
                 cuda.syncthreads()
-                _add_sizes(team)
+                _add_sizes(team, lattice)
                 if grows:
-                    _point_to_roots(team)
+                    _point_to_roots(team, lattice)
             elif grows:
                 roots = _hand_on_sizes(team, roots)
                 cuda.syncthreads()
-            if lattice.row_width > uint32(ROW_WIDTH):
-                _count_openings(team, lattice, opened, counts)
+            if lattice.row_width > uint32(ROW_WIDTH) and team.is_mine:
+                openings = count_openings(lattice, opened, team.entry, place)
+                cuda.atomic.add(counts, number, openings)
             _write_rows(team, lattice, roots, loops, counts, shared[lists:], rows)
             cuda.syncthreads()
         first = uint32(first + uint32(cuda.gridDim.x * together))
