@@ -294,6 +294,11 @@ def select(
         above = "" if min_size is None else f" of L >= {min_size}"
         got = _listed(allowed)
         raise AnalysisError(f"need at least two sizes{above} to find a threshold, got {got}")
+    if all(len(curve.p) == 1 for curve in allowed):
+        raise AnalysisError(
+            "each size has one p, so R(p) has no slope; exponents at this p: percolab fit "
+            "--exponents"
+        )
     used: list[SpanningCurve] = []
     notes: list[str] = []
     for size in linear_sizes(allowed):

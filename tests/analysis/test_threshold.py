@@ -250,6 +250,12 @@ def test_one_size_is_refused():
     assert fit_threshold(study(), min_size=100).sizes == (128, 256, 512)
 
 
+def test_one_p_of_each_size_is_no_curve():
+    curves = [SpanningCurve(size, [0.65], [1000], [[540]]) for size in (64, 128)]
+    with pytest.raises(AnalysisError, match="each size has one p.*--exponents"):
+        fit_threshold(curves)
+
+
 def test_a_size_with_one_informative_point_is_left_out_and_named():
     curves = study(sizes=(64, 128, 256))
     coarse = SpanningCurve(512, [0.5, 0.6527, 0.8], [1000], [[0, 540, 1000]])
