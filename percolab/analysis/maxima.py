@@ -57,7 +57,7 @@ from percolab.store.task_result import TaskResult
 ROBUSTNESS = "robustness: s_1/N, averaged over all removals"
 MEAN_FIELD = "mean-field p_c of random removal: <k>/(<k^2> - <k>)"
 BOUND = "lower bound of it, close where short loops are few: 1/lambda, non-backtracking"
-#: Graphs with more bonds are not asked for their eigenvalue unless a user does so.
+#: Graphs with more bonds have no eigenvalue computed unless a user requests it.
 MOST_BONDS = 10**6
 #: Rows of a matrix whose eigenvalues are found all at once.
 _DENSE = 200

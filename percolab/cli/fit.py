@@ -84,8 +84,8 @@ def command(
     Of a study by --method threshold, mean, median and width of T and the cell-to-cell thresholds
     follow.
 
-    A graph and a Bethe lattice have no sizes that scale: of each size it is told where clusters
-    are most critical.
+    A graph and a Bethe lattice have no sizes that scale: the answer is where clusters of each
+    size are most critical.
 
     Of spins it is the transition: p_c, K or beta, and T, from wrapping (spanning) clusters and
     Binder's ratio, with y_t, y_h and z; and whether chains still depend on how they started.

@@ -327,8 +327,8 @@ def exit_if_interrupted(out: str | Path) -> Iterator[None]:
     try:
         yield
     except Interrupted as error:
-        held = f"finished blocks are in {out}"
+        state = f"finished blocks are in {out}"
         if not error.stored:
-            held = f"{out} lacks the blocks since its last save"
-        echo(f"{error.reason}; {held}. Run the same command again to go on.", err=True)
+            state = f"{out} lacks the blocks since its last save"
+        echo(f"{error.reason}; {state}. Run the same command again to go on.", err=True)
         sys.exit(error.exit_code)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from percolab.run.plan import Plan
 
 #: Columns of a plan.
-_HEADINGS = ("L", "p", "samples", "held", "samples/s", "time", "memory", "file")
+_HEADINGS = ("L", "p", "samples", "stored", "samples/s", "time", "memory", "file")
 
 
 @click.command(cls=GroupedCommand)
@@ -216,7 +216,13 @@ def _describe_plan(plan: Plan) -> list[str]:
         rate = "-" if size.rate is None else f"{size.rate:.4g}"
         gpu = f" + {_bytes(size.device_bytes)} GPU" if size.device_bytes else ""
         memory = _bytes(size.host_bytes) + gpu
-        numbers = (str(size.L), str(size.points or "all"), str(size.samples), str(size.held), rate)
+        numbers = (
+            str(size.L),
+            str(size.points or "all"),
+            str(size.samples),
+            str(size.stored),
+            rate,
+        )
         rows.append((*numbers, _time(size.seconds), memory, _bytes(size.file_bytes)))
     widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows)]
     table = ((text.rjust(n) for text, n in zip(row, widths)) for row in (_HEADINGS, *rows))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _OUT = "threshold.h5"
 #: Options that it shares with ``percolab sweep``.
 SHARED = ("model", "L", "seed", "rng", "device", "workers", "executor", "labeler")
-#: Options that only given weights have, beside the two of their own.
+#: Options that only given weights have, in addition to the two of their own.
 _OF_WEIGHTS = ("boundary", "graph", "source", "target", "multi", "columns")
 _OF_SAMPLES = (
     "model", "L", "seed", "rng", "workers", "executor", "labeler", "error", "time", "universal",

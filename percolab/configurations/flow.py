@@ -22,7 +22,7 @@ from percolab.lattices.graph_files.objects import is_graph_object
 from percolab.lattices.lattice import AXIS_NAMES, Lattice, library_name
 from percolab.lattices.terminals import find_terminals
 
-#: Bytes a bond of what all the numbers of a flow take, beside two nets.
+#: Bytes a bond of what all the numbers of a flow take, in addition to two nets.
 _BOND_BYTES = 300
 
 

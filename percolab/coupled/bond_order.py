@@ -35,7 +35,7 @@ def find_step(digits, count, thresholds):
 
 @njit(nogil=True, cache=True)
 def list_opening_bonds(generator, record, seed, sample, low, high, exists, opened, later, bonds):
-    """Write the bonds open at threshold ``low``, and list those that ``high`` opens beside them.
+    """Write the bonds open at threshold ``low``, and list those that ``high`` opens in addition.
 
     exists, opened: uint32 words, and later, scratch like them; bonds: uint32, the list of bond
     numbers 32 * word + bit, ascending.  Returns the length of the list, or -1 if it does not fit;

@@ -1,4 +1,4 @@
-"""What flows in one sample between two terminals, each number found when it is first asked for."""
+"""What flows in one sample between two terminals, each number found when it is first needed."""
 
 from __future__ import annotations
 

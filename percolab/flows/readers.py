@@ -47,7 +47,7 @@ class FlowReader(Reader):
     word: ClassVar[str]
     numbers: ClassVar[tuple[str, ...]]
     with_terminals = True
-    #: Memory of one sample beside the net, in bytes a site and a bond.
+    #: Memory of one sample without the net, in bytes a site and a bond.
     site_bytes: ClassVar[int]
     bond_bytes: ClassVar[int] = 2
     #: Memory of one sample on a CUDA device, in bytes a site; 0 if none is read there.

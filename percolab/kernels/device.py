@@ -234,7 +234,7 @@ def _leave_kernels_loaded() -> None:
     for gpu in driver.devices.values():
         modules = gpu.primary_context.modules.values() if gpu.primary_context else ()
         for reference in (weak for module in modules for weak in weakref.getweakrefs(module)):
-            # What is asked of a proxy, its module answers.
+            # A proxy has the attributes of its module.
             callback = reference.__callback__ if isinstance(reference, weakref.ref) else None
             if isinstance(callback, weakref.finalize):
                 callback.detach()

@@ -24,7 +24,7 @@ class Labelers(Algorithms):
         return chosen, note
 
     def most_points(self, name: str | None, kind: str, axes: int) -> int | None:
-        """Return the most grid points that a labeler can have beside the flags of the axes."""
+        """Return the most grid points of a labeler, whose words have the flags of the axes too."""
         return int(labeler_class(name, kind).most_points(axes))
 
 

@@ -179,7 +179,9 @@ def new_labeler(
     chosen = labeler_class(serving_labeler(name, kind, topology), kind)
     if topology.num_points > chosen.most_points(topology.num_axes):
         axes = topology.num_axes
-        raise ValueError(f"{topology.num_points} sites do not fit beside {axes} axis bits")
+        raise ValueError(
+            f"{topology.num_points} sites do not fit in a word that has {axes} axis bits"
+        )
     batch = new_batch(kind, topology, model or BOND, capacity=capacity)
     labeler: Labeler = chosen(batch, tally=tally)
     return labeler

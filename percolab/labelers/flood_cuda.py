@@ -141,7 +141,7 @@ def _wait(flood, word, sites, waiting):
 
 @cuda.jit(device=True)
 def _inside(flood, lattice, word, sites):
-    """Return the sites of a word that its bonds beside the chains join to some."""
+    """Return the sites of a word that its bonds, but for the chains, join to some."""
     adjacency, joined = lattice.adjacency, uint32(0)
     for k in range(len(adjacency.ends)):
         if has_bit(lattice.inside, k):

@@ -494,7 +494,7 @@ def _columns_of_series(*names: str) -> tuple[Column, ...]:
     )
 
 
-#: What chains of spins have beside the observables: always, and with words of ``--measure``.
+#: What chains of spins have, but for the observables: always, and with words of ``--measure``.
 CHAIN_COLUMNS = (
     *_columns_of_series(*(SPIN_ROW[place] for place in SERIES)),
     Column(
@@ -537,9 +537,9 @@ def list_columns(
     declared = (*EXTRA_COLUMNS, *_OF_CHAINS[chains])
     own = [word for word in measure if not (chains and word == OPENINGS)]
     extra = (column for column in declared if not column.measure or column.measure in own)
-    beside = WIDE_COLUMNS if wide else ()
+    wide_columns = WIDE_COLUMNS if wide else ()
     counted = _columns_of_openings(boundary, chains) if OPENINGS in measure else ()
-    return (*list_observables(boundary, chains=chains, wide=wide), *beside, *extra, *counted)
+    return (*list_observables(boundary, chains=chains, wide=wide), *wide_columns, *extra, *counted)
 
 
 @dataclass(frozen=True)

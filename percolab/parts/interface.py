@@ -254,7 +254,7 @@ def _checked(meeting: Meeting) -> Meeting:
         )
     if meeting.num_clusters >= INSIDE:
         raise InputError(
-            f"{meeting.num_clusters} clusters at two faces, but 2^32 - 2 can be told apart"
+            f"{meeting.num_clusters} clusters at two faces, but at most 2^32 - 2 can have labels"
         )
     return meeting
 

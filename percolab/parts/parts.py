@@ -68,9 +68,7 @@ class Whole:
             )
         self.lattice.check_cells(self.shape, self.boundary)
         if (self.lattice.num_classes + 1) * self.num_words > _MOST_WORDS:
-            raise InputError(
-                f"{self.num_points} sites, but bond words are told apart by numbers of 60 bits"
-            )
+            raise InputError(f"{self.num_points} sites, but bond words have numbers of 60 bits")
         if self.model.draws_sites and not self.is_closed and 2 * self.depth > self.num_layers:
             raise InputError(
                 f"site percolation needs two end layers, but {self.num_layers} layers along axis "

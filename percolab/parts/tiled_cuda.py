@@ -51,7 +51,9 @@ def refusal(whole: Whole) -> str:
     if len(whole.shape) == 1:
         return "a chain has no layers to cut into tiles"
     if whole.most_crossing >= 2**32:
-        return f"{whole.most_crossing} bonds between two layers, but 2^32 - 1 can be told apart"
+        return (
+            f"{whole.most_crossing} bonds between two layers, but at most 2^32 - 1 can have numbers"
+        )
     return ""
 
 

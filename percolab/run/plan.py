@@ -69,14 +69,14 @@ _MODELS, _BYTES_A_SECOND = 5, 1e7
 class SizePlan:
     """One row of a plan.
 
-    points: of p.  samples: at the end; held: of these, in the file already.  rate: samples a second
-    by all workers, None where none are missing.  seconds: for what is missing.
+    points: of p.  samples: at the end; stored: of these, in the file already.  rate: samples a
+    second by all workers, None where none are missing.  seconds: for what is missing.
     """
 
     L: int
     points: int
     samples: int
-    held: int
+    stored: int
     rate: float | None
     seconds: float
     host_bytes: int
@@ -437,7 +437,7 @@ class _Planning:
             L=size,
             points=sum(len(task.p) for task in tasks),
             samples=min(self._blocks[task.id] * task.block_size for task in tasks),
-            held=min(self._results.tasks[task.id].num_samples for task in tasks),
+            stored=min(self._results.tasks[task.id].num_samples for task in tasks),
             rate=min((pilot.rate for _, pilot in new), default=None),
             seconds=sum(
                 self._missing[task.id] * task.block_size / pilot.rate + pilot.setup

@@ -96,22 +96,22 @@ def _change_at(depends, generator, seed, number, entry, label, rule, tiles, mark
 
 
 @cuda.jit(device=True)
-def _write_digits_at(generator, seed, number, site, num_planes, beside, word):
+def _write_digits_at(generator, seed, number, site, num_planes, old_planes, word):
     """Write the digits of the 32 sites from ``site`` on, which lie in one word or in two."""
     place, shift = uint32(site >> uint32(5)), uint32(site & uint32(31))
     where = word, TILE_WORDS
-    write_digits(generator, seed, number, place, num_planes, beside, where, shift)
+    write_digits(generator, seed, number, place, num_planes, old_planes, where, shift)
     if shift != uint32(0):
         after, left = uint32(place + uint32(1)), uint32(uint32(32) - shift)
-        add_digits(generator, seed, number, after, num_planes, beside, where, left)
+        add_digits(generator, seed, number, after, num_planes, old_planes, where, left)
 
 
 @cuda.jit(device=True)
-def _spin_beside(beside, word, num_planes, bit):
+def _old_spin(old_planes, word, num_planes, bit):
     """Return the spin at a bit of a tile's word, from its old planes in shared memory."""
     spin = uint32(0)
     for plane in range(num_planes):
-        if has_bit(beside[plane * TILE_WORDS + word], bit):
+        if has_bit(old_planes[plane * TILE_WORDS + word], bit):
             spin = uint32(spin | uint32(uint32(1) << uint32(plane)))
     return spin
 
@@ -145,7 +145,7 @@ def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
     first = cuda.shared.array(TILE_WORDS, types.uint32)
     sites = cuda.shared.array(TILE_WORDS, types.uint32)
     known = cuda.shared.array(0, types.uint32)
-    beside = known[nodes.room :]
+    old_planes = known[nodes.room :]
     word, entry = cuda.threadIdx.x, uint32(cuda.blockIdx.z)
     # Find the word of this thread, and where its runs start.
     site, count = word_span(tiles, uint32(cuda.blockIdx.x), uint32(cuda.blockIdx.y), uint32(word))
@@ -162,9 +162,9 @@ def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
     if depends and count > uint32(0):
         for plane in range(num_planes):
             start = uint32(base + uint32(uint32(plane) * tiles.num_words))
-            beside[plane * TILE_WORDS + word] = bits_at(planes, start, site, count)
+            old_planes[plane * TILE_WORDS + word] = bits_at(planes, start, site, count)
     if by_word and count > uint32(0):
-        _write_digits_at(generator, seed, number, site, num_planes, beside, word)
+        _write_digits_at(generator, seed, number, site, num_planes, old_planes, word)
     # Draw the new spins of clusters at the border of the tile.
     for n in range(word, interior[block, NODES], TILE_WORDS):
         root = find(nodes.parents, uint32(0), uint32(least + uint32(n)))
@@ -188,7 +188,7 @@ def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
                 spin = known[uint32(code ^ uint32(KEPT_BORDER))]
                 is_set = has_bit(spin, plane)
             elif by_word:
-                is_set = has_bit(beside[plane * TILE_WORDS + int64(place)], bit)
+                is_set = has_bit(old_planes[plane * TILE_WORDS + int64(place)], bit)
             else:
                 label = uint32(sites[place] + bit)
                 spin = _change_at(
@@ -196,7 +196,7 @@ def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
                 )
                 is_set = has_bit(spin, plane)
             if depends:
-                before = _spin_beside(beside, word, num_planes, uint32(lowest_one(left)))
+                before = _old_spin(old_planes, word, num_planes, uint32(lowest_one(left)))
                 is_set = has_bit(changed(before, spin, rule), plane)
             if is_set:
                 marked = uint32(marked | uint32(left ^ rest))

@@ -1,7 +1,7 @@
 """The studies that come with percolab: files of ``configs/``, found by name.
 
 A name is a file's path there without its suffix: ``quick``, ``thresholds/kagome``.  A built package
-has the files in ``percolab/configs``, a checkout beside the package.
+has the files in ``percolab/configs``, a checkout next to the package.
 """
 
 from __future__ import annotations

@@ -252,7 +252,7 @@ def test_one_size_is_refused():
 
 def test_one_p_of_each_size_is_no_curve():
     curves = [SpanningCurve(size, [0.65], [1000], [[540]]) for size in (64, 128)]
-    with pytest.raises(AnalysisError, match="each size has one p.*--exponents"):
+    with pytest.raises(AnalysisError, match=r"each size has one p.*--exponents"):
         fit_threshold(curves)
 
 

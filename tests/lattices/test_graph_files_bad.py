@@ -85,7 +85,7 @@ def test_impossible_number_of_sites_is_refused(num_sites, tmp_path):
 def test_sites_beyond_the_number_given_are_refused(tmp_path):
     refusal(written(tmp_path / "a.txt", "0 1\n3 1"), "line 2: site '3'.*0 to 2", num_sites=3)
     path = written(tmp_path / "a.mtx", f"{MTX} pattern general\n2 2 1\n1 2\n")
-    refusal(path, "has 2 sites, not the 3 asked for", num_sites=3)
+    refusal(path, "has 2 sites, but 3 were requested", num_sites=3)
 
 
 def test_line_numbers_hold_across_chunks(tmp_path, monkeypatch):

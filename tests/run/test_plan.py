@@ -70,7 +70,7 @@ def test_samples_and_file_come_out_as_planned(tmp_path, name):
     assert (plan.workers, plan.rounds) == (results.runs[0]["workers"], 1)
     for row in plan.sizes:
         (item,) = results.of_size(row.L)
-        assert (row.points, row.held, row.samples) == (len(item.task.p), 0, item.num_samples)
+        assert (row.points, row.stored, row.samples) == (len(item.task.p), 0, item.num_samples)
         assert row.seconds >= 0.99 * (row.samples - 1) / row.rate > 0
         assert row.host_bytes > 0
     parts = plan.start_seconds + plan.placing_seconds + plan.analysis_seconds
@@ -99,14 +99,14 @@ def test_a_plan_counts_stored_samples(tmp_path):
     before, entries = path.read_bytes(), set(tmp_path.iterdir())
     plan = planned(path, **SQUARE)
     assert (path.read_bytes(), set(tmp_path.iterdir())) == (before, entries)
-    assert [(row.held, row.samples) for row in plan.sizes] == [(1000, 3000)] * 3
+    assert [(row.stored, row.samples) for row in plan.sizes] == [(1000, 3000)] * 3
     results = swept(path, **SQUARE)
     assert plan.file_bytes == pytest.approx(os.path.getsize(path), rel=0.3)
     error = fit_results(results).threshold_error
     assert plan.threshold_error == pytest.approx(error, rel=0.3)
     done = planned(path, **SQUARE)
     assert (done.seconds, done.analysis_seconds) == (0, 0)
-    assert [(row.held, row.samples, row.rate) for row in done.sizes] == [(3000, 3000, None)] * 3
+    assert [(row.stored, row.samples, row.rate) for row in done.sizes] == [(3000, 3000, None)] * 3
     assert done.file_bytes == pytest.approx(os.path.getsize(path), rel=0.01)
 
 
@@ -131,7 +131,7 @@ def test_a_target_error_has_its_samples_planned(tmp_path):
         assert 1 / 5 < row.samples / results.of_size(row.L)[0].num_samples < 5
     # What is there is judged as the sweep judged it.
     done = planned(path, **study)
-    assert [row.samples for row in done.sizes] == [row.held for row in done.sizes]
+    assert [row.samples for row in done.sizes] == [row.stored for row in done.sizes]
     assert (done.seconds, done.rounds) == (0, len(results.runs))
 
 

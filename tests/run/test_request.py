@@ -148,7 +148,7 @@ def test_a_plan_predicts_an_extension():
     study = sweep("square", **SQUARE | {"L": [6, 8], "p": [0.4, 0.45], "samples": 10}).study
     rule = StopRule(dict.fromkeys(study.sizes, 200))
     plan = plan_study(study, rule, writer=ResultsWriter("r.h5"), device=Device("cpu"), workers=1)
-    assert [(row.L, row.points, row.samples, row.held) for row in plan.sizes] == [
+    assert [(row.L, row.points, row.samples, row.stored) for row in plan.sizes] == [
         (6, 4, 200, 0),
         (8, 2, 200, 0),
     ]

@@ -108,7 +108,7 @@ def check_num_sites(path: Path | str, claimed: int, num_edges: int, requested: i
     if not 1 <= claimed <= MAX_POINTS:
         raise InputError(f"{path}: has {claimed} sites, but a graph has 1 to {MAX_POINTS}")
     if requested is not None and requested != claimed:
-        raise InputError(f"{path}: has {claimed} sites, not the {requested} asked for")
+        raise InputError(f"{path}: has {claimed} sites, but {requested} were requested")
     if requested is None and claimed > FREE_SITES + SITES_PER_EDGE * num_edges:
         raise InputError(
             f"{path}: {claimed} sites for {num_edges} edges, more than {SITES_PER_EDGE} an edge "
