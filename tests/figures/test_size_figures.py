@@ -117,7 +117,6 @@ def test_n_s_of_one_size_is_drawn_at_the_p_that_is_taken_for_the_threshold():
     assert numbers["scaled"] == []
 
 
-@pytest.mark.slow
 def test_n_s_and_radii_tell_the_p_that_they_are_drawn_at():
     results = counted()
     found = fit(results)
