@@ -95,7 +95,6 @@ def test_curves_are_the_thermal_means_against_temperature(kind):
             np.testing.assert_array_equal(curve["errors"], known.errors[panel["quantity"]])
 
 
-@pytest.mark.slow
 def test_correlation_lengths_are_drawn_over_l_along_every_periodic_axis():
     drawn = numbers_of(correlated(), "correlation_length")
     json.dumps(drawn, allow_nan=False)

@@ -283,7 +283,6 @@ else:
 """
 
 
-@pytest.mark.slow
 @by_mpi
 @pytest.mark.parametrize("ranks", [2, slow(4)])
 def test_real_ranks_have_the_row_of_the_whole_lattice(ranks):

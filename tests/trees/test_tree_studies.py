@@ -109,7 +109,6 @@ def test_a_study_continues_and_merges_like_all(trees, tmp_path):
     assert not np.array_equal(of_size(other, L).sums(), of_size(results, L).sums())
 
 
-@pytest.mark.slow
 def test_what_is_printed_is_what_the_file_gives(trees, tmp_path):
     results, path = trees
     found = json.loads(answer("fit", path, "--json"))
