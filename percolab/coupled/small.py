@@ -141,7 +141,7 @@ class SmallCoupling(TiledCoupling):
         chunks = -(-samples // CHUNK)
         rows = self._buffers.rows, np.int64(self.row_width), np.int64(samples)
         launch, threads = self._launches.blocks, sums_cuda.SUM_THREADS
-        grid, shared = (blocks * chunks, steps), 8 * threads * width
+        grid, shared = (blocks * chunks, steps), sums_cuda.shared_bytes(width)
         chunk_rows = *rows, observables, chunk_sums
         launch(sums_cuda.sum_chunks_kernel, grid, threads, *chunk_rows, shared=shared)
         places = np.int64(chunks), np.uint32(is_first), sums, squares
