@@ -16,7 +16,7 @@ from percolab.bonds.small_cuda import WORDS_EACH, SampleKeys, open_small_kernel
 from percolab.coupled import Rows, SampleBlocks, Samples
 from percolab.coupled.tiled import TiledCoupling
 from percolab.kernels.device import load_cuda
-from percolab.kernels.launches import THREADS
+from percolab.kernels.launches import MOST_SHARED, THREADS
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers import flood_cuda
 from percolab.labelers import small_cuda as rows_cuda
@@ -141,7 +141,7 @@ class SmallCoupling(TiledCoupling):
         chunks = -(-samples // CHUNK)
         rows = self._buffers.rows, np.int64(self.row_width), np.int64(samples)
         launch, threads = self._launches.blocks, sums_cuda.SUM_THREADS
-        grid, shared = (blocks * chunks, steps), 8 * threads * width
+        grid, shared = (blocks * chunks, steps), sums_cuda.shared_bytes(width)
         chunk_rows = *rows, observables, chunk_sums
         launch(sums_cuda.sum_chunks_kernel, grid, threads, *chunk_rows, shared=shared)
         places = np.int64(chunks), np.uint32(is_first), sums, squares
@@ -293,7 +293,7 @@ def _can_flood(topology: Topology) -> bool:
     if topology.num_periodic_bonds or 1 in topology.shape:
         return False
     shared = flood_cuda.shared_bytes(topology.num_words, len(topology.deltas))
-    return topology.num_words <= flood_cuda.MOST_WORDS and shared <= flood_cuda.MOST_SHARED
+    return topology.num_words <= flood_cuda.MOST_WORDS and shared <= MOST_SHARED
 
 
 def _choose_entries(words: int) -> int:

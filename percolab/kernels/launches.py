@@ -21,7 +21,8 @@ cuda = load_cuda()
 
 # The simulator runs a Python thread per thread: small blocks there, which also meet more edges.
 THREADS = 8 if config.ENABLE_CUDASIM else 256
-
+#: Bytes of shared memory that a block may have.
+MOST_SHARED = 48 * 1024
 
 #: Words or sites one thread works on: with one each, starting the blocks took longer than the work.
 PER_THREAD = 4

@@ -5,7 +5,7 @@ wait, all that chains join to them are taken, and what the word's other bonds jo
 is joined to them beyond waits.  Sites without an open bond are counted by bit operations before.
 
 All arrays are in shared memory, word after word, each of all threads, so that no two threads meet
-in a bank.
+in a bank.  Words of sites and of bonds are uint32.
 """
 
 from typing import Any, NamedTuple
@@ -28,8 +28,6 @@ SAMPLES = 4 if SIMULATED else 64
 #: Words of a sample, at most, and of one that is measured at several p, where clusters of more
 #: words grow faster from p to p.
 MOST_WORDS, MOST_GRID_WORDS = (6, 3) if SIMULATED else (32, 8)
-#: Bytes of shared memory that a block may have.
-MOST_SHARED = 48 * 1024
 _empty, _with_cluster, _put = SUMS32.empty, SUMS32.with_cluster, SUMS32.put
 
 

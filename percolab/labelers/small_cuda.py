@@ -439,21 +439,27 @@ def _periods(entry):
 
 
 @cuda.jit(device=True)
-def _find_over_periods(team, n):
-    """Return (the root of a node, the periods from it to the node), and shorten the node's path.
+def _find_over_periods(team, i, j):
+    """Return the roots of two nodes, and the periods from each to its node; shorten both paths.
 
     Whoever passes meanwhile adds up the same periods, by the old parent or by the root.
     """
-    i, code, hops = n, int32(0), uint32(0)
-    entry = team.table[i]
-    while uint32(entry & uint32(_PARENT)) != i:
-        code = int32(code + _periods(entry))
-        i = uint32(entry & uint32(_PARENT))
-        entry = team.table[i]
-        hops = uint32(hops + uint32(1))
+    n, m, to_i, to_j, hops = i, j, int32(0), int32(0), uint32(0)
+    while True:
+        one, other = team.table[i], team.table[j]
+        up_i, up_j = uint32(one & uint32(_PARENT)), uint32(other & uint32(_PARENT))
+        if up_i == i and up_j == j:
+            break
+        # From a root to itself there are no periods.
+        to_i, to_j = int32(to_i + _periods(one)), int32(to_j + _periods(other))
+        i, j, hops = up_i, up_j, uint32(hops + uint32(1))
     if hops > uint32(1):
-        cuda.atomic.exch(team.table, n, uint32(uint32(uint32(code) << uint32(PARENT_BITS)) | i))
-    return i, code
+        # What is a root itself may get a parent meanwhile.
+        if n != i:
+            cuda.atomic.exch(team.table, n, uint32(uint32(uint32(to_i) << uint32(PARENT_BITS)) | i))
+        if m != j:
+            cuda.atomic.exch(team.table, m, uint32(uint32(uint32(to_j) << uint32(PARENT_BITS)) | j))
+    return i, j, to_i, to_j
 
 
 @cuda.jit(device=True)
@@ -477,7 +483,7 @@ def _join_listed_bonds(team, lattice, listed, loops):
     for m in range(uint32(uint32(cuda.threadIdx.x) & uint32(LANES - 1)), listed, LANES):
         number, i, j, code = _find_bond(team, lattice, team.pairs[uint32(m)])
         while True:
-            (i, to_i), (j, to_j) = _find_over_periods(team, i), _find_over_periods(team, j)
+            i, j, to_i, to_j = _find_over_periods(team, i, j)
             # The periods from root to root, as the table keeps them.
             code = _periods(uint32(uint32(int32(int32(to_i + code) - to_j)) << uint32(PARENT_BITS)))
             if i == j:

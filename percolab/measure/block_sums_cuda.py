@@ -54,11 +54,16 @@ class ChunkSums(NamedTuple):
     squares: Any
 
 
+def shared_bytes(observables: int) -> int:
+    """Return the shared memory of a block: a float64 for each observable of SUM_THREADS samples."""
+    return 8 * SUM_THREADS * (observables | 1)
+
+
 @cuda.jit(cache=True)
 def sum_chunks_kernel(rows, row_width, samples, observables, chunk_sums):
     """Sum the rows of every chunk; grid (chunks, steps).
 
-    Shared memory: a float64 for each observable of SUM_THREADS samples.
+    Shared memory: :func:`shared_bytes`.
 
     rows:       int64, row_width numbers a row, in the order of (block, sample, step)
     samples:    of each block, which has whole chunks but for the last
@@ -71,6 +76,8 @@ def sum_chunks_kernel(rows, row_width, samples, observables, chunk_sums):
     block = cuda.blockIdx.x // chunks
     begin = (cuda.blockIdx.x - block * chunks) * CHUNK
     end = min(begin + CHUNK, samples)
+    # An odd number apart, what threads write lies in different banks.
+    apart = uint32(width | uint32(1))
     # A thread has one sum: of an observable, or behind these of a square.
     number = uint32(thread)
     is_square = number >= width
@@ -86,7 +93,7 @@ def sum_chunks_kernel(rows, row_width, samples, observables, chunk_sums):
                 value = read_observable(
                     rows[row + picks[0, c]], flags, picks[1, c], picks[2, c], picks[3, c]
                 )
-                values[uint32(uint32(thread * width) + uint32(c))] = float64(value)
+                values[uint32(uint32(thread * apart) + uint32(c))] = float64(value)
         cuda.syncthreads()
         if thread < width + squared.size:
             place = number
@@ -96,7 +103,7 @@ def sum_chunks_kernel(rows, row_width, samples, observables, chunk_sums):
                     square = _add_square(square, value)
                 else:
                     total += int64(value)
-                place = uint32(place + width)
+                place = uint32(place + apart)
         cuda.syncthreads()
     if thread < width:
         chunk_sums.sums[cuda.blockIdx.x, step, thread] = total

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import period_width
 from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import MOST_SHARED
 from percolab.labelers.tiled.one_tile import LANES, TILE_WORDS
 from percolab.lattices.topology import Topology
 from percolab.measure.rows import ROW_WIDTH
@@ -23,8 +24,6 @@ from percolab.spins.update import UpdateRule
 
 cuda = load_cuda()
 
-#: Shared memory that a block may have, in bytes.
-_MOST_SHARED = 48 * 1024
 #: Classes of bonds other than the chain's, and axes, that numbers of a few bits have room for.
 _MOST_CLASSES, _MOST_AXES = 14, 3
 #: Threads that a word has, at most, and those that an H100 or H200 runs at a time at 64 registers.
@@ -87,7 +86,7 @@ def is_one_block(labeler: Any, rule: UpdateRule) -> bool:
     if any(top.compute_inside(k).any() for k in np.flatnonzero(top.deltas >= 0).tolist()):
         # A run's parent must come before it.
         return False
-    return shared_bytes(top, int(rule.planes)) + kernels.STATIC_BYTES <= _MOST_SHARED
+    return shared_bytes(top, int(rule.planes)) + kernels.STATIC_BYTES <= MOST_SHARED
 
 
 class _Piece:

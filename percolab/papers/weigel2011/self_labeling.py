@@ -12,14 +12,15 @@ from __future__ import annotations
 from numba import int32, njit, types, uint32
 
 from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import MOST_SHARED
 from percolab.kernels.neighbours import has_bit
 from percolab.labelers.four_step_cuda import entry_offsets
 from percolab.papers.weigel2011.tiles import TileStep, is_in, is_open, site_at, tile_bounds
 
 cuda = load_cuda()
 
-#: The most threads of a block, and bytes of shared memory that it may take.
-_MOST_THREADS, _MOST_SHARED = 1024, 48 * 1024
+#: The most threads of a block.
+_MOST_THREADS = 1024
 
 
 @njit
@@ -106,7 +107,7 @@ class SelfLabeling(TileStep):
         super().__init__(batch, labels, tiles)
         sites = int(tiles.edge) ** 2
         self._threads, self._shared = min(sites, _MOST_THREADS), 4 * (2 * sites + 1)
-        if self._shared > _MOST_SHARED:
+        if self._shared > MOST_SHARED:
             raise ValueError(f"tiles of edge {tiles.edge} do not fit in shared memory")
 
     def run(self, entries):
