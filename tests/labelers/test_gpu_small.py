@@ -21,11 +21,13 @@ SIZES = {1: (100,), 2: (4, 8, 12, 16, 20, 30, 32, 48, 64), 3: (4, 8, 10, 16), 4:
 BLOCK = 1500
 
 
-def couplings(name, size, boundary, model):
+def couplings(name, size, boundary, model, capacity=64):
     item = load_lattice(name)
     topology = item.topology(item.shape(size), boundary)
     made = [
-        new_coupling(labeler, device, topology, Model.parse(model), capacity=64, openings=True)
+        new_coupling(
+            labeler, device, topology, Model.parse(model), capacity=capacity, openings=True
+        )
         for labeler, device in (("tiled", "cuda"), ("raster", "cpu"))
     ]
     return hasattr(made[0], "block_sums"), *made
@@ -63,19 +65,33 @@ def test_rows_and_sums_equal_those_of_the_cpu(name, model, generator):
     assert small >= 6
 
 
-def test_squares_beyond_53_bits_are_rounded_like_those_of_the_cpu():
-    _, device, host = couplings("square", 64, ("periodic",) * 2, "bond")
-    samples, grid = np.arange(3000, dtype=np.uint64), np.array([p_to_threshold(0.7)], np.uint64)
-    own = [c for c in list_columns(("periodic",) * 2, ("openings",)) if c.is_observable]
+def compare_sums(size, boundary, model, samples, p):
+    """Compare the sums of one block on both devices; return the sums of squares."""
+    _, device, host = couplings("square", size, boundary, model, capacity=samples)
+    numbers, grid = np.arange(samples, dtype=np.uint64), np.array([p_to_threshold(p)], np.uint64)
+    own = [c for c in list_columns(boundary, ("openings",)) if c.is_observable]
     picks, squared = pick_observables(own), pick_squared(own)
     key = GENERATORS["xorwow"], 7
-    rows = host.grid_rows(*key, samples, grid).reshape(1, 3000, 1, -1)
+    rows = host.grid_rows(*key, numbers, grid).reshape(1, samples, 1, -1)
     expected = sum_blocks(rows, squared, *picks)
-    blocks = SampleBlocks(samples[:1], 3000)
-    found = device.block_sums(*key, blocks, grid, picks, squared)
-    assert expected[1].max() > 2.0**53
+    found = device.block_sums(*key, SampleBlocks(numbers[:1], samples), grid, picks, squared)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
+    return expected[1]
+
+
+def test_squares_beyond_53_bits_are_rounded_like_those_of_the_cpu():
+    assert compare_sums(64, ("periodic",) * 2, "bond", 3000, 0.7).max() > 2.0**53
+
+
+@pytest.mark.parametrize("size", [16, 24, 32, 48, 64])
+@pytest.mark.parametrize(
+    ("boundary", "model"), [("periodic", "bond"), ("periodic", "site"), ("open", "bond")]
+)
+def test_a_block_of_threads_measures_one_sample_after_the_other(size, boundary, model):
+    # There are 2^14 blocks of threads, of which each has four samples of L = 16 at a time.
+    samples = 2**17 + 1 if size < 24 else 2**15 + 1
+    compare_sums(size, (boundary,) * 2, model, samples, 0.5 if model == "bond" else 0.5927)
 
 
 @pytest.mark.parametrize("name", ["honeycomb", "cubic"])
