@@ -122,7 +122,9 @@ class HostArray(np.ndarray):
     """Host memory with the copying methods of a device array."""
 
     def copy_to_host(self, target: np.ndarray | None = None, stream: Any = None) -> np.ndarray:
-        """Return the array."""
+        """Return the array, copied to the target if there is one."""
+        if target is not None:
+            target[...] = self
         return np.array(self)
 
     def copy_to_device(self, data: np.ndarray, stream: Any = None) -> None:
@@ -305,8 +307,12 @@ def flow_launches(kind: str, topology: Topology) -> list[Launch]:
     keys = GENERATORS["xorwow"], 0, np.zeros(1, np.uint64), np.ones(1, np.uint64)
     with on_host(launches, kind):
         coupling = new_coupling(None, "cuda", topology)
-        for reader in (Bridges, Backbone, Path):
-            reader(None, ()).rows(coupling, *keys)
+        # All of them, whether a block has a sample or all blocks have one.
+        for is_large in (False, True):
+            rule = mock.patch("percolab.flows.flow_batch.is_large", return_value=is_large)
+            with rule:
+                for reader in (Bridges, Backbone, Path):
+                    reader(None, ()).rows(coupling, *keys)
         if topology.shape:
             Bridges(load_lattice("square"), topology.shape).rows(coupling, *keys)
     return launches

@@ -2,12 +2,13 @@
 
 from flow_support import CUDA_CASES, assert_same_flow, flow_graph
 
-from percolab.flows import dual_bridges_cuda
+from percolab.flows import dual_bridges_cuda, flow_batch
 from percolab.lattices.lattice import load_lattice
 
 
-def main(name):
-    """Compare the cases of a lattice, or of graphs."""
+def main(name, size):
+    """Compare the cases of a lattice, or of graphs, read as small samples are or as large ones."""
+    flow_batch.is_large = lambda points, entries: size == "large"
     # Of three samples the duals of two fit at a time.
     dual_bridges_cuda.entries_that_fit = lambda memory, free: 2
     structure = None if name == "graph" else load_lattice(name)

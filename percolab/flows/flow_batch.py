@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from percolab.flows.blocks_cuda import Branches, backbone_kernel
 from percolab.flows.cycle_words_cuda import bridges_kernel
 from percolab.flows.flow import Circuit
+from percolab.flows.large_flow import LargeFlow, listed_bytes
 from percolab.flows.net import BondList, make_net
 from percolab.flows.paths_cuda import PathMemory, path_kernel
 from percolab.flows.search_cuda import SIMULATED, DeviceNet, Tree
+from percolab.flows.tile_net import LEAST_LARGE, MOST_LARGE, make_tiles
 from percolab.kernels.device import free_memory, load_cuda
 from percolab.labelers.forest import Reading
 from percolab.measure.rows import LARGEST
@@ -34,6 +36,30 @@ KINDS: dict[str, tuple[Any, ...]] = {
 _LEAST_THREADS, _BLOCK_THREADS, _MOST_BLOCKS, _MOST_THREADS = 32, 512, 2**12, 2**18
 #: The part of the free memory of a device that searches take, one over this; one sample's must fit.
 _SHARE = 4
+#: Entries of a batch up to which all blocks have one sample.  On an H100 one block took 3 to 11
+#: times as long for one (square L = 256 to 4096), but hardly twice that for 64 together.
+_MOST_ENTRIES = 4
+#: Shared memory for the bonds of a tile, at most.
+_MOST_LISTED = 36000
+
+
+def make_reading(labeler: Any, circuit: Circuit, word: str, numbers: int) -> Any:
+    """Return what reads what flows through the samples of a labeler's batch.
+
+    A block of threads has a sample at a time, or all blocks have one, if that is large enough.
+    """
+    batch = labeler.batch
+    if is_large(batch.topology.num_points, batch.capacity):
+        tiles = make_tiles(circuit, batch.topology.shape)
+        # The bonds of a tile must fit in a block's memory.
+        if listed_bytes(tiles) <= _MOST_LISTED:
+            return LargeFlow(labeler, tiles, word, numbers)
+    return FlowBatch(labeler, copy_net(circuit, word), word, numbers)
+
+
+def is_large(points: int, entries: int) -> bool:
+    """Return whether all blocks read one sample sooner than a block each, of so many entries."""
+    return LEAST_LARGE <= points < MOST_LARGE and entries <= _MOST_ENTRIES
 
 
 class FlowBatch:

@@ -20,6 +20,7 @@ from percolab.bonds.batch_cpu import CpuBatch
 from percolab.errors import InputError
 from percolab.flows.flow import Circuit, Flow
 from percolab.flows.net import list_bonds, net_bytes, unpack_open
+from percolab.flows.tile_net import LEAST_LARGE, tile_bytes
 from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
 from percolab.lattices.dual import make_dual_topology
@@ -52,6 +53,8 @@ class FlowReader(Reader):
     bond_bytes: ClassVar[int] = 2
     #: Memory of one sample on a CUDA device, in bytes a site; 0 if none is read there.
     device_bytes: ClassVar[int] = 0
+    #: The same of one that is read by tiles, in bytes a node.
+    tile_bytes: ClassVar[int] = 0
 
     def __init__(self, structure: Structure, shape: tuple[int, ...], **ends: str) -> None:
         self._structure, self._shape = structure, shape
@@ -77,6 +80,8 @@ class FlowReader(Reader):
         own = cls.site_bytes * extent.num_points + cls.bond_bytes * bonds
         # On a device, every bond at both of its ends, and where the bonds of a site begin.
         device = 16 * bonds + (8 + cls.device_bytes) * extent.num_points if cls.device_bytes else 0
+        if device and extent.num_points >= LEAST_LARGE:
+            device = max(device, tile_bytes(extent, cls.tile_bytes))
         return Memory(net_bytes(extent) + own, device)
 
     def rows(
@@ -117,8 +122,8 @@ class FlowReader(Reader):
     def _make_on_device(self, labeler: Any) -> Any:
         """Return what reads the samples of a labeler's batch on a CUDA device."""
         circuit = self._make_circuit(labeler.batch.topology)
-        net = load("flows.flow_batch:copy_net")(circuit, self.word)
-        return load("flows.flow_batch:FlowBatch")(labeler, net, self.word, len(self.numbers))
+        make = load("flows.flow_batch:make_reading")
+        return make(labeler, circuit, self.word, len(self.numbers))
 
     def read(self, flow: Flow) -> list[int]:
         """Return the numbers of a sample."""
@@ -153,6 +158,7 @@ class Bridges(FlowReader):
     with_terminals = False
     site_bytes = 17
     device_bytes = 24
+    tile_bytes = 48
 
     @classmethod
     def add_needs(cls, structure: Structure, needs: Needs) -> Needs:
@@ -189,6 +195,7 @@ class Backbone(FlowReader):
     numbers = ("num_red", "num_trails", "num_backbone", "num_backbone_sites")
     site_bytes = 47
     device_bytes = 40
+    tile_bytes = 57
 
 
 class Path(FlowReader):
@@ -198,6 +205,7 @@ class Path(FlowReader):
     numbers = ("length", "num_elastic", "num_elastic_sites")
     site_bytes = 9
     device_bytes = 8
+    tile_bytes = 8
 
 
 class Connected(Path):

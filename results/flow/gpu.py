@@ -1,13 +1,14 @@
 """Bridges, backbones and paths on a GPU: the CPU's numbers, and times beside one core.
 
-    python results/flow/gpu.py [SECONDS] [compare] [times] [planar]
+    python results/flow/gpu.py [SECONDS] [compare] [times] [planar] [large]
 
 First all numbers of samples of many lattices are compared with the CPU's.  Then batches of samples
 at p_c are read twice each, their bonds being known: labels, which bridges need, are part of the
 time.  Lines have milliseconds of the batch and of one sample alone, and nanoseconds a site of the
 batch and of one core.  What would begin after SECONDS, 130 unless given, is left out, with a line.
 Last, bridges of square lattices by labels of the dual are compared with those by words, and timed
-beside rows.  Stages that are named are done alone.
+beside rows.  ``large`` times single large samples whose sides are connected, read by all blocks,
+and compares them with those of one block.  Stages that are named are done alone.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ from percolab.coupled import new_coupling
 from percolab.flows.dual_bridges_cuda import DualBridges
 from percolab.flows.flow import Flow
 from percolab.flows.flow_batch import FlowBatch, copy_net
+from percolab.flows.large_flow import LargeFlow
 from percolab.flows.net import unpack_open
 from percolab.flows.readers import Backbone, Bridges, Path
+from percolab.flows.tile_net import make_tiles
 from percolab.kernels.device import device_name, load_cuda
 from percolab.labelers import new_labeler
 from percolab.labelers.forest import Reading
@@ -60,7 +63,12 @@ TIMED = (
 READERS = (Bridges, Backbone, Path)
 #: Bridges of square lattices by the dual: sizes, and the sites of a batch.
 PLANAR, PLANAR_SITES = (64, 256, 1024, 4096), 2**26
-STAGES = ("compare", "times", "planar")
+#: Single large samples.
+LARGE = (
+    ("square", 0.5, (256, 512, 1024, 2048, 4096)),
+    ("cubic", 0.24881182, (32, 64, 128, 256)),
+)
+STAGES = ("compare", "times", "planar", "large")
 START = time.perf_counter()
 
 
@@ -228,6 +236,36 @@ def time_planar(size: int, items: int) -> bool:
     return equal
 
 
+def time_large(name: str, p: float, size: int) -> bool:
+    """Print times of one sample read by all blocks, and by one; return whether both are equal."""
+    lattice = load_lattice(name)
+    topology = lattice.topology(lattice.shape(size), ("open",) * lattice.dimension)
+    labeler = new_labeler(None, "cuda", topology, capacity=1)
+    batch, sample, good = labeler.batch, np.zeros(1, np.uint64), True
+    batch.fill(XORWOW, 3, sample, np.full(1, p_to_threshold(p), np.uint64))
+    for reader in (Path, Backbone, Bridges):
+        circuit, word = reader(None, ())._make_circuit(topology), reader.word
+        reading = LargeFlow(labeler, make_tiles(circuit, topology.shape), word, len(reader.numbers))
+        while reader is Path and not reading.rows(1).any():
+            sample += np.uint64(1)
+            batch.fill(XORWOW, 3, sample, np.full(1, p_to_threshold(p), np.uint64))
+        found = reading.rows(1)
+        alone = least_ms(lambda each=reading: each.rows(1), 5)
+        blocks = FlowBatch(labeler, copy_net(circuit, word), word, len(reader.numbers))
+        equal = np.array_equal(found, blocks.rows(1))
+        before = least_ms(lambda each=blocks: each.rows(1), 2)
+        good &= equal
+        print(
+            f"large {name:7}{size:5} {word:9} sample {sample[0]}: all blocks {alone:8.3f} ms, one "
+            f"{before:8.3f} ms, {'OK' if equal else 'NOT EQUAL'} [{elapsed():.0f} s]",
+            flush=True,
+        )
+        # Their memory goes before that of the next is made.
+        del reading, blocks
+        batch.launches.forget()
+    return good
+
+
 def main() -> None:
     """Compare, and print times."""
     named = [word for word in sys.argv[1:] if word in STAGES] or STAGES
@@ -248,6 +286,12 @@ def main() -> None:
                 print(f"planar {size}: left out after {elapsed():.0f} s")
             else:
                 good &= time_planar(size, items)
+    for name, p, sizes in LARGE if "large" in named else ():
+        for size in sizes:
+            if elapsed() > last:
+                print(f"large {name} {size}: left out after {elapsed():.0f} s")
+            else:
+                good &= time_large(name, p, size)
     print("all equal" if good else "NOT ALL EQUAL")
 
 

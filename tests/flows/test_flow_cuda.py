@@ -6,20 +6,69 @@ from flow_support import CUDA_CASES, assert_same_flow, flow_graph
 from helpers import LATTICES, assert_same_blocks, assert_simulated, lattice
 
 import percolab
+from percolab.flows.flow import Circuit
+from percolab.flows.net import list_bonds
 from percolab.flows.readers import Backbone, BridgeFree, Bridges, Path, PathLengths
+from percolab.flows.tile_net import LINK, TILE, count_tiles, make_tiles, number_nodes
 
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in CUDA_CASES if name != "square"]
 
 
+@pytest.mark.parametrize("size", ["small", "large"])
 @pytest.mark.parametrize("case", ["square", *SLOW])
-def test_samples_that_a_gpu_draws_have_the_same_flow(case):
-    assert_simulated("simulated_flows.py", case)
+def test_samples_that_a_gpu_draws_have_the_same_flow(case, size):
+    assert_simulated("simulated_flows.py", case, size)
 
 
 @pytest.mark.parametrize("reader", [Bridges, BridgeFree, Backbone, Path, PathLengths])
 def test_memory_on_a_device_is_that_of_the_arrays(reader):
-    kinds = pytest.importorskip("percolab.flows.flow_batch").KINDS[reader.word]
-    assert sum(np.dtype(kind).itemsize for kind in kinds) == reader.device_bytes
+    for module, stated in (("flow_batch", reader.device_bytes), ("large_flow", reader.tile_bytes)):
+        kinds = pytest.importorskip(f"percolab.flows.{module}").KINDS[reader.word]
+        assert sum(np.dtype(kind).itemsize for kind in kinds) == stated
+
+
+def test_tiles_list_every_bond_at_both_ends():
+    topology = lattice("square").topology((70, 45), ("periodic", "open"))
+    circuit = Circuit(list_bonds(topology), topology.num_points, *topology.end_layers[1])
+    tiles = make_tiles(circuit, topology.shape)
+    # The terminals have one of their own.
+    assert tiles.starts.size - 2 == count_tiles(topology.num_points, topology.shape) == 6
+    nodes = number_nodes(topology.num_points, topology.shape)
+    np.testing.assert_array_equal(tiles.sites[nodes], np.arange(topology.num_points))
+    first = TILE * np.repeat(np.arange(tiles.starts.size - 1), np.diff(tiles.starts))
+    places, ends = tiles.bonds >> np.uint64(32), tiles.bonds & np.uint64(2**32 - 1)
+    listed = np.column_stack([places, first + tiles.at, ends]).astype(np.int64)
+    np.testing.assert_array_equal(
+        np.unique(listed[:, [0, 2, 1]], axis=0), np.unique(listed, axis=0)
+    )
+    is_link = listed[:, 0] == LINK
+    assert is_link.sum() == 4 * 70
+    found = listed[~is_link & (listed[:, 1] < listed[:, 2])]
+    inside = np.isin(circuit.bonds.sites, circuit.source).all(axis=1)
+    inside |= np.isin(circuit.bonds.sites, circuit.target).all(axis=1)
+    expected = np.column_stack([circuit.bonds.places, nodes[circuit.bonds.sites]])[~inside]
+    for rows in (found, expected):
+        rows[:, 1:] = np.sort(rows[:, 1:])
+        rows[:] = rows[np.argsort(rows[:, 0])]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("name", "shape", "boundary", "ps"),
+    [
+        ("square", (300, 411), ("periodic", "open"), (0.5, 0.6)),
+        ("triangular", (200, 97), ("open", "open"), (0.36, 1.0)),
+        ("square", (130, 64), ("periodic", "periodic"), (0.5,)),
+        ("cubic", (40, 33, 50), ("periodic", "open", "open"), (0.25, 0.4)),
+        ("hypercubic-4d", (12, 9, 11, 10), ("periodic",) * 3 + ("open",), (0.17,)),
+    ],
+)
+def test_samples_that_all_blocks_read_have_the_same_flow(monkeypatch, name, shape, boundary, ps):
+    monkeypatch.setattr("percolab.flows.flow_batch.is_large", lambda points, entries: True)
+    topology = lattice(name).topology(shape, boundary)
+    for model in ("bond", "site"):
+        assert_same_flow(lattice(name), topology, model, ps, samples=5, capacity=2)
 
 
 @pytest.mark.gpu
@@ -46,9 +95,11 @@ def test_large_samples_and_tori_have_the_same_flow(shape, boundary):
 
 
 @pytest.mark.gpu
-def test_graphs_have_the_same_flow():
+@pytest.mark.parametrize("is_large", [False, True])
+def test_graphs_have_the_same_flow(monkeypatch, is_large):
+    monkeypatch.setattr("percolab.flows.flow_batch.is_large", lambda points, entries: is_large)
     for seed in range(20):
-        size = int(np.random.default_rng(seed).integers(8, 300))
+        size = int(np.random.default_rng(seed).integers(8, 4000 if is_large else 300))
         graph = flow_graph(size, 2 * size, size // 2, seed)
         assert_same_flow(None, graph, "bond", (0.2, 0.5, 0.9), samples=40, capacity=16)
 

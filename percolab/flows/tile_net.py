@@ -1,0 +1,110 @@
+"""The bonds of a large sample tile by tile, a tile being so many nodes of consecutive numbers.
+
+Nodes are numbered box by box, so that few bonds lead from one tile to another; the last box along
+an axis may have numbers that no site has.  Sites of a graph keep their order.  One tile more has
+the two terminals, which have a *link* to each of their sites: a bond without length that is open in
+every sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import config
+from numpy.typing import NDArray
+
+from percolab.flows.flow import Circuit
+from percolab.lattices.extent import Extent
+
+#: Nodes of a tile, and their binary logarithm; the simulator gets tiny tiles.
+TILE_BITS = 4 if config.ENABLE_CUDASIM else 10
+TILE = 1 << TILE_BITS
+#: Sites of a sample that is read by tiles, at least, and fewer than: twice a distance has 31 bits.
+LEAST_LARGE, MOST_LARGE = 2**16, 2**29
+#: The place of a link, and the site of a number that no site has.
+LINK = NO_SITE = 2**32 - 1
+
+
+class TileNet(NamedTuple):
+    """Where the bonds of every tile lead, each at both ends; the tile of the terminals is the last.
+
+    starts: uint32 (tiles + 1,), where the bonds of each tile begin
+    bonds:  uint64, place << 32 | node at the other end
+    at:     uint32, the node in the tile
+    sites:  uint32 (tiles * TILE,), the site of every node
+    """
+
+    starts: Any
+    bonds: Any
+    at: Any
+    sites: Any
+
+
+def make_tiles(circuit: Circuit, shape: Sequence[int]) -> TileNet:
+    """Return the bonds of a circuit by tiles; shape: as :func:`number_nodes` takes it."""
+    nodes = number_nodes(circuit.num_points, shape)
+    root = TILE * count_tiles(nodes.size, shape)
+    ends = nodes[circuit.source], nodes[circuit.target]
+    owners = np.arange(root, dtype=np.uint32)
+    for n, end in enumerate(ends):
+        owners[end] = root + n
+    pairs = nodes[circuit.bonds.sites]
+    # A bond within a terminal is none: its sites are one node.
+    kept = owners[pairs[:, 0]] != owners[pairs[:, 1]]
+    links = np.column_stack([np.concatenate(ends), owners[np.concatenate(ends)]])
+    first, second = np.concatenate([pairs[kept], links]).T
+    places = np.concatenate([circuit.bonds.places[kept], np.full(len(links), LINK)])
+    own, other = np.concatenate([first, second]), np.concatenate([second, first])
+    tiles = own >> np.uint32(TILE_BITS)
+    # NumPy sorts numbers of 16 bits digit by digit, and longer ones by comparing.
+    order = np.argsort(tiles.astype(np.min_scalar_type(root // TILE)), kind="stable")
+    starts = np.searchsorted(tiles[order], np.arange(root // TILE + 2)).astype(np.uint32)
+    bonds = np.tile(places.astype(np.uint64) << np.uint64(32), 2) | other
+    sites = np.full(root + TILE, NO_SITE, np.uint32)
+    sites[nodes] = np.arange(nodes.size, dtype=np.uint32)
+    return TileNet(starts, bonds[order], own[order] & np.uint32(TILE - 1), sites)
+
+
+def count_tiles(num_points: int, shape: Sequence[int]) -> int:
+    """Return the tiles of so many sites, on a grid or of a graph."""
+    if not shape:
+        return -(-num_points // TILE)
+    return prod(-(-length // edge) for length, edge in zip(shape, _box_edges(shape), strict=True))
+
+
+def tile_bytes(extent: Extent, node_bytes: int) -> int:
+    """Return the memory of the tiles of a topology, with so much for every node."""
+    bonds = extent.num_classes * extent.num_points
+    # A bond and its node at both ends; sites of nodes.
+    return 24 * bonds + (4 + node_bytes) * TILE * (1 + count_tiles(extent.num_points, extent.shape))
+
+
+def number_nodes(num_points: int, shape: Sequence[int]) -> NDArray[np.uint32]:
+    """Return the node of every site, uint32 (num_points,).
+
+    shape: grid points along each axis, the first fastest; empty for a graph.
+    """
+    if not shape:
+        return np.arange(num_points, dtype=np.uint32)
+    inside, tiles, parts = 1, 1, []
+    for length, edge in zip(shape, _box_edges(shape), strict=True):
+        x = np.arange(length, dtype=np.uint32)
+        parts.append(x // edge * (tiles * TILE) + x % edge * inside)
+        inside, tiles = inside * edge, tiles * -(-length // edge)
+    nodes = reduce(lambda faster, slower: np.add.outer(slower, faster).ravel(), parts)
+    return nodes.astype(np.uint32)
+
+
+def _box_edges(shape: Sequence[int]) -> list[int]:
+    """Return the edges of the boxes, powers of two that are as equal as can be."""
+    edges = [1] * len(shape)
+    while prod(edges) < TILE:
+        thin = [axis for axis, length in enumerate(shape) if edges[axis] < length]
+        if not thin:
+            break
+        edges[min(thin, key=edges.__getitem__)] *= 2
+    return edges
