@@ -60,8 +60,8 @@ def compare(topology, model, grid, samples):
     picks, squared = pick_observables(own), pick_squared(own)
     blocks = SampleBlocks(samples[::3], 3)
     by_block = expected.reshape(len(blocks.starts), 3, grid.size, -1)
-    # Chunks of two samples, so that a block has one and a half.
-    with patched_chunks(2):
+    # Chunks of two samples, so that a block has one and a half; a block of threads takes all teams.
+    with patched_chunks(2), patch.object(small, "_BLOCKS", 1):
         found = coupling.block_sums(generator, SEED, blocks, grid, picks, squared)
         for one, other in zip(found, sum_blocks(by_block, squared, *picks), strict=True):
             np.testing.assert_array_equal(one, other)

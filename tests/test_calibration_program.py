@@ -41,6 +41,7 @@ def test_counts_are_those_of_a_sweep_however_often_they_were_stopped(modules, tm
         assert np.array_equal(item.column(column), found.studies(4, 5)[:, n])
 
 
+@pytest.mark.slow
 def test_each_lattice_is_sampled_open_and_on_a_torus_with_what_has_a_threshold(modules):
     names = {system.name for system in modules[0].systems()}
     for lattice in map(percolab.load_lattice, percolab.lattices.lattice.lattice_names()):

@@ -85,7 +85,7 @@ def test_fit_of_a_search_has_no_replicas(path):
 
 def test_fit_with_options_is_the_fit_of_curves(path, tmp_path):
     # One p of each size has no curves; a model with fixed bonds has three.
-    assert "two p at which" in refusal("fit", path, "--observable", "wrapping_any")
+    assert "each size has one p" in refusal("fit", path, "--observable", "wrapping_any")
     out = tmp_path / "three.h5"
     command = "threshold", "square", "--model", "bond:x=0.45", "--error", "3e-3"
     answer(*command, "--device", "cpu", "--quiet", "--out", out)

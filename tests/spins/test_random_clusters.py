@@ -107,6 +107,7 @@ def test_means_are_the_exact_ones(name, q):
             assert abs(z_of(values, exact[quantity])) <= 4, (name, q, rng, quantity)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [2, 3])
 def test_integer_q_has_the_means_of_swendsen_and_wang(q):
     """On a torus of 12 x 12 at the self-dual point, for all bits of wrapping too."""
