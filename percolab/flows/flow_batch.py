@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from percolab.flows.blocks_cuda import Branches, backbone_kernel
 from percolab.flows.cycle_words_cuda import bridges_kernel
 from percolab.flows.flow import Circuit
-from percolab.flows.large_flow import LargeFlow, listed_bytes
+from percolab.flows import large_flow
 from percolab.flows.net import BondList, make_net
 from percolab.flows.paths_cuda import PathMemory, path_kernel
 from percolab.flows.search_cuda import SIMULATED, DeviceNet, Tree
@@ -39,8 +39,6 @@ _SHARE = 4
 #: Entries of a batch up to which all blocks have one sample.  On an H100 one block took 3 to 11
 #: times as long for one (square L = 256 to 4096), but hardly twice that for 64 together.
 _MOST_ENTRIES = 4
-#: Shared memory for the bonds of a tile, at most.
-_MOST_LISTED = 36000
 
 
 def make_reading(labeler: Any, circuit: Circuit, word: str, numbers: int) -> Any:
@@ -49,11 +47,9 @@ def make_reading(labeler: Any, circuit: Circuit, word: str, numbers: int) -> Any
     A block of threads has a sample at a time, or all blocks have one, if that is large enough.
     """
     batch = labeler.batch
-    if is_large(batch.topology.num_points, batch.capacity):
+    if word in large_flow.KINDS and is_large(batch.topology.num_points, batch.capacity):
         tiles = make_tiles(circuit, batch.topology.shape)
-        # The bonds of a tile must fit in a block's memory.
-        if listed_bytes(tiles) <= _MOST_LISTED:
-            return LargeFlow(labeler, tiles, word, numbers)
+        return large_flow.LargeFlow(labeler, tiles, word, numbers)
     return FlowBatch(labeler, copy_net(circuit, word), word, numbers)
 
 

@@ -53,7 +53,7 @@ class FlowReader(Reader):
     bond_bytes: ClassVar[int] = 2
     #: Memory of one sample on a CUDA device, in bytes a site; 0 if none is read there.
     device_bytes: ClassVar[int] = 0
-    #: The same of one that is read by tiles, in bytes a node.
+    #: The same of one that all blocks read, in bytes a node; 0 if none is.
     tile_bytes: ClassVar[int] = 0
 
     def __init__(self, structure: Structure, shape: tuple[int, ...], **ends: str) -> None:
@@ -80,7 +80,7 @@ class FlowReader(Reader):
         own = cls.site_bytes * extent.num_points + cls.bond_bytes * bonds
         # On a device, every bond at both of its ends, and where the bonds of a site begin.
         device = 16 * bonds + (8 + cls.device_bytes) * extent.num_points if cls.device_bytes else 0
-        if device and extent.num_points >= LEAST_LARGE:
+        if cls.tile_bytes and extent.num_points >= LEAST_LARGE:
             device = max(device, tile_bytes(extent, cls.tile_bytes))
         return Memory(net_bytes(extent) + own, device)
 
@@ -205,7 +205,6 @@ class Path(FlowReader):
     numbers = ("length", "num_elastic", "num_elastic_sites")
     site_bytes = 9
     device_bytes = 8
-    tile_bytes = 8
 
 
 class Connected(Path):

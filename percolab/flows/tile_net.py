@@ -2,8 +2,7 @@
 
 Nodes are numbered box by box, so that few bonds lead from one tile to another; the last box along
 an axis may have numbers that no site has.  Sites of a graph keep their order.  One tile more has
-the two terminals, which have a *link* to each of their sites: a bond without length that is open in
-every sample.
+the two terminals, which *own* their sites: each is one node with all of these.
 """
 
 from __future__ import annotations
@@ -23,10 +22,8 @@ from percolab.lattices.extent import Extent
 #: Nodes of a tile, and their binary logarithm; the simulator gets tiny tiles.
 TILE_BITS = 4 if config.ENABLE_CUDASIM else 10
 TILE = 1 << TILE_BITS
-#: Sites of a sample that is read by tiles, at least, and fewer than: twice a distance has 31 bits.
+#: Sites of a sample that is read by tiles, at least, and fewer than: their numbers have 31 bits.
 LEAST_LARGE, MOST_LARGE = 2**16, 2**29
-#: The place of a link, and the site of a number that no site has.
-LINK = NO_SITE = 2**32 - 1
 
 
 class TileNet(NamedTuple):
@@ -35,13 +32,13 @@ class TileNet(NamedTuple):
     starts: uint32 (tiles + 1,), where the bonds of each tile begin
     bonds:  uint64, place << 32 | node at the other end
     at:     uint32, the node in the tile
-    sites:  uint32 (tiles * TILE,), the site of every node
+    owners: uint32 (tiles * TILE,), the terminal that each node belongs to, or the node itself
     """
 
     starts: Any
     bonds: Any
     at: Any
-    sites: Any
+    owners: Any
 
 
 def make_tiles(circuit: Circuit, shape: Sequence[int]) -> TileNet:
@@ -49,24 +46,20 @@ def make_tiles(circuit: Circuit, shape: Sequence[int]) -> TileNet:
     nodes = number_nodes(circuit.num_points, shape)
     root = TILE * count_tiles(nodes.size, shape)
     ends = nodes[circuit.source], nodes[circuit.target]
-    owners = np.arange(root, dtype=np.uint32)
+    owners = np.arange(root + TILE, dtype=np.uint32)
     for n, end in enumerate(ends):
         owners[end] = root + n
     pairs = nodes[circuit.bonds.sites]
     # A bond within a terminal is none: its sites are one node.
     kept = owners[pairs[:, 0]] != owners[pairs[:, 1]]
-    links = np.column_stack([np.concatenate(ends), owners[np.concatenate(ends)]])
-    first, second = np.concatenate([pairs[kept], links]).T
-    places = np.concatenate([circuit.bonds.places[kept], np.full(len(links), LINK)])
+    first, second = pairs[kept].T
     own, other = np.concatenate([first, second]), np.concatenate([second, first])
     tiles = own >> np.uint32(TILE_BITS)
     # NumPy sorts numbers of 16 bits digit by digit, and longer ones by comparing.
     order = np.argsort(tiles.astype(np.min_scalar_type(root // TILE)), kind="stable")
     starts = np.searchsorted(tiles[order], np.arange(root // TILE + 2)).astype(np.uint32)
-    bonds = np.tile(places.astype(np.uint64) << np.uint64(32), 2) | other
-    sites = np.full(root + TILE, NO_SITE, np.uint32)
-    sites[nodes] = np.arange(nodes.size, dtype=np.uint32)
-    return TileNet(starts, bonds[order], own[order] & np.uint32(TILE - 1), sites)
+    bonds = np.tile(circuit.bonds.places[kept].astype(np.uint64) << np.uint64(32), 2) | other
+    return TileNet(starts, bonds[order], own[order] & np.uint32(TILE - 1), owners)
 
 
 def count_tiles(num_points: int, shape: Sequence[int]) -> int:
@@ -79,7 +72,7 @@ def count_tiles(num_points: int, shape: Sequence[int]) -> int:
 def tile_bytes(extent: Extent, node_bytes: int) -> int:
     """Return the memory of the tiles of a topology, with so much for every node."""
     bonds = extent.num_classes * extent.num_points
-    # A bond and its node at both ends; sites of nodes.
+    # A bond and its node at both ends; owners of nodes.
     return 24 * bonds + (4 + node_bytes) * TILE * (1 + count_tiles(extent.num_points, extent.shape))
 
 

@@ -1,0 +1,336 @@
+"""CUDA: a spanning forest of one large sample, made by all blocks.
+
+Within each tile its open bonds join nodes to *pieces*, which the bonds from tile to tile join to
+clusters; a bond that joins two trees belongs to the forest.  It has no root yet.  A piece with one
+bond of the forest leads over that to the piece above it; without it, another piece may have one
+bond alone, and so on until the roots are left.  A terminal that is connected to the first one is
+below it.  Pieces know the sum of the nodes at the far ends of their bonds, and of those at the
+near ends, so that the last one is known without a list.  The same is done within the tiles, where
+every piece has its way out for a root.
+
+Sites of a terminal are apart in their tiles, and their bonds lead to its piece.  Which forest it
+is may differ from run to run; nothing that is read depends on it.
+
+Blocks have a tile, and threads a node, but for the orientation of pieces.
+opened: uint32, bond words, ``words`` of every entry; entry: uint32 (1,), the one that is read.
+"""
+
+from typing import Any, NamedTuple
+
+from numba import types, uint32, uint64
+
+from percolab.flows.cycle_words import bond_word, virtual_word, word_streams
+from percolab.flows.search_cuda import UNSEEN as NO_BOND
+from percolab.flows.search_cuda import is_open, low_half
+from percolab.flows.tile_net import TILE, TILE_BITS
+from percolab.kernels.device import load_cuda
+from percolab.kernels.union_find import find
+
+cuda = load_cuda()
+
+#: What a node of a tile has above it where its bond leads out of the tile or there is none.
+OUT = 0xFFFFFFFF
+#: In place of a bond that leads from a site to its terminal.
+_LINK = 0xFFFFFFFF
+#: What bonds of a piece, and of a node within its tile, are counted by, above the sum of the ends.
+_PIECE_BOND, _NODE_BOND = 1 << 40, 1 << 20
+
+
+class TileForest(NamedTuple):
+    """A forest and what is summed up it, a number for every node.
+
+    While it is made, ``sums`` are of pieces the bonds << 40 | sum of their far ends, ``size_sums``
+    of their near ends, ``sizes`` of nodes the bonds in the tile << 20 | sum of their other ends,
+    ``tops`` the pieces, and ``arrived`` lists those with one bond.
+
+    labels:    uint32, trees of pieces: of every node one that is nearer to the root, of a root it
+    via:       uint64, place << 32 | node of the bond to the node above, NO_BOND for none
+    words:     uint64, of the bonds of each node, with what comes from other tiles; then of its
+               bond; then the lowest number that its bonds lead to
+    sums:      uint64, of heads, the words of their branches; then ways of all nodes; then lowest
+               numbers
+    sizes:     uint32, of nodes, like words; then of branches; then highest numbers
+    size_sums: uint32, of heads, the sizes of their branches; then highest numbers
+    tops:      uint32, the highest node that each leads to in its tile; then blocks
+    children:  uint32, how many heads lead to each of these
+    arrived:   uint32, how many of them have brought their sums
+    begins:    uint32, the number of every node, the first of its branch; this and what follows of
+               the backbone alone
+    ends:      uint32, one more than the last; before, how many numbers below a node are taken
+    marks:     uint8
+    """
+
+    labels: Any
+    via: Any
+    words: Any
+    sums: Any
+    sizes: Any
+    size_sums: Any
+    tops: Any
+    children: Any
+    arrived: Any
+    begins: Any
+    ends: Any
+    marks: Any
+
+
+@cuda.jit(device=True)
+def this_node():
+    """Return the node of this thread, in a block that has its tile."""
+    return uint32(uint32(cuda.blockIdx.x << TILE_BITS) + uint32(cuda.threadIdx.x))
+
+
+@cuda.jit(device=True)
+def first_terminal(forest):
+    """Return the node of the first terminal; that of the second follows."""
+    return uint32(forest.tops.size - TILE)
+
+
+@cuda.jit(device=True)
+def _find_in_tile(labels, n):
+    """Return the root of a node of the tile; labels, uint32, are read by atomics."""
+    label = cuda.atomic.or_(labels, n, uint32(0))
+    while label != n:
+        n = label
+        label = cuda.atomic.or_(labels, n, uint32(0))
+    return n
+
+
+@cuda.jit(cache=True)
+def pieces_kernel(net, opened, words, entry, forest):
+    """Join the nodes of every tile to pieces, and sum up the bonds within that do so."""
+    labels = cuda.shared.array(TILE, types.uint32)
+    trees = cuda.shared.array(TILE, types.uint32)
+    apart = cuda.shared.array(TILE, types.uint8)
+    base, tile, n = uint32(entry[0] * words), uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
+    node = this_node()
+    owner = net.owners[node]
+    labels[n], trees[n], apart[n] = n, uint32(0), owner != node
+    cuda.syncthreads()
+    for k in range(uint32(net.starts[tile] + n), net.starts[tile + 1], TILE):
+        bond, one = net.bonds[k], net.at[k]
+        other = uint32(low_half(bond) & uint32(TILE - 1))
+        # Each is listed at both ends.
+        is_within = uint32(low_half(bond) >> uint32(TILE_BITS)) == tile and one < other
+        if is_within and apart[one] == 0 and apart[other] == 0 and is_open(opened, base, bond):
+            high, low = _find_in_tile(labels, one), _find_in_tile(labels, other)
+            is_tree = False
+            while high != low and not is_tree:
+                if high < low:
+                    high, low = low, high
+                old = cuda.atomic.cas(labels, high, high, low)
+                is_tree = old == high
+                high = _find_in_tile(labels, old)
+            if is_tree:
+                cuda.atomic.add(trees, one, uint32(uint32(_NODE_BOND) + other))
+                cuda.atomic.add(trees, other, uint32(uint32(_NODE_BOND) + one))
+    cuda.syncthreads()
+    if owner == node:
+        owner = uint32(uint32(node - n) + _find_in_tile(labels, n))
+    forest.labels[node] = forest.tops[node] = owner
+    forest.via[node], forest.sums[node] = uint64(NO_BOND), uint64(0)
+    forest.sizes[node], forest.size_sums[node] = trees[n], uint32(0)
+
+
+@cuda.jit(cache=True)
+def join_pieces_kernel(net, opened, words, entry, forest):
+    """Join pieces to clusters, and sum up the bonds that do so."""
+    base, tile, n = uint32(entry[0] * words), uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
+    first = uint32(tile << uint32(TILE_BITS))
+    for k in range(uint32(net.starts[tile] + n), net.starts[tile + 1], TILE):
+        bond, near = net.bonds[k], uint32(first + net.at[k])
+        far = low_half(bond)
+        if near < far and is_open(opened, base, bond):
+            one, other = net.owners[near], net.owners[far]
+            is_within = uint32(far >> uint32(TILE_BITS)) == tile and one == near and other == far
+            if not is_within and _unite(forest, one, other):
+                _add_bond(forest, one, near, far)
+                _add_bond(forest, other, far, near)
+
+
+@cuda.jit(device=True)
+def _unite(forest, one, other):
+    """Join the trees of two nodes, and return whether they were two; the first terminal is a root.
+
+    A label that is read late is one further from the root; what an atomic returns is not.
+    """
+    labels, terminal = forest.labels, first_terminal(forest)
+    high, low = find(labels, uint32(0), one), find(labels, uint32(0), other)
+    while high != low:
+        # Numbers go round at the first terminal, so that it is the lowest.
+        if uint32(high - terminal) < uint32(low - terminal):
+            high, low = low, high
+        old = cuda.atomic.cas(labels, high, high, low)
+        if old == high:
+            return True
+        high = find(labels, uint32(0), old)
+    return False
+
+
+@cuda.jit(device=True)
+def _add_bond(forest, node, near, far):
+    """Add a bond of the forest to the piece of a node."""
+    piece = forest.tops[node]
+    cuda.atomic.add(forest.sums, piece, uint64(uint64(_PIECE_BOND) + uint64(far)))
+    cuda.atomic.add(forest.size_sums, piece, near)
+
+
+@cuda.jit(device=True)
+def _is_lowest(forest, piece, bonds):
+    """Return whether a piece that is no root has one bond left."""
+    is_root = forest.labels[piece] == piece
+    return uint64(bonds >> uint64(40)) == uint64(1) and not is_root
+
+
+@cuda.jit(cache=True)
+def list_lowest_kernel(forest, count):
+    """List the pieces that have one bond, and add their number to ``count``, uint32 (1,), from 0 on."""
+    node = this_node()
+    if forest.tops[node] == node and _is_lowest(forest, node, forest.sums[node]):
+        forest.arrived[cuda.atomic.add(count, 0, uint32(1))] = node
+
+
+@cuda.jit(cache=True)
+def orient_kernel(forest, count):
+    """Leave to every piece but the roots its bond to the piece above, from the lowest ones on up."""
+    n = uint32(cuda.grid(1))
+    while n < count[0]:
+        piece = forest.arrived[n]
+        bonds, near, is_lowest = forest.sums[piece], forest.size_sums[piece], True
+        while is_lowest:
+            far = low_half(bonds)
+            above, own = forest.tops[far], uint64(uint64(_PIECE_BOND) + uint64(near))
+            cuda.atomic.sub(forest.size_sums, above, far)
+            cuda.threadfence()
+            bonds = uint64(cuda.atomic.add(forest.sums, above, uint64(uint64(0) - own)) - own)
+            cuda.threadfence()
+            is_lowest = _is_lowest(forest, above, bonds)
+            piece = above
+            near = cuda.atomic.add(forest.size_sums, piece, uint32(0))
+        n = uint32(n + uint32(cuda.gridsize(1)))
+
+
+@cuda.jit(cache=True)
+def branches_kernel(net, opened, words, entry, samples, forest):
+    """Find the bond above every node, and sum up the forest within every tile but the terminals'."""
+    above = cuda.shared.array(TILE, types.uint32)
+    left = cuda.shared.array(TILE, types.uint32)
+    target = cuda.shared.array(TILE, types.uint32)
+    size = cuda.shared.array(TILE, types.uint32)
+    via = cuda.shared.array(TILE, types.uint64)
+    word = cuda.shared.array(TILE, types.uint64)
+    base, tile, n = uint32(entry[0] * words), uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
+    key = word_streams(samples[0], samples[uint32(entry[0] + uint32(1))])
+    node = this_node()
+    owner, piece, first = net.owners[node], forest.tops[node], uint32(node - n)
+    # The way out of the piece: its near end, and the far end.
+    near, far = piece, uint32(OUT)
+    if forest.labels[piece] != piece:
+        near, far = forest.size_sums[piece], low_half(forest.sums[piece])
+    is_out = node == near or owner != node
+    via[n], word[n], size[n] = uint64(NO_BOND), uint64(0), uint32(1)
+    above[n], left[n] = uint32(OUT), forest.sizes[node]
+    cuda.syncthreads()
+    _orient_in_tile(above, left, is_out)
+    cuda.syncthreads()
+    target[n] = far if node == near else uint32(OUT)
+    # The way out of a piece may be a terminal's site in the same tile.
+    is_within = owner == node and uint32(far >> uint32(TILE_BITS)) == tile
+    if is_within and node == near:
+        above[n] = uint32(far & uint32(TILE - 1))
+    if above[n] != uint32(OUT):
+        target[n] = uint32(first + above[n])
+    cuda.syncthreads()
+    for k in range(uint32(net.starts[tile] + n), net.starts[tile + 1], TILE):
+        bond, at = net.bonds[k], net.at[k]
+        if is_open(opened, base, bond):
+            cuda.atomic.xor(word, at, bond_word(key, uint64(bond >> uint64(32))))
+            if low_half(bond) == target[at]:
+                cuda.atomic.min(via, at, bond)
+    cuda.syncthreads()
+    if owner != node:
+        # What a site is reached over is above its terminal, and that above the site.
+        if via[n] != uint64(NO_BOND):
+            forest.via[owner] = via[n]
+        via[n] = uint64(uint64(uint64(_LINK) << uint64(32)) | uint64(owner))
+    forest.via[node], forest.words[node], forest.sizes[node] = via[n], word[n], uint32(1)
+    forest.children[node] = forest.arrived[node] = uint32(0)
+    climb(above, left, word, size, uint32(0))
+    if above[n] == uint32(OUT):
+        forest.sums[node], forest.size_sums[node] = word[n], size[n]
+    forest.tops[node] = far if is_within else (near if owner == node else node)
+
+
+@cuda.jit(device=True)
+def _orient_in_tile(above, bonds, is_out):
+    """Write which node each has above it to ``above``, uint32, but to the ways out of the pieces.
+
+    bonds: uint32, of every node the bonds << 20 | sum of their other ends, less those below it at
+    the end.
+    """
+    node = uint32(cuda.threadIdx.x)
+    own = bonds[node]
+    cuda.syncthreads()
+    if is_out:
+        # Never left with one.
+        cuda.atomic.add(bonds, node, uint32(2 * _NODE_BOND))
+    cuda.syncthreads()
+    is_lowest = not is_out and uint32(own >> uint32(20)) == uint32(1)
+    while is_lowest:
+        parent = uint32(own & uint32(_NODE_BOND - 1))
+        above[node] = parent
+        less = uint32(uint32(_NODE_BOND) + node)
+        own = uint32(cuda.atomic.sub(bonds, parent, less) - less)
+        is_lowest = uint32(own >> uint32(20)) == uint32(1)
+        node = parent
+
+
+@cuda.jit(cache=True)
+def terminals_kernel(entry, samples, forest):
+    """Write what is known of the tile of the terminals: one block."""
+    node = uint32(first_terminal(forest) + uint32(cuda.threadIdx.x))
+    key = word_streams(samples[0], samples[uint32(entry[0] + uint32(1))])
+    word = virtual_word(key) if cuda.threadIdx.x == 1 else uint64(0)
+    forest.words[node] = forest.sums[node] = word
+    forest.tops[node], forest.children[node], forest.arrived[node] = node, uint32(0), uint32(0)
+    forest.sizes[node] = forest.size_sums[node] = uint32(1)
+
+
+@cuda.jit(device=True)
+def climb(above, left, word, size, of_numbers):
+    """Sum words, uint64, and sizes, uint32, of a tile's nodes up the forest, or find their ranges.
+
+    above: uint32, of every node the one above, or OUT.  left: uint32, memory.  of_numbers: whether
+    ``word`` and ``size`` are lowest and highest numbers, uint32.
+    """
+    node = uint32(cuda.threadIdx.x)
+    left[node] = uint32(0)
+    cuda.syncthreads()
+    if above[node] != uint32(OUT):
+        cuda.atomic.add(left, above[node], uint32(1))
+    cuda.syncthreads()
+    is_complete = left[node] == uint32(0)
+    cuda.syncthreads()
+    while is_complete and above[node] != uint32(OUT):
+        parent = above[node]
+        give(word, size, node, word, size, parent, of_numbers)
+        cuda.threadfence_block()
+        is_complete = cuda.atomic.sub(left, parent, uint32(1)) == uint32(1)
+        cuda.threadfence_block()
+        node = parent
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def give(words, sizes, node, to_words, to_sizes, parent, of_numbers):
+    """Add the word and the size of a node to those of another, or widen the range of that.
+
+    What others wrote is read by atomics, which no cache holds.
+    """
+    word, size = cuda.atomic.or_(words, node, uint64(0)), cuda.atomic.or_(sizes, node, uint32(0))
+    if of_numbers == uint32(0):
+        cuda.atomic.xor(to_words, parent, word)
+        cuda.atomic.add(to_sizes, parent, size)
+    else:
+        cuda.atomic.min(to_words, parent, word)
+        cuda.atomic.max(to_sizes, parent, size)
