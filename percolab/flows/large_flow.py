@@ -23,6 +23,9 @@ KINDS: dict[str, tuple[Any, ...]] = {
     "bridge_free": _FOREST,
     "backbone": (*_FOREST, np.uint32, np.uint32, np.uint8),
 }
+#: How many ways a node follows in each of the first jumps to the root, how many jumps, and no limit:
+#: together they go farther than any that is known, and blocks that come first do not go alone.
+_HOPS, _SHORT_JUMPS, _NO_LIMIT = 8, 5, 2**32 - 1
 #: Blocks that orient the pieces of a forest.
 _BLOCKS = 4 * 132
 
@@ -84,7 +87,8 @@ class LargeFlow:
         arrays = forest.ends, np.uint32(nodes)
         self._labeler.batch.launches.each(zero_kernel, nodes, 1, *arrays)
         self._by_tiles(trees.number_kernel, forest)
-        self._by_tiles(trees.jump_kernel, forest)
+        for most in (*[_HOPS] * _SHORT_JUMPS, _NO_LIMIT):
+            self._by_tiles(trees.jump_kernel, forest, np.uint32(most))
         self._by_tiles(trees.begin_blocks_kernel, self._net, forest)
         self._by_tiles(trees.ranges_kernel, *bonds, forest)
         self._climb_heads(np.uint32(1))

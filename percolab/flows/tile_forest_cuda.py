@@ -87,6 +87,12 @@ def first_terminal(forest):
 
 
 @cuda.jit(device=True)
+def end_in_tile(tile, node):
+    """Return (the number of a node in its tile, whether that is this one)."""
+    return uint32(node & uint32(TILE - 1)), uint32(node >> uint32(TILE_BITS)) == tile
+
+
+@cuda.jit(device=True)
 def _find_in_tile(labels, n):
     """Return the root of a node of the tile; labels, uint32, are read by atomics."""
     label = cuda.atomic.or_(labels, n, uint32(0))
@@ -108,10 +114,8 @@ def pieces_kernel(net, opened, words, entry, forest):
     labels[n], trees[n], apart[n] = n, uint32(0), owner != node
     cuda.syncthreads()
     for k in range(uint32(net.starts[tile] + n), net.starts[tile + 1], TILE):
-        bond, one = net.bonds[k], net.at[k]
-        other = uint32(low_half(bond) & uint32(TILE - 1))
-        # Each is listed at both ends.
-        is_within = uint32(low_half(bond) >> uint32(TILE_BITS)) == tile and one < other
+        bond, one = net.bonds[k], uint32(net.at[k])
+        other, is_within = end_in_tile(tile, low_half(bond))
         if is_within and apart[one] == 0 and apart[other] == 0 and is_open(opened, base, bond):
             high, low = _find_in_tile(labels, one), _find_in_tile(labels, other)
             is_tree = False
@@ -138,8 +142,9 @@ def join_pieces_kernel(net, opened, words, entry, forest):
     base, tile, n = uint32(entry[0] * words), uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
     first = uint32(tile << uint32(TILE_BITS))
     for k in range(uint32(net.starts[tile] + n), net.starts[tile + 1], TILE):
-        bond, near = net.bonds[k], uint32(first + net.at[k])
+        bond, near = net.bonds[k], uint32(first + uint32(net.at[k]))
         far = low_half(bond)
+        # Those from tile to tile are listed at both ends.
         if near < far and is_open(opened, base, bond):
             one, other = net.owners[near], net.owners[far]
             is_within = uint32(far >> uint32(TILE_BITS)) == tile and one == near and other == far
@@ -235,18 +240,26 @@ def branches_kernel(net, opened, words, entry, samples, forest):
     cuda.syncthreads()
     target[n] = far if node == near else uint32(OUT)
     # The way out of a piece may be a terminal's site in the same tile.
-    is_within = owner == node and uint32(far >> uint32(TILE_BITS)) == tile
-    if is_within and node == near:
-        above[n] = uint32(far & uint32(TILE - 1))
+    there, leads_in = end_in_tile(tile, far)
+    leads_in = leads_in and owner == node
+    if leads_in and node == near:
+        above[n] = there
     if above[n] != uint32(OUT):
         target[n] = uint32(first + above[n])
     cuda.syncthreads()
     for k in range(uint32(net.starts[tile] + n), net.starts[tile + 1], TILE):
-        bond, at = net.bonds[k], net.at[k]
+        bond, at = net.bonds[k], uint32(net.at[k])
         if is_open(opened, base, bond):
-            cuda.atomic.xor(word, at, bond_word(key, uint64(bond >> uint64(32))))
+            own = bond_word(key, uint64(bond >> uint64(32)))
+            cuda.atomic.xor(word, at, own)
             if low_half(bond) == target[at]:
                 cuda.atomic.min(via, at, bond)
+            other, is_within = end_in_tile(tile, low_half(bond))
+            if is_within:
+                cuda.atomic.xor(word, other, own)
+                if target[other] == uint32(first + at):
+                    back = uint64(bond & uint64(0xFFFFFFFF00000000))
+                    cuda.atomic.min(via, other, uint64(back | uint64(target[other])))
     cuda.syncthreads()
     if owner != node:
         # What a site is reached over is above its terminal, and that above the site.
@@ -258,7 +271,7 @@ def branches_kernel(net, opened, words, entry, samples, forest):
     climb(above, left, word, size, uint32(0))
     if above[n] == uint32(OUT):
         forest.sums[node], forest.size_sums[node] = word[n], size[n]
-    forest.tops[node] = far if is_within else (near if owner == node else node)
+    forest.tops[node] = far if leads_in else (near if owner == node else node)
 
 
 @cuda.jit(device=True)

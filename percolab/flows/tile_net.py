@@ -27,11 +27,11 @@ LEAST_LARGE, MOST_LARGE = 2**16, 2**29
 
 
 class TileNet(NamedTuple):
-    """Where the bonds of every tile lead, each at both ends; the tile of the terminals is the last.
+    """The bonds of every tile, those to another one at both ends; the terminals' tile is the last.
 
     starts: uint32 (tiles + 1,), where the bonds of each tile begin
-    bonds:  uint64, place << 32 | node at the other end
-    at:     uint32, the node in the tile
+    bonds:  uint64, place << 32 | node at the other end, the higher one within a tile
+    at:     uint16, the node in the tile
     owners: uint32 (tiles * TILE,), the terminal that each node belongs to, or the node itself
     """
 
@@ -52,14 +52,17 @@ def make_tiles(circuit: Circuit, shape: Sequence[int]) -> TileNet:
     pairs = nodes[circuit.bonds.sites]
     # A bond within a terminal is none: its sites are one node.
     kept = owners[pairs[:, 0]] != owners[pairs[:, 1]]
-    first, second = pairs[kept].T
-    own, other = np.concatenate([first, second]), np.concatenate([second, first])
+    pairs, places = np.sort(pairs[kept], axis=1), circuit.bonds.places[kept].astype(np.uint64)
+    tiles = pairs >> np.uint32(TILE_BITS)
+    between = np.flatnonzero(tiles[:, 0] != tiles[:, 1])
+    own = np.concatenate([pairs[:, 0], pairs[between, 1]])
+    bonds = np.concatenate([places << 32 | pairs[:, 1], places[between] << 32 | pairs[between, 0]])
     tiles = own >> np.uint32(TILE_BITS)
     # NumPy sorts numbers of 16 bits digit by digit, and longer ones by comparing.
     order = np.argsort(tiles.astype(np.min_scalar_type(root // TILE)), kind="stable")
     starts = np.searchsorted(tiles[order], np.arange(root // TILE + 2)).astype(np.uint32)
-    bonds = np.tile(circuit.bonds.places[kept].astype(np.uint64) << np.uint64(32), 2) | other
-    return TileNet(starts, bonds[order], own[order] & np.uint32(TILE - 1), owners)
+    at = (own[order] & np.uint32(TILE - 1)).astype(np.uint16)
+    return TileNet(starts, bonds[order], at, owners)
 
 
 def count_tiles(num_points: int, shape: Sequence[int]) -> int:
@@ -72,8 +75,8 @@ def count_tiles(num_points: int, shape: Sequence[int]) -> int:
 def tile_bytes(extent: Extent, node_bytes: int) -> int:
     """Return the memory of the tiles of a topology, with so much for every node."""
     bonds = extent.num_classes * extent.num_points
-    # A bond and its node at both ends; owners of nodes.
-    return 24 * bonds + (4 + node_bytes) * TILE * (1 + count_tiles(extent.num_points, extent.shape))
+    # A bond and its node, at both ends if all lead to other tiles; owners of nodes.
+    return 20 * bonds + (4 + node_bytes) * TILE * (1 + count_tiles(extent.num_points, extent.shape))
 
 
 def number_nodes(num_points: int, shape: Sequence[int]) -> NDArray[np.uint32]:

@@ -20,7 +20,14 @@ from numba import types, uint32, uint64
 from percolab.flows.cycle_words import bond_word, virtual_word, word_streams
 from percolab.flows.search_cuda import UNSEEN as NO_BOND
 from percolab.flows.search_cuda import is_open, low_half
-from percolab.flows.tile_forest_cuda import OUT, climb, first_terminal, give, this_node
+from percolab.flows.tile_forest_cuda import (
+    OUT,
+    climb,
+    end_in_tile,
+    first_terminal,
+    give,
+    this_node,
+)
 from percolab.flows.tile_net import TILE, TILE_BITS
 from percolab.kernels.device import load_cuda
 from percolab.kernels.union_find import find, union
@@ -136,15 +143,21 @@ def number_kernel(forest):
 
 
 @cuda.jit(cache=True)
-def jump_kernel(forest):
-    """Follow the ways of all nodes to the root, by those that others have found so far."""
-    node = this_node()
+def jump_kernel(forest, most):
+    """Follow the ways of all nodes towards the root, ``most`` of those that others have found so far.
+
+    most: uint32.  The way of a root leads to itself.
+    """
+    node, step = this_node(), uint32(0)
     way = forest.sums[node]
-    while forest.via[uint32(way & uint64(_END))] != uint64(NO_BOND):
-        further = forest.sums[uint32(way & uint64(_END))]
+    end = uint32(way & uint64(_END))
+    further = forest.sums[end]
+    while step < most and uint32(further & uint64(_END)) != end:
         longer = uint64(uint64(way & uint64(_LENGTH)) + further)
         way = uint64(longer | uint64(way & uint64(_BRIDGE)))
         forest.sums[node] = way
+        end = uint32(way & uint64(_END))
+        further, step = forest.sums[end], uint32(step + uint32(1))
 
 
 @cuda.jit(cache=True)
@@ -178,9 +191,14 @@ def ranges_kernel(net, opened, words, entry, forest):
     cuda.syncthreads()
     for k in range(uint32(net.starts[tile] + n), net.starts[tile + 1], TILE):
         if is_open(opened, base, net.bonds[k]):
-            number = forest.begins[low_half(net.bonds[k])]
-            cuda.atomic.min(low, net.at[k], uint64(number))
-            cuda.atomic.max(high, net.at[k], number)
+            at, number = uint32(net.at[k]), forest.begins[low_half(net.bonds[k])]
+            cuda.atomic.min(low, at, uint64(number))
+            cuda.atomic.max(high, at, number)
+            other, is_within = end_in_tile(tile, low_half(net.bonds[k]))
+            if is_within:
+                number = forest.begins[uint32(uint32(node - n) + at)]
+                cuda.atomic.min(low, other, uint64(number))
+                cuda.atomic.max(high, other, number)
     cuda.syncthreads()
     forest.words[node], forest.sizes[node] = low[n], high[n]
     climb(above, left, low, high, uint32(1))
@@ -211,8 +229,8 @@ def join_kernel(net, opened, words, entry, forest):
     base, tile, n = uint32(entry[0] * words), uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
     first = uint32(this_node() - n)
     for k in range(uint32(net.starts[tile] + n), net.starts[tile + 1], TILE):
-        node, other = uint32(first + net.at[k]), low_half(net.bonds[k])
-        # Each is listed at both ends.
+        node, other = uint32(first + uint32(net.at[k])), low_half(net.bonds[k])
+        # Those from tile to tile are listed at both ends.
         if node < other and forest.marks[node] != 0 and is_open(opened, base, net.bonds[k]):
             _join(net.owners, forest, net.owners[node], net.owners[other])
 
@@ -258,15 +276,18 @@ def count_marks_kernel(net, opened, words, entry, forest, sums):
     touched[n] = uint32(0)
     cuda.syncthreads()
     for k in range(uint32(net.starts[tile] + n), net.starts[tile + 1], TILE):
-        node, other = uint32(first + net.at[k]), low_half(net.bonds[k])
+        node, other = uint32(first + uint32(net.at[k])), low_half(net.bonds[k])
         both = uint32(uint32(forest.marks[node]) & uint32(forest.marks[other]))
         if uint32(both & uint32(_INSIDE)) != uint32(0) and is_open(opened, base, net.bonds[k]):
-            # Each is listed at both ends.
+            # Those from tile to tile are listed at both ends.
             once = uint32(1) if node < other else uint32(0)
             trails = uint32(trails + uint32(both & once))
             if uint32(both & uint32(_BLOCK)) != uint32(0):
                 bonds = uint32(bonds + once)
-                cuda.atomic.or_(touched, net.at[k], uint32(1))
+                cuda.atomic.or_(touched, uint32(net.at[k]), uint32(1))
+                end, is_within = end_in_tile(tile, other)
+                if is_within:
+                    cuda.atomic.or_(touched, end, uint32(1))
     _add_up(memory, trails, sums, 1)
     _add_up(memory, bonds, sums, 2)
     _add_up(memory, touched[n], sums, 3)
