@@ -300,7 +300,6 @@ def install():
     cuda.shared = SimpleNamespace(array=scheduler.shared_array)
     cuda.local = SimpleNamespace(array=local_array)
     cuda.threadfence = cuda.threadfence_block = lambda: None
-    cuda.nanosleep = lambda nanoseconds: None
 
 
 if __name__ == "__main__":

@@ -94,11 +94,13 @@ def end_in_tile(tile, node):
 
 @cuda.jit(device=True)
 def _find_in_tile(labels, n):
-    """Return the root of a node of the tile; labels, uint32, are read by atomics."""
+    """Return the root of a node of the tile, and shorten the way; labels, uint32, by atomics."""
     label = cuda.atomic.or_(labels, n, uint32(0))
     while label != n:
-        n = label
-        label = cuda.atomic.or_(labels, n, uint32(0))
+        further = cuda.atomic.or_(labels, label, uint32(0))
+        if further != label:
+            cuda.atomic.min(labels, n, further)
+        n, label = label, further
     return n
 
 
@@ -268,8 +270,9 @@ def branches_kernel(net, opened, words, entry, samples, forest):
         via[n] = uint64(uint64(uint64(_LINK) << uint64(32)) | uint64(owner))
     forest.via[node], forest.words[node], forest.sizes[node] = via[n], word[n], uint32(1)
     forest.children[node] = forest.arrived[node] = uint32(0)
-    climb(above, left, word, size, uint32(0))
-    if above[n] == uint32(OUT):
+    is_top = above[n] == uint32(OUT)
+    climb(above, word, size, uint32(0))
+    if is_top:
         forest.sums[node], forest.size_sums[node] = word[n], size[n]
     forest.tops[node] = far if leads_in else (near if owner == node else node)
 
@@ -310,37 +313,32 @@ def terminals_kernel(entry, samples, forest):
 
 
 @cuda.jit(device=True)
-def climb(above, left, word, size, of_numbers):
+def climb(above, word, size, of_numbers):
     """Sum words, uint64, and sizes, uint32, of a tile's nodes up the forest, or find their ranges.
 
-    above: uint32, of every node the one above, or OUT.  left: uint32, memory.  of_numbers: whether
+    above: uint32, of every node the one above, or OUT, which all are at the end.  of_numbers: whether
     ``word`` and ``size`` are lowest and highest numbers, uint32.
+
+    After k rounds a node has the sum over those less than 2^k below it, and gives it to the one
+    that is 2^k above it.
     """
     node = uint32(cuda.threadIdx.x)
-    left[node] = uint32(0)
-    cuda.syncthreads()
-    if above[node] != uint32(OUT):
-        cuda.atomic.add(left, above[node], uint32(1))
-    cuda.syncthreads()
-    is_complete = left[node] == uint32(0)
-    cuda.syncthreads()
-    while is_complete and above[node] != uint32(OUT):
-        parent = above[node]
-        give(word, size, node, word, size, parent, of_numbers)
-        cuda.threadfence_block()
-        is_complete = cuda.atomic.sub(left, parent, uint32(1)) == uint32(1)
-        cuda.threadfence_block()
-        node = parent
+    for _ in range(TILE_BITS):
+        cuda.syncthreads()
+        parent, further = above[node], uint32(OUT)
+        if parent != uint32(OUT):
+            further = above[parent]
+        own_word, own_size = word[node], size[node]
+        cuda.syncthreads()
+        above[node] = further
+        if parent != uint32(OUT):
+            give(own_word, own_size, word, size, parent, of_numbers)
     cuda.syncthreads()
 
 
 @cuda.jit(device=True)
-def give(words, sizes, node, to_words, to_sizes, parent, of_numbers):
-    """Add the word and the size of a node to those of another, or widen the range of that.
-
-    What others wrote is read by atomics, which no cache holds.
-    """
-    word, size = cuda.atomic.or_(words, node, uint64(0)), cuda.atomic.or_(sizes, node, uint32(0))
+def give(word, size, to_words, to_sizes, parent, of_numbers):
+    """Add a word and a size to those of a node, or widen the range of that."""
     if of_numbers == uint32(0):
         cuda.atomic.xor(to_words, parent, word)
         cuda.atomic.add(to_sizes, parent, size)

@@ -65,6 +65,16 @@ def count_children_kernel(forest):
         cuda.atomic.add(forest.children, forest.tops[low_half(forest.via[node])], uint32(1))
 
 
+@cuda.jit(device=True)
+def _give_head(sums, sizes, head, to_words, to_sizes, parent, of_numbers):
+    """Give what a head has to another node.
+
+    What others wrote is read by atomics, which no cache holds.
+    """
+    word, size = cuda.atomic.or_(sums, head, uint64(0)), cuda.atomic.or_(sizes, head, uint32(0))
+    give(word, size, to_words, to_sizes, parent, of_numbers)
+
+
 @cuda.jit(cache=True)
 def climb_heads_kernel(forest, of_numbers):
     """Sum words and sizes from head to head, or find ranges."""
@@ -72,7 +82,7 @@ def climb_heads_kernel(forest, of_numbers):
     is_complete = forest.children[node] == uint32(0)
     while is_complete and _is_head(forest, node):
         parent = forest.tops[low_half(forest.via[node])]
-        give(sums, sizes, node, sums, sizes, parent, of_numbers)
+        _give_head(sums, sizes, node, sums, sizes, parent, of_numbers)
         cuda.threadfence()
         # Counted on from one sum to the next.
         before = cuda.atomic.add(forest.arrived, parent, uint32(1))
@@ -86,7 +96,7 @@ def bring_in_kernel(forest, of_numbers):
     node, sums, sizes = this_node(), forest.sums, forest.size_sums
     if _is_head(forest, node):
         parent = low_half(forest.via[node])
-        give(sums, sizes, node, forest.words, forest.sizes, parent, of_numbers)
+        _give_head(sums, sizes, node, forest.words, forest.sizes, parent, of_numbers)
 
 
 @cuda.jit(cache=True)
@@ -103,7 +113,7 @@ def words_kernel(opened, words, entry, samples, forest, is_red, closing, sums):
     node, n = this_node(), uint32(cuda.threadIdx.x)
     key, via = word_streams(samples[0], samples[uint32(entry[0] + uint32(1))]), forest.via[node]
     word[n], size[n], above[n] = forest.words[node], forest.sizes[node], _parent_in_tile(via)
-    climb(above, left, word, size, uint32(0))
+    climb(above, word, size, uint32(0))
     place = uint64(via >> uint64(32))
     own = uint64(word[n] ^ bond_word(key, place))
     forest.words[node], forest.sizes[node] = own, size[n]
@@ -181,7 +191,6 @@ def ranges_kernel(net, opened, words, entry, forest):
     low = cuda.shared.array(TILE, types.uint64)
     high = cuda.shared.array(TILE, types.uint32)
     above = cuda.shared.array(TILE, types.uint32)
-    left = cuda.shared.array(TILE, types.uint32)
     base, tile, n = uint32(entry[0] * words), uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
     node = this_node()
     # The virtual bond of the second terminal leads to the root.
@@ -201,7 +210,7 @@ def ranges_kernel(net, opened, words, entry, forest):
                 cuda.atomic.max(high, other, number)
     cuda.syncthreads()
     forest.words[node], forest.sizes[node] = low[n], high[n]
-    climb(above, left, low, high, uint32(1))
+    climb(above, low, high, uint32(1))
     forest.sums[node], forest.size_sums[node] = low[n], high[n]
 
 
@@ -211,11 +220,10 @@ def fences_kernel(forest):
     low = cuda.shared.array(TILE, types.uint64)
     high = cuda.shared.array(TILE, types.uint32)
     above = cuda.shared.array(TILE, types.uint32)
-    left = cuda.shared.array(TILE, types.uint32)
     node, n = this_node(), uint32(cuda.threadIdx.x)
     low[n], high[n], via = forest.words[node], forest.sizes[node], forest.via[node]
     above[n] = _parent_in_tile(via)
-    climb(above, left, low, high, uint32(1))
+    climb(above, low, high, uint32(1))
     forest.tops[node] = node
     if via != uint64(NO_BOND):
         parent = low_half(via)
