@@ -29,7 +29,7 @@ def torus(model="ising"):
     point = {"K": COUPLINGS} if model == "ising" else {"beta": COUPLINGS}
     return sweep(
         "square", model=model, L=[3, 4], boundary="periodic", burn_in=20, sweeps=120,
-        samples=4000, measure=["correlation"], device="cpu", workers=1, **point,
+        samples=1000, measure=["correlation"], device="cpu", workers=1, **point,
     )  # fmt: skip
 
 
