@@ -38,7 +38,7 @@ from percolab.measure.rows import OPENINGS
 from percolab.run.engine import Engine, choose_engine, memory_share, warm_up
 from percolab.run.executors import connected
 from percolab.run.placement import pilot_conditions, with_tasks
-from percolab.run.request import Observer, SweepOptions, continue_results, own_tasks
+from percolab.run.request import Observer, SweepOptions, continue_results
 from percolab.run.search_steps import Goal, Round, Search, axis_length, rounded, whole_size
 from percolab.run.stored import Saver, with_blocks
 from percolab.store.results import StoredResults
@@ -317,7 +317,7 @@ class _Search(Search):
             return rounded(threshold.value, threshold.error)
         except AnalysisError:
             # The p with most samples.
-            own = {task.id: task.p[0] for task in own_tasks(results) if len(task.p) == 1}
+            own = {task.id: task.p[0] for task in results.own_tasks if len(task.p) == 1}
             most = max(own, key=lambda key: results.tasks[key].num_samples, default=None)
             return None if most is None else own[most]
 
@@ -376,7 +376,7 @@ class _Search(Search):
 
     def _centres(self, results: StoredResults) -> dict[int, Task]:
         """Return of each size the task of one p with most samples, or that next to a known root."""
-        own = [task for task in own_tasks(results) if len(task.p) == 1]
+        own = [task for task in results.own_tasks if len(task.p) == 1]
         own.sort(key=lambda task: results.tasks[task.id].num_samples)
         own = [task for task in own if task.size in self._sizes]
         centres = {task.size: task for task in own}
@@ -475,7 +475,7 @@ def _side_tasks(results: StoredResults, centre: Task) -> tuple[Task, Task]:
     (p,) = centre.p
     own = [
         task
-        for task in own_tasks(results)
+        for task in results.own_tasks
         if task.size == centre.size and len(task.p) == 1 and task.block_size == centre.block_size
     ]
     below = max((t for t in own if t.p[0] < p), key=lambda t: t.p[0], default=None)
