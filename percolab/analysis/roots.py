@@ -162,6 +162,11 @@ class RootFit(Shown):
     notes: tuple[str, ...] = field(default=())
 
     @property
+    def p_c(self) -> Value:
+        """The threshold, by the name that other fits have for it."""
+        return self.threshold
+
+    @property
     def problem(self) -> str | None:
         problem = f"no p_c: the roots of the sizes contradict each other ({self.threshold.quality})"
         return problem if self.threshold.rejected else None
