@@ -9,6 +9,7 @@ DEVELOPED := $(VENV)/.developed
 DOCUMENTED := $(VENV)/.documented
 # CUDA=cuda13 or CUDA=cuda12 installs percolab's GPU extra too, by the driver's CUDA version.
 CUDA ?=
+COMMA := ,
 EXTRA := $(if $(CUDA),[$(CUDA)],)
 # TESTS="tests/cli tests/store" runs the slow tests of these alone; options of pytest may follow.
 TESTS ?=
@@ -22,17 +23,17 @@ help:  ## list these commands
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "percolab needs Python 3.11 or newer; try make PYTHON=python3.12")'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --upgrade-deps $(VENV)
 
-# Python compiles what is imported when it first is; pip would compile everything, one by one.
+# The pip of older Pythons takes twice as long.  Python compiles what is imported when it first is;
+# pip would compile everything, one by one.
 $(INSTALLED): $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-compile --editable ".$(EXTRA)"
 	touch $@
 
-$(DEVELOPED): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --no-compile --editable ".[dev]"
-	-$(BIN)/python -m compileall -q -j 2 -x '/(tests?|testing|pip|setuptools|debugpy|IPython|ipykernel|sqlalchemy|jedi|babel)/' $(VENV)/lib >/dev/null 2>&1
-	touch $@
+$(DEVELOPED): $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[dev$(if $(CUDA),$(COMMA)$(CUDA))]"
+	touch $(INSTALLED) $@
 
 $(DOCUMENTED): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --no-compile --editable ".[docs]"

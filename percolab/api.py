@@ -21,14 +21,13 @@ from percolab.analysis.roots import (
     coupling_rows,
     fit_roots,
     known_threshold,
-    root_table,
     why_no_roots,
 )
 from percolab.analysis.spin_fit import SpinFit, fit_spins
 from percolab.analysis.statistics import Floats
 from percolab.analysis.stored_fits import Prior, fit_results, read_estimates
 from percolab.analysis.table_fit import TableFit, fit_series
-from percolab.analysis.text import estimate_table, fit_table, quantity_table, spin_table
+from percolab.analysis.text import describe_fit, estimate_table
 from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.value import NO_VALUE, Value
 from percolab.analysis.wrapping_fit import asks_for_wrapping, fit_wrapping
@@ -63,7 +62,7 @@ from percolab.tables.flat import long_table
 from percolab.tables.frames import to_pandas, to_xarray
 from percolab.tables.given import GivenTable, read_table
 from percolab.tasks.settings import MAX_SEED, Settings, takes_settings, takes_some_settings
-from percolab.tasks.study import Study, check_probabilities
+from percolab.tasks.study import check_probabilities
 from percolab.tasks.study_file import make_request
 from percolab.tasks.values import (
     ascending,
@@ -212,13 +211,7 @@ class Results(StoredResults):
         """
         if not self.study.structure.is_scalable:
             return estimate_table(self.estimates(bootstrap=bootstrap))
-        if asks_for_roots(self):
-            return root_table(fit_roots(self), self.study.structure, self.study.model)
-        if asks_for_wrapping(self):
-            return quantity_table(fit_wrapping(self))
-        _, table = _find_fit(self.study)
-        text: str = table(self.fit())
-        return text
+        return describe_fit(self.fit(), self.study)
 
     def show(
         self, L: int | None = None, p: float | None = None, *, sample: int = 0, **options: Any
@@ -374,9 +367,7 @@ class Threshold(Shown):
 
     @property
     def _value(self) -> Value:
-        if self.problem:
-            return NO_VALUE
-        return self.fit.threshold if isinstance(self.fit, RootFit) else self.fit.p_c
+        return NO_VALUE if self.problem else self.fit.p_c
 
     @property
     def p_c(self) -> float:
@@ -643,7 +634,7 @@ def fit(
         return fit_roots(results)
     if observable is None and options.keys() <= {"universal"} and asks_for_wrapping(results):
         return fit_wrapping(results, **options)
-    make, _ = _find_fit(results.study)
+    make: Callable[..., Any] = _FITS.get(results.study.kind.name, _fit_threshold)
     result: ThresholdFit | SpinFit = make(results, observable, options)
     return result
 
@@ -664,13 +655,8 @@ def _fit_transition(
     return fit_spins(results, **_fit_options(options, ("nu", "names", "omega")))
 
 
-#: The fit of a kind of study by its name, and its table in text.
-_USUAL_FIT: tuple[Callable[..., Any], Callable[..., str]] = _fit_threshold, fit_table
-_FITS = dict.fromkeys(("chains", "clusters"), (_fit_transition, spin_table))
-
-
-def _find_fit(study: Study) -> tuple[Callable[..., Any], Callable[..., str]]:
-    return _FITS.get(study.kind.name, _USUAL_FIT)
+#: The fit of a kind of study by its name, where it is not that of a probability.
+_FITS: dict[str, Callable[..., Any]] = dict.fromkeys(("chains", "clusters"), _fit_transition)
 
 
 #: Integers that a fit takes, with the least and the largest, and numbers above 0, with the largest.

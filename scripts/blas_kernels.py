@@ -30,6 +30,19 @@ TESTS = (
     "tests/store/test_stored_columns.py::test_quantities_are_fitted_by_the_names_of_their_columns",
     "tests/test_golden.py::test_fits_of_kept_files_are_what_they_were",
 )
+#: Files whose slow tests are run as well: fits of every kind, without those that sample for long.
+SLOW_TOO = (
+    "tests/analysis/test_crossings.py",
+    "tests/analysis/test_power_law.py",
+    "tests/analysis/test_quantity_fits.py",
+    "tests/analysis/test_quantity_model.py",
+    "tests/analysis/test_table_fit.py",
+    "tests/analysis/test_thermodynamics.py",
+    "tests/analysis/test_threshold.py",
+    "tests/analysis/test_transition_order.py",
+    "tests/analysis/test_wrapping_fit.py",
+    "tests/cli/test_fit_options.py",
+)
 #: Values of OPENBLAS_CORETYPE, with the beginnings of the names of vector instructions that NumPy
 #: has for later processors.  A kernel that OpenBLAS does not know means that of the processor.
 GENERATIONS: dict[str, tuple[str, ...]] = {
@@ -91,18 +104,16 @@ def variants() -> Iterator[tuple[str, dict[str, str] | None]]:
 
 
 def passes(variables: dict[str, str]) -> bool:
-    """Run the tests with these variables; print how it ended, and all of it where one failed."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-m",
-        "not gpu and not slow",
-        "-p",
-        "no:cacheprovider",
-    ]
+    """Run the tests with these variables; return whether all pass."""
+    fast = run("not gpu and not slow", TESTS, variables)
+    return run("not gpu and slow", SLOW_TOO, variables) and fast
+
+
+def run(marked: str, tests: tuple[str, ...], variables: dict[str, str]) -> bool:
+    """Run those of the tests that are marked so; print how it ended, and all where one failed."""
     done = subprocess.run(
-        [*command, "-n", WORKERS, "--dist", "worksteal", *TESTS],
+        [sys.executable, "-m", "pytest", "-m", marked, "-p", "no:cacheprovider"]
+        + ["-n", WORKERS, "--dist", "worksteal", *tests],
         cwd=ROOT,
         env=os.environ | variables,
         stdout=subprocess.PIPE,

@@ -10,7 +10,7 @@ blas_kernels = script("blas_kernels")
 
 
 def test_tests_of_fits_are_there():
-    for name in blas_kernels.TESTS:
+    for name in (*blas_kernels.TESTS, *blas_kernels.SLOW_TOO):
         path, _, test = name.partition("::")
         assert (blas_kernels.ROOT / path).exists(), path
         assert not test or f"def {test}(" in (blas_kernels.ROOT / path).read_text(), test
@@ -65,6 +65,9 @@ def test_a_test_that_fails_under_one_kernel_is_shown_and_the_others_are_tried(
         "import os\n\ndef test_fit():\n    assert os.environ['OPENBLAS_CORETYPE'] != 'Nehalem'\n"
     )
     monkeypatch.setattr(blas_kernels, "TESTS", (str(test),))
+    slow = tmp_path / "test_slow.py"
+    slow.write_text("import pytest\n\n@pytest.mark.slow\ndef test_slow():\n    pass\n")
+    monkeypatch.setattr(blas_kernels, "SLOW_TOO", (str(slow),))
     monkeypatch.setattr(blas_kernels, "WORKERS", "0")
     monkeypatch.setattr(blas_kernels, "GENERATIONS", {"Nehalem": (), "Sandybridge": ()})
     with pytest.raises(SystemExit) as ended:
@@ -74,6 +77,8 @@ def test_a_test_that_fails_under_one_kernel_is_shown_and_the_others_are_tried(
     assert "FAILED" in output
     assert (
         output.index("1 failed")
-        < output.index("Sandybridge Sandybridge: {")
         < output.index("1 passed")
+        < output.index("Sandybridge Sandybridge: {")
+        < output.rindex("1 passed")
     )
+    assert output.count("1 passed") == 3

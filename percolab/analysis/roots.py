@@ -73,6 +73,12 @@ class Drift:
     fourth: float
     second: float = 0.0
 
+    def __str__(self) -> str:
+        if not self.second:
+            return f"C/L^4, C = 0 +- {self.fourth:g}"
+        both = f"C = 0 +- {self.fourth:g}, A and B = 0 +- {self.second:g}"
+        return f"C/L^4 + (A + B ln L)/L^2, {both}"
+
     def of_length(self, length: float) -> float:
         """Return the width of the prior of the drift of a torus with so many points an axis."""
         return sqrt(float(self.spread(np.array([length]))[0, 0]))
@@ -154,6 +160,11 @@ class RootFit(Shown):
     drift: Drift
     weights: tuple[float, ...]
     notes: tuple[str, ...] = field(default=())
+
+    @property
+    def p_c(self) -> Value:
+        """The threshold, by the name that other fits have for it."""
+        return self.threshold
 
     @property
     def problem(self) -> str | None:
@@ -446,26 +457,14 @@ def bend_of(difference: float, states: float) -> float:
 _FORECASTS = {1: (1.8, 0.75, 0.79), 2: (3.0, 1.0, 2.0), 3: (3.2, 1.2, 4.0), 4: (2.3, 1.5, 9.0)}
 
 
-def _forecast(states: float) -> list[float]:
-    """Return a line of _FORECASTS, of other q than integers between two of them."""
+def forecast(length: float, states: float = 1) -> tuple[float, float]:
+    """Return about what dD/dp is at p_c, and by what D scatters, times sqrt(samples).
+
+    Of other q than integers between those of _FORECASTS; on square-nnn the slope is twice as large.
+    """
     columns = zip(*_FORECASTS.values(), strict=True)
-    return [float(np.interp(states, list(_FORECASTS), column)) for column in columns]
-
-
-def forecast_slope(length: float, states: float = 1) -> float:
-    """Return about what dD/dp is at p_c; on square-nnn it is twice that of planar lattices."""
-    factor, power, _ = _forecast(states)
-    return float(factor * length**power)
-
-
-def forecast_scatter(states: float) -> float:
-    """Return about what D scatters by, times sqrt(samples)."""
-    return _forecast(states)[2]
-
-
-def forecast_deviation(length: float, states: float = 1) -> float:
-    """Return about what the root scatters by, times sqrt(samples)."""
-    return forecast_scatter(states) / forecast_slope(length, states)
+    factor, power, scatter = (np.interp(states, list(_FORECASTS), own) for own in columns)
+    return float(factor * length**power), float(scatter)
 
 
 #: Why a threshold study has no curves: its p are few, and near p_c.
@@ -544,7 +543,7 @@ def root_table(fit: RootFit, structure: Structure, model: str) -> str:
     rows = [
         ("p_c", value, "whole error"),
         ("", statistical, "of it statistical"),
-        ("", systematic, f"systematic: drift of the roots, {describe_drift(fit)}"),
+        ("", systematic, f"systematic: drift of the roots, {fit.drift}"),
     ]
     if fit.problem is not None:
         rows = [("p_c", f"{fit.threshold.value:.4g}?", "no answer, see above")]
@@ -568,10 +567,3 @@ def root_record(study: Study, fit: RootFit) -> dict[str, Any]:
     own = {"lattice": study.structure.name, "model": study.model}
     couplings = {} if fit.problem else coupling_record(fit.threshold, study.model)
     return own | fit.to_dict() | couplings
-
-
-def describe_drift(fit: RootFit) -> str:
-    fourth, second = fit.drift.fourth, fit.drift.second
-    if not second:
-        return f"C/L^4, C = 0 +- {fourth:g}"
-    return f"C/L^4 + (A + B ln L)/L^2, C = 0 +- {fourth:g}, A and B = 0 +- {second:g}"

@@ -1,9 +1,6 @@
 """How the blocks of a kind of study are read, and which theory its fits take.
 
-A new kind has a line in :data:`ANALYSES`.  Of sums by the number n of open ones among M bonds or
-sites, the mean at p is the sum of B(n) Q(n), with Q(n) the mean after n openings and the binomial
-B(n) = M! / n! (M - n)! p^n (1 - p)^(M - n): M. E. J. Newman and R. M. Ziff, Phys. Rev. E 64, 016706
-(2001).  A bin of n (:mod:`percolab.measure.openings`) has the B of its n.
+A new kind has a line in :data:`ANALYSES`.
 """
 
 from __future__ import annotations
@@ -20,7 +17,14 @@ from percolab.analysis.theory.potts import spin_correction
 from percolab.bonds.words import NEVER, TOP, p_to_threshold
 from percolab.lattices.removal import RANDOM
 from percolab.measure.columns import open_axes, spanning_names
-from percolab.measure.openings import LARGEST_SQUARES, bin_counts, bin_width
+from percolab.measure.openings import (
+    LARGEST_SQUARES,
+    bin_counts,
+    bin_middles,
+    bin_width,
+    convolve,
+    interpolate,
+)
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study, Task
@@ -163,28 +167,10 @@ class MicrocanonicalAnalysis(KindAnalysis):
         return {*(column.name for column in result.observables), _LARGEST_SQUARED}
 
     def grid(self, result: TaskResult, name: str) -> Floats:
-        """Return POINTS values of p over the transition: where a probability rises.
-
-        It is that of the name, or of another observable of a lattice the first that the task has.
-        Without any it is where the second largest cluster is near its maximum.  Of a given order it
-        is every number of openings, as a share of all.
-        """
-        openings = result.task.num_openings
-        if result.task.order != RANDOM:
-            counts = bin_counts(openings)
-            return np.asarray((np.cumsum(counts) - 0.5 * (counts + 1)) / max(openings, 1))
-        rising = [column.name for column in result.observables if column.rises_with_p]
-        if name not in rising and not result.task.structure.is_scalable:
-            rising = []
-        chosen = name if name in rising else next(iter(rising), "second_largest")
-        sums = result.stacked(chosen)
-        means = sums.sum(axis=0) / bin_counts(openings)
-        inside = means > _NEAR * means.max() if not rising else (means > _TAIL * means[-1]) & (
-            means < (1 - _TAIL) * means[-1]
-        )  # fmt: skip
-        places = np.flatnonzero(inside) * bin_width(openings) / max(openings, 1)
-        low, high = (places[0], places[-1]) if places.size > 1 else (0.0, 1.0)
-        return round_grid(low, high)
+        """Return POINTS values of p over the transition; of a given order every share of all."""
+        if result.task.order == RANDOM:
+            return _grid_of_transition(result, name)
+        return bin_middles(result.task.num_openings) / max(result.task.num_openings, 1)
 
     def moment_sums(self, result: TaskResult, name: str, p: Floats) -> Floats:
         stored = result.stacked(LARGEST_SQUARES if name == _LARGEST_SQUARED else name)
@@ -206,6 +192,27 @@ class MicrocanonicalAnalysis(KindAnalysis):
                 pair = block_mean_and_error(interpolate(sums, samples, openings, grid), samples)
             means[column.name] = pair
         return grid, means
+
+
+def _grid_of_transition(result: TaskResult, name: str) -> Floats:
+    """Return POINTS values of p where a probability rises.
+
+    It is that of the name, or of another observable of a lattice the first that the task has.
+    Without any it is where the second largest cluster is near its maximum.
+    """
+    openings = result.task.num_openings
+    rising = [column.name for column in result.observables if column.rises_with_p]
+    if name not in rising and not result.task.structure.is_scalable:
+        rising = []
+    chosen = name if name in rising else next(iter(rising), "second_largest")
+    sums = result.stacked(chosen)
+    means = sums.sum(axis=0) / bin_counts(openings)
+    inside = means > _NEAR * means.max() if not rising else (means > _TAIL * means[-1]) & (
+        means < (1 - _TAIL) * means[-1]
+    )  # fmt: skip
+    places = np.flatnonzero(inside) * bin_width(openings) / max(openings, 1)
+    low, high = (places[0], places[-1]) if places.size > 1 else (0.0, 1.0)
+    return round_grid(low, high)
 
 
 class SpinAnalysis(KindAnalysis):
@@ -260,59 +267,6 @@ def round_grid(low: float, high: float, points: int = POINTS) -> Floats:
         return np.array([low])
     digits = ceil(-log10((high - low) / (points - 1))) + 1
     return np.unique(np.round(np.linspace(low, high, points), digits)).clip(0.0, 1.0)
-
-
-#: n farther from the mean than so many standard deviations, and so many more, have B < 1e-30.
-_SIGMAS, _MORE = 14.0, 100
-
-
-def binomial(count: int, p: float) -> tuple[int, Floats]:
-    """Return (first, B): the binomial probabilities of first, first + 1, ... out of ``count``.
-
-    By the ratios of neighbours, from the most probable n on, so that nothing overflows.  What is
-    left out adds up to less than 1e-25.
-
-    >>> binomial(2, 0.5)
-    (0, array([0.25, 0.5 , 0.25]))
-    """
-    if p <= 0 or p >= 1 or not count:
-        return (count if p >= 1 else 0), np.ones(1)
-    mode = min(int((count + 1) * p), count)
-    reach = int(_SIGMAS * (count * p * (1 - p)) ** 0.5) + _MORE
-    first, last = max(mode - reach, 0), min(mode + reach, count)
-    up, down = np.arange(mode, last), np.arange(mode, first, -1)
-    above = np.cumprod((count - up) / (up + 1) * (p / (1 - p)))
-    below = np.cumprod(down / (count - down + 1) * ((1 - p) / p))
-    terms = np.concatenate([below[::-1], [1.0], above])
-    return first, terms / terms.sum()
-
-
-def bin_weights(openings: int, p: float) -> Floats:
-    """Return the weight of every bin's sum in the mean at p, float64 (bins,)."""
-    counts, (first, weights) = bin_counts(openings), binomial(openings, p)
-    places = np.arange(first, first + weights.size) // bin_width(openings)
-    in_bins = np.bincount(places, weights, minlength=counts.size)
-    return np.asarray(in_bins / counts, np.float64)
-
-
-def convolve(sums: NDArray[np.int64], openings: int, p: Sequence[float] | Floats) -> Floats:
-    """Return sums at each p, float64 (n_blocks, m), of those of openings, (n_blocks, bins)."""
-    matrix = np.reshape([bin_weights(openings, float(value)) for value in p], (-1, sums.shape[1]))
-    return np.asarray(sums @ matrix.T, np.float64)
-
-
-def interpolate(
-    sums: NDArray[np.int64], samples: NDArray[np.int64], openings: int, p: Sequence[float] | Floats
-) -> Floats:
-    """Return block means where a share p of all is open, float64 (n_blocks, m), linear between.
-
-    For a given order, in which the open ones are no binomial choice.  A bin of several numbers of
-    openings has its mean at their middle.
-    """
-    counts = bin_counts(openings)
-    middle = np.cumsum(counts) - 0.5 * (counts + 1)
-    means = sums / (counts * samples[:, None])
-    return np.array([np.interp(np.asarray(p) * openings, middle, own) for own in means])
 
 
 def block_mean_and_error(blocks: Floats, samples: NDArray[np.int64]) -> tuple[Floats, Floats]:

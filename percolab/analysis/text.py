@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from percolab.analysis.averaging import FittedThreshold
@@ -12,7 +12,7 @@ from percolab.analysis.crossings import CurveCrossing, Drift, RatioCrossings
 from percolab.analysis.exponents import ExponentFit
 from percolab.analysis.maxima import BOUND, MEAN_FIELD, ROBUSTNESS, SizeEstimates
 from percolab.analysis.quantity_fits import QuantityAnalysis
-from percolab.analysis.roots import describe_coupling
+from percolab.analysis.roots import RootFit, describe_coupling, root_table
 from percolab.analysis.sample_thresholds import SampleThresholds
 from percolab.analysis.spin_fit import SpinFit
 from percolab.analysis.table_fit import TableFit
@@ -23,6 +23,7 @@ from percolab.analysis.value import Value, published_text
 from percolab.analysis.value import format_with_error as format_with_error
 from percolab.lattices.removal import RANDOM, describe_removal
 from percolab.lattices.shown import Table
+from percolab.tasks.study import Study
 
 Rows = list[tuple[Any, ...]]
 
@@ -44,6 +45,15 @@ def _known_text(known: Known) -> str:
 def _sigma(deviation: float) -> str:
     """Return a distance in errors, "" where there is none."""
     return f"{deviation:+.1f} sigma" if math.isfinite(deviation) else ""
+
+
+def describe_fit(fit: Any, study: Study) -> str:
+    """Render the fit of a study, of whatever kind, for a terminal."""
+    if isinstance(fit, RootFit):
+        return root_table(fit, study.structure, study.model)
+    tables: dict[type, Callable[[Any], str]] = {SpinFit: spin_table, TreeFit: tree_table}
+    tables |= {QuantityAnalysis: quantity_table, ThresholdFit: fit_table}
+    return tables[type(fit)](fit)
 
 
 def fit_table(fit: ThresholdFit) -> str:

@@ -384,6 +384,11 @@ class Information:
         statistical = np.sqrt(max(row[0] - prior, 0.0))
         return float(self.unit * statistical), float(self.unit * np.sqrt(prior))
 
+    def remaining_systematic(self, samples: Mapping[str, float], target: float) -> float:
+        """Return the systematic error once samples have made the statistical one half a target."""
+        factor = max(1.0, (2 * self.parts(samples)[0] / target) ** 2)
+        return self.parts({key: factor * n for key, n in samples.items()})[1]
+
 
 def compute_information(
     curves: Sequence[SpanningCurve], *, omega: float = 1.0, y_t: Known | None = None

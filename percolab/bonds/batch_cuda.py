@@ -229,7 +229,7 @@ class CudaBatch:
             raise InputError(f"model {model} is one of the CPU alone: use --device cpu")
         self.launches, self.arrays = launches or Launches(), arrays or Arrays()
         words = self.capacity * topology.num_bond_words
-        self.opened = self.arrays.array("opened", words, np.uint32)
+        self.opened = self.arrays.reserve("opened", words, np.uint32)
         self.keys = KeysOfBatch(model, self.capacity, self.launches)
         self.adjacency = self._adjacency()
         self.exists = copied_by_class(topology, topology.exists_parts)
@@ -245,7 +245,7 @@ class CudaBatch:
         if model.draws_sites:
             topology.check_end_layers()
             words = self.capacity * topology.num_words
-            self.occupied = self.arrays.array("occupied", words, np.uint32)
+            self.occupied = self.arrays.reserve("occupied", words, np.uint32)
             self.occupied_words = self.adjacency.num_words
             first = np.uint32(topology.num_bond_words)
             there = self.existing_sites

@@ -118,11 +118,7 @@ def command(
         answer = _estimate(stored, options)
     elif is_searched and not any(map(is_given, others, others.values())):
         refuse(replicas, "p_c of percolab threshold has its error without replicas")
-        if asks_for_roots(stored):
-            refuse({"universal": universal}, "p_c is a root, which has no such prior")
-            answer = _fit_roots(stored)
-        else:
-            answer = _fit_wrapping(stored, universal)
+        answer = _fit_searched(stored, universal)
     else:
         if quantities is None:
             refuse({"universal": universal}, "it is for --quantities")
@@ -155,24 +151,22 @@ def _fit_table(source: str, options: dict[str, Any]) -> Answer:
     return record, "\n\n".join(texts)
 
 
-def _fit_roots(stored: StoredResults) -> Answer:
-    from percolab.analysis.roots import difference_text, fit_roots, root_table
-
-    study, fit = stored.study, fit_roots(stored)
-    first = f"{described(study)}, {study.model}: roots of {difference_text(study.model)} on tori"
-    text = f"{first}\n\n{root_table(fit, study.structure, study.model)}"
-    return threshold_record(study, fit), text
-
-
-def _fit_wrapping(stored: StoredResults, universal: Prior | None) -> Answer:
-    from percolab.analysis.text import quantity_table
+def _fit_searched(stored: StoredResults, universal: Prior | None) -> Answer:
+    """Return p_c of ``percolab threshold``; universal: whether values at p_c are priors."""
+    from percolab.analysis.roots import asks_for_roots, difference_text, fit_roots
+    from percolab.analysis.text import describe_fit
     from percolab.analysis.wrapping_fit import fit_wrapping
 
-    study, fit = stored.study, fit_wrapping(stored, universal)
-    first = f"{described(study)}, {study.model}: wrapping probabilities of tori in one fit"
-    published = published_lines(study, fit.threshold, fit.threshold_error)
-    text = "\n".join([first, "", quantity_table(fit), *published])
-    return threshold_record(study, fit), text
+    study, published = stored.study, list[str]()
+    fit: Any
+    if asks_for_roots(stored):
+        refuse({"universal": universal}, "p_c is a root, which has no such prior")
+        fit, way = fit_roots(stored), f"roots of {difference_text(study.model)} on tori"
+    else:
+        fit, way = fit_wrapping(stored, universal), "wrapping probabilities of tori in one fit"
+        published = published_lines(study, fit.threshold, fit.threshold_error)
+    lines = f"{described(study)}, {study.model}: {way}", "", describe_fit(fit, study), *published
+    return threshold_record(study, fit), "\n".join(lines)
 
 
 def _estimate(stored: StoredResults, options: dict[str, Any]) -> Answer:

@@ -73,8 +73,9 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     drawn goes to stdout.
     """
     from percolab.cli.invade import stored_figure
+    from percolab.configurations import read_labels
     from percolab.configurations.invasion_files import holds_invasion
-    from percolab.configurations.picture import draw_labels_picture
+    from percolab.configurations.picture import draw_stored_labels
     from percolab.figures import FORMATS
     from percolab.figures.kinds import KINDS, study_figure
     from percolab.store.output_files import check_suffix, is_labels
@@ -94,7 +95,7 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     elif is_labels(results):
         refuse(options | {"kind": kind}, "labels have one figure", "kind", "observable")
         refuse_scaling(options)
-        figure, numbers = draw_labels_picture(results)
+        figure, numbers = draw_stored_labels(read_labels(results), results)
     elif kind == "invasion" or (kind is None and holds_invasion(results)):
         refuse(options, "an invasion has none", "observable")
         refuse_scaling(options)

@@ -13,7 +13,6 @@ from tqdm import tqdm
 
 from percolab.cli.terminal import COLOUR, echo, has_colour
 from percolab.errors import AnalysisError, InputError
-from percolab.run.measured import count_site_labelings
 from percolab.run.request import Observer
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
@@ -91,7 +90,7 @@ class ProgressBar(Observer):
             return
         with self._lock:
             made = sum(block.count for block in blocks)
-            sites = count_site_labelings(result, made)
+            sites = result.task.sites_per_block * made
             seen = min(self._ahead, sites)
             self._ahead -= seen
             self._bar.update(sites - seen)

@@ -120,10 +120,9 @@ def _answer(results: StoredResults, out: Path) -> tuple[dict[str, Any], str]:
         from percolab.analysis.wrapping_fit import fit_wrapping
 
         fit: Any = fit_wrapping(results)
-        value = fit.p_c
     else:
         fit = fit_roots(results)
-        value = fit.threshold
+    value = fit.p_c
     notes = [f"note: {note}" for note in fit.notes]
     if fit.problem is not None:
         return threshold_record(study, fit), "\n".join([fit.problem, *notes])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from percolab.bonds.model import Model
 from percolab.configurations.configuration import random_configuration
 from percolab.configurations.flow import flow
-from percolab.configurations.label_files import LabelFile, read_labels
+from percolab.configurations.label_files import LabelFile
 from percolab.configurations.tree import tree
 from percolab.errors import InputError
 from percolab.figures.bond_maps import check_tree_drawable, plot_flow, plot_spanning_tree
@@ -122,16 +122,6 @@ def draw_tree_picture(
     axis = drawn.topology.open_axes[-1]
     name = f"trunk along ${AXIS_NAMES[axis]}$"
     return plot_spanning_tree(drawn, trunk=drawn.trunk(axis), trunk_name=name, title=title)
-
-
-def draw_labels_picture(
-    name: str, lattice: Lattice | None = None, boundary: str | None = None
-) -> Drawn:
-    """Return the picture of the clusters in a file of labels, and its numbers.
-
-    lattice, boundary: where the file does not say them.  InputError: it is no such file.
-    """
-    return draw_stored_labels(read_labels(name, lattice, boundary), name)
 
 
 def draw_stored_labels(stored: LabelFile, name: str) -> Drawn:

@@ -11,10 +11,11 @@ import numpy as np
 from percolab.bonds.model import Model
 from percolab.configurations.configuration import OF_SAMPLE, OF_SPINS
 from percolab.configurations.label import refuse_spins
+from percolab.configurations.label_files import read_labels
 from percolab.configurations.picture import (
     draw_flow_picture,
-    draw_labels_picture,
     draw_sample_picture,
+    draw_stored_labels,
     draw_tree_picture,
 )
 from percolab.configurations.sample_page import sample_page
@@ -123,7 +124,8 @@ def draw(**given: Any) -> tuple[Any, dict[str, Any]]:
     if labels is not None:
         kinds = keys["boundary"]
         kinds = kinds if kinds is None or isinstance(kinds, str) else ",".join(kinds)
-        return draw_labels_picture(str(labels), _as_lattice(structure), kinds)
+        stored = read_labels(str(labels), _as_lattice(structure), kinds)
+        return draw_stored_labels(stored, str(labels))
     spins = {name: given[name] for name in OF_SPINS if given[name] is not None}
     has_p = given["tree"] or as_page or bool(spins.keys() - {"sweeps", "update"})
     needed = {"lattice": lattice, "L": L if weights is None else 0}

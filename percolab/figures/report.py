@@ -10,19 +10,20 @@ from __future__ import annotations
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from percolab.analysis.roots import coupling_rows, fit_roots, known_threshold, root_table
+from percolab.analysis.quantity_fits import QuantityAnalysis
+from percolab.analysis.roots import RootFit, coupling_rows, fit_roots, known_threshold
+from percolab.analysis.spin_fit import SpinFit
 from percolab.analysis.stored_data import probability_names
 from percolab.analysis.stored_fits import read_estimates
-from percolab.analysis.text import estimate_table, fit_table, quantity_table, spin_table, tree_table
+from percolab.analysis.text import describe_fit, estimate_table, fit_table
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.threshold import ThresholdFit
-from percolab.analysis.trees import fit_trees
-from percolab.analysis.value import Value, format_with_error
+from percolab.analysis.trees import TreeFit, fit_trees
+from percolab.analysis.value import format_with_error
 from percolab.analysis.wrapping_fit import fit_wrapping
 from percolab.bonds.model import Model
 from percolab.errors import AnalysisError, InputError
@@ -123,7 +124,11 @@ def summarize_result(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
     from markupsafe import Markup
 
     if figures.of_kind.overview in _RESULTS:
-        return _RESULTS[figures.of_kind.overview][0](figures)
+        find, answer_of = _RESULTS[figures.of_kind.overview]
+        try:
+            return answer_of(figures, find(figures))
+        except AnalysisError:
+            return _make_notes(figures.notes) if figures.model.chains else []
     known = figures.study.structure.threshold(figures.study.model)
     published, infinite = "", []
     if known is not None:
@@ -161,38 +166,26 @@ def _summarize_graph(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
     return [*(answer(f"p = {value}") for value in values[:1]), *(others if values[1:] else [])]
 
 
-def _answer_transition(figures: StudyFigures) -> list[PageBlock]:
-    notes = _make_notes(figures.notes)
-    fit = figures.spin_fit_or_problem
-    if isinstance(fit, str):
-        return notes
+def _answer_transition(figures: StudyFigures, fit: SpinFit) -> list[PageBlock]:
     temperature, error = fit.temperature
     value = f"about {temperature:.4g}" if error is None else format_with_error(temperature, error)
     line = f"k_B T_c / J = {value}"
     known = figures.critical_temperature
     if known is not None:
         line += f"; published {known[0]:.12g} {known[1]}"
-    return [answer(line), *notes]
+    return [answer(line), *_make_notes(figures.notes)]
 
 
-def _answer_weight(figures: StudyFigures) -> list[PageBlock]:
-    limit = fit_trees(figures.results).limit
-    return [] if limit is None else [answer(f"weight of the tree a site: {limit}")]
+def _answer_weight(figures: StudyFigures, fit: TreeFit) -> list[PageBlock]:
+    return [] if fit.limit is None else [answer(f"weight of the tree a site: {fit.limit}")]
 
 
-def _answer_threshold(
-    figures: StudyFigures, find: Callable[[StoredResults], Any], name: str
-) -> list[PageBlock]:
-    """Return p_c, of this name in a fit, and of spins couplings, with the published p_c."""
-    try:
-        fit = find(figures.results)
-        value: Value = getattr(fit, name)
-    except AnalysisError:
-        return []
+def _answer_threshold(figures: StudyFigures, fit: RootFit | QuantityAnalysis) -> list[PageBlock]:
+    """Return p_c, and of spins couplings, with the published p_c."""
     notes = _make_notes(fit.notes)
     if fit.problem is not None:
         return [answer(fit.problem), *notes]
-    study = figures.study
+    study, value = figures.study, fit.p_c
     line = mathematics(f"p_c = {value}")
     for name, text, _ in coupling_rows(value, study.model):
         line += ", " + mathematics(f"{name} = {text}")
@@ -207,28 +200,12 @@ def _make_notes(notes: Iterable[str]) -> list[PageBlock]:
     return [paragraph(f"Note: {note}") for note in notes]
 
 
-def _spin_table(figures: StudyFigures) -> str:
-    fit = figures.spin_fit_or_problem
-    if isinstance(fit, str):
-        raise AnalysisError(fit)
-    return spin_table(fit)
-
-
-def _root_table(figures: StudyFigures) -> str:
-    return root_table(fit_roots(figures.results), figures.study.structure, figures.study.model)
-
-
-#: By the figure of all sizes, where there is no fit of one probability: result, and table of fits.
-_RESULTS: dict[
-    str, tuple[Callable[[StudyFigures], list[PageBlock]], Callable[[StudyFigures], str]]
-] = {
-    "roots": (partial(_answer_threshold, find=fit_roots, name="threshold"), _root_table),
-    "crossings": (
-        partial(_answer_threshold, find=fit_wrapping, name="p_c"),
-        lambda figures: quantity_table(fit_wrapping(figures.results)),
-    ),
-    "binder": (_answer_transition, _spin_table),
-    "tree": (_answer_weight, lambda figures: tree_table(fit_trees(figures.results))),
+#: By the figure of all sizes, where there is no fit of one probability: its fit, and the result.
+_RESULTS: dict[str, tuple[Callable[[StudyFigures], Any], Callable[..., list[PageBlock]]]] = {
+    "roots": (lambda figures: fit_roots(figures.results), _answer_threshold),
+    "crossings": (lambda figures: fit_wrapping(figures.results), _answer_threshold),
+    "binder": (lambda figures: figures.spin_fit, _answer_transition),
+    "tree": (lambda figures: fit_trees(figures.results), _answer_weight),
 }
 
 
@@ -260,7 +237,8 @@ def _fits(
 ) -> list[PageBlock]:
     try:
         if figures.of_kind.overview in _RESULTS:
-            return [preformatted(_RESULTS[figures.of_kind.overview][1](figures))]
+            fit = _RESULTS[figures.of_kind.overview][0](figures)
+            return [preformatted(describe_fit(fit, figures.study))]
         if not figures.study.structure.is_scalable:
             estimates = read_estimates(figures.results, bootstrap=bootstrap)
             return [preformatted(estimate_table(estimates))]

@@ -97,6 +97,12 @@ class StudyView:
         except (AnalysisError, InputError) as error:
             return str(error)
 
+    @property
+    def spin_fit(self) -> SpinFit:
+        if isinstance(self.spin_fit_or_problem, str):
+            raise AnalysisError(self.spin_fit_or_problem)
+        return self.spin_fit_or_problem
+
     @cached_property
     def notes(self) -> list[str]:
         """What a reader of any figure of these samples must know."""

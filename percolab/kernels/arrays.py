@@ -12,7 +12,7 @@ cuda = load_cuda()
 class Arrays:
     """Memory of its own for every caller."""
 
-    def array(self, name: str, size: int, dtype: Any) -> Any:
+    def reserve(self, name: str, size: int, dtype: Any) -> Any:
         """Return an array of so many numbers, whatever is in it."""
         return cuda.device_array(size, dtype)
 
@@ -28,7 +28,7 @@ class SharedArrays(Arrays):
         self._arrays: dict[str, Any] = {}
         self.replaced = 0
 
-    def array(self, name: str, size: int, dtype: Any) -> Any:
+    def reserve(self, name: str, size: int, dtype: Any) -> Any:
         """Return an array of so many numbers, whatever is in it."""
         array = self._arrays.get(name)
         if array is None or array.size < size:

@@ -111,16 +111,3 @@ def read_observable(number, flags, mask, rule, without):
         has = not has
     has = has and flags & without == 0
     return number * int64(has) if rule >= COUNTS else int64(has)
-
-
-def renumber(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return labels renumbered 0 ... n - 1 in the order of the old ones, and the n sizes.
-
-    The labels of vacant points, being their own index, are counted like any other: drop them first
-    where a lattice has any.
-
-    >>> renumber(np.array([0, 0, 2, 0, 2], dtype=np.int32))[0].tolist()
-    [0, 0, 1, 0, 1]
-    """
-    _, serial, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    return serial.astype(np.int32), sizes

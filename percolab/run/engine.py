@@ -261,16 +261,14 @@ def device_label(device: Device) -> str:
 
 def warm_up(study: Study, engine: Engine, observer: Observer, *, with_pilot: bool) -> None:
     """Call once, for one sample, what sampling a study calls, and its pilot if there is one."""
-    is_cpu = engine.device.kind == "cpu"
-    tasks = [_small_task(study)] if is_cpu else [_task(study, size) for size in study.sizes]
+    small, ranks = _small_task(study), engine.ranks
+    tasks = [small] if engine.device.kind == "cpu" else [_task(study, size) for size in study.sizes]
+    in_parts = ranks is not None or bool(engine.slabs)
     with report_compiling(observer.compiling, engine.device):
-        if engine.ranks is not None:
-            parts_sampler.warm_up_parts(_small_task(study), engine.ranks.division)
-            return
-        if engine.slabs:
-            division = SlabDivision({}, (str(engine.device),))
-            parts_sampler.warm_up_parts(_small_task(study), division)
-        if len(engine.slabs) < len(study.sizes):
+        if in_parts:
+            division = SlabDivision({}, (str(engine.device),)) if ranks is None else ranks.division
+            parts_sampler.warm_up_parts(small, division)
+        if ranks is None and len(engine.slabs) < len(study.sizes):
             for task in (task for task in tasks if task.size not in engine.slabs):
                 # A share of nothing: memory for one sample.
                 engine.sampler(task, share=0.0).warm_up(with_pilot=with_pilot)

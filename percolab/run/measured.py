@@ -16,7 +16,6 @@ from uuid import uuid4
 from percolab.run.calls import Call, measure_blocks
 from percolab.store.interrupts import raise_lost_interrupt
 from percolab.store.results import StoredResults
-from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock, ChainEnd
 from percolab.tasks.groups import largest_group
 from percolab.tasks.kind import BlockSampler
@@ -112,12 +111,6 @@ def missing_jobs(
     return Jobs(iterate_jobs(key, count) for key, count in blocks.items())
 
 
-def count_site_labelings(result: TaskResult, blocks: int) -> int:
-    """Return the site labelings that so many blocks of a task take."""
-    task = result.task
-    return blocks * task.block_size * max(len(task.p), 1) * task.num_points
-
-
 def sites_to_label(
     results: StoredResults, blocks: Mapping[str, int], part: JobPart = WHOLE
 ) -> tuple[int, int]:
@@ -128,8 +121,8 @@ def sites_to_label(
         present = result.count_below(count)
         if part != WHOLE:
             present = sum(map(part.has, result.numbers_below(count)))
-        total += count_site_labelings(result, part.count(count))
-        left += count_site_labelings(result, part.count(count) - present)
+        made, sites = part.count(count), result.task.sites_per_block
+        total, left = total + sites * made, left + sites * (made - present)
     return total, left
 
 

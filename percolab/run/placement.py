@@ -30,10 +30,11 @@ def place(opened: Opened, engine: Engine, observer: Observer) -> Placed:
         if p and results.of_size(size):
             observer.noted(f"L = {size}: {len(p)} more p, of the same samples as those of the file")
         values = grids[size] if p is None else p
-        task = new_task(results.study, opened.own, rule, size, values)
+        task = new_task(results.study, opened.results.own_tasks, rule, size, values)
         new.append(place_task(results.study, task, _samples(rule, size), pilot))
     results = with_tasks(results, new)
-    requested_tasks = [task for task in [*opened.own, *new] if task.size in opened.requested.sizes]
+    requested = opened.requested.sizes
+    requested_tasks = [task for task in results.own_tasks if task.size in requested]
     for line in rounded_up(requested_tasks, results, rule):
         observer.noted(line)
     return Placed(results, tuple(requested_tasks))

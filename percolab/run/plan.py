@@ -296,11 +296,11 @@ class _Planning:
     def _continue(self, known: Mapping[int, Task]) -> None:
         """Make the tasks that are missing, those of sizes that are not known by known ones."""
         opened, study, new = self._opened, self._opened.results.study, []
-        self._look_for_hints(study, opened.own, opened.results)
+        self._look_for_hints(study, opened.results.own_tasks, opened.results)
         for size, p in opened.missing.items():
             if p is None:
                 p = continue_p({key: task.p for key, task in known.items()}, size)
-            task = new_task(study, opened.own, opened.rule, size, p)
+            task = new_task(study, opened.results.own_tasks, opened.rule, size, p)
             if study.kind.unplaced(study) and task.burn_in == AUTO:
                 burn_ins = {key: own.burn_in for key, own in known.items()}
                 task = study.with_burn_in(task, round(_extrapolate(burn_ins, size, 0, 2.5)))
@@ -312,7 +312,8 @@ class _Planning:
                 self._hints[size] = {name: continue_p(own[name], size) for name in names}
             new.append(task)
         self._results = with_tasks(opened.results, new)
-        tasks = [task for task in [*opened.own, *new] if task.size in opened.requested.sizes]
+        here = self._results.own_tasks
+        tasks = [task for task in here if task.size in opened.requested.sizes]
         self._tasks = sorted(tasks, key=lambda task: task.size)
 
     def _look_for_hints(self, study: Study, tasks: Sequence[Task], results: StoredResults) -> None:

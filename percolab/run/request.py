@@ -101,16 +101,12 @@ class Opened:
     is_described: bool = True
 
     @cached_property
-    def own(self) -> list[Task]:
-        return own_tasks(self.results)
-
-    @cached_property
     def missing(self) -> dict[int, tuple[float, ...] | None]:
         """The p that sizes are to be sampled at and have no task for; None asks for a pilot."""
         missing: dict[int, tuple[float, ...] | None] = {}
         fixed, p = self.requested.kind.fixed_p, self.requested.p
         for size in self.requested.sizes:
-            existing = [task for task in self.own if task.size == size]
+            existing = [task for task in self.results.own_tasks if task.size == size]
             if not existing:
                 missing[size] = p or self.results.study.p if fixed is None else fixed
             elif more := set(p or ()) - {p for task in existing for p in task.p}:
@@ -194,7 +190,7 @@ def continue_results(
     _check_same(study, stored, path)
     if study.p is not None:
         # Where p differ in the last digits, those of stored tasks are meant.
-        there = {p for task in own_tasks(stored) for p in task.p} | set(stored.study.p or ())
+        there = {p for task in stored.own_tasks for p in task.p} | set(stored.study.p or ())
         known = sorted(there)
         same = (next((own for own in known if is_same(own, p)), p) for p in study.p)
         study = replace(study, p=tuple(same))
@@ -214,14 +210,6 @@ def continue_results(
     texts = [getattr(each.structure, "source", "") for each in (stored.study, results.study)]
     is_described = stored.study.description() == results.study.description()
     return Opened(results, requested, rule, is_described and texts[0] == texts[1])
-
-
-def own_tasks(results: StoredResults) -> list[Task]:
-    """Return the study's own tasks, without those of merged files."""
-    study = results.study
-    own = study.seed, study.rng, study.method, study.measure
-    tasks = [result.task for result in results.tasks.values() if result.task.size in study.sizes]
-    return [task for task in tasks if (task.seed, task.rng, task.method, task.measure) == own]
 
 
 def _check_graph(stored: StoredResults, graph: Graph, path: Path | None) -> None:
@@ -246,13 +234,13 @@ def _check_same(study: Study, stored: StoredResults, path: Path | None) -> None:
     elif here["lattice"] == there["lattice"]:
         for description, lattice in ((here, study.structure), (there, stored.study.structure)):
             description["lattice"] = f"{lattice.name} (digest {lattice.digest})"
-    sizes = {task.block_size for task in own_tasks(stored)}
+    sizes = {task.block_size for task in stored.own_tasks}
     if study.block_size and sizes - {study.block_size}:
         there["block_size"], here["block_size"] = max(sizes), study.block_size
     # What is left after the last measured sweep makes no difference.
     lengths = {
         task.sweeps_after(1)
-        for task in own_tasks(stored)
+        for task in stored.own_tasks
         if (study.sweeps - task.burn_in) // task.every != task.block_size
     }
     if study.sweeps and lengths:
@@ -334,7 +322,7 @@ def _stored_stop_rule(
 
     Otherwise a size keeps what it has, and a new one gets what the others have.
     """
-    size_of = {task.id: task.size for task in own_tasks(results)}
+    size_of = {task.id: task.size for task in results.own_tasks}
     samples: dict[int, int] = {}
     for key, size in size_of.items():
         if results.tasks[key].blocks:

@@ -36,7 +36,7 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
     part = options.get("part", WHOLE)
     opened = open_study(study, rule, options)
     rule = opened.rule
-    if not opened.missing and is_finished(opened.results, opened.own, rule, part):
+    if not opened.missing and is_finished(opened.results, opened.results.own_tasks, rule, part):
         if writer is not None and not opened.is_described:
             writer.save(opened.results)
         return opened.results
@@ -49,7 +49,8 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
         engine = choose_engine(opened.requested, options, observer)
         if engine.slabs or engine.ranks is not None:
             check_p(opened.missing.values(), "slabs" if engine.ranks is None else "--split lattice")
-        observer.described(_describe_start(opened.requested, rule, engine, writer))
+        start = _describe_start(opened.requested, rule, engine, writer)
+        observer.described(start)
         executor = stack.enter_context(engine.opened(opened.requested.structure))
         placed = _placed(opened, engine, writer, observer)
         if writer is not None and not writer.path.exists():

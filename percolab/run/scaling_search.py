@@ -33,7 +33,7 @@ from percolab.bonds.words import p_to_threshold
 from percolab.errors import AnalysisError
 from percolab.lattices.lattice import Lattice
 from percolab.run.engine import Engine, memory_share
-from percolab.run.request import Observer, own_tasks
+from percolab.run.request import Observer
 from percolab.run.search_steps import Goal, Round, Search, axis_length, rounded, whole_size
 from percolab.store.results import StoredResults
 from percolab.tasks.study import Study, Task
@@ -113,7 +113,7 @@ class ScalingSearch(Search):
         estimate = self._estimate(results)
         if estimate is not None:
             return estimate.threshold.value
-        own = [results.tasks[task.id] for task in own_tasks(results)]
+        own = [results.tasks[task.id] for task in results.own_tasks]
         best = max(own, key=lambda result: result.num_samples, default=None)
         return None if best is None or not best.blocks else best.task.p[0]
 
@@ -259,7 +259,7 @@ class ScalingSearch(Search):
         is_sure: bool,
     ) -> list[Task]:
         """Return the tasks of a size, at p and on its sides: those that there are, or new ones."""
-        own = [task for task in own_tasks(results) if task.size == size and len(task.p) == 1]
+        own = [task for task in results.own_tasks if task.size == size and len(task.p) == 1]
         near = [task for task in own if not is_sure or abs(task.p[0] - p) * slope <= _NEAR]
         own.sort(key=lambda task: task.p)
         centre = max(near, key=lambda task: results.tasks[task.id].num_samples, default=None)
@@ -291,7 +291,7 @@ class ScalingSearch(Search):
     def _slope(self, size: int, results: StoredResults) -> float:
         if self._steepness > 0:
             return float(self._steepness * self._length(size) ** self._y_t)
-        p = [task.p[0] for task in own_tasks(results) if task.size == size]
+        p = [task.p[0] for task in results.own_tasks if task.size == size]
         return 2 * SIDE / (max(p) - min(p)) if len(set(p)) > 1 else self._length(size)
 
     def _length(self, size: int) -> float:
@@ -304,7 +304,7 @@ class ScalingSearch(Search):
 
     def _samples(self, results: StoredResults) -> dict[int, int]:
         samples = dict.fromkeys(sorted(results.study.sizes), 0)
-        for task in own_tasks(results):
+        for task in results.own_tasks:
             samples[task.size] = max(samples[task.size], results.tasks[task.id].num_samples)
         return samples
 

@@ -27,7 +27,6 @@ from percolab.analysis.stored_data import read_curves
 from percolab.analysis.stored_fits import choose_scaling, fit_results
 from percolab.analysis.threshold import Information, compute_information
 from percolab.errors import AnalysisError, InputError
-from percolab.run.request import own_tasks
 from percolab.store.joined import joined
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
@@ -74,7 +73,7 @@ def current_targets(results: StoredResults, rule: StopRule) -> dict[int, int]:
     can no longer be distinguished, and the last one is the one that the runs record.
     """
     targets = first_targets(results.study, rule)
-    own = [results.tasks[task.id] for task in own_tasks(results)]
+    own = [results.tasks[task.id] for task in results.own_tasks]
     if rule.target_error is None or all(each.num_blocks <= len(each.blocks) for each in own):
         return targets
     for run in results.runs:
@@ -97,7 +96,7 @@ def next_targets(
     if rule.target_error is None or all(n >= rule.limit(size) for size, n in targets.items()):
         return None
     # At the end of a round all tasks of a size have the same blocks, so that they join to one.
-    stored = joined(blocks_of_round(results, target_blocks(own_tasks(results), targets)))
+    stored = joined(blocks_of_round(results, target_blocks(results.own_tasks, targets)))
     samples = {key: result.num_samples for key, result in stored.tasks.items()}
     information: Information | None = None
     with suppress(AnalysisError):
@@ -109,20 +108,11 @@ def next_targets(
         # Far from the target the forecast is rough: what is out of reach by little is decided near.
         target = rule.target_error
         most = target if information.parts(samples)[0] <= 2 * target else 3 * target
-        if _remaining_systematic(information, samples, target) > most:
+        if information.remaining_systematic(samples, target) > most:
             return None
-    own = own_tasks(stored)
+    own = stored.own_tasks
     others = {key: n for key, n in samples.items() if key not in {task.id for task in own}}
     return grown(own, information, others, targets, rule)
-
-
-def _remaining_systematic(
-    information: Information, samples: Mapping[str, float], target: float
-) -> float:
-    """Return the systematic error once samples have made the statistical one half the target."""
-    statistical, _ = information.parts(samples)
-    factor = max(1.0, (2 * statistical / target) ** 2)
-    return information.parts({key: factor * n for key, n in samples.items()})[1]
 
 
 def foresee_targets(
@@ -138,7 +128,7 @@ def foresee_targets(
     every task.  others: as for :func:`grown`.  InputError: no number of samples is enough.
     """
     targets, rounds = current_targets(results, rule), 1
-    own, target = own_tasks(results), rule.target_error or 0.0
+    own, target = results.own_tasks, rule.target_error or 0.0
     while not all(n >= rule.limit(size) for size, n in targets.items()):
         if has_blocks(results, target_blocks(own, targets)):
             following = next_targets(results, rule, targets)
@@ -165,7 +155,8 @@ def why_unmet(results: StoredResults, target: float) -> str | None:
     curves, scaling = read_curves(stored), choose_scaling(stored)
     try:
         function = fit_results(stored).scaling
-        if _remaining_systematic(compute_information(curves, **scaling), samples, target) <= target:
+        information = compute_information(curves, **scaling)
+        if information.remaining_systematic(samples, target) <= target:
             return None
     except AnalysisError:
         return None
@@ -184,7 +175,7 @@ def why_unmet(results: StoredResults, target: float) -> str | None:
         except (AnalysisError, ValueError):
             # The fit is too rough to foresee larger sizes.
             return f"{line}; add larger sizes"
-        if _remaining_systematic(information, samples, target) <= target:
+        if information.remaining_systematic(samples, target) <= target:
             return f"{line}; add larger sizes, up to L = {size}"
     return f"{line}, and so it does at sizes sixteen times as large"
 

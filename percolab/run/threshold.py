@@ -38,7 +38,7 @@ from percolab.measure.rows import OPENINGS
 from percolab.run.engine import Engine, choose_engine, memory_share, warm_up
 from percolab.run.executors import connected
 from percolab.run.placement import pilot_conditions, with_tasks
-from percolab.run.request import Observer, SweepOptions, continue_results, own_tasks
+from percolab.run.request import Observer, SweepOptions, continue_results
 from percolab.run.search_steps import Goal, Round, Search, axis_length, rounded, whole_size
 from percolab.run.stored import Saver, with_blocks
 from percolab.store.results import StoredResults
@@ -174,7 +174,8 @@ def _with_sizes(study: Study, goal: Goal, device: Device) -> Study:
     if error is None:
         # About what a torus of 32 points gives in this time.
         rate, states = _rate(study, is_gpu), Model.parse(study.model).states
-        error = roots.forecast_deviation(32, states) * 32 / sqrt(rate * (goal.seconds or 0))
+        slope, scatter = roots.forecast(32, states)
+        error = scatter / slope * 32 / sqrt(rate * (goal.seconds or 0))
     sizes: list[int] = []
     ladder = (points for points in _LADDER if points >= _SHORTEST[is_gpu])
     for size in dict.fromkeys(whole_size(study.structure, points) for points in ladder):
@@ -250,9 +251,10 @@ def find_p(study: Study, engine: Engine) -> float:
     if not study.kind.independent:
         measure = _chain_reader(study, size, engine)
     low, high, begun, samples = 0.0, 1.0, 0, int(_FIRST_PILOT * states**2)
-    slope, before = roots.forecast_slope(axis_length(study.structure, size), states), (0.0, -1.0)
+    slope, scatter = roots.forecast(axis_length(study.structure, size), states)
+    before = 0.0, -1.0
     while True:
-        p, error = (low + high) / 2, roots.forecast_scatter(states) / sqrt(samples)
+        p, error = (low + high) / 2, scatter / sqrt(samples)
         value = measure(p, begun, samples)
         begun += samples
         if abs(value) > 0.5 and low < high and high - low > 1e-9:
@@ -315,7 +317,7 @@ class _Search(Search):
             return rounded(threshold.value, threshold.error)
         except AnalysisError:
             # The p with most samples.
-            own = {task.id: task.p[0] for task in own_tasks(results) if len(task.p) == 1}
+            own = {task.id: task.p[0] for task in results.own_tasks if len(task.p) == 1}
             most = max(own, key=lambda key: results.tasks[key].num_samples, default=None)
             return None if most is None else own[most]
 
@@ -374,7 +376,7 @@ class _Search(Search):
 
     def _centres(self, results: StoredResults) -> dict[int, Task]:
         """Return of each size the task of one p with most samples, or that next to a known root."""
-        own = [task for task in own_tasks(results) if len(task.p) == 1]
+        own = [task for task in results.own_tasks if len(task.p) == 1]
         own.sort(key=lambda task: results.tasks[task.id].num_samples)
         own = [task for task in own if task.size in self._sizes]
         centres = {task.size: task for task in own}
@@ -427,10 +429,8 @@ class _Search(Search):
         """Return the sites of all samples of each size when the goal is reached."""
         if self._goal.error is None:
             return self._rate * (self._goal.seconds or 0.0)
-        deviations = {
-            size: roots.forecast_deviation(self._lengths[size], self._states)
-            for size in self._sizes
-        }
+        forecasts = {size: roots.forecast(n, self._states) for size, n in self._lengths.items()}
+        deviations = {size: scatter / slope for size, (slope, scatter) in forecasts.items()}
         for root in self._roots(results).values():
             deviations[root.size] = root.value.error * sqrt(root.samples)
         # The same digits on every machine, whatever the last ones of a fit are.
@@ -475,7 +475,7 @@ def _side_tasks(results: StoredResults, centre: Task) -> tuple[Task, Task]:
     (p,) = centre.p
     own = [
         task
-        for task in own_tasks(results)
+        for task in results.own_tasks
         if task.size == centre.size and len(task.p) == 1 and task.block_size == centre.block_size
     ]
     below = max((t for t in own if t.p[0] < p), key=lambda t: t.p[0], default=None)
@@ -484,7 +484,7 @@ def _side_tasks(results: StoredResults, centre: Task) -> tuple[Task, Task]:
         return below, above
     difference = read_difference(results.tasks[centre.id])
     side = min(max(_SIDE_FACTOR * abs(difference), _LEAST_SIDE), _MOST_SIDE)
-    step = side / roots.forecast_slope(axis_length(centre.structure, centre.size))
+    step = side / roots.forecast(axis_length(centre.structure, centre.size))[0]
     step = rounded(step, step)
     low, high = (replace(centre, p=(round(p + sign * step, 12),)) for sign in (-1, 1))
     return below or low, above or high

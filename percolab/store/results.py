@@ -62,6 +62,13 @@ class StoredResults:
             self.tasks[task.id] = TaskResult(task, columns=tuple(own))
         return self.tasks[task.id]
 
+    @property
+    def own_tasks(self) -> list[Task]:
+        """The study's own tasks, without those of merged files."""
+        own = self.study.seed, self.study.rng, self.study.method, self.study.measure
+        tasks = [each.task for each in self.tasks.values() if each.task.size in self.study.sizes]
+        return [task for task in tasks if (task.seed, task.rng, task.method, task.measure) == own]
+
     def columns(self) -> tuple[Column, ...]:
         """Return the columns that any task of sums has, this version's own first."""
         return columns_in(self.tasks.values())

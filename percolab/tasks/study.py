@@ -244,6 +244,11 @@ class Task(Sampling):
             )
 
     @property
+    def sites_per_block(self) -> int:
+        """Site labelings of a block: a site of every sample at every p."""
+        return self.block_size * max(len(self.p), 1) * self.num_points
+
+    @property
     def _largest_sum(self) -> int:
         return int(self.kind.largest_sum(self.num_points))
 

@@ -111,7 +111,7 @@ TREE_METHODS = {
         TreeEntry(
             "boruvka",
             "every cluster takes its least bond outwards, in tiles first, then over their borders",
-            {"cpu": "trees.plain:Boruvka", "cuda": "trees.boruvka_cuda:BoruvkaCuda"},
+            {"cpu": "papers.guo2011.plain:Boruvka", "cuda": "trees.boruvka_cuda:BoruvkaCuda"},
             {"cuda": "trees.readings_cuda:ReadingsBatch"},
         ),
         TreeEntry(
@@ -126,7 +126,12 @@ TREE_METHODS = {
             {"cuda": "papers.guo2011.prim_cuda:PersistentPrim"},
             paper="guo2011",
         ),
-        TreeEntry("heap", "Prim with a binary heap, the reference", {"cpu": "trees.plain:Heap"}),
+        TreeEntry(
+            "heap",
+            "Prim with a binary heap, the reference",
+            {"cpu": "papers.guo2011.plain:Heap"},
+            paper="guo2011",
+        ),
     )
 }
 

@@ -139,7 +139,7 @@ def test_sums_that_give_no_autocorrelation_are_refused():
 
 @pytest.mark.parametrize(("ordered", "random"), [(2, 2), slow(3, 3), slow(3, 8), slow(20, 20)])
 def test_starts_that_are_alike_have_normal_deviates(ordered, random):
-    rng, repeats = np.random.default_rng(12), 4000
+    rng, repeats = np.random.default_rng(12), 1000
     draws = [(rng.standard_normal(ordered), rng.standard_normal(random)) for _ in range(repeats)]
     z = np.abs([compare_starts(first, second).z for first, second in draws])
     # Welch's test is cautious with two or three blocks, and never too bold.

@@ -44,6 +44,7 @@ def test_a_wrong_exponent_spoils_the_quality(wrong):
     assert collapsed(measured(0), FIT_NONE, wrong).quality > 3 * right
 
 
+@pytest.mark.slow
 def test_the_exponents_are_found_and_their_errors_are_those_of_repetition():
     few = {"sizes": (32, 64, 128), "points": 6}
     found = [collapsed(measured(seed, **few)) for seed in range(40)]

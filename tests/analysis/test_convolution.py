@@ -7,8 +7,14 @@ import numpy as np
 import pytest
 from helpers import slow
 
-from percolab.analysis.study_kinds import bin_weights, binomial, convolve
-from percolab.measure.openings import MOST_BINS, bin_counts, bin_width
+from percolab.measure.openings import (
+    MOST_BINS,
+    bin_counts,
+    bin_weights,
+    bin_width,
+    binomial,
+    convolve,
+)
 
 P = [Fraction(0), Fraction(1, 1000), Fraction(1, 3), Fraction(7, 8), Fraction(1)]
 

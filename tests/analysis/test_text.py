@@ -5,8 +5,11 @@ import pytest
 from synthetic_support import synthetic_study
 
 from percolab.analysis.scaling import ScalingFunction
-from percolab.analysis.text import fit_table, format_with_error
+from percolab.analysis.spin_fit import fit_spins
+from percolab.analysis.text import describe_fit, fit_table, format_with_error
 from percolab.analysis.threshold import fit_threshold
+from percolab.analysis.trees import fit_trees
+from percolab.api import sweep, threshold
 
 TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3), corrections=(0.8, 0.0, 0.0, 0.0))
 NAN = float("nan")
@@ -47,3 +50,23 @@ def test_an_absent_crossing_reads_none():
     curves = synthetic_study(TRUTH, (64, 128), rng=np.random.default_rng(0))
     fit = fit_threshold([curve.at(curve.probability < 0.4) for curve in curves])
     assert "none" in fit_table(fit)
+
+
+def test_every_fit_is_described_by_the_table_of_its_kind():
+    given = {"device": "cpu", "workers": 1, "samples": 60}
+    trees = sweep("square", L=[4, 6], method="tree", **given)
+    assert "weight/site" in describe_fit(fit_trees(trees), trees.study)
+    spins = sweep(
+        "square",
+        L=[4, 6, 8],
+        model="ising",
+        boundary="periodic",
+        p=[0.55, 0.6],
+        samples=4000,
+        device="cpu",
+        workers=1,
+        burn_in=20,
+    )
+    assert "K_c" in describe_fit(fit_spins(spins), spins.study)
+    roots = threshold("square", error=0.02, device="cpu")
+    assert "drift of the roots, C/L^4" in describe_fit(roots.fit, roots.results.study)

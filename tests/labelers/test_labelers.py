@@ -26,7 +26,6 @@ from percolab.errors import InputError
 from percolab.labelers import DEFAULT_LABELER, LABELERS, labeler_class
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.topology import Topology, unpack_bits
-from percolab.measure.rows import renumber
 
 every_labeler = pytest.mark.parametrize("name", CPU_LABELERS)
 
@@ -131,14 +130,6 @@ def test_graphs_equal_scipy(graph, name):
     for sample, p in enumerate((0.0, 0.2, 0.5, 0.9, 1.0)):
         labeler.open_bonds(XORWOW, 3, sample, p_to_threshold(p))
         assert_equals_scipy(labeler, p)
-
-
-def test_renumbered_labels_count_from_zero_in_the_order_of_the_old():
-    labels = np.array([0, 0, 2, 3, 2, 0, 6], np.int32)
-    serial, sizes = renumber(labels)
-    assert serial.tolist() == [0, 0, 1, 2, 1, 0, 3]
-    assert sizes.tolist() == [3, 2, 1, 1]
-    assert serial.dtype == np.int32
 
 
 def test_registry_names_classes_that_exist():

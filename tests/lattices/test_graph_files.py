@@ -19,7 +19,7 @@ from helpers import traced_peak
 from percolab.lattices.graph_files import GraphData, read_graph, read_sites, stream
 from percolab.lattices.graph_files.graph_data import FIRST, MIRROR, PARALLEL, find_repeats
 
-SEEDS = range(32)
+SEEDS = range(8)
 
 
 @pytest.mark.parametrize("multi", [False, True], ids=["merged", "multi"])

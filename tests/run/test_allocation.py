@@ -174,3 +174,13 @@ def test_an_unreachable_target_is_reported_with_the_sizes_that_reach_it(tmp_path
     assert unmet == why_unmet(read_results(out), 1e-3)
     # It stopped long before what a thousand rounds would have taken.
     assert read_results(out).of_size(16)[0].num_samples < 10**5
+
+
+def test_the_systematic_error_remains_when_samples_have_made_the_statistical_one_half_the_target():
+    information = Information({"one": np.diag([4.0, 1.0])}, np.diag([9.0, 16.0]), unit=0.1)
+    statistical, _ = information.parts({"one": 10})
+    # Half of a fifth of it takes a hundred times the samples.
+    later = information.parts({"one": 10 * 100})[1]
+    found = information.remaining_systematic({"one": 10}, statistical / 5)
+    assert found == pytest.approx(later, rel=1e-12)
+    assert information.remaining_systematic({"one": 10}, 9.0) == information.parts({"one": 10})[1]

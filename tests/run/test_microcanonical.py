@@ -180,6 +180,16 @@ def test_means_at_any_p_are_those_of_a_grid_of_other_samples():
     assert {20} == {len(item.blocks) for item in ours.tasks.values()}
 
 
+def test_the_p_of_a_curve_are_where_its_own_probability_rises():
+    results = sweep("square", L=[12], samples=50, boundary="open", **OPTIONS)
+    some, every = (read_curves(results, f"spanning_{name}")[0] for name in ("any", "all"))
+    assert some.p[0] < every.p[0]
+    assert some.p[-1] < every.p[-1]
+    for curve in (some, every):
+        assert curve.probability[0] < 0.1
+        assert curve.probability[-1] > 0.9
+
+
 def test_more_samples_workers_and_sizes_continue_the_first_ones(tmp_path):
     given = OPTIONS | {"block_size": 5}
     path = tmp_path / "m.h5"

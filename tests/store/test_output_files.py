@@ -92,10 +92,14 @@ def test_what_another_program_wrote_is_never_replaced(results, name, suffix):
     assert content() == before
 
 
+#: Figures that are written as others are.
+REPEATED = {("show", ".svg"), ("show", ".pdf"), ("plot", ".png"), ("invade --plot", ".png")}
+
+
 @pytest.mark.parametrize(
     ("name", "suffix"),
     [
-        slow(*case) if case in (("show", ".svg"), ("show", ".pdf"), ("plot", ".png")) else case
+        slow(*case) if case in REPEATED else case
         for case in CASES
         if case[0] not in ("merge", "bench", "sweep", "report")
     ],

@@ -40,6 +40,11 @@ SAME = {
 }
 
 
+def test_a_block_labels_every_site_of_its_samples_at_every_p():
+    assert replace(TASK, block_size=7).sites_per_block == 7 * 2 * 64
+    assert replace(TASK, p=(), method="threshold", block_size=7).sites_per_block == 7 * 64
+
+
 def test_no_two_tasks_share_an_id():
     changes = [{}, *OTHER_SAMPLES.values(), *OTHER_SUMS.values()]
     assert len({replace(TASK, **change).id for change in changes}) == len(changes)

@@ -26,11 +26,11 @@ from percolab.bonds.words import GENERATORS, XORWOW, p_to_threshold
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import graph_topology
 from percolab.measure.rows import CLUSTERS
+from percolab.papers.guo2011.plain import Boruvka, Heap
 from percolab.trees import new_trees
 from percolab.trees.kruskal import Kruskal
 from percolab.trees.kruskal_tiles import most_crossing, new_tiles
 from percolab.trees.ordered_joins import order_by_all_digits
-from percolab.trees.plain import Boruvka, Heap
 from percolab.trees.readings import read_tree
 from percolab.trees.weights import given_weights, make_bond_keys, make_sample_weights
 

@@ -84,10 +84,10 @@ class Tiled:
         #: Whether an axis is periodic, so that clusters may wrap.
         self.may_wrap = top.num_periodic_bonds > 0
         # At their border sites, the numbers of nodes; then labels, where they are requested.
-        self.labels = arrays.array("labels", batch.capacity * top.num_points, np.uint32)
+        self.labels = arrays.reserve("labels", batch.capacity * top.num_points, np.uint32)
         #: What is summed over the finished clusters of a tile, and the number of its nodes.
         self.interior = cuda.device_array((self.num_blocks, borders.NODES + 1), np.uint32)
-        self.border = arrays.array("border", batch.capacity * top.num_words, np.uint32)
+        self.border = arrays.reserve("border", batch.capacity * top.num_words, np.uint32)
         self._kept: Any = None
         self._radii: TileRadii | None = None
         self._nothing_kept = cuda.device_array(1, np.uint16)
@@ -146,7 +146,7 @@ class Tiled:
             points=np.uint32(top.num_points),
         )
         room = tiling.num_crossing
-        bonds = self.batch.arrays.array("listed", max(capacity * room, 1), np.uint32)
+        bonds = self.batch.arrays.reserve("listed", max(capacity * room, 1), np.uint32)
         self.listed = CrossingList(bonds, cuda.device_array(capacity, np.uint32), np.uint32(room))
         self._ends = cuda.to_device(tiling.ends)
         self.end_flags = end_flags_on_device(top)
@@ -183,10 +183,10 @@ class Tiled:
         """Make memory for so many nodes of every tile."""
         size, arrays = max(self.num_blocks * room, 1), self.batch.arrays
         names = ("parents", "sizes", "ends", "origins")
-        parents, sizes, ends, origins = (arrays.array(name, size, np.uint32) for name in names)
+        parents, sizes, ends, origins = (arrays.reserve(name, size, np.uint32) for name in names)
         self.nodes = Nodes(parents, sizes, ends, origins, np.uint32(room))
         #: The nodes with their periods, where an axis is periodic; one element stands for none.
-        self.forest = arrays.array("forest", max(size, 2) if self.may_wrap else 1, np.uint64)
+        self.forest = arrays.reserve("forest", max(size, 2) if self.may_wrap else 1, np.uint64)
 
     def join(self, entries: int, reading: Reading = Reading.ROWS) -> NodesOfBatch:
         # Radii are captured together with the joins.

@@ -1,1 +1,1 @@
-"""Guo 2011: Prim's algorithm, its primitive for the GPU, and the figures."""
+"""Guo 2011: Prim's algorithm, its primitive for the GPU, what it is compared with, the figures."""

@@ -12,7 +12,7 @@ apart by the bonds' numbers.  And a graph may have several pieces: a site that n
 candidate behind all others, in the order of sites, with which the next tree begins.
 
 The work is V^2 / 2 comparisons.  A binary heap does better on sparse graphs
-(:mod:`percolab.trees.plain`).
+(:mod:`percolab.papers.guo2011.plain`).
 """
 
 from __future__ import annotations

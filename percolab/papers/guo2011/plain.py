@@ -1,4 +1,4 @@
-"""Two plain ways to find a tree on the CPU, to compare with.
+"""Two plain ways to find a tree on the CPU, with which Guo et al. and the tests compare.
 
 Prim's algorithm (1957) with a binary heap: from the smallest site of every cluster on, the least
 bond that leads to a new site is taken.  Boruvka's (1926): in every round each cluster takes its
