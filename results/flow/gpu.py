@@ -243,10 +243,10 @@ def time_large(name: str, p: float, size: int) -> bool:
     labeler = new_labeler(None, "cuda", topology, capacity=1)
     batch, sample, good = labeler.batch, np.zeros(1, np.uint64), True
     batch.fill(XORWOW, 3, sample, np.full(1, p_to_threshold(p), np.uint64))
-    for reader in (Path, Backbone, Bridges):
+    for reader in (Backbone, Bridges):
         circuit, word = reader(None, ())._make_circuit(topology), reader.word
         reading = LargeFlow(labeler, make_tiles(circuit, topology.shape), word, len(reader.numbers))
-        while reader is Path and not reading.rows(1).any():
+        while reader is Backbone and not reading.rows(1).any():
             sample += np.uint64(1)
             batch.fill(XORWOW, 3, sample, np.full(1, p_to_threshold(p), np.uint64))
         found = reading.rows(1)
