@@ -55,6 +55,7 @@ class Openings(NamedTuple):
 ADAPTIVE_RANKS = {
     "degree:adaptive": np.array([-1], np.int64),
     "betweenness:adaptive": np.array([-2], np.int64),
+    "influence:adaptive": np.array([-3], np.int64),
 }
 
 
@@ -156,7 +157,7 @@ def add_sample(generator, seed, sample, openings, layers, scratch, picks, width,
     if count:
         order_by_number(generator, (), seed, sample, *whole, places, count, *buffers)
         if openings.ranks.size and openings.ranks[0] < 0:
-            if openings.ranks[0] == -2 or not openings.sites.size:
+            if openings.ranks[0] < -1 or not openings.sites.size:
                 order_by_score(
                     generator, seed, sample, openings, scratch.parents.size, scratch.order
                 )

@@ -7,8 +7,8 @@ a file       one site (or bond, as its two sites) a line, the first is removed f
              score behind, the largest first
 
 The largest score is removed first, with ":ascending" the smallest.  Equal scores have equal ranks,
-and what a list leaves out comes last.  "degree:adaptive" and "betweenness:adaptive" have no ranks:
-these numbers are found again after every removal.
+and what a list leaves out comes last.  "degree:adaptive", "betweenness:adaptive" and
+"influence:adaptive" have no ranks: these numbers are found again after every removal.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from percolab.errors import InputError, import_networkx
 from percolab.lattices.graph import Graph
 
 RANDOM, GIVEN = "random", "given"
-ADAPTIVE = ("degree:adaptive", "betweenness:adaptive")
+ADAPTIVE = ("degree:adaptive", "betweenness:adaptive", "influence:adaptive")
 _ASCENDING = ":ascending"
 _SCORES = ("degree", "betweenness", "weight")
 #: What a user may write, a file or a list apart.
@@ -66,6 +66,8 @@ def order_graph(graph: Graph, order: Any, *, sites: bool) -> tuple[str, Graph]:
         if order == RANDOM or order in ADAPTIVE:
             if order == "betweenness:adaptive" and _has_parallel_bonds(graph):
                 raise InputError(f"order {order} is of graphs without parallel bonds: no --multi")
+            if order == "influence:adaptive" and not sites:
+                raise InputError(f"order {order} is of sites (--model site)")
             return order, graph
         scores = _SCORE_FUNCTIONS[order.removesuffix(_ASCENDING)](graph, sites)
         scores = -scores if order.endswith(_ASCENDING) else scores

@@ -388,14 +388,16 @@ class Settings(TypedDict, total=False):
         Setting(
             default=RANDOM,
             help="Of a graph, in which order sites (or bonds) are removed: degree, betweenness or "
-            "weight, largest first, or with :ascending smallest first; degree:adaptive or "
-            "betweenness:adaptive, found again after every removal; or a file with one a line, "
-            "first removed first, or with scores.  Method microcanonical.",
+            "weight, largest first, or with :ascending smallest first; degree:adaptive, "
+            "betweenness:adaptive or, of sites, influence:adaptive (the collective influence), "
+            "found again after every removal; or a file with one a line, first removed first, or "
+            "with scores.  Method microcanonical.",
             doc="of a graph, in which order its sites, or bonds, are removed, by method "
             '"microcanonical": "degree", "betweenness" or "weight", the largest first, or with '
-            '":ascending" behind the smallest; "degree:adaptive" or "betweenness:adaptive", found '
-            "again after every removal; a file of docs/networks.md; a list of sites, the first "
-            "removed first; or a mapping of sites to scores.",
+            '":ascending" behind the smallest; "degree:adaptive", "betweenness:adaptive" or, of '
+            'sites, "influence:adaptive", found again after every removal; a file of '
+            "docs/networks.md; a list of sites, the first removed first; or a mapping of sites to "
+            "scores.",
             read=values.read_order,
             check=_order,
             refusal="a given order is one of method microcanonical (--method microcanonical)",

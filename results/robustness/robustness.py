@@ -85,6 +85,13 @@ def by_score(scores: Mapping[Any, float], numbers) -> list[Any]:
     return sorted(scores, key=value, reverse=True)
 
 
+def collective_influence(graph, node) -> int:
+    """Return a node's collective influence, with a ball of radius 2, by networkx."""
+    steps = networkx.single_source_shortest_path_length(graph, node, cutoff=2)
+    around = sum(graph.degree(other) - 1 for other, far in steps.items() if far == 2)
+    return (graph.degree(node) - 1) * around
+
+
 def stored_rows(results):
     """Return the rows of the one sample that was taken, from none removed to all, and its task."""
     (result,) = results.tasks.values()
@@ -107,6 +114,8 @@ def score(graph, order: str, model: str) -> dict[Any, float]:
     if order == "degree":
         products = {(i, j): degrees[i] * degrees[j] for i, j in graph.edges}
         return degrees if model == "site" else products
+    if order == "influence":
+        return {node: collective_influence(graph, node) for node in graph}
     if model == "site":
         return networkx.betweenness_centrality(graph)
     return networkx.edge_betweenness_centrality(graph)

@@ -204,17 +204,28 @@ def test_page_that_cannot_be_is_refused_in_one_line(options, words):
     assert not Path("page.html").exists()
 
 
+#: What a hand on the slider does to a page.
+_HAND = """<script>
+slider.value = {p};
+slider.dispatchEvent(new Event("input"));
+</script>"""
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(chromium is None, reason="needs chromium")
+@pytest.mark.parametrize("way", ["address", "slider"])
 @pytest.mark.parametrize("model", ["bond", "site"])
-def test_page_in_a_browser_says_what_percolab_says(model, tmp_path):
+def test_page_in_a_browser_says_what_percolab_says(model, way, tmp_path):
     lattice, L, p = load_lattice("square"), 24, 0.55
-    Path("page.html").write_text(sample_page(lattice, L, model=model)[0])
+    page = sample_page(lattice, L, model=model)[0]
+    address = f"#p={p}" if way == "address" else ""
+    Path("page.html").write_text(page if address else page + _HAND.format(p=p))
     quiet = ("--disable-quic", "--no-first-run", "--disable-background-networking",
-             "--disable-component-update", "--disable-sync")  # fmt: skip
+             "--disable-component-update", "--disable-sync",
+             "--virtual-time-budget=2000")  # fmt: skip
     done = subprocess.run(
         [chromium, "--headless", "--no-sandbox", "--disable-gpu", *quiet, "--dump-dom",
-         f"--user-data-dir={tmp_path / 'profile'}", f"file://{Path('page.html').resolve()}#p={p}"],
+         f"--user-data-dir={tmp_path / 'profile'}", f"file://{Path('page.html').resolve()}{address}"],
         capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
     answer = unescape(Page(done.stdout).texts["answer"])

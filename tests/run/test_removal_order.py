@@ -68,7 +68,7 @@ def test_the_hub_of_the_last_network_is_renumbered():
 
 @pytest.mark.parametrize(("order", "model"), [
     ("random", "site"), ("degree", "site"), ("degree:ascending", "site"), ("betweenness", "site"),
-    ("degree:adaptive", "site"), ("betweenness:adaptive", "site"),
+    ("degree:adaptive", "site"), ("betweenness:adaptive", "site"), ("influence:adaptive", "site"),
     ("random", "bond"), ("degree", "bond"), ("betweenness", "bond"),
     ("degree:adaptive", "bond"), ("betweenness:adaptive", "bond"),
 ])  # fmt: skip
@@ -332,6 +332,7 @@ def test_a_stored_study_says_its_order():
         ),
         (("--order", "degree", "--method", "grid", "-p", "0.5"), "is one of method microcanonical"),
         (("--order", "weight"), "weight"),
+        (("--order", "influence:adaptive"), "influence:adaptive is of sites (--model site)"),
         (("--order", "one.txt"), "one.txt: line 1: 1 columns, but it has the two sites of a bond"),
         (("--order", "twice.txt"), "twice.txt: line 2: bond 1 0 is given twice"),
         (("--order", "none.txt"), "none.txt: line 1: 0 5 is no bond of path.txt"),
