@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.flows import large_flow
 from percolab.flows.blocks_cuda import Branches, backbone_kernel
 from percolab.flows.cycle_words_cuda import bridges_kernel
 from percolab.flows.flow import Circuit
-from percolab.flows import large_flow
 from percolab.flows.net import BondList, make_net
 from percolab.flows.paths_cuda import PathMemory, path_kernel
 from percolab.flows.search_cuda import SIMULATED, DeviceNet, Tree

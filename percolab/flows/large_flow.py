@@ -16,15 +16,15 @@ from percolab.measure.rows import LARGEST
 
 cuda = load_cuda()
 
-#: The arrays of nodes of a :class:`~percolab.flows.tile_forest_cuda.TileForest`, by what is measured.
+#: The types of the arrays of a :class:`~percolab.flows.tile_forest_cuda.TileForest`.
 _FOREST = np.uint32, *[np.uint64] * 3, *[np.uint32] * 5
 KINDS: dict[str, tuple[Any, ...]] = {
     "bridges": _FOREST,
     "bridge_free": _FOREST,
     "backbone": (*_FOREST, np.uint32, np.uint32, np.uint8),
 }
-#: How many ways a node follows in each of the first jumps to the root, how many jumps, and no limit:
-#: together they go farther than any that is known, and blocks that come first do not go alone.
+#: How many ways a node follows in each of the first jumps to the root, how many jumps, and no
+#: limit.  Without the first ones, blocks that come first would follow all ways alone.
 _HOPS, _SHORT_JUMPS, _NO_LIMIT = 8, 5, 2**32 - 1
 #: Blocks that orient the pieces of a forest.
 _BLOCKS = 4 * 132

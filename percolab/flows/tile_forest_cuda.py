@@ -191,7 +191,7 @@ def _is_lowest(forest, piece, bonds):
 
 @cuda.jit(cache=True)
 def list_lowest_kernel(forest, count):
-    """List the pieces that have one bond, and add their number to ``count``, uint32 (1,), from 0 on."""
+    """List the pieces that have one bond, and add how many to ``count``, uint32 (1,)."""
     node = this_node()
     if forest.tops[node] == node and _is_lowest(forest, node, forest.sums[node]):
         forest.arrived[cuda.atomic.add(count, 0, uint32(1))] = node
@@ -199,7 +199,7 @@ def list_lowest_kernel(forest, count):
 
 @cuda.jit(cache=True)
 def orient_kernel(forest, count):
-    """Leave to every piece but the roots its bond to the piece above, from the lowest ones on up."""
+    """Leave to every piece but the roots its bond to the piece above, from the lowest up."""
     n = uint32(cuda.grid(1))
     while n < count[0]:
         piece = forest.arrived[n]
@@ -219,7 +219,7 @@ def orient_kernel(forest, count):
 
 @cuda.jit(cache=True)
 def branches_kernel(net, opened, words, entry, samples, forest):
-    """Find the bond above every node, and sum up the forest within every tile but the terminals'."""
+    """Find the bond above every node, and sum up the forest within tiles of sites."""
     above = cuda.shared.array(TILE, types.uint32)
     left = cuda.shared.array(TILE, types.uint32)
     target = cuda.shared.array(TILE, types.uint32)
@@ -316,8 +316,8 @@ def terminals_kernel(entry, samples, forest):
 def climb(above, word, size, of_numbers):
     """Sum words, uint64, and sizes, uint32, of a tile's nodes up the forest, or find their ranges.
 
-    above: uint32, of every node the one above, or OUT, which all are at the end.  of_numbers: whether
-    ``word`` and ``size`` are lowest and highest numbers, uint32.
+    above: uint32, of every node the one above, or OUT, which all are at the end.  of_numbers:
+    uint32, whether ``word`` and ``size`` are lowest and highest numbers.
 
     After k rounds a node has the sum over those less than 2^k below it, and gives it to the one
     that is 2^k above it.

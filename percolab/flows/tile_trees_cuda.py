@@ -154,7 +154,7 @@ def number_kernel(forest):
 
 @cuda.jit(cache=True)
 def jump_kernel(forest, most):
-    """Follow the ways of all nodes towards the root, ``most`` of those that others have found so far.
+    """Follow the ways of all nodes towards the root, ``most`` of those that are found so far.
 
     most: uint32.  The way of a root leads to itself.
     """
