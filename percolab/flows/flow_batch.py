@@ -36,9 +36,10 @@ KINDS: dict[str, tuple[Any, ...]] = {
 _LEAST_THREADS, _BLOCK_THREADS, _MOST_BLOCKS, _MOST_THREADS = 32, 512, 2**12, 2**18
 #: The part of the free memory of a device that searches take, one over this; one sample's must fit.
 _SHARE = 4
-#: Entries of a batch up to which all blocks have one sample.  On an H100 one block took 3 to 11
-#: times as long for one (square L = 256 to 4096), but hardly twice that for 64 together.
-_MOST_ENTRIES = 4
+#: Entries of a batch up to which all blocks have one sample.  On an H100 a block each took as long
+#: for so many as for one: 12 to 96 times what all blocks took for one (square L = 256 to 4096,
+#: cubic 64 to 256; results/flow).
+_MOST_ENTRIES = 12
 
 
 def make_reading(labeler: Any, circuit: Circuit, word: str, numbers: int) -> Any:
