@@ -99,7 +99,9 @@ def test_graphs_have_the_same_flow(monkeypatch, is_large):
     for seed in range(20):
         size = int(np.random.default_rng(seed).integers(8, 4000 if is_large else 300))
         graph = flow_graph(size, 2 * size, size // 2, seed)
-        assert_same_flow(None, graph, "bond", (0.2, 0.5, 0.9), samples=40, capacity=16)
+        # Those that all blocks read come one after the other.
+        samples = 8 if is_large else 40
+        assert_same_flow(None, graph, "bond", (0.2, 0.5, 0.9), samples=samples, capacity=16)
 
 
 @pytest.mark.gpu
