@@ -14,10 +14,16 @@ from percolab.flows.tile_net import TILE, count_tiles, make_tiles, number_nodes
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in CUDA_CASES if name != "square"]
 
 
-@pytest.mark.parametrize("size", ["small", "large"])
 @pytest.mark.parametrize("case", ["square", *SLOW])
-def test_samples_that_a_gpu_draws_have_the_same_flow(case, size):
-    assert_simulated("simulated_flows.py", case, size)
+def test_samples_that_a_gpu_draws_have_the_same_flow(case):
+    assert_simulated("simulated_flows.py", case, "small")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("case", CUDA_CASES)
+def test_large_samples_of_a_simulated_gpu_have_the_same_flow(case):
+    assert_simulated("simulated_flows.py", case, "large")
 
 
 @pytest.mark.parametrize("reader", [Bridges, BridgeFree, Backbone, Path, PathLengths])
