@@ -141,6 +141,12 @@ def count_arguments(function):
     return len(names) - (names[:1] in (["self"], ["cls"]))
 
 
+def is_jitted(function):
+    """Tell whether Numba compiles a function by one of its decorators, or by :func:`sums_in`'s."""
+    words = [ast.unparse(decorator).partition("(")[0] for decorator in function.decorator_list]
+    return any(word in ("njit", "inner", "compiled", "cuda.jit") for word in words)
+
+
 #: Functions for users whose arguments, by name, are all that a command line has as options.
 MANY_OPTIONS = {"flow", "invade", "label", "show", "tree"}
 
@@ -151,7 +157,7 @@ def test_only_kernels_and_functions_for_users_have_more_than_eight_arguments():
         for name, tree in modules().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and count_arguments(node) > 8
-        if not any("jit" in ast.unparse(each) for each in node.decorator_list)
+        if not is_jitted(node)
     }
     assert many == {f"configurations.{name}.{name}" for name in MANY_OPTIONS}
 
@@ -264,3 +270,54 @@ def test_only_tables_by_kind_ask_which_kind_a_study_is():
 )
 def test_a_question_of_the_kind_is_recognized(code, is_one):
     assert any(map(is_question_of_kind, ast.walk(ast.parse(code)))) == is_one
+
+
+def is_inner(function):
+    return any(
+        "inner" in ast.unparse(decorator) or "**INNER" in ast.unparse(decorator)
+        for decorator in function.decorator_list
+    )
+
+
+def names_outside_kernels(node, within=False):
+    """Yield the names and attributes that code which no jitted function has reads."""
+    is_kernel = within or (isinstance(node, ast.FunctionDef) and is_jitted(node))
+    if not is_kernel and isinstance(node, ast.Name):
+        yield node.id
+    elif not is_kernel and isinstance(node, ast.Attribute):
+        yield node.attr
+    for child in ast.iter_child_nodes(node):
+        yield from names_outside_kernels(child, is_kernel)
+
+
+def inner_functions(tree):
+    """Return the inner functions at the top of a file."""
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and is_inner(node)}
+
+
+def inner_names(tree, trees):
+    """Return the names by which a file knows inner functions: its own, and those it imports."""
+    names = inner_functions(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module in trees:
+            found = inner_functions(trees[node.module])
+            names |= {alias.asname or alias.name for alias in node.names if alias.name in found}
+        elif isinstance(node, ast.ImportFrom):
+            # A module: what is read from it by a dot.
+            of = [trees.get(f"{node.module}.{alias.name}") for alias in node.names]
+            names |= set().union(*(inner_functions(module) for module in of if module))
+    return names
+
+
+def test_only_jitted_functions_call_inner_ones():
+    """Called from Python they would end the process: Numba makes no wrappers of them."""
+    trees = {f"percolab.{name}": tree for name, tree in modules().items()}
+    programs = [*Path(__file__).parent.rglob("*.py"), *(PACKAGE.parent / "results").rglob("*.py")]
+    all_trees = {str(path): ast.parse(path.read_text("utf-8")) for path in programs} | trees
+    assert sum(len(inner_functions(tree)) for tree in trees.values()) > 150
+    called = {
+        f"{where}: {name}"
+        for where, tree in all_trees.items()
+        for name in inner_names(tree, trees) & set(names_outside_kernels(tree))
+    }
+    assert not called

@@ -5,6 +5,7 @@ from numba import int64, njit, uint32, uint64
 from percolab.bonds.philox import philox_digits
 from percolab.bonds.words import XORWOW
 from percolab.bonds.xorwow import next_digits, xorwow_state
+from percolab.kernels.inner import inner
 
 
 @njit
@@ -26,7 +27,7 @@ def fill_planes(generator, seed, sample, word, planes):
                 planes[k + 3] = x3
 
 
-@njit
+@inner
 def leading_digits(planes, count, bit):
     """Return the first ``count`` binary digits of the uniform number of one bond, uint64."""
     digits = uint64(0)
@@ -35,7 +36,7 @@ def leading_digits(planes, count, bit):
     return digits
 
 
-@njit
+@inner
 def word_digits(generator, seed, sample, word, bit, planes, last):
     """Return (first digits of a word's bit, uint64; the word); planes: uint32, of word ``last``."""
     if int64(word) != last:

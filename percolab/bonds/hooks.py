@@ -20,6 +20,7 @@ from numba.extending import overload
 from percolab.bonds.digits import word_digits
 from percolab.bonds.words import uniform_number
 from percolab.bonds.words_cpu import fill_open_bonds, fill_samples
+from percolab.kernels.inner import inner
 
 #: In place of a threshold: the class has that of p.
 VARIES = 2**64 - 1
@@ -71,14 +72,14 @@ def _draw(generator, record, seed, samples, threshold, exists, opened):
     fill_samples(generator, seed, samples, threshold, uint64(0), exists, opened)
 
 
-@njit
+@inner
 def number_of_bond(generator, seed, sample, bond):
     """Return the uniform number, uint64, of bond 32 * word + bit, uint32."""
     word, bit = uint32(bond >> uint32(5)), uint32(bond & uint32(31))
     return uniform_number(generator, seed, sample, word, bit)
 
 
-@njit
+@inner
 def digits_of_bond(generator, seed, sample, bond, planes, last):
     """Return the first digits of a bond's uniform number, as :class:`Hooks` has it."""
     word, bit = uint32(bond >> uint32(5)), uint32(bond & uint32(31))
@@ -135,7 +136,7 @@ def _draw_samples(generator, record, seed, samples, threshold, exists, opened):
     )
 
 
-@njit
+@inner
 def fill_sample(generator, record, seed, sample, threshold, exists, opened):
     """Write one sample's open bonds, uint32 words like ``exists``; threshold: uint64."""
     samples = np.full(1, uint64(sample))

@@ -10,6 +10,8 @@ generators", OOPSLA 2014.
 
 from numba import njit, uint64
 
+from percolab.kernels.inner import inner
+
 GOLDEN = 0x9E3779B97F4A7C15
 
 
@@ -33,7 +35,7 @@ def seed_at(seed, counter):
     return mix64(uint64(uint64(seed) + uint64(uint64(counter) * uint64(GOLDEN))))
 
 
-@njit
+@inner
 def stream_keys(seed, sample):
     """Return (start, step), uint64: where the streams of a sample lie."""
     start = mix64(mix64(uint64(seed) + uint64(GOLDEN)) + uint64(uint64(sample) * uint64(GOLDEN)))

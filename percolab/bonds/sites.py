@@ -20,6 +20,7 @@ from percolab.bonds.hooks import Hooks, add_hooks, digits_of_bond, number_of_bon
 from percolab.bonds.words import uniform_number
 from percolab.bonds.words_cpu import fill_open_bonds, fill_samples
 from percolab.kernels.bits import popcount, trailing_zeros
+from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import (
     find_bond_end,
     has_bit,
@@ -53,7 +54,7 @@ def limits_at(rule, threshold):
     return site, bond
 
 
-@njit
+@inner
 def close_word(opened, base, occupied, start, adjacency, k, word):
     """Close the bonds of word (k, word) that have a vacant site; of periodic bonds, a vacant owner.
 
@@ -68,14 +69,14 @@ def close_word(opened, base, occupied, start, adjacency, k, word):
     opened[uint32(base + index)] = uint32(uint32(left & ~inner) | uint32(inner & others))
 
 
-@njit
+@inner
 def is_vacant(occupied, start, site):
     """Return whether a site, uint32, is vacant; its sample's words, uint32, begin at ``start``."""
     word = occupied[uint32(start + uint32(uint32(site) >> uint32(5)))]
     return not has_bit(word, uint32(uint32(site) & uint32(31)))
 
 
-@njit
+@inner
 def _site_number(generator, sites, seed, sample, i):
     word = uint32(uint32(sites.first_word) + uint32(uint32(i) >> uint32(5)))
     return uniform_number(generator, seed, sample, word, uint32(uint32(i) & uint32(31)))
@@ -152,7 +153,7 @@ def _close_shifted(opened, periodic, occupied, end):
         opened[word] &= occupied[word] & others
 
 
-@njit
+@inner
 def close_bonds(opened, occupied, adjacency):
     """Close the bonds of one sample that have a vacant site at either end, on the CPU.
 

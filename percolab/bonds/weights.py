@@ -15,6 +15,7 @@ from percolab.bonds.digits import fill_planes, leading_digits
 from percolab.bonds.hooks import Hooks, add_hooks, number_of_bond
 from percolab.bonds.words import NEVER, TOP
 from percolab.kernels.bits import trailing_zeros
+from percolab.kernels.inner import inner
 
 _NEVER, _TOP, _TOP_FLOAT, _DIGITS = NEVER, TOP, float(TOP), 63
 
@@ -30,7 +31,7 @@ class BondWeights(NamedTuple):
     is_rate: Any
 
 
-@njit
+@inner
 def _number_of(u, weight, is_rate):
     """Return the number of a bond from its uniform number, uint64; NEVER if it opens at no p."""
     if weight == 1.0:

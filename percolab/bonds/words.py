@@ -14,6 +14,7 @@ from numba import njit, uint32, uint64
 
 from percolab.bonds.philox import philox_digits
 from percolab.bonds.xorwow import next_digits, xorwow_state
+from percolab.kernels.inner import inner
 
 XORWOW, PHILOX = 0, 1
 GENERATORS = {"xorwow": XORWOW, "philox": PHILOX}
@@ -40,7 +41,7 @@ def p_to_threshold(p: float) -> int:
     return math.ceil(math.ldexp(p, 63))
 
 
-@njit
+@inner
 def compare_plane(digits, p_digit, undecided, opened):
     """Return (undecided, opened) after one more digit plane of 32 uniforms against p's digit."""
     if p_digit:
@@ -51,12 +52,12 @@ def compare_plane(digits, p_digit, undecided, opened):
     return undecided, opened
 
 
-@njit
+@inner
 def _digit(threshold, plane):
     return (uint64(threshold) >> uint64(_LAST_PLANE - 1 - plane)) & uint64(1) != uint64(0)
 
 
-@njit
+@inner
 def _open_in_the_end(state, threshold, undecided, opened):
     """Return the word of open bonds, once BLIND_PLANES planes have left some undecided."""
     v0, v1, v2, v3, v4, d = state
@@ -68,7 +69,7 @@ def _open_in_the_end(state, threshold, undecided, opened):
     return opened
 
 
-@njit
+@inner
 def open_by_planes(planes, state, threshold, exists):
     """Return the word of open bonds at one of several thresholds, as :func:`open_word` does.
 

@@ -10,6 +10,7 @@ from numba import njit, uint32, uint64
 from percolab.bonds.keys import stream_keys
 from percolab.bonds.words import XORWOW, open_word
 from percolab.bonds.xorwow import make_xorwow_state, next_digits
+from percolab.kernels.inner import INNER, inner
 from percolab.kernels.uncounted import UNCOUNTED
 
 # After so many planes 32 bonds of a word are decided but for one word in 128; twelve were fastest.
@@ -17,7 +18,7 @@ _PLANES = 12
 _BLOCK = 256
 
 
-@njit
+@inner
 def _open_by_planes(states, planes, exists, opened):
     """Write the bonds of words that the first planes open; ``exists`` keeps those left undecided.
 
@@ -52,7 +53,7 @@ def fill_samples(generator, seed, samples, threshold, first, exists, opened):
     _fill_blocks(generator, seed, samples, threshold, first, exists, flat, *scratch)
 
 
-@njit(**UNCOUNTED)
+@njit(**INNER, **UNCOUNTED)
 def _fill_blocks(generator, seed, samples, threshold, first, exists, opened, states, planes):
     at_once = generator == XORWOW and uint64(threshold) >> uint64(63) == uint64(0)
     for k in range(_PLANES):

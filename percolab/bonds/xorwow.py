@@ -15,6 +15,7 @@ number generators", ACM Trans. Math. Softw. 47(4), 36, 2021.
 from numba import njit, uint32, uint64
 
 from percolab.bonds.keys import mix64, stream_keys
+from percolab.kernels.inner import inner
 
 _WEYL = 362437
 
@@ -26,7 +27,7 @@ def xorwow_state(seed, sample, word):
     return make_xorwow_state(start, step, word)
 
 
-@njit
+@inner
 def make_xorwow_state(start, step, word):
     """Return the state of a word's stream, six uint32, by the keys of its sample, uint64."""
     z = uint64(start + uint64(uint64(uint64(word) * uint64(3)) * step))
@@ -53,7 +54,7 @@ def xorwow_next(v0, v1, v2, v3, v4, d):
     return uint32(v + d), v1, v2, v3, v4, v, d
 
 
-@njit
+@inner
 def rotated(x, count):
     """Return a uint32 rotated to the left by ``count`` mod 32 places."""
     left = uint32(uint32(count) & uint32(31))

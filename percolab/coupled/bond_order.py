@@ -9,6 +9,7 @@ from numba import float64, int64, njit, uint8, uint32, uint64
 
 from percolab.bonds.hooks import bond_number, fill_sample, first_digits
 from percolab.kernels.bits import popcount, trailing_zeros
+from percolab.kernels.inner import inner
 
 #: Planes that are compared at once; a multiple of Philox's four.
 PLANES = 24
@@ -20,7 +21,7 @@ def count_compared_digits(count: int) -> int:
     return min(4 * (count.bit_length() // 4 + 2), 60)
 
 
-@njit
+@inner
 def find_step(digits, count, thresholds):
     """Return (step, sure): the first threshold above a number known to ``count`` digits."""
     shift = uint64(_LAST_PLANE - count)
@@ -109,13 +110,13 @@ def order_by_number(
         order[place] = n
 
 
-@njit
+@inner
 def _interval(number, least, width, count):
     """Return in which of ``count`` equal intervals a number lies."""
     return min(int64(float64(number - least) / width * count), count - 1)
 
 
-@njit
+@inner
 def _is_below(generator, record, seed, sample, bonds, numbers, one, other):
     """Return whether a bond's number is below another's, by all digits if the first ones agree."""
     if numbers[one] != numbers[other]:

@@ -18,6 +18,7 @@ from percolab.bonds.words import TOP, uniform_number
 from percolab.coupled.adaptive import order_by_score
 from percolab.coupled.bond_order import count_compared_digits, order_by_number
 from percolab.kernels.bits import trailing_zeros
+from percolab.kernels.inner import inner
 from percolab.kernels.union_find import find_halving
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology, unpack_bits
@@ -229,7 +230,7 @@ def order_by_degree(generator, seed, sample, openings, order):
                 degrees[j] -= 1
 
 
-@njit
+@inner
 def _swap(by_degree, at, n, m):
     """Swap the n-th and the m-th of the sites by degree."""
     i, j = by_degree[n], by_degree[m]
@@ -237,7 +238,7 @@ def _swap(by_degree, at, n, m):
     at[i], at[j] = m, n
 
 
-@njit
+@inner
 def _add_row(state, row, picks, sums):
     places, masks, rules, without = picks
     flags = int64(state[1])
@@ -272,7 +273,7 @@ def _begin(openings, layers, scratch):
     return sums, flags
 
 
-@njit
+@inner
 def _occupy(site, sums, flags, scratch):
     """Return the sums and the flags with one more cluster, of one site."""
     scratch.sizes[site] = 1
@@ -309,7 +310,7 @@ def open_one(opening, state, openings, layers, scratch):
     return sums, flags
 
 
-@njit
+@inner
 def _add_cluster(sums, a, b, scratch):
     """Add root b to root a, which became its parent; return the new sums."""
     sizes, counts = scratch.sizes, scratch.counts

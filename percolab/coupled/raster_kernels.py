@@ -17,6 +17,7 @@ from percolab.bonds.hooks import bond_number, draw_samples
 from percolab.bonds.sites import count_drawn, write_vacant
 from percolab.bonds.words import NEVER
 from percolab.coupled.bond_order import list_opening_bonds, order_by_number, write_bond_steps
+from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import bond_period_code, find_bond_end
 from percolab.kernels.uncounted import UNCOUNTED
 from percolab.kernels.union_find import find_halving
@@ -75,7 +76,7 @@ def sort_by_step(steps, count, num_steps, order, ends):
         ends[step] += 1
 
 
-@njit
+@inner
 def _join(parents, a, b):
     """Join two runs; return the roots, that of both and the other one, equal if there was one."""
     a, b = find_halving(parents, a), find_halving(parents, b)
@@ -85,7 +86,7 @@ def _join(parents, a, b):
     return a, b
 
 
-@njit
+@inner
 def _add_cluster(sums, sizes, reach, row, a, b):
     """Add root b to root a, which became its parent; return (the sums, whether the second is lost).
 
@@ -151,7 +152,7 @@ def _grid_rows(sample, lists, rows):
             row[SECOND_LARGEST] = find_second(sizes, count, sums.largest)
 
 
-@njit
+@inner
 def _grid_length(samples, thresholds, n):
     """Return how many entries from n on are one sample at ascending thresholds."""
     end = n + 1
@@ -162,7 +163,7 @@ def _grid_length(samples, thresholds, n):
     return end - n
 
 
-@njit
+@inner
 def _count_alike(thresholds, n, most):
     """Return how many entries from n on, at most ``most``, have one threshold."""
     end, most = n + 1, min(n + most, thresholds.size)
@@ -286,7 +287,7 @@ def write_sample_thresholds(generator, seed, windows, record, sample, axes, list
     return True
 
 
-@njit
+@inner
 def _note(threshold, spanned, axes, thresholds):
     """Write a threshold for those of the axes that are among the bits of ``spanned``."""
     for n in range(axes.size):
@@ -294,7 +295,7 @@ def _note(threshold, spanned, axes, thresholds):
             thresholds[n] = threshold
 
 
-@njit
+@inner
 def _flag_ends(end_flags, count, runs):
     """Set the end flags of all roots; return the axes along which a cluster spans, as bits."""
     starts, first, parents, _, reach = runs
@@ -308,7 +309,7 @@ def _flag_ends(end_flags, count, runs):
     return bits
 
 
-@njit
+@inner
 def _open_bond(bond, adjacency, runs):
     """Join the clusters at the ends of a bond; return the axes along which the new one spans."""
     starts, first, parents, _, reach = runs

@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit, uint32
 
 from percolab.flows.net import UNSEEN, Net
+from percolab.kernels.inner import inner
 
 _UNSEEN = UNSEEN
 
@@ -91,7 +92,7 @@ def find_block(net, is_open, block):
     return count + 1
 
 
-@njit
+@inner
 def _cut_off(node, left, count):
     """Return how many nodes are left without a node and all that were reached after it."""
     while left[count - 1] != node:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.keys import GOLDEN, mix64, stream_keys
 from percolab.flows.net import ROOT, UNSEEN, Net
+from percolab.kernels.inner import inner
 
 _UNSEEN, _ROOT = UNSEEN, ROOT
 #: What makes the words of bonds other streams than those of samples.
@@ -64,7 +65,7 @@ def word_streams(seed, sample):
     return stream_keys(mix64(uint64(seed) ^ uint64(_PURPOSE)), uint64(sample))
 
 
-@njit
+@inner
 def bond_word(key, place):
     """Return the word, uint64, of the bond with this place; key: two uint64."""
     return mix64(uint64(key[0] + uint64(uint64(place) * key[1]) + uint64(GOLDEN)))
@@ -132,7 +133,7 @@ def mark_forest(net, forest, count, word, marks):
             marks[forest.via[node]] = 1
 
 
-@njit
+@inner
 def _search(net, is_open, key, root, forest, count):
     """Reach all nodes connected with a root, the nearest first; count: nodes reached before.
 
@@ -162,7 +163,7 @@ def _search(net, is_open, key, root, forest, count):
     return count
 
 
-@njit
+@inner
 def _add_up(net, forest, count):
     """Sum the words of all nodes up the forest."""
     for n in range(count - 1, -1, -1):

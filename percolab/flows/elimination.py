@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.flows.net import Net
+from percolab.kernels.inner import inner
 
 #: Products of two conductances before conjugate gradients take over: for each bond of the backbone,
 #: and at least.
@@ -139,7 +140,7 @@ def _list_neighbours(pairs, conductances, count):
     return Lists(begin, size, room), ends, values
 
 
-@njit
+@inner
 def _add_parallel(node, begin, size, ends, values, at):
     """Join what is twice in the list of a node; at: int64 (k,), all -1."""
     kept = begin[node]
@@ -195,7 +196,7 @@ def _eliminate(lists, ends, values, queue, order, work):
     return gone, ends, values
 
 
-@njit
+@inner
 def _replace(one, node, n, share, degree, lists, ends, values, at):
     """Put the other neighbours of a node into the list of its n-th neighbour, in its place."""
     begin, size, _ = lists
@@ -225,7 +226,7 @@ def _replace(one, node, n, share, degree, lists, ends, values, at):
     size[one] = last - start
 
 
-@njit
+@inner
 def _move(node, wanted, lists, ends, values, used):
     """Move the list of a node to the end of the arrays, with so much room; return these."""
     if used + wanted > ends.size:
@@ -242,7 +243,7 @@ def _move(node, wanted, lists, ends, values, used):
     return ends, values, used + wanted
 
 
-@njit
+@inner
 def _put(node, degree, queue):
     """Put a node into the list of those with so many neighbours, as the first."""
     heads, after, before = queue
@@ -253,7 +254,7 @@ def _put(node, degree, queue):
     heads[degree] = node
 
 
-@njit
+@inner
 def _take(node, degree, queue):
     """Take a node out of the list of those with so many neighbours."""
     heads, after, before = queue
@@ -314,7 +315,7 @@ def _converge(rest, starts, ends, values, voltages):
     return norm <= enough
 
 
-@njit
+@inner
 def _apply(rest, starts, ends, values, voltages, currents):
     """Write the current that flows out of every node that is left."""
     for n in range(rest.size):

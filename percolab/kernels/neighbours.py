@@ -14,6 +14,7 @@ from numba import int32, int64, njit, types, uint32, uint64
 from numba.extending import overload
 
 from percolab.kernels.bits import trailing_zeros
+from percolab.kernels.inner import inner
 
 
 class Adjacency(NamedTuple):
@@ -159,7 +160,7 @@ def _other_bits(words, start, count, ends, k, word, requested):
     return shifted
 
 
-@njit
+@inner
 def find_periodic_number(bond, periodic_bonds):
     """Return which periodic bond a bond, number k * stride + i, is, int64; -1 for any other."""
     low, high = int64(0), int64(periodic_bonds.size)
@@ -174,14 +175,14 @@ def find_periodic_number(bond, periodic_bonds):
     return int64(-1)
 
 
-@njit
+@inner
 def bond_period_code(bond, adjacency):
     """Return over how many periods a bond leads, a code, int64; 0 if it crosses no boundary."""
     n = find_periodic_number(int64(bond), adjacency.periodic_bonds)
     return int64(adjacency.periodic_codes[n]) if n >= 0 else int64(0)
 
 
-@njit
+@inner
 def find_bond_end(bond, adjacency):
     """Return (owner, other end) of bond number 32 * word + bit, as int64."""
     bond, stride = int64(bond), int64(int64(adjacency.num_words) << int64(5))
@@ -193,7 +194,7 @@ def find_bond_end(bond, adjacency):
     return i, int64(other_end(adjacency.ends, k, uint32(i)))
 
 
-@njit
+@inner
 def periodic_bond(n, opened, base, adjacency):
     """Return (whether it is open, its owner, its other end) of the n-th periodic bond.
 

@@ -8,6 +8,8 @@ Words, bit arrays, bit numbers and counts are uint32, and so are results.
 
 from numba import njit, uint32
 
+from percolab.kernels.inner import inner
+
 _ALL = 0xFFFFFFFF
 
 
@@ -28,7 +30,7 @@ def bits_at(words, base, bit, count):
     return uint32(bits & low_bits(count))
 
 
-@njit
+@inner
 def negative(word, starts):
     """Return -x for the number x in every segment of a word; bit 0 of ``starts`` is a one.
 

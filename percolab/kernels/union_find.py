@@ -7,13 +7,14 @@ are uint32: unsigned indices spare Numba's code for negative ones, and 32 bits h
 of an index.
 """
 
-from numba import njit, uint32
+from numba import uint32
 
 from percolab.kernels.atomics import atomic_min
+from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import periodic_bond
 
 
-@njit
+@inner
 def find(labels, base, i):
     """Return the root of i: follow labels until one points to itself."""
     label = labels[uint32(base + i)]
@@ -23,7 +24,7 @@ def find(labels, base, i):
     return i
 
 
-@njit
+@inner
 def union(labels, base, i, j):
     """Join the trees of i and j (Komura 2016, Algorithm 1, label reduction).
 
@@ -45,7 +46,7 @@ def union(labels, base, i, j):
         i = old
 
 
-@njit
+@inner
 def union_across_boundary(labels, start, opened, base, adjacency, n):
     """Join the ends of the n-th bond across a periodic boundary, if it is open."""
     is_open, owner, other = periodic_bond(n, opened, base, adjacency)
@@ -53,7 +54,7 @@ def union_across_boundary(labels, start, opened, base, adjacency, n):
         union(labels, start, owner, other)
 
 
-@njit
+@inner
 def find_halving(parents, i):
     """Return the root of i, letting every second node on the way skip its parent (serial use)."""
     i = uint32(i)
@@ -66,7 +67,7 @@ def find_halving(parents, i):
     return i
 
 
-@njit
+@inner
 def union_halving(parents, i, j):
     """Join the trees of i and j, the larger root under the smaller (serial use)."""
     # The first step, and which root is larger, without branches: both are hard to predict.

@@ -22,19 +22,20 @@ from numba import int32, int64, njit, uint32
 from numpy.typing import NDArray
 
 from percolab.kernels.bits import highest_one, trailing_zeros
+from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import has_bit, inner_word, is_chain, other_end
 from percolab.kernels.union_find import find, union, union_across_boundary
 from percolab.labelers.one_sample import LabelingOneSample
 
 
-@njit
+@inner
 def bond_word(opened, base, adjacency, k, word):
     """Return word number ``word`` of class k of the sample whose words start at ``base``."""
     index = uint32(uint32(k) * adjacency.num_words + word)
     return inner_word(opened, adjacency.periodic_words, base, index)
 
 
-@njit
+@inner
 def lowest_neighbour(opened, base, adjacency, i):
     """Return (label, class): what site i starts with, and the bond it owes it to.
 
@@ -57,19 +58,19 @@ def lowest_neighbour(opened, base, adjacency, i):
     return label, lowest
 
 
-@njit
+@inner
 def initialization(labels, start, opened, base, adjacency, i):
     """Step (i): a site's label is its lowest open neighbour, or itself."""
     labels[uint32(start + i)] = lowest_neighbour(opened, base, adjacency, i)[0]
 
 
-@njit
+@inner
 def analysis(labels, start, i):
     """Steps (ii) and (iv): a site's label becomes the root of its tree."""
     labels[uint32(start + i)] = find(labels, start, i)
 
 
-@njit
+@inner
 def label_reduction(labels, start, opened, base, adjacency, i):
     """Step (iii): join site i with every site of its residual list."""
     lowest = lowest_neighbour(opened, base, adjacency, i)[1]
@@ -80,7 +81,7 @@ def label_reduction(labels, start, opened, base, adjacency, i):
             union(labels, start, i, other_end(ends, k, i))
 
 
-@njit
+@inner
 def word_reduction(labels, start, opened, base, adjacency, word):
     """Step (iii) for the 32 sites of a word of a lattice: residual lists by logic on words.
 

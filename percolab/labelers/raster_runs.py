@@ -16,6 +16,7 @@ import numpy as np
 from numba import int32, int64, njit, uint32, uint64
 
 from percolab.kernels.bits import popcount, trailing_zeros
+from percolab.kernels.inner import INNER
 from percolab.kernels.neighbours import has_bit, inner_word, periodic_bond
 from percolab.kernels.runs import mark_segment_starts
 from percolab.kernels.uncounted import UNCOUNTED
@@ -81,21 +82,21 @@ def number_runs(opened, periodic, chain, num_points, starts, first):
     return runs
 
 
-@njit(**UNCOUNTED)
+@njit(**INNER, **UNCOUNTED)
 def find_run(site, starts, first):
     """Return the run that holds a site, uint32: other types cost an index a test for its sign."""
     word = uint32(uint32(site) >> uint32(5))
     return _run_in(starts[word], first[word], uint32(uint32(site) & uint32(31)))
 
 
-@njit(**UNCOUNTED)
+@njit(**INNER, **UNCOUNTED)
 def _run_in(starts, before, bit):
     """Return the run of a bit, of a word of run starts with ``before`` runs before it."""
     upto = uint32(uint32(0xFFFFFFFF) >> uint32(uint32(31) - uint32(bit)))
     return uint32(uint32(before) + uint32(popcount(uint32(starts & upto))) - uint32(1))
 
 
-@njit(**UNCOUNTED)
+@njit(**INNER, **UNCOUNTED)
 def _attach(run, other, runs, waiting):
     """Give a run that has no parent that of a run before it, or let the pair wait to be joined.
 
@@ -111,14 +112,14 @@ def _attach(run, other, runs, waiting):
     return uint32(waiting + uint32(own != root and not is_new))
 
 
-@njit(**UNCOUNTED)
+@njit(**INNER, **UNCOUNTED)
 def _join_waiting(runs, waiting):
     """Join the pairs that wait."""
     for n in range(waiting):
         union_halving(runs.parents, runs.sizes[n], runs.reach[n])
 
 
-@njit(**UNCOUNTED)
+@njit(**INNER, **UNCOUNTED)
 def _join_listed_ends(left, ends, word, runs, waiting):
     """Join the runs at the ends of a word's bonds, the other ends being looked up."""
     starts, first = runs.starts, runs.first
@@ -130,7 +131,7 @@ def _join_listed_ends(left, ends, word, runs, waiting):
     return waiting
 
 
-@njit(**UNCOUNTED)
+@njit(**INNER, **UNCOUNTED)
 def _join_shifted_ends(left, delta, word, runs, waiting):
     """Join the runs at the ends of a word's bonds, the other ends lying ``delta`` away."""
     starts, first = runs.starts, runs.first
@@ -267,7 +268,7 @@ def join_inside(opened, adjacency, runs):
     return count
 
 
-@njit(**UNCOUNTED)
+@njit(**INNER, **UNCOUNTED)
 def _list_open(opened, bonds, first, most, stride, listed, owners):
     """List which of up to ``most`` periodic bonds from ``first`` on are open, and their owners.
 

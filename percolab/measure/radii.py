@@ -15,6 +15,7 @@ import numpy as np
 from numba import int64, njit, uint32, uint64
 
 from percolab.kernels.bits import trailing_zeros
+from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import periodic_bond
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import spanning_bits
@@ -34,7 +35,7 @@ def radii_row_width(points: int) -> int:
     return PER_BIN * num_bins(points)
 
 
-@njit
+@inner
 def add_site(sums, root, place, axes):
     """Add a site at ``place``, int64 (axes,), to the sums of its root (serial use).
 
@@ -77,7 +78,7 @@ def read_spread(sums, at, axes):
     return size, low, high
 
 
-@njit
+@inner
 def add_pair(low, high, less, most):
     """Return the sum of two numbers of 128 bits, modulo 2^128, as (low, high), uint64 each."""
     total = uint64(low + less)
@@ -140,7 +141,7 @@ def add_spreads(parents, reach, nodes, sums, axes, bins):
             add_spread(sums, at_root, axes, bins)
 
 
-@njit
+@inner
 def add_spread(sums, at, axes, bins):
     """Add the cluster whose sums are at ``at`` to its bin (serial use)."""
     size, low, high = read_spread(sums, uint64(at), axes)

@@ -9,6 +9,7 @@ import numpy as np
 from numba import int64, njit, uint32
 
 from percolab.kernels.bits import trailing_zeros
+from percolab.kernels.inner import inner
 from percolab.measure.sums import ADDED, EXACT_SUMS, ROW, SUMS
 
 CLUSTERS, LARGEST, SECOND_LARGEST, SUM_SQUARES, SPANNING = map(
@@ -78,7 +79,7 @@ def without_vacant(rows: np.ndarray, vacant: np.ndarray) -> None:
         rows[..., BINS] -= vacant
 
 
-@njit
+@inner
 def spanning_bits(reach):
     """Return bit a set for every axis a both of whose end layers are in ``reach``, uint32."""
     bits = int64(0)
@@ -91,7 +92,7 @@ def spanning_bits(reach):
     return bits
 
 
-@njit
+@inner
 def read_observable(number, flags, mask, rule, without):
     """Return an observable of a row, of which ``number`` is that at its place.
 

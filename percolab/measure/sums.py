@@ -15,7 +15,9 @@ have, needs a way to be added up by the threads of a block as well
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from numba import int64, njit, uint32, uint64
+from numba import int64, uint32, uint64
+
+from percolab.kernels.inner import inner
 
 
 class ClusterSums(NamedTuple):
@@ -54,7 +56,7 @@ class Arithmetic(NamedTuple):
     take: Callable[..., Any]
 
 
-def sums_in(number: Any, compiled: Callable[..., Any] = njit) -> Arithmetic:
+def sums_in(number: Any, compiled: Callable[..., Any] = inner) -> Arithmetic:
     """Return the arithmetic of records whose numbers are of one type.
 
     number: int64, uint32 or uint64, or Python's int.  compiled: what makes functions of that type.
@@ -140,7 +142,7 @@ SUMS, SUMS32, SUMS64 = sums_in(int64), sums_in(uint32), sums_in(uint64)
 EXACT_SUMS = sums_in(int, lambda function: function)
 
 
-@njit
+@inner
 def find_second(sizes, count, largest):
     """Return the second largest of the first ``count`` sizes, one ``largest`` left out; or 0."""
     second, is_seen = int64(0), False

@@ -10,6 +10,7 @@ import numpy as np
 from numba import int64, njit, uint32, uint64
 
 from percolab.kernels.bits import highest_one
+from percolab.kernels.inner import inner
 from percolab.measure.rows import BINS, CUBES, FOURTHS, LARGEST, ROW_WIDTH
 
 #: The smallest size that shares its bin, and the bins of each power of two from there on.
@@ -113,7 +114,7 @@ def product(x, y):
     return uint64(uint64(middle << half) | uint64(low & mask)), high
 
 
-@njit
+@inner
 def add_wide(row, at, low, high):
     """Add 128 bits, two uint64, modulo 2^128, to the pair of columns at ``at``."""
     total = uint64(uint64(row[at]) + low)
@@ -122,7 +123,7 @@ def add_wide(row, at, low, high):
     row[at + 1] = int64(uint64(uint64(row[at + 1]) + uint64(high + carry)))
 
 
-@njit
+@inner
 def negative(low, high):
     """Return minus a number of 128 bits, modulo 2^128, as (low, high)."""
     low, high = uint64(~low), uint64(~high)
@@ -197,7 +198,7 @@ def _sum_tallies(rows):
     return counts, powers
 
 
-@njit
+@inner
 def _wide(row, at):
     """Return the 128 bits of a pair of columns, rounded."""
     return float(uint64(row[at + 1])) * 18446744073709551616.0 + float(uint64(row[at]))

@@ -16,6 +16,7 @@ import numpy as np
 from numba import int32, int64, njit, uint32, uint64
 
 from percolab.kernels.bits import trailing_zeros
+from percolab.kernels.inner import INNER, inner
 from percolab.kernels.neighbours import inner_word, other_end, periodic_bond
 from percolab.kernels.uncounted import UNCOUNTED
 from percolab.lattices.topology import PERIOD_BITS
@@ -25,19 +26,19 @@ from percolab.lattices.topology import PERIOD_BITS
 FIRST_WRAPPING, TWO_DIRECTIONS = 8, 16
 
 
-@njit
+@inner
 def read_parent(node):
     """Return the parent of a CUDA forest's node, as uint32."""
     return uint32(node & uint64(0xFFFFFFFF))
 
 
-@njit
+@inner
 def periods_to(node):
     """Return the periods from the parent of a CUDA forest's node to it, as an int32 code."""
     return int32(uint32(node >> uint64(32)))
 
 
-@njit
+@inner
 def root_in(forest, i):
     """Return the root of a node of a CUDA forest, as uint32."""
     i = uint32(i)
@@ -80,7 +81,7 @@ def winding_in(signed, unsigned):
                     return False
         return True
 
-    @njit
+    @inner
     def wrapping_bits(loop, before, axes, width):
         """Return the bits of a row's flags that a loop sets, uint32.
 
@@ -101,7 +102,7 @@ def winding_in(signed, unsigned):
 periods_along, are_parallel, wrapping_bits = winding_in(int64, uint64)
 
 
-@njit(**UNCOUNTED)
+@njit(**INNER, **UNCOUNTED)
 def note_loop(wound, loop, axes):
     """Return the bits of a row's flags that a loop sets; ``loop[0]`` keeps the first one."""
     # What winds as the first loop does, or against it, sets no further bits.
@@ -113,7 +114,7 @@ def note_loop(wound, loop, axes):
     return bits
 
 
-@njit(**UNCOUNTED)
+@njit(**INNER, **UNCOUNTED)
 def find_winding(parents, periods, i):
     """Return (root of i, periods from the root to i), shortening the path (serial use)."""
     i, total = uint32(i), int64(0)
@@ -129,7 +130,7 @@ def find_winding(parents, periods, i):
     return i, total
 
 
-@njit(**UNCOUNTED)
+@njit(**INNER, **UNCOUNTED)
 def join_over_periods(parents, periods, i, j, code):
     """Join i and j by a bond that leads from i to j over ``code`` periods (serial use).
 
@@ -150,7 +151,7 @@ def join_over_periods(parents, periods, i, j, code):
     return stays, child, int64(a == b) * away
 
 
-@njit(**UNCOUNTED)
+@njit(**INNER, **UNCOUNTED)
 def _join_inner_bonds(opened, adjacency, parents, periods):
     """Join the ends of all open bonds that cross no periodic boundary, in a forest of the sites."""
     here, num_words = uint32(0), int64(adjacency.num_words)

@@ -18,6 +18,7 @@ from percolab.bonds.hooks import class_limit
 from percolab.bonds.sites import close_bonds, is_vacant, limits_at
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
+from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import find_periodic_number, has_bit, periodic_word
 from percolab.kernels.union_find import union_halving
 from percolab.labelers.raster_runs import find_run, spanning_from_runs
@@ -49,7 +50,7 @@ class SlabKeys(NamedTuple):
     num_classes: Any  # bond classes; the words of sites follow theirs, uint64
 
 
-@njit
+@inner
 def fill_from(keys, limit, klass, first, exists, opened):
     """Write what is open of the owners ``first`` ... of a class, in words from bit 0 on.
 
@@ -90,7 +91,7 @@ def fill_slab(keys, first, exists, sites, adjacency, opened, occupied):
         close_bonds(opened.ravel(), occupied, adjacency)
 
 
-@njit
+@inner
 def find_cut_bond(adjacency, place, bit):
     """Return which bond of a cut's list of periodic bonds is a bit of word ``place``, int64."""
     return find_periodic_number(int64(32) * int64(place) + int64(bit), adjacency.periodic_bonds)
@@ -125,7 +126,7 @@ def fill_cut(keys, draws_sites, above, below, cut, opened):
     return count
 
 
-@njit
+@inner
 def close_cut_word(adjacency, n, word, upper, lower, opened):
     """Return what is open of a word of the n-th class of a cut, uint32, between occupied sites."""
     place = uint32(uint32(uint32(n) * uint32(adjacency.num_words)) + uint32(word))
@@ -176,7 +177,7 @@ def read_face(opened, cut, is_upper, shift, crossing, runs, periods, roots, code
                 entry += 1
 
 
-@njit
+@inner
 def _mark_roots(roots, sizes):
     """Turn the sizes of roots negative; return how many were not yet."""
     count = int64(0)
@@ -188,7 +189,7 @@ def _mark_roots(roots, sizes):
     return count
 
 
-@njit
+@inner
 def _number_roots(entries, number, runs, sizes, flags):
     """Replace roots by numbers from ``number`` on, taking sizes and flags; return the next one."""
     for entry in range(entries.size):
@@ -286,7 +287,7 @@ def loop_bits(one, other, axes):
     return int64(wrapping_bits(one, other, axes, PERIOD_BITS))
 
 
-@njit
+@inner
 def _times(number, factor):
     """Multiply a number, uint64 (4,) from the lowest digit on, by a uint64."""
     carry = uint64(0)
@@ -297,7 +298,7 @@ def _times(number, factor):
         number[n] = total
 
 
-@njit
+@inner
 def _add(total, number):
     """Add a number to another, uint64 (4,) each."""
     carry = uint64(0)

@@ -14,6 +14,7 @@ from numba import int64, njit, uint32, uint64
 from percolab.bonds.keys import seed_at
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
+from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import has_bit, periodic_bond, periodic_word
 from percolab.kernels.runs import fill_segments
 from percolab.labelers.raster_runs import find_clusters, find_run, measure_runs
@@ -74,7 +75,7 @@ def count_states(planes, num_planes, occupied, counts):
             counts[spin_at(planes, uint32(0), num_planes, occupied.size, site)] += 1
 
 
-@njit
+@inner
 def _keep_equal(plane, first, last, delta, alive):
     """Leave of bonds whose other ends are ``delta`` sites away those of equal bits, in place.
 
@@ -88,7 +89,7 @@ def _keep_equal(plane, first, last, delta, alive):
         alive[word] = uint32(alive[word] & ~uint32(plane[word] ^ others))
 
 
-@njit
+@inner
 def _keep_satisfied(planes, num_planes, adjacency, ends, k, alive):
     """Keep of the bonds of class k, none across a periodic boundary, those of equal spins.
 
@@ -120,7 +121,7 @@ def count_bits(words):
     return count
 
 
-@njit
+@inner
 def find_satisfied(num_planes, exists, adjacency, spins, opened):
     """Write the satisfied bonds to ``spins.alive``, and return their number.  opened: any words."""
     num_words, periodic, here = int64(adjacency.num_words), adjacency.periodic_words, uint32(0)

@@ -18,6 +18,7 @@ from numba import int64, njit, uint32, uint64
 from percolab.bonds.keys import seed_at
 from percolab.bonds.words import open_word
 from percolab.kernels.bits import trailing_zeros
+from percolab.kernels.inner import INNER, inner
 from percolab.kernels.neighbours import find_periodic_number, periodic_word
 from percolab.kernels.uncounted import UNCOUNTED
 from percolab.lattices.topology import Topology, pack_bits
@@ -55,7 +56,7 @@ def new_walk(topology: Topology, seeds: int) -> Walk:
     )
 
 
-@njit
+@inner
 def _next_stamp(drawn, stamp):
     """Return the stamp of another sweep; those of the 2^32 sweeps before are forgotten."""
     stamp[0] += 1
@@ -80,7 +81,7 @@ class _Bonds(NamedTuple):
     stamp: Any  # of this sweep
 
 
-@njit(**UNCOUNTED)
+@njit(**INNER, **UNCOUNTED)
 def _draw_word(bonds, k, w):
     """Write the open bonds of word w of class k."""
     adjacency, planes, num_planes = bonds.adjacency, bonds.planes, bonds.num_planes
@@ -105,7 +106,7 @@ def _draw_word(bonds, k, w):
     bonds.opened[index] = bits
 
 
-@njit(forceinline=True)
+@njit(**INNER, forceinline=True)
 def _read_word(bonds, k, w):
     """Return the open bonds of word w of class k, which are drawn when first needed."""
     index = k * int64(bonds.adjacency.num_words) + w
@@ -115,12 +116,12 @@ def _read_word(bonds, k, w):
     return uint32(bonds.opened[index])
 
 
-@njit(forceinline=True)
+@njit(**INNER, forceinline=True)
 def _bit_of(site):
     return uint32(uint32(1) << uint32(uint32(site) & uint32(31)))
 
 
-@njit(forceinline=True)
+@njit(**INNER, forceinline=True)
 def _visit(site, visited, queue, tail):
     """Put a site into the queue unless it has been visited; return where the queue ends."""
     if uint32(visited[site >> 5] & _bit_of(site)) == uint32(0):
@@ -130,7 +131,7 @@ def _visit(site, visited, queue, tail):
     return tail
 
 
-@njit(forceinline=True)
+@njit(**INNER, forceinline=True)
 def _walk_from(site, begin, most, bonds, queue, visited, arrivals, landing, landed):
     """Write the sites of a cluster into ``queue`` from place ``begin`` on; return where they end.
 
@@ -176,7 +177,7 @@ def _walk_from(site, begin, most, bonds, queue, visited, arrivals, landing, land
     return tail
 
 
-@njit
+@inner
 def _paint_sites(generator, chain, seed, rule, num_planes, sites, planes, counts):
     """Give the cluster of these sites its new spin."""
     root, num_words = sites[0], planes.size // num_planes

@@ -8,12 +8,13 @@ Planes, digits and words are uint32, and so are spins and sites.
 
 from typing import Any, NamedTuple
 
-from numba import njit, uint32, uint64
+from numba import uint32, uint64
 
 from percolab.bonds.keys import mix64, seed_at, stream_keys
 from percolab.bonds.philox import philox_digits
 from percolab.bonds.words import XORWOW
 from percolab.bonds.xorwow import next_digits, xorwow_state
+from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import has_bit, other_bits
 
 #: How often a chosen site that is vacant is chosen again.
@@ -33,7 +34,7 @@ class Chain(NamedTuple):
     threshold: Any  # :func:`percolab.bonds.words.p_to_threshold` p
 
 
-@njit
+@inner
 def satisfied_word(planes, start, num_planes, adjacency, k, word, requested):
     """Return which of the requested bonds of word (k, word) join equal spins.
 
@@ -51,7 +52,7 @@ def satisfied_word(planes, start, num_planes, adjacency, k, word, requested):
     return same
 
 
-@njit
+@inner
 def spin_at(planes, start, num_planes, num_words, site):
     """Return the spin of a site, uint32."""
     spin, place = uint32(0), uint32(uint32(start) + uint32(uint32(site) >> uint32(5)))
@@ -62,7 +63,7 @@ def spin_at(planes, start, num_planes, num_words, site):
     return spin
 
 
-@njit
+@inner
 def write_spin(planes, start, num_planes, num_words, site, spin):
     """Write the spin of a site, uint32."""
     bit, place = uint32(uint32(site) & uint32(31)), uint32(uint32(site) >> uint32(5))
@@ -74,7 +75,7 @@ def write_spin(planes, start, num_planes, num_words, site, spin):
         place = uint32(place + uint32(num_words))
 
 
-@njit
+@inner
 def keyed_number(generator, seed, chain, place):
     """Return 64 random bits of a chain, keyed by a number below 2^32 such as a site's, as uint64.
 
@@ -88,7 +89,7 @@ def keyed_number(generator, seed, chain, place):
     return uint64(uint64(uint64(x0) << uint64(32)) | uint64(x1))
 
 
-@njit
+@inner
 def below(number, count):
     """Return ``number`` * ``count`` / 2^64: from 64 random bits an integer below count, uint32.
 
@@ -100,7 +101,7 @@ def below(number, count):
     return uint32(uint64(uint64(high * uint64(count)) + carried) >> half)
 
 
-@njit
+@inner
 def _begin_digits(generator, seed, chain, word):
     """Return the state of a word's stream before its first plane, six uint32."""
     if generator == XORWOW:
@@ -109,7 +110,7 @@ def _begin_digits(generator, seed, chain, word):
     return none, none, none, none, none, none
 
 
-@njit
+@inner
 def _take_digits(generator, seed, chain, word, plane, state):
     """Return (the digit plane of that number, the state after it); planes are taken in order."""
     if generator == XORWOW:
@@ -121,7 +122,7 @@ def _take_digits(generator, seed, chain, word, plane, state):
     return x0 if part == 0 else x1 if part == 1 else x2 if part == 2 else x3, state
 
 
-@njit
+@inner
 def write_digits(generator, seed, chain, word, num_planes, digits, where, right):
     """Write the random digits of 32 sites: bit b of plane k is bit k of the new spin of site b.
 
@@ -135,7 +136,7 @@ def write_digits(generator, seed, chain, word, num_planes, digits, where, right)
         digits[at + plane * step] = uint32(drawn >> right)
 
 
-@njit
+@inner
 def add_digits(generator, seed, chain, word, num_planes, digits, where, left):
     """Add the random digits of 32 sites to what is there, shifted to the left by so many places."""
     at, step = where
@@ -146,7 +147,7 @@ def add_digits(generator, seed, chain, word, num_planes, digits, where, left):
         digits[place] = uint32(digits[place] | uint32(drawn << left))
 
 
-@njit
+@inner
 def _read_spin(generator, seed, chain, site, num_planes):
     """Return the new spin of one site, from the digits of its word; uint32."""
     word, bit = uint32(uint32(site) >> uint32(5)), uint32(uint32(site) & uint32(31))
@@ -158,7 +159,7 @@ def _read_spin(generator, seed, chain, site, num_planes):
     return spin
 
 
-@njit
+@inner
 def spin_change(generator, seed, chain, root, is_chosen, rule):
     """Return what a sweep does to the spin of a cluster, for :func:`changed`; uint32.
 
@@ -178,7 +179,7 @@ def spin_change(generator, seed, chain, root, is_chosen, rule):
     return step if decided < rule.flip else uint32(0)
 
 
-@njit
+@inner
 def changed(old, change, rule):
     """Return the spin that was ``old`` after a change: that one, or so many states further."""
     if rule.seeds == uint32(0):
@@ -187,7 +188,7 @@ def changed(old, change, rule):
     return uint32(spin - rule.states) if spin >= rule.states else spin
 
 
-@njit
+@inner
 def chosen_site(generator, seed, chain, n, num_points, occupied):
     """Return the n-th chosen site of a sweep; all occupied sites are equally likely."""
     site = uint32(0)
@@ -199,7 +200,7 @@ def chosen_site(generator, seed, chain, n, num_points, occupied):
     return site
 
 
-@njit
+@inner
 def first_spin(generator, seed, chain, site, rule):
     """Return the spin of a site where a chain starts at random, uint32; seed: of new spins."""
     return below(keyed_number(generator, seed_at(seed, 0), chain, site), rule.states)

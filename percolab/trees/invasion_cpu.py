@@ -19,6 +19,7 @@ from numba import int32, int64, njit, uint32, uint64
 
 from percolab.bonds.digits import fill_planes
 from percolab.bonds.words import uniform_number
+from percolab.kernels.inner import INNER
 
 #: Of the functions that an invasion calls for every bond.  Calls that stay calls count references
 #: to every array, which would take half of the time; and so do several ways out of a function.
@@ -81,7 +82,7 @@ class Target(NamedTuple):
     sites: Any  # int64, ascending
 
 
-@njit(**_INLINED)
+@njit(**INNER, **_INLINED)
 def neighbours(axes, first, steps, site, ends, bonds):
     """Write the other ends and the numbers, int64, of a site's bonds; return how many there are.
 
@@ -118,7 +119,7 @@ def neighbours(axes, first, steps, site, ends, bonds):
     return count
 
 
-@njit(**_INLINED)
+@njit(**INNER, **_INLINED)
 def _is_target(axes, layers, sites, site):
     is_target, rest = False, int64(site)
     for axis in range(len(axes)):
@@ -135,7 +136,7 @@ def _is_target(axes, layers, sites, site):
     return is_target or (low < sites.size and sites[low] == site)
 
 
-@njit(**_INLINED)
+@njit(**INNER, **_INLINED)
 def full_key(draw, number):
     """Return all digits of the key of a bond or site, uint64; given keys are their ranks."""
     if draw.ranks.size:
@@ -155,13 +156,13 @@ def fill_keys(draw, numbers, keys):
 # Words of sites, and the random words that belong to them
 
 
-@njit(**_INLINED)
+@njit(**INNER, **_INLINED)
 def _find_slot(word, size):
     mixed = uint64(uint64(word) * uint64(0x9E3779B97F4A7C15))
     return int64(uint64(mixed >> uint64(32)) & uint64(size - 1))
 
 
-@njit(**_INLINED)
+@njit(**INNER, **_INLINED)
 def find_entry(table, entries, count, word):
     """Return the entry of a word of sites, a new one where it has none.
 
@@ -195,7 +196,7 @@ def fill_table(table, old):
             table[slot] = stored
 
 
-@njit(**_INLINED)
+@njit(**INNER, **_INLINED)
 def _key_prefix(draw, entries, digits, count, entry, klass, number):
     """Return the first 32 digits of a key; its word is drawn when it is first touched."""
     prefix = uint32(0)
@@ -219,7 +220,7 @@ def _key_prefix(draw, entries, digits, count, entry, klass, number):
 # The frontier.  In the heap a candidate is its prefix and its number, in the halves of a uint64.
 
 
-@njit(**_INLINED)
+@njit(**INNER, **_INLINED)
 def _rise(near, size, candidate):
     """Put a candidate into a heap of this size."""
     place = int64(size)
@@ -232,7 +233,7 @@ def _rise(near, size, candidate):
     near[place] = candidate
 
 
-@njit(**_INLINED)
+@njit(**INNER, **_INLINED)
 def _sink(near, size, candidate):
     """Put a candidate in place of the first one of a heap of this size."""
     place, child = int64(0), int64(1)
@@ -246,14 +247,14 @@ def _sink(near, size, candidate):
     near[place] = candidate
 
 
-@njit(**_INLINED)
+@njit(**INNER, **_INLINED)
 def _put_away(candidates, heads, candidate):
     bucket, n = int64(candidate >> uint64(_SHIFT)), int64(candidate & uint64(0xFFFFFFFF))
     candidates[n].following = heads[bucket]
     heads[bucket] = int32(n)
 
 
-@njit(**_INLINED)
+@njit(**INNER, **_INLINED)
 def _cut_down(candidates, near, heads, count):
     """Put the candidates of the heap into their buckets but for those in its lower ones."""
     size, kept = count[SIZE], int64(0)
@@ -270,7 +271,7 @@ def _cut_down(candidates, near, heads, count):
     count[MOST] = max(int64(NEAR), 2 * kept)
 
 
-@njit(**_INLINED)
+@njit(**INNER, **_INLINED)
 def _is_filled(candidates, near, heads, count):
     """Return whether there is a frontier, its smallest candidates in the heap."""
     if count[SIZE] == 0:
@@ -289,7 +290,7 @@ def _is_filled(candidates, near, heads, count):
     return count[SIZE] > 0
 
 
-@njit(**_INLINED)
+@njit(**INNER, **_INLINED)
 def _raise_first_equal(draw, candidates, near, size):
     """Bring the candidate that is first by all digits, then by number, to the top of the heap."""
     top = near[0]
@@ -304,7 +305,7 @@ def _raise_first_equal(draw, candidates, near, size):
     near[0], near[first] = near[first], top
 
 
-@njit(**_INLINED)
+@njit(**INNER, **_INLINED)
 def _push(candidates, near, heads, count, prefix, bond, to, since):
     """Put a bond, or a site, on the frontier; there must be room for a candidate."""
     n = count[CANDIDATES]
@@ -324,7 +325,7 @@ def _push(candidates, near, heads, count, prefix, bond, to, since):
             _cut_down(candidates, near, heads, count)
 
 
-@njit(**_INLINED)
+@njit(**INNER, **_INLINED)
 def _pop(draw, candidates, near, heads, count):
     """Take the candidate with the smallest key from the frontier; -1 where it is empty."""
     least = int64(-1)
@@ -343,12 +344,12 @@ def _pop(draw, candidates, near, heads, count):
 # The invasion
 
 
-@njit(**_INLINED)
+@njit(**INNER, **_INLINED)
 def _has(mask, site):
     return uint32(uint32(mask >> uint32(site & 31)) & uint32(1)) != uint32(0)
 
 
-@njit(**_INLINED)
+@njit(**INNER, **_INLINED)
 def _mark(entries, entry, column, site):
     entries[entry, column] = uint32(entries[entry, column] | uint32(uint32(1) << uint32(site & 31)))
 
@@ -450,7 +451,7 @@ def advance_invasion(
 # Trapping
 
 
-@njit(**_INLINED)
+@njit(**INNER, **_INLINED)
 def _root(parents, site):
     while parents[site] != site:
         parents[site] = parents[parents[site]]
@@ -458,7 +459,7 @@ def _root(parents, site):
     return int64(site)
 
 
-@njit(**_INLINED)
+@njit(**INNER, **_INLINED)
 def _join(parents, members, border, cut, one, other, outlet, step):
     """Join two clusters of the defender; what is now joined to the outlet was cut off at a step."""
     one, other = _root(parents, one), _root(parents, other)

@@ -21,6 +21,7 @@ import numpy as np
 from numba import int32, int64, njit, uint8, uint32, uint64
 from numpy.typing import NDArray
 
+from percolab.kernels.inner import inner
 from percolab.kernels.union_find import find_halving
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid import bonds_in_boxes
@@ -29,8 +30,6 @@ from percolab.trees.ordered_joins import LOW, add_to_tree, packed, settle, sort_
 
 #: Sites of a tile, as a power of two.
 TILE_BITS = 14
-# What only kernels call needs no wrappers for Python, which take the longest to compile.
-_inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 class KruskalTiles(NamedTuple):
@@ -176,7 +175,7 @@ def new_tile_scratch(tiles: KruskalTiles) -> TileScratch:
     )
 
 
-@_inner
+@inner
 def _enter(tiles, tile, origin, extent):
     """Write the first grid point of a tile along every axis, and how many it has."""
     for axis in range(origin.size):
@@ -185,7 +184,7 @@ def _enter(tiles, tile, origin, extent):
         extent[axis] = min(int64(1) << tiles.bits[axis], tiles.shape[axis] - origin[axis])
 
 
-@_inner
+@inner
 def _row_start(tiles, row, origin, extent):
     """Return the grid point where a row of the tile starts, or -1 if it is not in the lattice."""
     point, stride = int64(0), int64(1)
@@ -197,7 +196,7 @@ def _row_start(tiles, row, origin, extent):
     return point
 
 
-@_inner
+@inner
 def _inside(offset, row, extent):
     """Return from where to where the bonds of a class from a row stay in the tile."""
     for axis in range(1, extent.size):
@@ -208,7 +207,7 @@ def _inside(offset, row, extent):
     return uint64(low), uint64(max(low, high))
 
 
-@_inner
+@inner
 def _collect(tiles, tile, stride, prefixes, exists, scratch):
     """Write the bonds of a tile as pairs, prefix and place; return how many.
 
@@ -237,14 +236,14 @@ def _collect(tiles, tile, stride, prefixes, exists, scratch):
     return int64(n)
 
 
-@_inner
+@inner
 def _find_fragment_and_cluster(scratch, site):
     """Return (root of its fragment, root of its cluster in the tile) of a site."""
     fragment = find_halving(scratch.fragments, uint32(site))
     return fragment, find_halving(scratch.joined, fragment)
 
 
-@_inner
+@inner
 def _join_inside(tiles, tile, pairs, count, scratch, tree):
     """Join the sorted bonds of a tile; return how many are left over."""
     fragments, joined, touched = scratch.fragments, scratch.joined, scratch.touched
@@ -278,7 +277,7 @@ def _join_inside(tiles, tile, pairs, count, scratch, tree):
     return left
 
 
-@_inner
+@inner
 def _number_fragment(scratch, site, fragments):
     """Return (the number of the fragment of a site, how many have one)."""
     root = find_halving(scratch.fragments, uint32(site))

@@ -14,6 +14,7 @@ from numba import int64, njit, uint32
 
 from percolab.bonds.sites import close_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
+from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import bond_period_code, find_bond_end, has_bit
 from percolab.labelers.raster_runs import find_run
 from percolab.lattices.topology import PERIOD_BITS
@@ -50,7 +51,7 @@ def write_open_bonds(exists, occupied, adjacency, opened):
     close_bonds(opened, occupied, adjacency)
 
 
-@njit
+@inner
 def _add_winding(growth, slot, wound):
     """Add a winding, int64 (axes,), which is overwritten, unless those of the slot span it."""
     rows, rank = growth.windings[slot], int64(growth.ranks[slot])
@@ -73,7 +74,7 @@ def _add_winding(growth, slot, wound):
         growth.ranks[slot] = rank + 1
 
 
-@njit
+@inner
 def _cluster_bits(growth, root):
     """Return what a cluster reaches: axes that it spans or wraps around, and its directions."""
     bits = int64(spanning_bits(growth.runs.reach[root]))
@@ -87,7 +88,7 @@ def _cluster_bits(growth, root):
     return bits | (((int64(1) << directions) - 1) << FIRST_DIRECTION)
 
 
-@njit
+@inner
 def _join(growth, i, j, code, wound):
     """Join two runs by a bond over ``code`` periods; return what the cluster reaches.
 
@@ -201,7 +202,7 @@ def open_in_order(order, bonds, ends, adjacency, growth, wound, bits, complete, 
 # Paths of the fewest steps
 
 
-@njit
+@inner
 def _code_from(site, bond, class_size, adjacency):
     """Return over how many periods a bond leads away from one of its sites, as a code."""
     code = bond_period_code(bond, adjacency)

@@ -18,6 +18,7 @@ from percolab.bonds.philox import philox_digits
 from percolab.bonds.words import XORWOW
 from percolab.bonds.xorwow import make_xorwow_state, next_digits
 from percolab.kernels.bits import trailing_zeros
+from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import find_bond_end
 from percolab.kernels.union_find import find_halving
 from percolab.trees.weights import compute_key
@@ -31,7 +32,7 @@ _VALUES = 1 << _DIGITS
 LOW = 0xFFFFFFFF
 
 
-@njit
+@inner
 def _xorwow_planes(start, step, base, count, states, places, planes):
     """Write the planes of words ``base`` ..., the last digit first.
 
@@ -51,7 +52,7 @@ def _xorwow_planes(start, step, base, count, states, places, planes):
             plane[n], new[n], places[n] = digits, newest, d
 
 
-@njit
+@inner
 def _philox_planes(seed, sample, base, count, planes):
     for quad in range(8):
         for n in range(count):
@@ -62,7 +63,7 @@ def _philox_planes(seed, sample, base, count, planes):
             planes[28 - 4 * quad, n] = x3
 
 
-@njit
+@inner
 def _turn_over(planes, count):
     """Transpose the 32 x 32 bits of every word: bit i of plane j becomes bit j of plane i."""
     width, mask = uint32(16), uint32(0x0000FFFF)
@@ -114,13 +115,13 @@ def new_bond_list(room: int) -> BondList:
     return BondList(bonds, ends, np.empty((2, room), np.uint64))
 
 
-@njit
+@inner
 def packed(high, low):
     """Return a pair to be sorted by its high 32 bits, uint64."""
     return uint64(uint64(uint64(high) << uint64(32)) | uint64(uint64(low) & uint64(LOW)))
 
 
-@njit
+@inner
 def sort_pairs(pairs, count):
     """Sort pairs, key above position, by their high 32 bits; equal ones stay in order.
 
@@ -170,7 +171,7 @@ def order_by_all_digits(weights, bonds, count, order):
         order[place] = n
 
 
-@njit
+@inner
 def settle(weights, bonds, pairs, count):
     """Put sorted pairs that agree in their high halves in order; ``bonds[low half]`` is the bond.
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from numba import njit, uint32
 
 from percolab.kernels.bits import popcount
+from percolab.kernels.inner import inner
 
 
-@njit
+@inner
 def _turn(words, columns):
     """Write bit l of all words to column l: uint32 (32 n,) to uint32 (32, n)."""
     columns[:] = uint32(0)

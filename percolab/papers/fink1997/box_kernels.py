@@ -12,6 +12,7 @@ from percolab.bonds.hooks import class_limit
 from percolab.bonds.sites import close_bonds, limits_at
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
+from percolab.kernels.inner import inner
 from percolab.kernels.union_find import union_halving
 from percolab.labelers.raster_runs import find_run
 
@@ -19,7 +20,7 @@ from percolab.labelers.raster_runs import find_run
 _CHUNK = 256
 
 
-@njit
+@inner
 def _put_bits(made, skip, count, begin, opened):
     """Put ``count`` bits of words, from bit ``skip`` on, to bit ``begin`` of others."""
     words = (skip + count + 31) >> 5
@@ -39,7 +40,7 @@ def _put_bits(made, skip, count, begin, opened):
                 opened[place + n + 1] |= over
 
 
-@njit
+@inner
 def _fill_rows(keys, limit, klass, first, rows, width, exists, opened):
     """Write what is open of the owners in rows, one row after the other from bit 0 on.
 

@@ -18,10 +18,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numba import njit, uint32
+from numba import uint32
 
 from percolab.bonds.batch_cuda import CudaBatch
 from percolab.kernels.device import load_cuda
+from percolab.kernels.inner import inner
 from percolab.kernels.launches import PER_THREAD, element
 from percolab.kernels.neighbours import has_bit
 from percolab.kernels.union_find import union
@@ -41,7 +42,7 @@ def why_not(offsets):
     return ""
 
 
-@njit
+@inner
 def initial_label(opened, base, adjacency, strides, i):
     """Step (i): return the lowest open neighbour below a site, or the site itself.
 
@@ -55,7 +56,7 @@ def initial_label(opened, base, adjacency, strides, i):
     return label
 
 
-@njit
+@inner
 def reduce_label(labels, start, opened, base, adjacency, strides, i):
     """Step (iii): join a site with its open neighbours but the lowest."""
     above = False

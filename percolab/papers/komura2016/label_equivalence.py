@@ -21,12 +21,13 @@ from numba import njit, uint32
 from numpy.typing import NDArray
 
 from percolab.kernels.atomics import atomic_min
+from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import has_bit, other_end, periodic_bond
 from percolab.labelers.four_step import analysis, bond_word
 from percolab.labelers.one_sample import LabelingOneSample
 
 
-@njit
+@inner
 def lower(labels, start, root, low):
     """Lower the label of a root to ``low`` if that is smaller; return whether it is.
 
@@ -39,7 +40,7 @@ def lower(labels, start, root, low):
     return False
 
 
-@njit
+@inner
 def scan(labels, start, opened, base, adjacency, i):
     """Lower the roots of site i and its open neighbours to their smallest label.
 
@@ -60,7 +61,7 @@ def scan(labels, start, opened, base, adjacency, i):
     return changed
 
 
-@njit
+@inner
 def scan_periodic_bonds(labels, start, opened, base, adjacency, n):
     """Do the same for the n-th bond across a periodic boundary and its two ends."""
     is_open, owner, end = periodic_bond(n, opened, base, adjacency)

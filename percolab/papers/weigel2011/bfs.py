@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import int32, njit, uint32
+from numba import int32, uint32
 
 from percolab.kernels.device import load_cuda
+from percolab.kernels.inner import inner
 from percolab.labelers.four_step_cuda import entry_offsets
 from percolab.papers.weigel2011.own_labels import own_labels_kernel
 from percolab.papers.weigel2011.tiles import TileStep, is_in, is_open, site_at, tile_bounds
@@ -13,14 +14,14 @@ from percolab.papers.weigel2011.tiles import TileStep, is_in, is_open, site_at, 
 cuda = load_cuda()
 
 
-@njit
+@inner
 def pack_place(x, y, bounds):
     """Return a grid point as the queue holds it: y and x in its tile, 16 bits each."""
     row, column = uint32(int32(y - bounds[1])), uint32(int32(x - bounds[0]))
     return uint32(uint32(row << uint32(16)) | column)
 
 
-@njit
+@inner
 def visit(labels, start, seed, queue, last, tiles, bounds, x, y):
     """Label a site by the seed and queue it, unless it was visited; return the queue's new end.
 
@@ -35,7 +36,7 @@ def visit(labels, start, seed, queue, last, tiles, bounds, x, y):
     return uint32(last + uint32(1))
 
 
-@njit
+@inner
 def grow(labels, start, queue, first, opened, base, adjacency, tiles, bounds, x, y):
     """Label the cluster, inside a tile, of the grid point (x, y) by its site.
 

@@ -9,9 +9,10 @@ the passes end; and they end right, since the smallest label of a cluster never 
 
 from __future__ import annotations
 
-from numba import int32, njit, types, uint32
+from numba import int32, types, uint32
 
 from percolab.kernels.device import load_cuda
+from percolab.kernels.inner import inner
 from percolab.kernels.launches import MOST_SHARED
 from percolab.kernels.neighbours import has_bit
 from percolab.labelers.four_step_cuda import entry_offsets
@@ -23,7 +24,7 @@ cuda = load_cuda()
 _MOST_THREADS = 1024
 
 
-@njit
+@inner
 def inner_bonds(opened, base, adjacency, tiles, bounds, x, y):
     """Return the open bonds of a site that stay in its tile, bit k for class k."""
     bits = uint32(0)
@@ -37,7 +38,7 @@ def inner_bonds(opened, base, adjacency, tiles, bounds, x, y):
     return bits
 
 
-@njit
+@inner
 def lower_ends(shared, bonds, n, tiles):
     """Give both ends of the open bonds of site n the smaller label; return whether one changed."""
     changed = False

@@ -9,9 +9,10 @@ joined after the last level, one thread a bond.
 from __future__ import annotations
 
 import numpy as np
-from numba import int32, njit, uint32
+from numba import int32, uint32
 
 from percolab.kernels.device import load_cuda
+from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import other_end
 from percolab.kernels.union_find import union
 from percolab.labelers.four_step_cuda import entry_offsets
@@ -28,7 +29,7 @@ from percolab.papers.weigel2011.tiles import (
 cuda = load_cuda()
 
 
-@njit
+@inner
 def before_seam(seam, step):
     """Return (first, end): the coordinates from which a bond over ``step`` crosses a seam.
 
@@ -37,7 +38,7 @@ def before_seam(seam, step):
     return int32(min(seam, seam - step)), int32(max(seam, seam - step))
 
 
-@njit
+@inner
 def sew(labels, start, opened, base, adjacency, tiles, k, owners, part):
     """Join the ends of the open bonds of class k from owners within bounds to the same part."""
     left, top, right, bottom = owners

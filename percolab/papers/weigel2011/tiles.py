@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import config, int32, njit, uint32
+from numba import config, int32, uint32
 
+from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import has_bit
 from percolab.labelers.four_step import bond_word
 from percolab.lattices.topology import Topology
@@ -84,7 +85,7 @@ class TileStep:
         raise NotImplementedError
 
 
-@njit
+@inner
 def tile_bounds(number, edge, tiles):
     """Return (left, top, right, bottom) of a tile of any edge, right and bottom exclusive."""
     across = int32(int32(tiles.width + edge - int32(1)) // edge)
@@ -93,19 +94,19 @@ def tile_bounds(number, edge, tiles):
     return left, top, min(right, tiles.width), min(bottom, tiles.height)
 
 
-@njit
+@inner
 def is_in(x, y, bounds):
     """Return whether a grid point lies within (left, top, right, bottom)."""
     return x >= bounds[0] and y >= bounds[1] and x < bounds[2] and y < bounds[3]
 
 
-@njit
+@inner
 def site_at(x, y, tiles):
     """Return the site at a grid point, uint32."""
     return uint32(uint32(y) * uint32(tiles.width) + uint32(x))
 
 
-@njit
+@inner
 def is_open(opened, base, adjacency, k, i):
     """Return whether bond (k, i) is open and crosses no periodic boundary."""
     return has_bit(bond_word(opened, base, adjacency, k, uint32(i >> uint32(5))), i & uint32(31))

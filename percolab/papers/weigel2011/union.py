@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from numba import int32, njit, uint32
+from numba import int32, uint32
 
 from percolab.kernels.device import load_cuda
+from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import other_end
 from percolab.kernels.union_find import find
 from percolab.labelers.four_step_cuda import entry_offsets
@@ -14,7 +15,7 @@ from percolab.papers.weigel2011.tiles import TileStep, is_in, is_open, site_at, 
 cuda = load_cuda()
 
 
-@njit
+@inner
 def insert(labels, start, i, j):
     """Join the trees of i and j, the larger root under the smaller; paths stay as they are."""
     i, j = find(labels, start, i), find(labels, start, j)

@@ -1,0 +1,12 @@
+"""The decorator of functions that only jitted functions call.
+
+Numba makes two wrappers of every function that it compiles, by which Python and C may call it:
+a fifth of the time until a first sample.  An inner function has none: a call of it from Python
+ends the process by a segmentation fault, so ``tests/test_architecture.py`` looks for them.
+CUDA has no such wrappers, and compiles inner functions as it does others.
+"""
+
+from numba import njit
+
+INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+inner = njit(**INNER)
