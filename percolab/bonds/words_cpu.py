@@ -44,7 +44,7 @@ def fill_open_bonds(generator, seed, sample, threshold, first, exists, opened):
     fill_samples(generator, seed, samples, threshold, first, exists, opened.reshape(1, -1))
 
 
-@njit(nogil=True, cache=True)
+@njit(**INNER, cache=True)
 def fill_samples(generator, seed, samples, threshold, first, exists, opened):
     """Do so for samples, uint64 (n,); opened: (n, words).  Small ones share a block of words."""
     room = min(_BLOCK, opened.size)

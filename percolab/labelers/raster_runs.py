@@ -180,7 +180,7 @@ def join_runs(opened, periodic, ends, chain, runs, begin, end):
     _join_waiting(runs, waiting)
 
 
-@njit(nogil=True, cache=True, **UNCOUNTED)
+@njit(**INNER, cache=True, **UNCOUNTED)
 def join_periodic_bonds(opened, adjacency, runs):
     """Join the runs at the two ends of every open bond across a periodic boundary."""
     for n in range(adjacency.periodic_bonds.size):
@@ -190,7 +190,7 @@ def join_periodic_bonds(opened, adjacency, runs):
             union_halving(runs.parents, one, find_run(int64(other), runs.starts, runs.first))
 
 
-@njit(nogil=True, cache=True, **UNCOUNTED)
+@njit(**INNER, cache=True, **UNCOUNTED)
 def size_clusters(count, occupied, runs, periods):
     """Point every run at its root, and add up the occupied sites of every cluster in ``sizes``.
 
@@ -223,7 +223,7 @@ def size_clusters(count, occupied, runs, periods):
             left = rest
 
 
-@njit(nogil=True, cache=True, **UNCOUNTED)
+@njit(**INNER, cache=True, **UNCOUNTED)
 def spanning_from_runs(end_sites, end_flags, starts, first, parents, reach):
     """Return the spanning bits, given flattened ``parents``; ``reach`` is cleared scratch."""
     spanned = uint32(0)
@@ -248,7 +248,7 @@ def write_labels(starts, parents, origins, labels):
         labels[site] = origins[parents[run]]
 
 
-@njit(nogil=True, cache=True, **UNCOUNTED)
+@njit(**INNER, cache=True, **UNCOUNTED)
 def join_open_bonds(opened, adjacency, runs):
     """Join all open bonds of a sample; return the number of runs."""
     count = join_inside(opened, adjacency, runs)
@@ -256,7 +256,7 @@ def join_open_bonds(opened, adjacency, runs):
     return count
 
 
-@njit(nogil=True, cache=True, **UNCOUNTED)
+@njit(**INNER, cache=True, **UNCOUNTED)
 def join_inside(opened, adjacency, runs):
     """Join a sample's open bonds across no periodic boundary; return the number of runs."""
     periodic, ends, chain = adjacency.periodic_words, adjacency.ends, int64(adjacency.chain)
@@ -284,7 +284,7 @@ def _list_open(opened, bonds, first, most, stride, listed, owners):
     return count
 
 
-@njit(nogil=True, cache=True, **UNCOUNTED)
+@njit(**INNER, cache=True, **UNCOUNTED)
 def join_periodic_over_periods(opened, adjacency, count, runs, windings):
     """Join the open periodic bonds, keeping periods; return the wrapping bits of the sample."""
     starts, first, parents, listed, owners = runs

@@ -15,7 +15,7 @@ import numpy as np
 from numba import int64, njit, uint32, uint64
 
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.inner import inner
+from percolab.kernels.inner import INNER, inner
 from percolab.kernels.neighbours import periodic_bond
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import spanning_bits
@@ -126,7 +126,7 @@ def gyration_from_bonds(opened, adjacency, occupied, layers, geometry, scratch, 
     add_spreads(parents, reach, points, sums, axes, bins)
 
 
-@njit(nogil=True, cache=True)
+@njit(**INNER, cache=True)
 def add_spreads(parents, reach, nodes, sums, axes, bins):
     """Write the numbers of all bins from the sums of the roots that neither wrap nor span.
 

@@ -14,7 +14,7 @@ from numba import int64, njit, uint32, uint64
 from percolab.bonds.keys import seed_at
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.inner import inner
+from percolab.kernels.inner import INNER, inner
 from percolab.kernels.neighbours import has_bit, periodic_bond, periodic_word
 from percolab.kernels.runs import fill_segments
 from percolab.labelers.raster_runs import find_clusters, find_run, measure_runs
@@ -169,7 +169,7 @@ def choose_sites(generator, chain, sweep, occupied, num_points, chosen):
         )
 
 
-@njit(nogil=True, cache=True)
+@njit(**INNER, cache=True)
 def _paint_runs_by_bit(generator, chain, sweep, occupied, runs, spins):
     """Give the clusters of a sweep new spins of one binary digit, and count the states.
 
@@ -199,7 +199,7 @@ def _paint_runs_by_bit(generator, chain, sweep, occupied, runs, spins):
     spins.counts[0], spins.counts[1] = sites - ones, ones
 
 
-@njit(nogil=True, cache=True)
+@njit(**INNER, cache=True)
 def _paint_runs(generator, chain, sweep, rule, num_planes, occupied, runs, spins):
     """Give the clusters of a sweep their new spins, run by run, and count the states."""
     planes, marks, counts = spins.planes, spins.marks, spins.counts

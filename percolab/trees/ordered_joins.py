@@ -18,7 +18,7 @@ from percolab.bonds.philox import philox_digits
 from percolab.bonds.words import XORWOW
 from percolab.bonds.xorwow import make_xorwow_state, next_digits
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.inner import inner
+from percolab.kernels.inner import INNER, inner
 from percolab.kernels.neighbours import find_bond_end
 from percolab.kernels.union_find import find_halving
 from percolab.trees.weights import compute_key
@@ -217,7 +217,7 @@ def sort_bonds(weights, prefixes, bonds, pairs, count):
     return row
 
 
-@njit(nogil=True, cache=True)
+@njit(**INNER, cache=True)
 def add_to_tree(tree, bond):
     """Set the bit of a bond by its number in a tree, uint32 words."""
     word = uint32(uint32(bond) >> uint32(5))
