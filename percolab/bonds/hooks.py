@@ -130,17 +130,20 @@ def draw_samples(
 
 @overload(draw_samples)
 def _draw_samples(generator, record, seed, samples, threshold, exists, opened):
-    draw = _find_hooks(record).draw
-    return lambda generator, record, seed, samples, threshold, exists, opened: draw(
-        generator, record, seed, samples, threshold, exists, opened
-    )
+    return _find_hooks(record).draw.py_func
+
+
+@inner
+def fill_opened(generator, record, seed, samples, threshold, exists, opened):
+    """Write the open bonds of samples in a kernel, which Numba compiles once for all kernels."""
+    draw_samples(generator, record, seed, samples, threshold, exists, opened)
 
 
 @inner
 def fill_sample(generator, record, seed, sample, threshold, exists, opened):
     """Write one sample's open bonds, uint32 words like ``exists``; threshold: uint64."""
     samples = np.full(1, uint64(sample))
-    draw_samples(generator, record, seed, samples, threshold, exists, opened.reshape(1, -1))
+    fill_opened(generator, record, seed, samples, threshold, exists, opened.reshape(1, -1))
 
 
 def bond_number(generator, record, seed, sample, bond):
@@ -153,10 +156,7 @@ def bond_number(generator, record, seed, sample, bond):
 
 @overload(bond_number, target="generic")
 def _bond_number(generator, record, seed, sample, bond):
-    number = _find_hooks(record).number
-    return lambda generator, record, seed, sample, bond: number(
-        generator, record, seed, sample, bond
-    )
+    return _find_hooks(record).number.py_func
 
 
 def first_digits(generator, record, seed, sample, bond, planes, last):
@@ -166,10 +166,7 @@ def first_digits(generator, record, seed, sample, bond, planes, last):
 
 @overload(first_digits)
 def _first_digits(generator, record, seed, sample, bond, planes, last):
-    digits = _find_hooks(record).digits
-    return lambda generator, record, seed, sample, bond, planes, last: digits(
-        generator, record, seed, sample, bond, planes, last
-    )
+    return _find_hooks(record).digits.py_func
 
 
 def class_limit(limits, k, threshold):

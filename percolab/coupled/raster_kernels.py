@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from numba import int64, njit, uint64
 
-from percolab.bonds.hooks import bond_number, draw_samples
+from percolab.bonds.hooks import bond_number, fill_opened
 from percolab.bonds.sites import count_drawn, write_vacant
 from percolab.bonds.words import NEVER
 from percolab.coupled.bond_order import list_opening_bonds, order_by_number, write_bond_steps
@@ -205,7 +205,7 @@ def write_entry_rows(generator, seed, samples, thresholds, record, sample, lists
             entries = _count_alike(thresholds, n, len(sample.drawn))
             drawn = sample.drawn[:entries]
             own = samples[n : n + entries]
-            draw_samples(generator, record, seed, own, thresholds[n], exists, drawn)
+            fill_opened(generator, record, seed, own, thresholds[n], exists, drawn)
             _measure_drawn(sample, rows[n : n + entries])
             if counts.size:
                 for k in range(entries):
@@ -224,7 +224,7 @@ def write_radii_rows(generator, seed, samples, grid, record, sample, geometry, s
         for first in range(0, samples.size, len(sample.drawn)):
             own = samples[first : first + len(sample.drawn)]
             drawn = sample.drawn[: own.size]
-            draw_samples(generator, record, seed, own, grid[point], sample.exists, drawn)
+            fill_opened(generator, record, seed, own, grid[point], sample.exists, drawn)
             for n in range(own.size):
                 _measure_radii(drawn[n], sample, geometry, sums, rows[first + n, point])
 
