@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from percolab.flows.flow import Circuit
 from percolab.flows.net import make_net
-from percolab.flows.paths_cuda import NEAR, PathNet, begin_kernel, path_kernel, prune_kernel
+from percolab.flows.paths_cuda import NEAR, PathNet, open_slots_kernel, path_kernel, prune_kernel
 from percolab.flows.search_cuda import SIMULATED
 from percolab.kernels.device import free_memory, load_cuda
 from percolab.lattices.topology import Topology
@@ -53,7 +53,7 @@ class PathBatch:
         for first in range(0, entries, self.blocks):
             blocks = min(entries - first, self.blocks)
             samples = self._net, batch.opened, words, np.uint32(first), states
-            launches.each(begin_kernel, points, blocks, *samples)
+            launches.each(open_slots_kernel, points, blocks, *samples)
             if self._net.deltas.size:
                 launches.each(prune_kernel, points, blocks, self._net, states)
             more = *samples, self._far, self._numbers

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from numba import types, uint32, uint64
 
-from percolab.flows.search_cuda import low_half, open_bonds
+from percolab.flows.search_cuda import SIMULATED, low_half, open_bonds
 from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, element
@@ -24,7 +24,7 @@ from percolab.kernels.neighbours import has_bit
 cuda = load_cuda()
 
 #: Ends of a level that are in shared memory, a thread of the block.
-NEAR = 4
+NEAR = 1 if SIMULATED else 4
 #: The distance of a site that was not reached.
 _UNSEEN = 0xFFFFFFFF
 #: The highest bit says of distances and ends from which terminal, of open slots that the site is
@@ -97,7 +97,7 @@ def _follow(net, end):
 
 
 @cuda.jit(cache=True)
-def begin_kernel(net, opened, words, first, states):
+def open_slots_kernel(net, opened, words, first, states):
     """Write the open slots of samples, from entry ``first`` on, and the distances of terminals."""
     entry = uint32(cuda.blockIdx.y)
     state, base = states[entry], uint32(uint32(first + entry) * words)
@@ -235,13 +235,14 @@ def _take(levels, level, n):
 def _claim(net, state, end, expected, mine):
     """Write a distance where an end leads to, if the expected one is there.
 
-    Return (the distance that was there, the site, its open slots but the one that leads back).
+    Return (the distance that was there, the site, its open slots, the bit of that which leads
+    back).
     """
     site, back = _follow(net, end)
     # Loaded first, so that it is under way while the atomic is waited for.
-    slots = uint32(state[uint32(2 * site + 1)] & uint32(~(back | _TERMINAL)))
+    slots = uint32(state[uint32(2 * site + 1)] & uint32(_CROSSES | _LOW))
     old = cuda.atomic.cas(state, uint32(2 * site), expected, mine)
-    return uint32(old), site, slots
+    return uint32(old), site, slots, back
 
 
 @cuda.jit(device=True)
@@ -270,9 +271,10 @@ def _find_length(net, opened, base, state, levels, met):
         while n < count:
             end = _take(levels, level, n)
             side = uint32(end & uint32(_SIDE))
-            old, site, slots = _claim(net, state, end, uint32(_UNSEEN), uint32(side | level))
+            mine = uint32(side | level)
+            old, site, slots, back = _claim(net, state, end, uint32(_UNSEEN), mine)
             if old == uint32(_UNSEEN):
-                slots = uint32(slots | side)
+                slots = uint32(uint32(slots ^ back) | side)
                 _list_ends(net, opened, base, levels, following, site, slots)
             elif uint32(old & uint32(_SIDE)) != side:
                 cuda.atomic.min(met, 0, uint32(level + uint32(old & uint32(_LOW))))
@@ -282,63 +284,38 @@ def _find_length(net, opened, base, state, levels, met):
 
 @cuda.jit(device=True)
 def _go_back(net, opened, base, state, levels, length):
-    """Follow all shortest paths back from where the searches met.
+    """Follow all shortest paths back from where the searches met, in place of a level more.
 
-    Return how many of their bonds and sites this thread came by.
+    Of an even length that is at sites, which either side came to first: their ends lead to both.
+    Of an odd one it is at bonds, which both have.  Return how many bonds and sites of the paths
+    this thread came by.
     """
-    level = uint32(uint32(length + uint32(1)) >> uint32(1))
-    bonds, sites = _turn(net, opened, base, state, levels, length)
-    nearer = uint32(length - level)
-    while nearer != uint32(0):
-        level, nearer = uint32(level + uint32(1)), uint32(nearer - uint32(1))
+    level, is_odd = uint32(uint32(length + uint32(1)) >> uint32(1)), uint32(length & uint32(1))
+    nearer, turn = uint32(length - level), uint32(_SIDE)
+    bonds, sites = uint64(0), uint64(0)
+    if cuda.threadIdx.x == 0:
+        levels.counts[uint32(uint32(level + uint32(1)) % uint32(3))] = uint32(0)
+    while True:
         cuda.syncthreads()
-        count = _count_ends(levels, level)
+        count, following = _count_ends(levels, level), uint32(level + uint32(1))
         n = uint32(cuda.threadIdx.x)
         while n < count:
             end = _take(levels, level, n)
-            side = uint32(end & uint32(_SIDE))
+            own = uint32(end & uint32(_SIDE))
+            side = uint32(own ^ turn)
             expected = uint32(side | nearer)
             mine = uint32(expected | uint32(_COMES))
-            old, site, slots = _claim(net, state, end, expected, mine)
-            if uint32(old | uint32(_COMES)) == mine:
+            old, site, slots, _ = _claim(net, state, end, expected, mine)
+            is_first = turn == uint32(0) or (is_odd != uint32(0) and own == uint32(0))
+            if is_first and uint32(old | uint32(_COMES)) == mine:
                 bonds = uint64(bonds + uint64(1))
             if old == expected:
                 sites = uint64(sites + uint64(1))
-                slots = uint32(slots | side)
-                _list_ends(net, opened, base, levels, uint32(level + uint32(1)), site, slots)
+                others, owns = uint32(slots | side), uint32(slots | own)
+                _list_ends(net, opened, base, levels, following, site, others)
+                if turn != uint32(0) and is_odd == uint32(0):
+                    _list_ends(net, opened, base, levels, following, site, owns)
             n = uint32(n + uint32(cuda.blockDim.x))
-    return bonds, sites
-
-
-@cuda.jit(device=True)
-def _turn(net, opened, base, state, levels, length):
-    """List, in place of one level more, the ends that lead back from where the searches met.
-
-    Of an even length that is at sites, which either side came to first: their ends lead to both.
-    Of an odd one it is at bonds, which both had.  Return what :func:`_go_back` does.
-    """
-    level, is_odd = uint32(uint32(length + uint32(1)) >> uint32(1)), uint32(length & uint32(1))
-    following, bonds, sites = uint32(level + uint32(1)), uint64(0), uint64(0)
-    n = uint32(cuda.threadIdx.x)
-    if n < uint32(2):
-        levels.counts[uint32(uint32(following + n) % uint32(3))] = uint32(0)
-    cuda.syncthreads()
-    count = levels.counts[uint32(level % uint32(3))]
-    while n < count:
-        end = _take(levels, level, n)
-        side = uint32(end & uint32(_SIDE))
-        other_side = uint32(side ^ uint32(_SIDE))
-        expected = uint32(other_side | uint32(length - level))
-        mine = uint32(expected | uint32(_COMES))
-        old, site, slots = _claim(net, state, end, expected, mine)
-        if is_odd and side == uint32(0) and uint32(old | uint32(_COMES)) == mine:
-            bonds = uint64(bonds + uint64(1))
-        if old == expected:
-            sites = uint64(sites + uint64(1))
-            slots = uint32(slots | _follow(net, end)[1])
-            own, others = uint32(slots | side), uint32(slots | other_side)
-            _list_ends(net, opened, base, levels, following, site, others)
-            if not is_odd:
-                _list_ends(net, opened, base, levels, following, site, own)
-        n = uint32(n + uint32(cuda.blockDim.x))
-    return bonds, sites
+        if nearer == uint32(0):
+            return bonds, sites
+        level, nearer, turn = following, uint32(nearer - uint32(1)), uint32(0)
