@@ -140,8 +140,7 @@ def prune_kernel(net, states):
                 end = uint32(uint32(site << net.slot_bits) | uint32(lowest_one(bit)))
                 site, back = _follow(net, uint32(end | crosses))
                 slots = cuda.atomic.and_(state, uint32(2 * site + 1), uint32(~back))
-                # Another thread came the same way.
-                slots = uint32(slots & uint32(~back)) if uint32(slots & back) else uint32(0)
+                slots = uint32(slots & uint32(~back))
 
 
 @cuda.jit(cache=True)
