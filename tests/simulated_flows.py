@@ -13,7 +13,7 @@ def main(name, size):
     dual_bridges_cuda.entries_that_fit = lambda memory, free: 2
     structure = None if name == "graph" else load_lattice(name)
     for shape, boundary, model, ps in CUDA_CASES[name]:
-        topology = structure.topology(shape, boundary) if structure else flow_graph(25, 35, 11)
+        topology = structure.topology(shape, boundary) if structure else flow_graph(34, 35, 33, 4)
         for word, rows in assert_same_flow(structure, topology, model, ps).items():
             assert rows.any(), f"{name} {model}: nothing flows"
             print(name, model, word)

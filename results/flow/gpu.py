@@ -30,6 +30,7 @@ from percolab.flows.flow import Flow
 from percolab.flows.flow_batch import FlowBatch, copy_net
 from percolab.flows.large_flow import LargeFlow
 from percolab.flows.net import unpack_open
+from percolab.flows.path_batch import PathBatch
 from percolab.flows.readers import Backbone, Bridges, Path
 from percolab.flows.tile_net import make_tiles
 from percolab.kernels.device import device_name, load_cuda
@@ -187,8 +188,11 @@ def time_size(name: str, p: float, size: int, batch_sites: int, last: float) -> 
         if elapsed() > last:
             print(f"{what} left out after {elapsed():.0f} s")
             continue
-        net = copy_net(reader(None, ())._make_circuit(topology), reader.word)
-        reading = FlowBatch(labeler, net, reader.word, len(reader.numbers))
+        circuit, numbers = reader(None, ())._make_circuit(topology), len(reader.numbers)
+        if reader is Path:
+            reading = PathBatch(labeler, circuit, numbers)
+        else:
+            reading = FlowBatch(labeler, copy_net(circuit, reader.word), reader.word, numbers)
         time_reading(what, reading, items, sites, many=size in (64, 1024, 4096))
         if sites <= 2**20:
             core, expected = core_ns(reader, topology, words, seed, sites)
@@ -263,6 +267,9 @@ def time_large(name: str, p: float, size: int) -> bool:
         # Their memory goes before that of the next is made.
         del reading, blocks
         batch.launches.forget()
+    paths = PathBatch(labeler, Path(None, ())._make_circuit(topology), len(Path.numbers))
+    found, alone = paths.rows(1), least_ms(lambda: paths.rows(1), 5)
+    print(f"large {name:7}{size:5} path      sample {sample[0]}: {alone:8.3f} ms, {found[0]}")
     return good
 
 

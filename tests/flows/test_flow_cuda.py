@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 from flow_support import CUDA_CASES, assert_same_flow, flow_graph
 from helpers import LATTICES, assert_same_blocks, assert_simulated, lattice
+from kernel_report_support import load_report
 
 import percolab
+from percolab.bonds.words import XORWOW
+from percolab.coupled import new_coupling
 from percolab.flows.flow import Circuit
 from percolab.flows.net import list_bonds
-from percolab.flows.readers import Backbone, BridgeFree, Bridges, Path, PathLengths
+from percolab.flows.readers import Backbone, BridgeFree, Bridges, PathLengths
 from percolab.flows.tile_net import TILE, count_tiles, make_tiles, number_nodes
+from percolab.lattices.extent import Extent
 
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in CUDA_CASES if name != "square"]
 
@@ -26,11 +30,29 @@ def test_large_samples_of_a_simulated_gpu_have_the_same_flow(case):
     assert_simulated("simulated_flows.py", case, "large")
 
 
-@pytest.mark.parametrize("reader", [Bridges, BridgeFree, Backbone, Path, PathLengths])
+@pytest.mark.parametrize("reader", [Bridges, BridgeFree, Backbone])
 def test_memory_on_a_device_is_that_of_the_arrays(reader):
     for module, stated in (("flow_batch", reader.device_bytes), ("large_flow", reader.tile_bytes)):
         kinds = pytest.importorskip(f"percolab.flows.{module}").KINDS.get(reader.word, ())
         assert sum(np.dtype(kind).itemsize for kind in kinds) == stated
+
+
+@pytest.mark.parametrize("name", ["square", "graph"])
+def test_memory_of_paths_on_a_device_is_that_of_the_arrays(name):
+    report, arrays = load_report(), []
+    topology = flow_graph(50, 90, 9) if name == "graph" else lattice(name).topology((9, 6))
+    keys = XORWOW, 0, np.zeros(1, np.uint64), np.ones(1, np.uint64)
+    with report.on_host([], name, arrays.append):
+        coupling = new_coupling(None, "cuda", topology)
+        without, reader = sum(array.nbytes for array in arrays), PathLengths(None, topology.shape)
+        reader.rows(coupling, *keys)
+    used = sum(array.nbytes for array in arrays) - without
+    stated = PathLengths.memory(Extent.of_topology(topology)).device
+    if name == "graph":
+        assert used <= stated
+    else:
+        # Of a grid no list of its bonds is made.
+        assert 0.9 * stated < used + 16 * topology.num_classes * topology.num_points <= stated
 
 
 def test_tiles_list_every_bond_and_those_between_them_at_both_ends():
