@@ -98,7 +98,9 @@ def bond_means(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, f
     """
     means = spin_means(num_sites, bonds, q=q, p=p)
     labels, num_open = _all_labels(num_sites, bonds)
-    values = _with_squares({"open_bonds": num_open * 1.0, **_describe_clusters(labels)})
+    values = _with_squares(
+        {"open_bonds": num_open.astype(np.float64), **_describe_clusters(labels)}
+    )
     weights = _bond_weights(labels, num_open, len(bonds), q, p)
     return means | {name: float(weights @ column) for name, column in values.items()}
 
