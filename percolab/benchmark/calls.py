@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest.mock import patch
 
 from percolab.benchmark.records import Setting, TimeRecord
 from percolab.benchmark.timer import Timer, Work, warm_up
@@ -20,8 +21,8 @@ WHOLE = "call"
 class _TimedKernel:
     """Takes the place of a kernel and records an event before and after every launch."""
 
-    def __init__(self, cuda: Any, kernel: Any, add: Callable[[tuple[Any, Any]], None]) -> None:
-        self.cuda, self.kernel, self.add = cuda, kernel, add
+    def __init__(self, cuda: Any, kernel: Any, pairs: list[tuple[Any, Any]]) -> None:
+        self.cuda, self.kernel, self.pairs = cuda, kernel, pairs
 
     def __getitem__(self, configuration: Any) -> Callable[..., None]:
         stream = configuration[2] if len(configuration) > 2 else 0
@@ -31,7 +32,7 @@ class _TimedKernel:
             begin.record(stream)
             self.kernel[configuration](*arguments)
             end.record(stream)
-            self.add((begin, end))
+            self.pairs.append((begin, end))
 
         return launch
 
@@ -52,32 +53,24 @@ def kernel_events(cuda: Any) -> Iterator[Events]:
     from percolab.kernels.launches import Launches
 
     events: Events = defaultdict(list)
-    replaced: list[tuple[Any, str, Any]] = [(Launches, "call", Launches.call)]
-    for name, module in list(sys.modules.items()):
-        if name.startswith("percolab."):
-            kernels = [(key, kernel) for key, kernel in vars(module).items() if is_kernel(kernel)]
-            replaced += [(module, key, kernel) for key, kernel in kernels]
-    try:
-        for place, key, kernel in replaced[1:]:
-            add = events[key.removesuffix("_kernel")].append
-            setattr(place, key, _TimedKernel(cuda, kernel, add))
-        setattr(*replaced[0][:2], lambda self, key, work: work())
+    with ExitStack() as stack:
+        for name, module in list(sys.modules.items()):
+            for key, kernel in list(vars(module).items()) if name.startswith("percolab.") else ():
+                if is_kernel(kernel):
+                    timed = _TimedKernel(cuda, kernel, events[key.removesuffix("_kernel")])
+                    stack.enter_context(patch.object(module, key, timed))
+        stack.enter_context(patch.object(Launches, "call", lambda self, key, work: work()))
         yield events
-    finally:
-        for place, key, kernel in replaced:
-            setattr(place, key, kernel)
 
 
 def sum_events(events: Events) -> dict[str, float]:
     """Return the seconds of every kernel that was launched, and forget the events."""
-    seconds_by_name = {
-        name: sum(begin.elapsed_time(end) for begin, end in pairs) / 1e3
-        for name, pairs in events.items()
-        if pairs
-    }
-    for pairs in events.values():
-        pairs.clear()
-    return seconds_by_name
+    seconds = {}
+    for name, pairs in events.items():
+        if pairs:
+            seconds[name] = sum(begin.elapsed_time(end) for begin, end in pairs) / 1e3
+            pairs.clear()
+    return seconds
 
 
 def time_call_kernels(
@@ -89,30 +82,23 @@ def time_call_kernels(
     """
     if setting.kind != "cuda":
         return
-    cuda = open_device(str(setting.device))
+    cuda, host = open_device(str(setting.device)), Timer()
     for part, work in works.items():
-        times = _time_kernels(cuda, work, setting.runs)
+        work()  # loads the modules of its kernels
+        times: dict[str, list[float]] = defaultdict(list)
+        with kernel_events(cuda) as events:
+
+            def call(work: Work = work) -> None:
+                work()
+                cuda.synchronize()
+
+            warm_up(host, call)
+            sum_events(events)
+            for _ in range(setting.runs):
+                times[WHOLE].append(host.seconds(call))
+                for name, seconds in sum_events(events).items():
+                    times[name].append(seconds)
         whole = base.timed(times.pop(WHOLE), part=f"{part}:{WHOLE}")
         yield whole
-        for name, seconds in times.items():
-            yield base.timed(seconds, part=f"{part}:{name}").compared(whole, "its call")
-
-
-def _time_kernels(cuda: Any, work: Work, runs: int) -> dict[str, list[float]]:
-    """Return the seconds of every kernel that ``work`` launches, and of :data:`WHOLE`, by run."""
-    work()  # loads the modules of its kernels
-    times: dict[str, list[float]] = defaultdict(list)
-    host = Timer()
-    with kernel_events(cuda) as events:
-
-        def call() -> None:
-            work()
-            cuda.synchronize()
-
-        warm_up(host, call)
-        sum_events(events)
-        for _ in range(runs):
-            times[WHOLE].append(host.seconds(call))
-            for name, seconds in sum_events(events).items():
-                times[name].append(seconds)
-    return dict(times)
+        for name, each in times.items():
+            yield base.timed(each, part=f"{part}:{name}").compared(whole, "its call")

@@ -28,7 +28,7 @@ from percolab.benchmark.records import (
     make_grid,
     make_topology,
 )
-from percolab.benchmark.stages import SEED, SITES_PER_RUN, make_coupling, make_works, time_topology
+from percolab.benchmark.stages import SEED, SITES_PER_RUN, make_works, prepare, time_topology
 from percolab.benchmark.timer import make_timer, time_calls, time_runs
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import Coupling, new_coupling
@@ -94,13 +94,10 @@ def _cases(setting: Setting, stage: str, names: str, *ratios: float) -> Iterator
             sites = setting.sites or SITES_PER_RUN[setting.kind]
             count = setting.samples or max(sites // topology.num_points, 1)
             for labeler in setting.labelers:
-                timer = make_timer(setting.device)
-                coupling = make_coupling(timer, topology, labeler, count, model=setting.model)
-                base = setting.make_record(
-                    stage, lattice.name, topology, program=coupling.labeler.name, samples=count
-                )
+                coupling, base = prepare(setting, lattice.name, topology, labeler, count)
+                samples = np.arange(count, dtype=np.uint64)
                 for place in places:
-                    yield _Case(coupling, np.arange(count, dtype=np.uint64), place, base.at(place))
+                    yield _Case(coupling, samples, place, base.at(place, stage=stage))
 
 
 def time_grids(setting: Setting) -> Iterator[TimeRecord]:

@@ -23,7 +23,7 @@ from percolab.benchmark.records import (
     make_grid,
     make_topology,
 )
-from percolab.benchmark.timer import Timer, Work, make_timer, time_runs
+from percolab.benchmark.timer import Work, make_timer, time_runs
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import Coupling, compute_memory, fit_coupling
 from percolab.errors import InputError
@@ -81,22 +81,35 @@ def needs_labels(labeler: Labeler) -> bool:
     return labeler.name not in ("raster", "tiled")
 
 
-def make_coupling(
-    timer: Timer, topology: Topology, labeler: str | None, most: int, **model: Any
-) -> Coupling:
-    """Return a labeler for at most so many samples: on a GPU as many as fit, on a CPU one.
+def prepare(
+    setting: Setting, name: str, topology: Topology, labeler: str | None, count: int | None = None
+) -> tuple[Coupling, TimeRecord]:
+    """Return a labeler, and the record of its samples without times; name: of the structure.
 
-    InputError: it does not run on this kind of device, or so large a topology.
+    On a GPU it has room for as many samples as fit, on a CPU for one.  count: samples of a run;
+    None for what fills a GPU, or is long enough for the CPU's clock.  InputError: it does not run
+    on this kind of device, or so large a topology.
     """
-    device = timer.device
-    timer.free_memory()  # gives back what earlier ones took
-    most = most if device.is_shared else 1
+    device, kind, model = setting.device, setting.kind, setting.model
+    free = make_timer(device).free_memory()  # gives back what earlier ones took
+    most = count or max(SITES_PER_RUN[kind] // topology.num_points, 1)
+    room: dict[str, Any] = {"most": most if device.is_shared else 1, "share": _SHARE}
     try:
-        return fit_coupling(
-            device, topology, most=most, name=labeler, needs=_NEEDS, share=_SHARE, **model
-        )
+        coupling = fit_coupling(device, topology, model, name=labeler, needs=_NEEDS, **room)
     except ValueError as error:
-        raise InputError(f"{topology.num_points} grid points: {error}") from error
+        raise InputError(f"{name}, {topology.num_points} grid points: {error}") from error
+    if count is None:
+        is_shared, batch = device.is_shared, coupling.labeler.batch
+        count = batch.capacity if is_shared else _choose_run_length(coupling, most)
+    serving, extent = coupling.labeler.name, Extent.of_topology(topology)
+    if device.is_shared:
+        make_works(coupling, 1)(0.5)["measure"]()  # some arrays are made when they are needed
+        memory = (free - make_timer(device).free_memory()) // coupling.labeler.batch.capacity
+    else:
+        memory = compute_memory(serving, kind, extent, model, _NEEDS).host
+    return coupling, setting.make_record(
+        "", name, topology, program=serving, samples=count, memory_bytes_per_sample=memory
+    )
 
 
 def make_works(coupling: Coupling, count: int) -> Callable[[float], dict[str, Work]]:
@@ -152,22 +165,11 @@ def time_topology(
     """Time one labeler's stages on a topology: a graph, or a lattice, whose name the records have.
 
     A sweep is compared with the row at one p, where that is timed.  InputError as for
-    :func:`make_coupling`.
+    :func:`prepare`.
     """
-    timer, kind = make_timer(setting.device), setting.kind
-    before = timer.free_memory()
-    most = max(SITES_PER_RUN[kind] // topology.num_points, 1)
-    coupling = make_coupling(timer, topology, labeler, most)
-    is_shared, of_labels = setting.device.is_shared, needs_labels(coupling.labeler)
-    count = coupling.labeler.batch.capacity if is_shared else _choose_run_length(coupling, most)
-    works = make_works(coupling, count)
-    works(0.5)["measure"]()  # some arrays are made when they are needed
-    if is_shared:
-        memory = (before - timer.free_memory()) // count
-    else:
-        serving, extent = coupling.labeler.name, Extent.of_topology(topology)
-        memory = compute_memory(serving, kind, extent, setting.model, _NEEDS).host
-    base = setting.make_record("", name, topology, program=coupling.labeler.name, samples=count)
+    coupling, base = prepare(setting, name, topology, labeler)
+    timer, of_labels = make_timer(setting.device), needs_labels(coupling.labeler)
+    works = make_works(coupling, base.samples)
     for place in places:
         row: TimeRecord | None = None
         for stage in stages:
@@ -176,7 +178,6 @@ def time_topology(
                 stage=stage,
                 probabilities=GRID_POINTS if stage == "sweep" else 1,
                 bytes_moved_per_sample=bytes_moved(stage, topology, needs_labels=of_labels),
-                memory_bytes_per_sample=memory,
             ).timed(time_runs(timer, works(place.p)[stage], setting.runs))
             if stage == "measure":
                 row = record

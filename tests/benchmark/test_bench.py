@@ -228,21 +228,28 @@ class _MockCoupling:
 
 @pytest.mark.parametrize("labeler", ["tiled", "four_step"])
 def test_a_cuda_run_is_a_batch_that_fits(labeler, monkeypatch):
-    topology, made = lattice("square").topology((64, 128)), []
+    topology, mocks = lattice("square").topology((64, 128)), []
 
     def coupling(name, kind, where, model, *, capacity):
         assert (name, kind, where, model) == (labeler, "cuda", topology, BOND)
-        made.append(capacity)
+        mocks.append(_MockCoupling(topology))
+        mocks[-1].name, mocks[-1].capacity = labeler, capacity
+        return mocks[-1]
 
     monkeypatch.setattr("percolab.coupled.new_coupling", coupling)
     monkeypatch.setattr(Device, "open", lambda self: None)
-    gpu = SimpleNamespace(device=Device("cuda"), free_memory=lambda: None)
+    monkeypatch.setitem(stages.SITES_PER_RUN, "cuda", 10_000 * 64 * 128)
     for memory in (32 * 10**6, 32 * 10**7, 32 * 10**8):
         monkeypatch.setattr(Device, "free_memory", lambda self, free=memory: free)
-        stages.make_coupling(gpu, topology, labeler, 10000)
-    few, many, most = made
+        free = iter((100_000, 40_000))
+        gpu = SimpleNamespace(free_memory=lambda free=free: next(free))
+        monkeypatch.setattr(stages, "make_timer", lambda device, gpu=gpu: gpu)
+        _, record = stages.prepare(Setting((Device("cuda"),)), "square", topology, labeler)
+        assert record.samples == mocks[-1].capacity
+        assert record.memory_bytes_per_sample == 60_000 // record.samples
+    few, many, most = (mock.capacity for mock in mocks)
     assert 1 <= few < many / 8
-    assert most == 10000
+    assert most == 10_000
 
 
 @pytest.mark.parametrize(("name", "needed"), [("raster", False), ("tiled", False), ("x", True)])
