@@ -35,7 +35,6 @@ from percolab import (
     parts,
     spins,
     trees,
-    validation,
 )
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS
@@ -62,7 +61,6 @@ ROOMS = (
     trees,
     papers,
     configurations,
-    validation,
 )
 COMPUTE_CAPABILITY = (9, 0)
 ARCHITECTURE = "sm_90a"
@@ -318,19 +316,6 @@ def flow_launches(kind: str, topology: Topology) -> list[Launch]:
     return launches
 
 
-def dual_launches() -> list[Launch]:
-    """Return the launches that compare the clusters of a torus with those of its dual."""
-    from percolab.validation.duals_cuda import SmallDuals
-
-    launches: list[Launch] = []
-    square = load_lattice("square")
-    with on_host(launches, "torus"):
-        SmallDuals(square, square.topology((8, 8), ("periodic",) * 2)).count_violations(
-            0, 0, 9, 0.5
-        )
-    return launches
-
-
 def small_launches(kind: str, topology: Topology, model: Model) -> list[Launch]:
     """Return the launches that measure samples of a small lattice."""
     launches: list[Launch] = []
@@ -404,7 +389,6 @@ def all_launches() -> list[Launch]:
     found: dict[tuple[str, tuple[types.Type, ...]], Launch] = {}
     for launch in (
         *prim_launches(),
-        *dual_launches(),
         *interface_launches(),
         *slab_launches(),
         *image_launches(),

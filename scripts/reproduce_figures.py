@@ -27,7 +27,6 @@ from typing import Any
 import click
 
 from percolab.benchmark.figure import plot_time_per_site
-from percolab.benchmark.records import PeerTime, StageTime
 from percolab.figures import save_figure
 from percolab.kernels.device import Device
 from percolab.papers.fink1997 import drawing as fink
@@ -51,8 +50,7 @@ STORED, BENCH = ROOT / "results" / "komura2016-h200", ROOT / "results" / "h200"
 
 def bench_drawn(record: dict[str, Any]) -> Any:
     """Return the figure of what `percolab bench --json` wrote."""
-    parts = ((StageTime, record["records"]), (PeerTime, record["peers"]))
-    times = [time for kind, entries in parts for time in stored_times(kind, entries)]
+    times = stored_times([*record["records"], *record.get("peers", ())])
     return plot_time_per_site(times, title=record["machine"]["device_name"])
 
 

@@ -3,7 +3,7 @@
 from numba.cuda.simulator.kernel import FakeCUDAKernel
 
 import percolab.kernels.device
-from percolab.benchmark import calls, further_times, stages, timer
+from percolab.benchmark import calls, further_times, records, stages, timer
 from percolab.cli import main as command_line
 
 
@@ -13,9 +13,10 @@ def main(*arguments):
     percolab.kernels.device.free_memory = lambda cuda: 2**30
     stages.SITES_PER_RUN["cuda"] = 32
     stages.GRID_POINTS = 2
+    records.make_grid.__defaults__ = (2,)
     timer.COPY_BYTES["cuda"] = 64
     timer.WARM_UP_SECONDS = 0.0
-    calls.WARM_UP_CALLS["cuda"] = 1
+    timer.WARM_UP_CALLS["cuda"] = 1
     further_times._GRAPH_SITES["cuda"], further_times._BONDS_PER_SITE = 8, 2
     calls.is_kernel = lambda item: isinstance(item, FakeCUDAKernel) and not item._device
     command_line(["bench", "--device", "cuda", "--runs", "1", "--json", "-", *arguments])

@@ -1,12 +1,14 @@
 """Counts clusters of tori and of their duals in CUDA's simulator; a test starts it."""
 
 import numpy as np
-from helpers import cuda_coupling
+from helpers import cuda_coupling, record_program
 
 from percolab.bonds.model import BOND
+from percolab.kernels.device import Device
 from percolab.lattices.lattice import load_lattice
-from percolab.validation import duals_cuda
-from percolab.validation.duals import Dual, count_violations
+from percolab.validation.duals import Dual, count_labeled_violations, count_violations
+
+small_duals = record_program("flow/small_duals.py")
 
 
 def main():
@@ -21,15 +23,17 @@ def main():
                 count_violations(labeler, Dual.of_topology(lattice, topology), 3, samples, p) == 0
             )
         print(name)
+    samples = np.arange(4, dtype=np.uint64)
+    assert count_labeled_violations(Device("cuda"), load_lattice("kagome"), 3, samples, 0.5) == 0
     compare_small()
 
 
 def compare_small():
     """Check the identity on tori whose rows and duals stay on the device, and that it can fail."""
-    duals_cuda._DUALS = 3
+    small_duals._DUALS = 3
     for name, shape in (("square", (5, 4)), ("triangular", (3, 4)), ("kagome", (4, 6))):
         lattice = load_lattice(name)
-        found = duals_cuda.SmallDuals(lattice, lattice.topology(shape, ("periodic", "periodic")))
+        found = small_duals.SmallDuals(lattice, lattice.topology(shape, ("periodic", "periodic")))
         for p in (0.3, 0.5, 0.7):
             assert found.count_violations(3, 5, 8, p) == 0
         # Bonds of the dual that cross others.

@@ -6,7 +6,6 @@ from functools import cache
 
 import numpy as np
 from helpers import lattice
-from spin_sums_support import spin_means
 
 from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.lattices.bethe import bethe_topology
@@ -18,7 +17,7 @@ from percolab.measure.tallies import bin_edges
 from percolab.spins.chains import new_chains
 from percolab.spins.update import Update
 from percolab.spins.words import Chain
-from percolab.validation.enumeration import bond_means
+from percolab.validation.enumeration import bond_means, spin_means
 
 #: Parallel bonds, a loop, a site without bonds, and one whose only bond is a loop.
 IRREGULAR = (7, [(0, 3), (3, 0), (0, 3), (1, 3), (2, 2), (2, 4), (4, 1), (1, 4), (6, 6)])
@@ -77,7 +76,8 @@ def exact_means(name: str, q: int, p: float) -> dict[str, float]:
         return bond_means(sites, bonds, q=q, p=p)
     if len(bonds) == 18:
         means = spin_means(sites, bonds, q=q, p=p)
-        return means | {"sum_squares": means["magnetization_square"]}
+        satisfied, square = means["satisfied"], means["magnetization_square"]
+        return means | {"open_bonds": p * satisfied, "sum_squares": square}
     single = sorted({tuple(sorted(bond)) for bond in bonds})
     assert sorted(single * 2) == sorted(tuple(sorted(bond)) for bond in bonds)
     means = bond_means(sites, single, q=q, p=1 - (1 - p) ** 2)

@@ -59,7 +59,7 @@ def test_figure_10_times_both_numberings_at_three_p_and_every_size(tmp_path):
     found = {(item["lattice"], item["num_sites"], item["p"]) for item in timings}
     names = ("bethe:3", "bethe:3:random")
     assert found == {(name, n, p) for name in names for n in (10, 22) for p in (0.25, 0.5, 0.75)}
-    assert {item["labeler"] for item in timings} == {"four_step"}
+    assert {item["program"] for item in timings} == {"four_step"}
     drawn = json.loads((tmp_path / "komura2016-fig10.json").read_text(encoding="utf-8"))
     assert [(s["lattice"], s["ratio"]) for s in drawn["series"]] == [
         (numbering, ratio) for numbering in ("standard", "random") for ratio in (0.5, 1.0, 1.5)

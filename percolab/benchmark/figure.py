@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from percolab.benchmark.records import PeerTime, StageTime
+from percolab.benchmark.records import Place, TimeRecord
 from percolab.benchmark.stages import STAGES
 from percolab.figures import elements
 from percolab.figures.style import DASHES, choose_look, new_figure
@@ -20,30 +20,32 @@ _PEER_MARKERS = {("scipy", "build"): "v", ("scipy", "labels"): "P", ("cupyx", "l
 _UNITS = (("ps", 1e-3), ("ns", 1.0), ("µs", 1e3))
 
 
-def plot_time_per_site(records: Sequence[StageTime | PeerTime], *, title: str) -> Figure:
+def plot_time_per_site(records: Sequence[TimeRecord], *, title: str) -> Figure:
     """Draw the time per site against the number of sites, doubly logarithmic.
 
     A row of panels is a lattice, a column a value of p.  cupyx labels a site image, so its line is
-    drawn in every panel.  Raises ValueError without records of a stage.
+    drawn in every panel.  Records of other stages than those of samples are left out.  Raises
+    ValueError without any of these.
     """
-    own = [record for record in records if isinstance(record, StageTime)]
+    own = [r for r in records if r.stage in STAGES and not _is_peer(r)]
     if not own:
         raise ValueError("plot_time_per_site needs at least one record of a stage")
-    lattices = list(dict.fromkeys(record.lattice for record in own))
-    columns = max(len(_places(own, lattice)) for lattice in lattices)
-    programs = {_key(record)[0] for record in records}
+    drawn = [*own, *filter(_is_peer, records)]
+    places: dict[str, dict[Place, None]] = {}
+    for record in own:
+        places.setdefault(record.lattice, {})[_place(record)] = None
+    columns = max(map(len, places.values()))
     unit, scale = _unit(own)
-    width = max(4.6, 2.0 + 2.3 * columns, 1.75 * len(programs))
-    with new_figure(width, 1.4 + 2.6 * len(lattices)) as figure:
-        grid = figure.subplots(len(lattices), columns, sharex=True, sharey=True, squeeze=False)
-        for row, lattice in zip(grid, lattices, strict=True):
-            places = _places(own, lattice)
-            for axes, place in zip(row, places):
-                _draw_panel(axes, records, lattice, place, scale)
-            for axes in row[len(places) :]:
+    width = max(4.6, 2.0 + 2.3 * columns, 1.75 * len({record.program for record in drawn}))
+    with new_figure(width, 1.4 + 2.6 * len(places)) as figure:
+        grid = figure.subplots(len(places), columns, sharex=True, sharey=True, squeeze=False)
+        for row, (lattice, columns_of) in zip(grid, places.items(), strict=True):
+            for axes, place in zip(row, columns_of):
+                _draw_panel(axes, drawn, lattice, place, scale)
+            for axes in row[len(columns_of) :]:
                 axes.set_visible(False)
         elements.plain_ticks(grid[0, 0], decades=8)
-        batches = describe_batches([record.samples_per_run for record in own])
+        batches = describe_batches([record.samples for record in own])
         elements.set_title(figure, ", ".join(filter(None, [title, batches])))
         elements.letter_panels([axes for axes in grid.flat if axes.get_visible()])
         for axes in grid[-1]:
@@ -65,11 +67,15 @@ def describe_batches(batches: Sequence[int | None]) -> str:
     return f"batched: {least}{known[-1]} samples at a time"
 
 
-def _places(records: Sequence[StageTime], lattice: str) -> list[tuple[float, float | None]]:
-    return list(dict.fromkeys((r.p, r.ratio) for r in records if r.lattice == lattice))
+def _is_peer(record: TimeRecord) -> bool:
+    return (record.program, record.stage) in _PEER_MARKERS
 
 
-def _unit(records: Sequence[StageTime]) -> tuple[str, float]:
+def _place(record: TimeRecord) -> Place:
+    return Place(record.p or 0.0, record.ratio)
+
+
+def _unit(records: Sequence[TimeRecord]) -> tuple[str, float]:
     """Return the unit in which the middle of the times is a number with digits before the point."""
     times = sorted(record.nanoseconds_per_site for record in records)
     middle = times[len(times) // 2]
@@ -77,26 +83,20 @@ def _unit(records: Sequence[StageTime]) -> tuple[str, float]:
 
 
 def _draw_panel(
-    axes: Axes,
-    records: Sequence[StageTime | PeerTime],
-    lattice: str,
-    place: tuple[float, float | None],
-    scale: float,
+    axes: Axes, records: Sequence[TimeRecord], lattice: str, place: Place, scale: float
 ) -> None:
-    labelers = list(dict.fromkeys(r.labeler for r in records if isinstance(r, StageTime)))
-    series: dict[tuple[str, str], list[StageTime | PeerTime]] = {}
+    labelers = list(dict.fromkeys(r.program for r in records if not _is_peer(r)))
+    series: dict[tuple[str, str], list[TimeRecord]] = {}
     for record in records:
-        anywhere = isinstance(record, PeerTime) and record.peer == "cupyx"
-        if anywhere or (record.lattice, record.p, record.ratio) == (lattice, *place):
-            series.setdefault(_key(record), []).append(record)
-    for (program, part), line in series.items():
+        if record.program == "cupyx" or (record.lattice, _place(record)) == (lattice, place):
+            series.setdefault((record.program, record.stage), []).append(record)
+    for (program, stage), line in series.items():
         line.sort(key=lambda record: record.num_sites)
-        if isinstance(line[0], PeerTime):
-            look = _PEERS | {"marker": _PEER_MARKERS[program, part]}
+        if _is_peer(line[0]):
+            look = _PEERS | {"marker": _PEER_MARKERS[program, stage]}
         else:
-            colour = STAGES.index(part)
             # Colour and marker show the stage, the line's dashes the labeler.
-            look = choose_look(colour, colour)
+            look = choose_look(STAGES.index(stage), STAGES.index(stage))
             look["linestyle"] = DASHES[labelers.index(program) % len(DASHES)]
         sites = [record.num_sites for record in line]
         times = [record.nanoseconds_per_site / scale for record in line]
@@ -109,19 +109,12 @@ def _draw_panel(
     axes.grid(axis="y", color="0.9", linewidth=0.6)
 
 
-def _key(record: StageTime | PeerTime) -> tuple[str, str]:
-    if isinstance(record, PeerTime):
-        return record.peer, record.part
-    return record.labeler, record.stage
-
-
-def _label(record: StageTime | PeerTime) -> str:
-    program, part = _key(record)
-    if program == "cupyx":
+def _label(record: TimeRecord) -> str:
+    if record.program == "cupyx":
         return "cupyx, labels of a site image"
-    if part == "sweep" and isinstance(record, StageTime):
-        return f"{program}, sweep of {record.probabilities} $p$"
-    return f"{program}, {part}"
+    if record.stage == "sweep":
+        return f"{record.program}, sweep of {record.probabilities} $p$"
+    return f"{record.program}, {record.stage}"
 
 
 def _add_legend(figure: Figure) -> None:

@@ -1,4 +1,4 @@
-"""The further stages on one device, one after the other.
+"""The further stages on one device, one after the other, and whole sweeps of spins.
 
 grid       rows at 1, 9 and 21 values of p, compared with those at one
 threshold  T of samples along every open axis, compared with a row
@@ -12,24 +12,28 @@ trees      minimum spanning trees of samples of a torus, and of a random graph w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from percolab.benchmark.calls import (
+from percolab.benchmark.calls import time_call_kernels
+from percolab.benchmark.records import (
+    Place,
     Setting,
+    TimeRecord,
     compare_with_first,
     make_grid,
-    time_call_kernels,
-    time_calls,
+    make_topology,
 )
-from percolab.benchmark.records import CallTime, Place, time_topology
-from percolab.benchmark.stages import SEED, SITES_PER_RUN, fitting_coupling, make_works
+from percolab.benchmark.stages import SEED, SITES_PER_RUN, make_works, prepare, time_topology
+from percolab.benchmark.timer import make_timer, time_calls, time_runs
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import Coupling, new_coupling
 from percolab.coupled.thresholds import find_thresholds
+from percolab.labelers import serving_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import Lattice
@@ -38,11 +42,11 @@ from percolab.parts.interface import Interface
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey
 from percolab.parts.slabs import Slabs
+from percolab.spins.chains import new_chains
+from percolab.spins.words import Chain
 from percolab.trees import DEFAULT_TREE_METHOD, new_trees, readings_class
 from percolab.trees.weights import values_to_keys
 
-#: Sizes without -L.
-SIZES = {"cpu": (64, 256, 1024), "cuda": (64, 256, 1024, 4096)}
 _POINTS = (1, 9, 21)
 #: Slabs of a lattice, and grid points of a slab without --sites.
 SLABS = 4
@@ -54,96 +58,93 @@ _TREE_SIZES = {"cpu": {2: 512, 3: 64}, "cuda": {2: 4096, 3: 256}}
 _TREE_SITES = {"cpu": 2**18, "cuda": 2**26}
 _GRAPH_SITES = {"cpu": 10_000, "cuda": 1_000_000}
 _BONDS_PER_SITE = 10
+#: Spins of all chains of one timed run times its sweeps, and those that it takes at least.
+_SPINS_PER_RUN = {"cpu": 2**22, "cuda": 2**31}
+_LEAST_SWEEPS, _MOST_SWEEPS = 8, 1024
+#: Sweeps before anything is timed.
+_BURN_IN = 64
 
 
-@dataclass(frozen=True)
-class _Case:
-    """Samples of one lattice, ready to be measured; base: their record, without times."""
+class _Case(NamedTuple):
+    """Samples of one lattice, ready to be measured at a p; base: their record, without times."""
 
-    lattice: Lattice
-    size: int
     coupling: Coupling
     samples: np.ndarray
-    base: CallTime
+    place: Place
+    base: TimeRecord
+
+    def time_grid(self, setting: Setting, points: int, part: str = "") -> TimeRecord:
+        """Return the time of rows at values of p."""
+        values = make_grid(self.place.p, self.coupling.labeler.batch.topology, points)
+        grid = np.array([p_to_threshold(p) for p in values], np.uint64)
+
+        def work() -> None:
+            self.coupling.grid_rows(XORWOW, SEED, self.samples, grid)
+
+        times = time_calls(work, setting.kind, setting.runs)
+        return self.base.timed(times, part=part or str(points), probabilities=points)
 
 
-def _cases(setting: Setting, stage: str, names: tuple[str, ...]) -> Iterator[_Case]:
-    """Yield a case for every lattice, size and labeler."""
-    for lattice in setting.choose_lattices(*names):
-        for size in setting.sizes or SIZES[setting.kind]:
-            topology = setting.choose_topology(lattice, size, "open")
+def _cases(setting: Setting, stage: str, names: str, *ratios: float) -> Iterator[_Case]:
+    """Yield a case for every lattice, size, labeler and p; names: of the lattices without any."""
+    for lattice in setting.choose_lattices(*names.split()):
+        places = setting.choose_places(lattice, *ratios)
+        for size in setting.choose_sizes():
+            topology = make_topology(lattice, size, setting.boundary)
             sites = setting.sites or SITES_PER_RUN[setting.kind]
             count = setting.samples or max(sites // topology.num_points, 1)
             for labeler in setting.labelers:
-                coupling = fitting_coupling(
-                    setting.make_timer(), topology, labeler, count, setting.model
-                )
-                base = setting.make_record(
-                    stage, lattice.name, topology, program=coupling.labeler.name, samples=count
-                )
-                yield _Case(lattice, size, coupling, np.arange(count, dtype=np.uint64), base)
+                coupling, base = prepare(setting, lattice.name, topology, labeler, count)
+                samples = np.arange(count, dtype=np.uint64)
+                for place in places:
+                    yield _Case(coupling, samples, place, base.at(place, stage=stage))
 
 
-def time_grids(setting: Setting) -> Iterator[CallTime]:
+def time_grids(setting: Setting) -> Iterator[TimeRecord]:
+    """Time rows at several numbers of p, compared with those at the first."""
     numbers = setting.points or _POINTS
     name = "one p" if numbers[0] == 1 else f"{numbers[0]} p"
-    for case in _cases(setting, "grid", ("honeycomb", "square", "triangular")):
-        for place in setting.choose_places(case.lattice, 1.0):
-            records = (_time_grid(setting, case, place, points) for points in numbers)
-            yield from compare_with_first(records, name)
+    for case in _cases(setting, "grid", "honeycomb square triangular", 1.0):
+        yield from compare_with_first(map(partial(case.time_grid, setting), numbers), name)
 
 
-def _time_grid(setting: Setting, case: _Case, place: Place, points: int) -> CallTime:
-    values = make_grid(case.lattice, case.size, place.p, points)
-    grid = np.array(list(map(p_to_threshold, values)), np.uint64)
+def time_thresholds(setting: Setting) -> Iterator[TimeRecord]:
+    """Time exact thresholds of samples, compared with their rows."""
+    for case in _cases(setting, "threshold", "honeycomb", 1.0):
+        row = case.time_grid(setting, 1, "row")
+        yield row
+        window = make_grid(case.place.p, case.coupling.labeler.batch.topology, 3)
+        ends = p_to_threshold(window[0]), p_to_threshold(window[-1])
 
-    def work() -> None:
-        case.coupling.grid_rows(XORWOW, SEED, case.samples, grid)
+        def work(case: _Case = case, ends: tuple[int, int] = ends) -> None:
+            find_thresholds(case.coupling, XORWOW, SEED, case.samples, ends)
 
-    times = time_calls(work, setting.kind, setting.runs)
-    return case.base.timed(times, part=str(points), p=place.p, probabilities=points)
-
-
-def time_thresholds(setting: Setting) -> Iterator[CallTime]:
-    for case in _cases(setting, "threshold", ("honeycomb",)):
-        for place in setting.choose_places(case.lattice, 1.0):
-            yield from compare_with_first(_time_threshold(setting, case, place), "row")
+        times = time_calls(work, setting.kind, setting.runs)
+        yield case.base.timed(times, part="T").compared(row, "row")
 
 
-def _time_threshold(setting: Setting, case: _Case, place: Place) -> Iterator[CallTime]:
-    yield replace(_time_grid(setting, case, place, 1), part="row")
-    low, _, high = map(p_to_threshold, make_grid(case.lattice, case.size, place.p, 3))
-
-    def work() -> None:
-        find_thresholds(case.coupling, XORWOW, SEED, case.samples, (low, high))
-
-    times = time_calls(work, setting.kind, setting.runs)
-    yield case.base.timed(times, part="T", p=place.p)
+def time_row_kernels(setting: Setting) -> Iterator[TimeRecord]:
+    """Time every CUDA kernel of a row and of labels."""
+    for case in _cases(setting, "kernels", "honeycomb square triangular", 0.5, 1.0, 1.5):
+        works = make_works(case.coupling, case.samples.size)(case.place.p)
+        works = {"row": works["measure"], "labels": works["labels"]}
+        yield from time_call_kernels(setting, case.base, works)
 
 
-def time_row_kernels(setting: Setting) -> Iterator[CallTime]:
-    for case in _cases(setting, "kernels", ("honeycomb", "square", "triangular")):
-        for place in setting.choose_places(case.lattice, 0.5, 1.0, 1.5):
-            works = make_works(case.coupling, case.samples.size)(place.p)
-            works = {"row": works["measure"], "labels": works["labels"]}
-            yield from time_call_kernels(setting, replace(case.base, p=place.p), works)
-
-
-def time_graphs(setting: Setting) -> Iterator[CallTime]:
+def time_graphs(setting: Setting) -> Iterator[TimeRecord]:
     """Time labels and rows of a lattice and of its list of neighbours: the same samples."""
     parts = {"labels": "labels", "measure": "row"}
     labeler = setting.labelers[0] or "four_step"
-    options: Any = {"labeler": labeler, "stages": tuple(parts), "runs": setting.runs}
+    options: Any = {"labeler": labeler, "stages": tuple(parts)}
     for lattice in setting.choose_lattices("honeycomb"):
         places = setting.choose_places(lattice, 1.0)
-        for size in setting.sizes or SIZES[setting.kind][-1:]:
-            computed = setting.choose_topology(lattice, size, "open")
-            options |= {"name": lattice.name, "size": size}
-            first: dict[tuple[float, str], CallTime] = {}
+        for size in setting.sizes or setting.choose_sizes()[-1:]:
+            computed = make_topology(lattice, size, setting.boundary)
+            first: dict[tuple[float | None, str], TimeRecord] = {}
             for form, topology in (("lattice", computed), ("list", computed.explicit())):
-                for one in time_topology(setting.make_timer(), topology, places, **options):
+                for one in time_topology(setting, lattice.name, topology, places, **options):
                     part = f"{parts[one.stage]}:{form}"
-                    timed = one.to_call(stage="graph", part=part, shape=computed.shape)
+                    timed = replace(one, stage="graph", part=part, shape=computed.shape)
                     other = first.setdefault((one.p, one.stage), timed)
                     yield timed if other is timed else timed.compared(other, "lattice")
 
@@ -159,25 +160,25 @@ def layer_shape(points: int, axes: int) -> tuple[int, ...]:
     return (side, *layer_shape(points // side, axes - 1))
 
 
-def time_slabs(setting: Setting) -> Iterator[CallTime]:
+def time_slabs(setting: Setting) -> Iterator[TimeRecord]:
     """Time a slab in one piece, a slab of a row, an interface alone, and a join of two interfaces.
 
     In a row interfaces are joined while the next slab is labeled.  On CUDA the kernels of an
     interface and of a join follow, by device events.
     """
     for lattice in setting.choose_lattices("square", "cubic"):
-        for boundary in setting.choose_boundaries("open", "periodic"):
+        for boundary in setting.boundaries:
             for layers in setting.layers or _LAYERS.get(lattice.dimension, (8,)):
                 for place in setting.choose_places(lattice, 1.0):
-                    yield from _slab_times(setting, lattice, boundary, layers, place.p)
+                    yield from _slab_times(setting, lattice, boundary, layers, place)
 
 
 def _slab_times(
-    setting: Setting, lattice: Lattice, boundary: str, layers: int, p: float
-) -> Iterator[CallTime]:
+    setting: Setting, lattice: Lattice, boundary: str, layers: int, place: Place
+) -> Iterator[TimeRecord]:
     """Yield the times of a lattice of SLABS slabs; every call draws another sample."""
     setting.device.open()
-    kind, threshold = setting.kind, p_to_threshold(p)
+    kind, threshold = setting.kind, p_to_threshold(place.p)
     face = layer_shape((setting.sites or _SLAB_SITES[kind]) // layers, lattice.dimension - 1)
     kinds, numbers = (boundary,) * lattice.dimension, count()
     whole = Whole(lattice, (*face, SLABS * layers), kinds)
@@ -203,16 +204,15 @@ def _slab_times(
         key = np.zeros(1, np.uint64), np.array([threshold], np.uint64)
         return timed(lambda: coupling.rows(XORWOW, SEED, *key))
 
-    base = CallTime(
+    base = TimeRecord(
         stage="slabs",
         lattice=lattice.name,
         shape=whole.shape,
         num_sites=whole.num_points // SLABS,
-        p=p,
         program=boundary,
         device=str(setting.device),
         note=f"per slab of {layers} layers",
-    )
+    ).at(place)
     piece = base.timed(time_piece(), part="piece", shape=(*face, layers))
     yield piece
     row = base.timed(timed(lambda: slabs.row(draw())) / SLABS, part="row")
@@ -231,7 +231,7 @@ def _slab_times(
 # Trees
 
 
-def time_trees(setting: Setting) -> Iterator[CallTime]:
+def time_trees(setting: Setting) -> Iterator[TimeRecord]:
     """Time building the trees of tori, reading them, and the tree of a random graph.
 
     On CUDA the kernels of the first two follow, by device events.  Times of the graph are those of
@@ -245,22 +245,18 @@ def time_trees(setting: Setting) -> Iterator[CallTime]:
     yield _graph_time(setting)
 
 
-def _torus_times(setting: Setting, lattice: Lattice, size: int) -> Iterator[CallTime]:
-    kind, kinds = setting.kind, ("periodic",) * lattice.dimension
-    lattice.check_size(size, kinds)
-    topology = lattice.topology(lattice.shape(size), kinds)
+def _torus_times(setting: Setting, lattice: Lattice, size: int) -> Iterator[TimeRecord]:
+    kind, method = setting.kind, setting.labelers[0]
+    topology = make_topology(lattice, size, "periodic")
     count = setting.samples or max((setting.sites or _TREE_SITES[kind]) // topology.num_points, 1)
-    trees = new_trees(setting.labelers[0], kind, topology, capacity=count)
+    trees = new_trees(method, kind, topology, capacity=count)
     count = min(count, trees.capacity)
     samples = np.arange(count, dtype=np.uint64)
-    program = setting.labelers[0] or DEFAULT_TREE_METHOD[kind]
+    program = method or DEFAULT_TREE_METHOD[kind]
     base = setting.make_record("trees", lattice.name, topology, program=program, samples=count)
-
-    def build() -> None:
-        trees.build(XORWOW, SEED, samples)
-
-    works = {"build": build}
-    reader = readings_class(setting.labelers[0], kind, Extent.of_topology(topology), kinds)
+    works: dict[str, Callable[[], object]] = {"build": lambda: trees.build(XORWOW, SEED, samples)}
+    kinds = ("periodic",) * lattice.dimension
+    reader = readings_class(method, kind, Extent.of_topology(topology), kinds)
     if reader is not None:
         readings = reader(trees)
         works["read"] = lambda: readings.read(count)
@@ -271,16 +267,60 @@ def _torus_times(setting: Setting, lattice: Lattice, size: int) -> Iterator[Call
     yield from time_call_kernels(setting, base, works)
 
 
-def _graph_time(setting: Setting) -> CallTime:
-    kind = setting.kind
+def _graph_time(setting: Setting) -> TimeRecord:
+    kind, method = setting.kind, setting.labelers[0]
     sites = min(setting.sites or _GRAPH_SITES[kind], _GRAPH_SITES[kind])
     random = np.random.default_rng(SEED)
     ends = random.integers(0, sites, (_BONDS_PER_SITE * sites, 2))
     topology = graph_topology(sites, ends[ends[:, 0] != ends[:, 1]])
     keys = values_to_keys(random.integers(1, 2**31, 32 * topology.exists.size))
-    trees = new_trees(setting.labelers[0], kind, topology)
+    trees = new_trees(method, kind, topology)
     times = time_calls(lambda: trees.build_given(keys), kind, setting.runs)
-    program = setting.labelers[0] or DEFAULT_TREE_METHOD[kind]
+    program = method or DEFAULT_TREE_METHOD[kind]
     note = f"{topology.num_bonds} bonds of given weights"
-    base = setting.make_record("trees", "graph", topology, part="given", program=program, note=note)
-    return base.timed(times)
+    base = setting.make_record("trees", "graph", topology, program=program)
+    return base.timed(times, part="given", note=note)
+
+
+# Spins
+
+
+def time_sweeps(setting: Setting) -> Iterator[TimeRecord]:
+    """Time sweeps of spins: open bonds, clusters, rows on the host, and new spins.
+
+    Lattices are periodic; chains start at random and forget that before anything is timed.  On the
+    CPU one chain is swept at a time.
+    """
+    for lattice in setting.choose_lattices("square"):
+        for size in setting.choose_sizes():
+            for labeler in setting.labelers:
+                yield from _sweep_times(setting, lattice, size, labeler)
+
+
+def _sweep_times(
+    setting: Setting, lattice: Lattice, size: int, labeler: str | None
+) -> Iterator[TimeRecord]:
+    topology, kind = make_topology(lattice, size, "periodic"), setting.kind
+    rule = setting.update.rule(setting.model.states)
+    chains = new_chains(labeler, kind, topology, rule, capacity=setting.chains)
+    count = min(setting.chains, chains.capacity)
+    spins = topology.num_points * count
+    sweeps = min(max(_SPINS_PER_RUN[kind] // spins, _LEAST_SWEEPS), _MOST_SWEEPS)
+    # Whole captured calls.
+    sweeps -= sweeps % _LEAST_SWEEPS
+    base = setting.make_record(
+        f"{setting.model}:{setting.update}",
+        lattice.name,
+        topology,
+        program=serving_labeler(labeler, kind, topology),
+        samples=count,
+        note=f"{sweeps} sweeps a run",
+    )
+    for place in setting.choose_places(lattice, 1.0):
+        seeds = np.uint64(1), np.uint64(2), np.uint64(3)
+        threshold = np.uint64(p_to_threshold(place.p))
+        keys = [Chain(*seeds, np.uint64(number), threshold) for number in range(count)]
+        chains.begin(XORWOW, keys, [True] * count)
+        chains.advance(_BURN_IN)
+        times = time_runs(make_timer(setting.device), partial(chains.advance, sweeps), setting.runs)
+        yield base.at(place).timed(times / sweeps)

@@ -1,4 +1,4 @@
-"""What is timed: the stages of a sample, each from nothing, and the bytes that each has to move.
+"""The stages of a sample, each from nothing, and the bytes that each has to move.
 
 bonds    the open bonds
 labels   the open bonds and the label of every site
@@ -9,31 +9,33 @@ sweep    the rows at a grid of p around this one
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from percolab.benchmark.timer import Timer, Work
-from percolab.bonds.model import BOND, Model
+from percolab.benchmark.peers import time_scipy, time_site_image
+from percolab.benchmark.records import (
+    GRID_POINTS,
+    Place,
+    Setting,
+    TimeRecord,
+    make_grid,
+    make_topology,
+)
+from percolab.benchmark.timer import Work, make_timer, time_runs
 from percolab.bonds.words import XORWOW, p_to_threshold
-from percolab.coupled import Coupling, compute_memory, new_coupling
-from percolab.kernels.memory import Memory, Needs, entries_that_fit
-from percolab.labelers import labeler_class, serving_labeler
+from percolab.coupled import Coupling, compute_memory, fit_coupling
+from percolab.errors import InputError
+from percolab.kernels.memory import Needs
 from percolab.labelers.forest import Labeler, Reading
 from percolab.lattices.extent import Extent
+from percolab.lattices.structure import Structure
 from percolab.lattices.topology import Topology
 from percolab.measure.rows import ROW_WIDTH
 
 STAGES = ("bonds", "labels", "measure", "sweep")
 SEED = 1
-
-#: Values of p of a sweep.
-GRID_POINTS = 21
-# Half the window of a sweep at N = 2^24 = 4096^2.  It shrinks as N^(-3/8), that is as L^(-1/nu) in
-# two dimensions (nu = 4/3), and nearly so in three.
-_HALF_WINDOW, _WINDOW_SITES, _WINDOW_EXPONENT = 0.0013, 2**24, 0.375
 
 #: Sites of all samples of one timed run: enough to fill any GPU; on the CPU, enough for the clock.
 SITES_PER_RUN = {"cpu": 2**20, "cuda": 2**30}
@@ -42,26 +44,7 @@ _RUN_SECONDS = 0.02
 # The part of a device's free memory that a labeler may take.
 _SHARE = 0.8
 _ROW_BYTES = 8 * ROW_WIDTH
-
-
-@dataclass(frozen=True)
-class Stages:
-    """A labeler ready to be timed.
-
-    samples: samples of one run.  needs_labels: whether the row is taken from labels.
-    works: for a p, what every stage runs.  memory: the bytes a sample takes.
-    """
-
-    samples: int
-    needs_labels: bool
-    works: Callable[[float], dict[str, Work]]
-    memory: int
-
-
-def grid_around(p: float, num_sites: int) -> np.ndarray:
-    """Return the p of a sweep, float64 (GRID_POINTS,), ascending: a window as wide as a study's."""
-    half = _HALF_WINDOW * (_WINDOW_SITES / num_sites) ** _WINDOW_EXPONENT
-    return np.linspace(max(p - half, 0.0), min(p + half, 1.0), GRID_POINTS)
+_NEEDS = Needs(steps=GRID_POINTS, labels=True)
 
 
 def bytes_moved(stage: str, topology: Topology, *, needs_labels: bool) -> int:
@@ -93,53 +76,40 @@ def bytes_moved(stage: str, topology: Topology, *, needs_labels: bool) -> int:
     }[stage]
 
 
-def fitting_coupling(
-    timer: Timer,
-    topology: Topology,
-    labeler: str | None,
-    samples: int,
-    model: Model = BOND,
-) -> Coupling:
-    """Return a labeler with room for as many samples as fit in memory, at most ``samples``.
-
-    On a CPU it has room for one.  InputError: the labeler does not run on this topology.
-    """
-    kind = timer.device.kind
-    labeler_class(labeler, kind)
-    name = serving_labeler(labeler, kind, topology)
-    memory = partial(_memory, name, kind, topology, model)
-    fitting = 1
-    if timer.device.is_shared:
-        fitting = entries_that_fit(memory, int(_SHARE * timer.free_memory()))
-    capacity = max(min(samples, fitting), 1)
-    return new_coupling(name, kind, topology, model, capacity=capacity)
-
-
-def _memory(name: str, kind: str, topology: Topology, model: Model, entries: int) -> Memory:
-    needs = Needs(steps=GRID_POINTS, labels=True)
-    return compute_memory(name, kind, Extent.of_topology(topology), model, needs, entries)
-
-
-def prepare(timer: Timer, topology: Topology, labeler: str | None) -> Stages:
-    """Return the stages of a labeler on a topology; InputError if it does not run there."""
-    kind, before = timer.device.kind, timer.free_memory()
-    most = max(SITES_PER_RUN[kind] // topology.num_points, 1)
-    coupling = fitting_coupling(timer, topology, labeler, most)
-    samples = coupling.labeler.batch.capacity
-    if not timer.device.is_shared:
-        samples = _choose_run_length(coupling, most)
-    stages = make_works(coupling, samples)
-    stages(0.5)["measure"]()  # some arrays are made when they are needed
-    if timer.device.is_shared:
-        memory = (before - timer.free_memory()) // samples
-    else:
-        memory = _memory(coupling.labeler.name, kind, topology, BOND, 1).host
-    return Stages(samples, needs_labels(coupling.labeler), stages, memory)
-
-
 def needs_labels(labeler: Labeler) -> bool:
     """Return whether a labeler's rows are read off the labels of all sites."""
     return labeler.name not in ("raster", "tiled")
+
+
+def prepare(
+    setting: Setting, name: str, topology: Topology, labeler: str | None, count: int | None = None
+) -> tuple[Coupling, TimeRecord]:
+    """Return a labeler, and the record of its samples without times; name: of the structure.
+
+    On a GPU it has room for as many samples as fit, on a CPU for one.  count: samples of a run;
+    None for what fills a GPU, or is long enough for the CPU's clock.  InputError: it does not run
+    on this kind of device, or so large a topology.
+    """
+    device, kind, model = setting.device, setting.kind, setting.model
+    free = make_timer(device).free_memory()  # gives back what earlier ones took
+    most = count or max(SITES_PER_RUN[kind] // topology.num_points, 1)
+    room: dict[str, Any] = {"most": most if device.is_shared else 1, "share": _SHARE}
+    try:
+        coupling = fit_coupling(device, topology, model, name=labeler, needs=_NEEDS, **room)
+    except ValueError as error:
+        raise InputError(f"{name}, {topology.num_points} grid points: {error}") from error
+    if count is None:
+        is_shared, batch = device.is_shared, coupling.labeler.batch
+        count = batch.capacity if is_shared else _choose_run_length(coupling, most)
+    serving, extent = coupling.labeler.name, Extent.of_topology(topology)
+    if device.is_shared:
+        make_works(coupling, 1)(0.5)["measure"]()  # some arrays are made when they are needed
+        memory = (free - make_timer(device).free_memory()) // coupling.labeler.batch.capacity
+    else:
+        memory = compute_memory(serving, kind, extent, model, _NEEDS).host
+    return coupling, setting.make_record(
+        "", name, topology, program=serving, samples=count, memory_bytes_per_sample=memory
+    )
 
 
 def make_works(coupling: Coupling, count: int) -> Callable[[float], dict[str, Work]]:
@@ -150,8 +120,8 @@ def make_works(coupling: Coupling, count: int) -> Callable[[float], dict[str, Wo
 
     def works(p: float) -> dict[str, Work]:
         thresholds = np.full(count, p_to_threshold(p), np.uint64)
-        grid = list(map(p_to_threshold, grid_around(p, batch.topology.num_points)))
-        items = np.repeat(samples, len(grid)), np.tile(np.array(grid, np.uint64), count)
+        grid = np.array([p_to_threshold(each) for each in make_grid(p, batch.topology)], np.uint64)
+        entries_of_grid = np.repeat(samples, grid.size), np.tile(grid, count)
 
         def bonds() -> None:
             for part in batches:
@@ -166,7 +136,7 @@ def make_works(coupling: Coupling, count: int) -> Callable[[float], dict[str, Wo
             coupling.rows(XORWOW, SEED, samples, thresholds)
 
         def sweep() -> None:
-            coupling.rows(XORWOW, SEED, *items)
+            coupling.rows(XORWOW, SEED, *entries_of_grid)
 
         return {"bonds": bonds, "labels": labels, "measure": measure, "sweep": sweep}
 
@@ -181,3 +151,70 @@ def _choose_run_length(coupling: Coupling, most: int) -> int:
     coupling.rows(XORWOW, SEED, first, half)
     took = max(time.perf_counter() - begin, 1e-9)
     return min(max(int(_RUN_SECONDS / took), 1), most)
+
+
+def time_topology(
+    setting: Setting,
+    name: str,
+    topology: Topology,
+    places: Sequence[Place],
+    *,
+    labeler: str | None = None,
+    stages: Sequence[str] = STAGES,
+) -> Iterator[TimeRecord]:
+    """Time one labeler's stages on a topology: a graph, or a lattice, whose name the records have.
+
+    A sweep is compared with the row at one p, where that is timed.  InputError as for
+    :func:`prepare`.
+    """
+    coupling, base = prepare(setting, name, topology, labeler)
+    timer, of_labels = make_timer(setting.device), needs_labels(coupling.labeler)
+    works = make_works(coupling, base.samples)
+    for place in places:
+        row: TimeRecord | None = None
+        for stage in stages:
+            record = base.at(
+                place,
+                stage=stage,
+                probabilities=GRID_POINTS if stage == "sweep" else 1,
+                bytes_moved_per_sample=bytes_moved(stage, topology, needs_labels=of_labels),
+            ).timed(time_runs(timer, works(place.p)[stage], setting.runs))
+            if stage == "measure":
+                row = record
+            yield record if stage != "sweep" or row is None else record.compared(row, "one p")
+
+
+def time_lattice(
+    setting: Setting, lattice: Structure, size: int, stages: Sequence[str] = STAGES
+) -> Iterator[TimeRecord]:
+    """Time the labelers and, with peers, before them scipy, on an open lattice of size L.
+
+    A Bethe lattice is one as well, with its shells as L.  Every record is yielded as soon as it is
+    there.  InputError: no such size or labeler, or a size too large for its kernels.
+    """
+    topology, scipy = make_topology(lattice, size), dict[float | None, TimeRecord]()
+    places = setting.choose_places(lattice, 0.5, 1.0, 1.5)
+    for place in places if setting.peers else ():
+        for record in time_scipy(setting, lattice.name, topology, place):
+            scipy[record.p] = record
+            yield record
+    for labeler in setting.labelers:
+        options: Any = {"labeler": labeler, "stages": stages}
+        for record in time_topology(setting, lattice.name, topology, places, **options):
+            if record.stage in ("labels", "measure") and record.p in scipy:
+                record = record.compared(scipy[record.p], "scipy")
+            yield record
+
+
+def time_samples(setting: Setting, stages: Sequence[str]) -> Iterator[TimeRecord]:
+    """Time stages of samples: every lattice by size, then labeler, then p, then stage.
+
+    A sweep is compared with the row at one p, so that "measure" is timed with it.
+    """
+    more = {"measure"} if "sweep" in stages else set()
+    chosen = [stage for stage in STAGES if stage in {*stages, *more}]
+    for lattice in setting.choose_lattices("honeycomb"):
+        for size in setting.choose_sizes():
+            yield from time_lattice(setting, lattice, size, chosen)
+    for size in setting.choose_sizes() if setting.peers else ():
+        yield from time_site_image(setting, size)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from percolab.benchmark.calls import Setting, kernel_events, make_grid, sum_events
-from percolab.benchmark.records import CallTime
+from percolab.benchmark.calls import kernel_events, sum_events
+from percolab.benchmark.records import Place, Setting, TimeRecord, make_grid, make_topology
 from percolab.kernels.device import open_device
 from percolab.lattices.lattice import Lattice
 from percolab.run.request import Observer
@@ -65,45 +65,35 @@ def _choose_workers(setting: Setting) -> tuple[dict[str, Any], dict[str, Any], i
 # Studies
 
 
-def time_studies(setting: Setting) -> Iterator[CallTime]:
+def time_studies(setting: Setting) -> Iterator[TimeRecord]:
     """Time studies of nine p and of thresholds, with their preparation, on one and all GPUs.
 
     The share of the time in which the GPU computes is that of a study of a tenth of the samples,
     by device events around every kernel.
     """
+    points, boundary = (setting.points or (9,))[0], setting.boundary or "open"
     for lattice in setting.choose_lattices("honeycomb"):
-        boundary = setting.choose_boundaries("open")[0]
         for size in setting.sizes or _SIZES[setting.kind]:
-            sites = size**lattice.dimension
-            samples = setting.samples or max(
-                (setting.sites or _STUDY_SITES[setting.kind]) // sites, 10
-            )
+            topology = make_topology(lattice, size, boundary)
+            count = (setting.sites or _STUDY_SITES[setting.kind]) // topology.num_points
+            samples = setting.samples or max(count, 10)
             for place in setting.choose_places(lattice, 1.0):
-                points = (setting.points or (9,))[0]
-                grid = make_grid(lattice, size, place.p, points)
-                common = {"L": [size], "boundary": boundary}
-                kinds = {"grid": (common | {"p": grid}, samples)}
+                grid = make_grid(place.p, topology, points).tolist()
+                studies = [("grid", {"p": grid}, samples, points)]
                 if boundary == "open":
-                    kinds["threshold"] = (common | {"method": "threshold"}, max(samples // 5, 10))
-                for part, (options, count) in kinds.items():
-                    base = CallTime(
-                        stage="study",
-                        part=part,
-                        lattice=lattice.name,
-                        shape=lattice.shape(size),
-                        num_sites=sites,
-                        p=place.p,
-                        program="1 process" if setting.kind == "cpu" else "1 GPU",
-                        device=str(setting.device),
-                        samples=count,
-                        probabilities=points if part == "grid" else 1,
-                    )
-                    yield from _study_times(setting, lattice, base, options)
+                    fewer = max(samples // 5, 10)
+                    studies.append(("threshold", {"method": "threshold"}, fewer, 1))
+                for part, options, count, probabilities in studies:
+                    program = "1 process" if setting.kind == "cpu" else "1 GPU"
+                    base = setting.make_record("study", lattice.name, topology, program=program)
+                    base = base.at(place, part=part, samples=count, probabilities=probabilities)
+                    common = {"L": [size], "boundary": boundary}
+                    yield from _study_times(setting, lattice, base, common | options)
 
 
 def _study_times(
-    setting: Setting, lattice: Lattice, base: CallTime, options: dict[str, Any]
-) -> Iterator[CallTime]:
+    setting: Setting, lattice: Lattice, base: TimeRecord, options: dict[str, Any]
+) -> Iterator[TimeRecord]:
     one, every, number = _choose_workers(setting)
     _run(lattice, samples=10, **options, **one)  # compiles
     alone = _timed_study(lattice, base, options | one)
@@ -112,21 +102,19 @@ def _study_times(
         with kernel_events(open_device(str(setting.device))) as events:
             _run(lattice, samples=few, **options, **one)
             busy = sum(sum_events(events).values()) / few
-        alone = replace(
-            alone, note=f"{alone.note}, the GPU computes {busy / alone.seconds_per_sample:.0%}"
-        )
+        share = busy / alone.seconds_per_sample
+        alone = replace(alone, note=f"{alone.note}, the GPU computes {share:.0%}")
     yield alone
     if number == 1:
         return
     if setting.kind == "cpu":
         every |= {"executor": "processes", "workers": number}
     program = f"{number} {'processes' if setting.kind == 'cpu' else 'GPUs'}"
-    yield _timed_study(lattice, replace(base, program=program), options | every).compared(
-        alone, "one"
-    )
+    together = _timed_study(lattice, replace(base, program=program), options | every)
+    yield together.compared(alone, "one")
 
 
-def _timed_study(lattice: Lattice, base: CallTime, settings: dict[str, Any]) -> CallTime:
+def _timed_study(lattice: Lattice, base: TimeRecord, settings: dict[str, Any]) -> TimeRecord:
     """Return the time of a sample once the study runs: of all samples less that of a few."""
     seconds, few = [], max(base.samples // 30, 1)
     for samples in (few, base.samples):
@@ -141,45 +129,45 @@ def _timed_study(lattice: Lattice, base: CallTime, settings: dict[str, Any]) -> 
 # One sample over several processors
 
 
-def time_splits(setting: Setting) -> Iterator[CallTime]:
+def time_splits(setting: Setting) -> Iterator[TimeRecord]:
     """Time rows of one sample on one processor, on all ("strong"), and of a larger one ("weak").
 
     The larger sample has as many sites more as there are processors, on an open lattice.  A row
     takes the time from the block before to its own, so that the first, which also makes tables and
     loads kernels, is not counted.
     """
+    for lattice in setting.choose_lattices("square", "cubic"):
+        for boundary in setting.boundaries:
+            for place in setting.choose_places(lattice, 1.0):
+                yield from _split_times(setting, lattice, boundary, place)
+
+
+def _split_times(
+    setting: Setting, lattice: Lattice, boundary: str, place: Place
+) -> Iterator[TimeRecord]:
     one, every, number = _choose_workers(setting)
     sites = setting.sites or _SPLIT_SITES[setting.kind]
-    for lattice in setting.choose_lattices("square", "cubic"):
-        for boundary in setting.choose_boundaries("open", "periodic"):
-            for place in setting.choose_places(lattice, 1.0):
-                first: CallTime | None = None
-                cases = [("one", sites, 1, one), ("strong", sites, number, every)]
-                if boundary == "open":
-                    cases.append(("weak", number * sites, number, every))
-                for part, points, workers, device in cases:
-                    size = round(points ** (1 / lattice.dimension))
-                    seconds, note = _row_seconds(
-                        lattice,
-                        L=[size],
-                        p=[place.p],
-                        boundary=boundary,
-                        samples=max(setting.samples or _ROWS, 2),
-                        workers=workers,
-                        **device,
-                    )
-                    timed = CallTime(
-                        stage="split",
-                        part=part,
-                        lattice=lattice.name,
-                        shape=lattice.shape(size),
-                        num_sites=size**lattice.dimension,
-                        p=place.p,
-                        program=f"{workers} {boundary}",
-                        device=device["device"],
-                    ).timed(seconds, note=note)
-                    first = first or timed
-                    yield timed if timed is first else _with_efficiency(timed, first, workers)
+    cases = [("one", sites, 1, one), ("strong", sites, number, every)]
+    if boundary == "open":
+        cases.append(("weak", number * sites, number, every))
+    first: TimeRecord | None = None
+    for part, points, workers, device in cases:
+        size = round(points ** (1 / lattice.dimension))
+        settings = {"L": [size], "p": [place.p], "boundary": boundary, "workers": workers}
+        samples = max(setting.samples or _ROWS, 2)
+        seconds, note = _row_seconds(lattice, samples=samples, **settings, **device)
+        timed = TimeRecord(
+            stage="split",
+            part=part,
+            lattice=lattice.name,
+            shape=lattice.shape(size),
+            num_sites=size**lattice.dimension,
+            program=f"{workers} {boundary}",
+            device=device["device"],
+        ).at(place)
+        timed = timed.timed(seconds, note=note)
+        first = first or timed
+        yield timed if timed is first else _with_efficiency(timed, first, workers)
 
 
 def _row_seconds(lattice: Lattice, **settings: Any) -> tuple[np.ndarray, str]:
@@ -199,7 +187,7 @@ def _row_seconds(lattice: Lattice, **settings: Any) -> tuple[np.ndarray, str]:
     return np.diff(observer.times), note
 
 
-def _with_efficiency(many: CallTime, one: CallTime, workers: int) -> CallTime:
+def _with_efficiency(many: TimeRecord, one: TimeRecord, workers: int) -> TimeRecord:
     """Return a record compared with one processor; the efficiency is that of the least times."""
     rates = [record.num_sites / record.seconds_per_sample_min for record in (one, many)]
     note = f"{many.note}, efficiency {rates[1] / rates[0] / workers:.3f}"

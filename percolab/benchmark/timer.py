@@ -23,6 +23,8 @@ Work = Callable[[], object]
 
 #: Work that is thrown away before a measurement, so that clocks are up and kernels compiled.
 WARM_UP_SECONDS = 0.1
+#: Calls before those that count.  On CUDA the first compiles, the second is captured as a graph.
+WARM_UP_CALLS = {"cpu": 1, "cuda": 3}
 #: Bytes of each of the two arrays of a copy: far more than any cache holds.
 COPY_BYTES = {"cpu": 2**28, "cuda": 2**30}
 # One copy takes half a millisecond on a fast GPU: several, so that the launches do not count.
@@ -127,19 +129,26 @@ def make_timer(device: Device) -> Timer:
     return CudaTimer(device) if device.kind == "cuda" else Timer()
 
 
-def time_runs(timer: Timer, work: Work, runs: int) -> np.ndarray:
-    """Return the seconds of ``runs`` runs, float64 (runs,), after the device has warmed up."""
-    begin = time.perf_counter()
-    timer.seconds(work)
-    while time.perf_counter() - begin < WARM_UP_SECONDS:
+def warm_up(timer: Timer, work: Work, calls: int = 1) -> None:
+    """Do work so often at least, and so long that clocks are up."""
+    begin, done = time.perf_counter(), 0
+    while done < calls or time.perf_counter() - begin < WARM_UP_SECONDS:
         timer.seconds(work)
+        done += 1
+
+
+def time_runs(timer: Timer, work: Work, runs: int, warm_up_calls: int = 1) -> np.ndarray:
+    """Return the seconds of ``runs`` runs, float64 (runs,), after the device has warmed up."""
+    warm_up(timer, work, warm_up_calls)
     return np.array([timer.seconds(work) for _ in range(runs)])
 
 
-def spread(name: str, times: np.ndarray) -> dict[str, Any]:
-    """Return median, least and most of times by the name of a field, NAME_min and NAME_max."""
-    ends = {f"{name}_min": float(times.min()), f"{name}_max": float(times.max())}
-    return {name: float(np.median(times))} | ends
+def time_calls(work: Work, kind: str, runs: int) -> np.ndarray:
+    """Return the seconds of whole calls by the host's clock, float64 (runs,).
+
+    The work ends when its result is on the host, or the device has done it.
+    """
+    return time_runs(Timer(), work, runs, WARM_UP_CALLS[kind])
 
 
 def copy_bandwidth(timer: Timer, runs: int) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -16,12 +17,9 @@ from percolab.cli.terminal import echo
 from percolab.errors import InputError
 
 if TYPE_CHECKING:
-    from percolab.benchmark.benchmark import Record
-    from percolab.benchmark.calls import Setting
+    from percolab.benchmark.records import Setting, TimeRecord
     from percolab.bonds.model import Model
 
-#: Times with a timer; yields every record as soon as it is there.
-Job = Callable[[Any], "Iterator[Record]"]
 #: Stages that are timed without --stage, and all others.
 STAGES = ("bonds", "labels", "measure", "sweep")
 FURTHER_STAGES = ("grid", "threshold", "graph", "kernels", "slabs", "split", "study", "trees")
@@ -29,9 +27,6 @@ FURTHER_STAGES = ("grid", "threshold", "graph", "kernels", "slabs", "split", "st
 _FURTHER_OPTIONS = ("boundary", "points", "sites", "samples", "layers")
 #: Stages of a model of open bonds other than "bond".
 _STAGES_OF_MODELS = {"grid", "threshold", "kernels"}
-#: Sizes without -L.
-_SIZES = {"cpu": "64,256,1024", "cuda": "64,256,1024,4096"}
-_QUICK_SIZES = {"cpu": "64,256", "cuda": "256,2048"}
 
 
 @click.command()
@@ -42,7 +37,7 @@ _QUICK_SIZES = {"cpu": "64,256", "cuda": "256,2048"}
     help="Repeat for several.  [default: honeycomb; each further stage has its own]",
 )
 @click.option(
-    "-L", "--size", "sizes", help=f"Linear sizes.  [default: {_SIZES['cpu']}; on CUDA also 4096]"
+    "-L", "--size", "sizes", help="Linear sizes.  [default: 64,256,1024; on CUDA also 4096]"
 )
 @click.option("--ratio", "ratios", help="p in units of p_c.  [default: 0.5,1,1.5]")
 @click.option("-p", "probabilities", help="p values in place of --ratio.")
@@ -99,32 +94,38 @@ def command(**given: Any) -> None:
     options = SimpleNamespace(**given)
     for name, path in (("--json", options.json_file), ("--plot", options.plot_file)):
         _check_target(name, path)
-    setting, job = _make_job(options)
+    setting, jobs = _make_jobs(options)
     timer = make_timer(setting.device)
     machine, bandwidth = timer.machine(), copy_bandwidth(timer, options.runs)
-    records: list[Record] = []
+    records: list[TimeRecord] = []
     quiet = options.json_file == "-"
     if not quiet:
         echo(f"{_preamble(machine, bandwidth)}\n{times.HEADER}")
-    for record in job(timer):
+    for record in (record for job in jobs for record in job(setting)):
         records.append(record)
         if not quiet:
-            echo(times.format_row(record, records, bandwidth))
+            echo(times.format_row(record, bandwidth))
     words = ["percolab", *sys.argv[1:]]
     keys: dict[str, Any] = {"machine": machine, "copy_bandwidth": bandwidth}
     _write_document(options.json_file, times.make_document(records, command=words, **keys))
     if options.plot_file is not None:
-        figure = plot_time_per_site(times.list_stages(records), title=machine["device_name"])
+        figure = plot_time_per_site(records, title=machine["device_name"])
         save_figure(figure, options.plot_file)
 
 
-def _make_job(options: SimpleNamespace) -> tuple[Setting, Job]:
+def _make_jobs(
+    options: SimpleNamespace,
+) -> tuple[Setting, list[Callable[[Setting], Iterator[TimeRecord]]]]:
+    """Return the setting, and what times with it; nothing can be refused any more then."""
     from percolab.benchmark import benchmark as times
     from percolab.bonds.model import Model
 
     model = Model.parse(options.model or "bond")
     if model.has_spins:
-        return _make_spin_job(options, model)
+        _refuse_of_spins(options)
+        setting = _make_setting(options, model, several=False)
+        times.check_samples(setting, "square", "periodic")
+        return setting, [times.time_sweeps]
     for key in ("update", "chains"):
         if getattr(options, key) is not None:
             raise InputError(f"--{key}: of spins alone (--model ising)")
@@ -141,44 +142,27 @@ def _make_job(options: SimpleNamespace) -> tuple[Setting, Job]:
     setting = _make_setting(options, model, several={"split", "study"} & set(further) != set())
     for stage in further:
         times.check_stage(stage, setting)
-    first = set(options.stages or STAGES) & set(STAGES)
-    if options.plot_file is not None and not first:
+    jobs = [times.FURTHER_STAGES[stage] for stage in further]
+    stages = tuple(stage for stage in STAGES if stage in (options.stages or STAGES))
+    if stages:
+        times.check_samples(setting, "honeycomb", "open")
+        jobs.insert(0, partial(times.time_samples, stages=stages))
+    elif options.plot_file is not None:
         raise InputError(f"--plot: draws {', '.join(STAGES)}; name one of them by --stage")
-    if "sweep" in first:
-        first.add("measure")
-    stages = [stage for stage in STAGES if stage in first]
-    sizes, ratios = _choose_sizes(options, setting), (1.0,) if options.quick else (0.5, 1.0, 1.5)
-    timed = times.prepare_stages(setting, sizes, ratios, stages, options.peers) if first else None
-
-    def job(timer: Any) -> Iterator[Record]:
-        yield from () if timed is None else timed(timer)
-        for stage in further:
-            yield from times.FURTHER_STAGES[stage](setting)
-
-    return setting, job
+    return setting, jobs
 
 
-def _make_spin_job(options: SimpleNamespace, model: Model) -> tuple[Setting, Job]:
-    from percolab.benchmark.spin_times import time_sweeps
-
+def _refuse_of_spins(options: SimpleNamespace) -> None:
     given = {"stage": options.stages, "plot": options.plot_file}
     given |= {key: getattr(options, key) for key in _FURTHER_OPTIONS}
     for name, value in given.items():
         if value not in (None, ()):
             raise InputError(f"--{name}: not of spins, whose whole sweeps are timed; leave it out")
-    setting = _make_setting(options, model, several=False)
-
-    def job(timer: Any) -> Iterator[Record]:
-        for lattice in setting.choose_lattices("square"):
-            for size in _choose_sizes(options, setting):
-                yield from time_sweeps(timer, lattice, size, setting)
-
-    return setting, job
 
 
 def _make_setting(options: SimpleNamespace, model: Model, *, several: bool) -> Setting:
-    """Return what the further stages read; several: whether a stage uses several devices."""
-    from percolab.benchmark.calls import Setting
+    """Return what the stages read; several: whether one uses several devices."""
+    from percolab.benchmark.records import Setting
     from percolab.kernels.device import Device
     from percolab.lattices.lattice import load_lattice
     from percolab.spins.update import Update
@@ -205,14 +189,9 @@ def _make_setting(options: SimpleNamespace, model: Model, *, several: bool) -> S
         runs=options.runs,
         update=Update.parse(options.update or "sw"),
         chains=options.chains or 1,
+        peers=options.peers,
+        quick=options.quick,
     )
-
-
-def _choose_sizes(options: SimpleNamespace, setting: Setting) -> tuple[int, ...]:
-    from percolab.tasks.values import parse_lengths
-
-    usual = _QUICK_SIZES if options.quick else _SIZES
-    return setting.sizes or parse_lengths(usual[setting.kind])
 
 
 def _write_document(file: str | None, document: dict[str, Any]) -> None:

@@ -13,15 +13,18 @@ from numpy.typing import NDArray
 
 from percolab.bonds.batch import batch_class
 from percolab.bonds.model import BOND, Model
-from percolab.kernels.memory import Memory, Needs
+from percolab.kernels.device import Device
+from percolab.kernels.memory import Memory, Needs, entries_that_fit
 from percolab.kernels.registry import load
-from percolab.labelers import labeler_class, new_labeler
+from percolab.labelers import labeler_class, new_labeler, serving_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
 from percolab.lattices.topology import Topology
 
 Samples = NDArray[np.uint64]
 Rows = NDArray[np.int64]
+
+_LABELS = Needs(labels=True)
 
 
 class SampleBlocks(NamedTuple):
@@ -134,3 +137,28 @@ def new_coupling(
     chosen = _class_for(labeler.name, kind, model, Extent.of_topology(topology))
     coupling: Coupling = chosen(labeler, openings=openings)
     return coupling
+
+
+def fit_coupling(
+    device: Device,
+    topology: Topology,
+    model: Model = BOND,
+    *,
+    most: int,
+    name: str | None = None,
+    needs: Needs = _LABELS,
+    share: float = 0.5,
+) -> Coupling:
+    """Return a coupling for as many batch entries as fit into memory, at least one.
+
+    most: entries, at most.  name: of the labeler, None for the fastest.  share: of the device's
+    free memory, that it may take.  InputError and ValueError as for :func:`new_labeler`.
+    """
+    device.open()
+    kind, extent = device.kind, Extent.of_topology(topology)
+    serving = serving_labeler(name, kind, topology)
+    fitting = entries_that_fit(
+        lambda entries: compute_memory(serving, kind, extent, model, needs, entries),
+        int(share * device.free_memory()),
+    )
+    return new_coupling(serving, kind, topology, model, capacity=max(min(most, fitting), 1))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import TOP
@@ -22,7 +23,7 @@ from percolab.measure.radii import radii_row_width
 from percolab.measure.rows import without_vacant
 
 
-def measure_by_batches(measure: Callable[..., Any], capacity: int, *samples: Samples) -> Any:
+def measure_by_batches(measure: Callable[..., Any], capacity: int, *samples: NDArray[Any]) -> Any:
     """Return what is measured of samples, ``capacity`` at a time; samples: arrays of one length."""
     firsts = range(0, len(samples[0]), capacity)
     parts = [measure(*(each[first : first + capacity] for each in samples)) for first in firsts]

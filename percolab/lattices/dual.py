@@ -69,6 +69,14 @@ class DualTopology(NamedTuple):
     topology: Topology
     sources: NDArray[np.int64]
 
+    def open_words(self, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """Return the open bonds of the dual of samples with these, uint32 (n, words) both."""
+        bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
+        # The last bit stands for bonds that are missing.
+        closed = np.pad(bits, ((0, 0), (0, 1)))[:, self.sources] == 0
+        opened = np.ascontiguousarray(np.packbits(closed, axis=1, bitorder="little"))
+        return np.asarray(opened.view(np.uint32) & self.topology.exists.ravel(), np.uint32)
+
 
 #: Cells of the dual around a lattice with open sides.
 _AROUND = 2

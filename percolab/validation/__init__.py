@@ -8,7 +8,6 @@ from percolab.validation import (
     duals,
     exact,
     generator,
-    lanes,
     parity,
     spins,
     sweeps,
@@ -22,7 +21,6 @@ def list_checks(conditions: Conditions) -> tuple[Check, ...]:
     """Return all checks under conditions, those of the cause before those of the effect."""
     return (
         *generator.CHECKS,
-        *lanes.CHECKS,
         *parity.checks(lattice_names() if conditions.full else parity.QUICK),
         *exact.CHECKS,
         *duals.CHECKS,

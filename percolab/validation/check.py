@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, p_to_threshold
-from percolab.coupled import Coupling, compute_memory, new_coupling
+from percolab.coupled import Samples, fit_coupling
+from percolab.coupled.points import measure_by_batches
 from percolab.kernels.device import Device
-from percolab.kernels.memory import Memory, Needs, entries_that_fit
-from percolab.labelers import LABELERS, serving_labeler
-from percolab.lattices.extent import Extent
+from percolab.labelers import LABELERS, fitting_labeler, serving_labeler
+from percolab.labelers.forest import Labeler
+from percolab.lattices.lattice import Lattice
 from percolab.lattices.topology import Topology
 from percolab.run.executors import default_workers
 from percolab.run.stored import Interrupted
@@ -60,7 +61,8 @@ class Outcome:
 
     sigma: None where value and expectation must be equal.  note: a hint for failures, or the source
     of the expectation.  correlated: whether it is of the same samples as its neighbours; a row of
-    all of them together follows, which replaces them where deviations are counted.
+    all of them together follows, which replaces them where deviations are counted.  deviations: of
+    samples from the expectation, float64 (samples,), for that row.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Outcome:
     sigma: float | None = None
     note: str = ""
     correlated: bool = False
+    deviations: NDArray[Any] | None = field(default=None, repr=False, compare=False)
 
     @property
     def z(self) -> float | None:
@@ -138,17 +141,17 @@ def largest_as_normal(name: str, z: NDArray[np.float64]) -> Outcome:
     return Outcome(name, _deviate(float(exceeded)), 0.0, 1.0, f"|z| {largest:.2f} of {z.size}")
 
 
-def with_joint(name: str, compared: Iterable[tuple[Outcome, NDArray[Any]]]) -> Iterator[Outcome]:
+def with_joint(name: str, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
     """Yield outcomes of the same samples, and one of all of them together, by their covariance.
 
-    compared: each outcome with the deviations of samples from its expectation, float64 (samples,).
-    Hotelling's T^2 of their means, as the normal deviate of the same probability: H. Hotelling,
-    Ann. Math. Stat. 2, 360 (1931).
+    Hotelling's T^2 of their mean deviations, as the normal deviate of the same probability:
+    H. Hotelling, Ann. Math. Stat. 2, 360 (1931).
     """
     from scipy.stats import f
 
-    outcomes, columns = zip(*compared, strict=True)
-    yield from (replace(outcome, correlated=True) for outcome in outcomes)
+    each = [replace(outcome, correlated=True) for outcome in outcomes]
+    yield from each
+    columns: list[Any] = [outcome.deviations for outcome in each]
     deviations = np.stack(columns, axis=1)
     count = len(deviations)
     spread = deviations.std(axis=0, ddof=1)
@@ -165,30 +168,66 @@ def with_joint(name: str, compared: Iterable[tuple[Outcome, NDArray[Any]]]) -> I
     yield Outcome(f"together: {name}", deviate, 0.0, 1.0, note)
 
 
-# Sites of a CUDA batch, the fraction of the free memory it may take, and samples of a call on the
-# CPU.
-_SITES_PER_BATCH, _FRACTION, _SAMPLES_PER_CALL = 2**28, 0.5, 2048
+def sum_differing(
+    text: str, counted: Iterable[tuple[str, str, int]], note: str = ""
+) -> Iterator[Outcome]:
+    """Yield for every labeler how many entries of all cases are not as expected.
+
+    counted: labeler, case, and how many differ there.  text: the name of a row, {} is the labeler.
+    note: of labelers that agree; that of others is their first case.
+    """
+    wrong, notes = dict[str, int](), dict[str, str]()
+    for name, case, count in counted:
+        wrong[name] = wrong.get(name, 0) + count
+        if count:
+            notes.setdefault(name, f"first on {case}")
+    for name, count in wrong.items():
+        yield differing(text.format(name), count, notes.get(name, note))
 
 
-def coupling_for(
-    device: Device, topology: Topology, model: Model = BOND, *, most: int, name: str | None = None
-) -> Coupling:
-    """Return a coupling, by default of the fastest labeler, for at most so many batch entries."""
-    device.open()
-    serving = serving_labeler(name, device.kind, topology)
-    extent = Extent.of_topology(topology)
-
-    def memory(count: int) -> Memory:
-        return compute_memory(serving, device.kind, extent, model, Needs(labels=True), count)
-
-    fitting = entries_that_fit(memory, int(_FRACTION * device.free_memory()))
-    fitting = min(fitting, _SITES_PER_BATCH // topology.num_points)
-    return new_coupling(serving, device.kind, topology, model, capacity=max(min(most, fitting), 1))
-
-
-def list_labelers(kind: str, topology: Topology) -> list[str]:
+def list_labelers(kind: str, structure: Lattice | Topology) -> list[str]:
+    """Return the labelers that serve a lattice, or a topology, on a kind of device."""
     able = [name for name, entry in LABELERS.items() if kind in entry.classes]
-    return [name for name in able if serving_labeler(name, kind, topology) == name]
+    if isinstance(structure, Topology):
+        return [name for name in able if serving_labeler(name, kind, structure) == name]
+    return [name for name in able if fitting_labeler(name, kind, structure)[0] == name]
+
+
+def read_samples(
+    labeler: Labeler, drawn: tuple[int, int, Samples, Samples], read: Callable[[int], NDArray[Any]]
+) -> tuple[NDArray[np.uint32], NDArray[Any]]:
+    """Return the open bonds and what is read of batch entries, one a line.
+
+    drawn: generator, seed, samples and thresholds.  read: reads so many entries of the batch.
+    """
+    batch, opened, found = labeler.batch, [], []
+    generator, seed, samples, limits = drawn
+    for first in range(0, len(samples), batch.capacity):
+        part = slice(first, first + batch.capacity)
+        entries = batch.fill(generator, seed, samples[part], limits[part])
+        opened.append(batch.copy_open_words(entries).reshape(entries, -1))
+        found.append(read(entries).copy())
+    return np.concatenate(opened), np.concatenate(found)
+
+
+def measure_words(labeler: Labeler, words: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """Return the rows of samples with these open bonds, int64 (n, ROW_WIDTH); words: (n, words)."""
+
+    def measure(part: NDArray[np.uint32]) -> NDArray[np.int64]:
+        return labeler.join(labeler.batch.load(part)).rows().copy()
+
+    rows: NDArray[np.int64] = measure_by_batches(measure, labeler.batch.capacity, words)
+    return rows
+
+
+def in_threads(work: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
+    """Return what work makes of each part, a thread for every part."""
+    with ThreadPoolExecutor(len(parts)) as executor:
+        return list(executor.map(work, parts))
+
+
+#: Sites of a batch of samples, at most.
+_SITES_PER_BATCH = 2**28
 
 
 def sampled_rows(
@@ -202,37 +241,35 @@ def sampled_rows(
     rng: str = "xorwow",
 ) -> NDArray[np.int64]:
     """Return the rows, int64 (samples, ROW_WIDTH), of samples at p; stream: names their seed."""
-    seed = conditions.stream_seed(*stream)
-    numbers = np.arange(samples, dtype=np.uint64)
+    device, seed = conditions.device, conditions.stream_seed(*stream)
     threshold = p_to_threshold(p)
 
-    def sample_rows(coupling: Coupling, part: NDArray[np.uint64]) -> NDArray[np.int64]:
-        limits = np.full(part.size, threshold, np.uint64)
-        return coupling.rows(GENERATORS[rng], seed, part, limits)
+    def sample_rows(numbers: Samples) -> NDArray[np.int64]:
+        most = min(numbers.size, _SITES_PER_BATCH // topology.num_points)
+        coupling = fit_coupling(device, topology, model, most=most)
+        limits = np.full(numbers.size, threshold, np.uint64)
+        return coupling.rows(GENERATORS[rng], seed, numbers, limits)
 
-    if conditions.device.is_shared:
-        coupling = coupling_for(conditions.device, topology, model, most=samples)
-        return sample_rows(coupling, numbers)
-
-    def sample_share(share: NDArray[np.uint64]) -> NDArray[np.int64]:
-        coupling = coupling_for(conditions.device, topology, model, most=share.size)
-        pieces = np.array_split(share, -(-share.size // _SAMPLES_PER_CALL))
-        return np.concatenate([sample_rows(coupling, piece) for piece in pieces])
-
-    workers = min(default_workers(conditions.device), samples)
-    with ThreadPoolExecutor(workers) as executor:
-        return np.concatenate(list(executor.map(sample_share, np.array_split(numbers, workers))))
+    workers = 1 if device.is_shared else min(default_workers(device), samples)
+    numbers = np.arange(samples, dtype=np.uint64)
+    return np.concatenate(in_threads(sample_rows, np.array_split(numbers, workers)))
 
 
 def mean_outcome(
     name: str, values: NDArray[Any], expected: float, *, scale: float = 1.0, note: str = ""
 ) -> Outcome:
-    """Return the outcome of a mean of independent values (n,), divided by ``scale``."""
-    sigma = float(values.std(ddof=1)) / np.sqrt(values.size)
-    return Outcome(name, float(values.mean()) / scale, expected, sigma / scale, note)
+    """Return the outcome of a mean of independent values (n,), divided by ``scale``.
 
+    Few values have an uncertain scatter.  The standard error is widened so that a deviation in
+    units of it is the normal deviate as probable as Student's t.
+    """
+    from scipy.stats import norm, t
 
-def fraction_outcome(name: str, values: NDArray[Any], expected: float, note: str = "") -> Outcome:
-    """Return the outcome of a fraction of samples, 0 or 1 each, with the error of the expected."""
-    sigma = np.sqrt(expected * (1 - expected) / values.size)
-    return Outcome(name, float(np.mean(values != 0)), expected, float(sigma), note)
+    values = np.asarray(values) / scale
+    mean, sigma = float(values.mean()), float(values.std(ddof=1)) / values.size**0.5
+    if sigma > 0:
+        deviation = max(abs(mean - expected) / sigma, 1.0)
+        exceeded = float(np.exp(t.logsf(deviation, values.size - 1)))
+        # Beyond what a normal deviate can be computed of, the ratio hardly matters.
+        sigma *= deviation / float(norm.isf(max(exceeded, 1e-300)))
+    return Outcome(name, mean, expected, sigma, note, deviations=values - expected)

@@ -21,7 +21,6 @@ from percolab.validation.check import (
     Check,
     Conditions,
     Outcome,
-    fraction_outcome,
     mean_outcome,
     sampled_rows,
     with_joint,
@@ -53,7 +52,7 @@ def _halves(
     for shape, samples in shapes.items():
         spans = _spanning(where, lattice, shape, where.count(samples, 50 * samples), model)
         name = f"{lattice} {model}s, {shape[0]} x {shape[1]} spans along x"
-        yield fraction_outcome(name, spans, 0.5, f"{note}: 1/2 at every size")
+        yield mean_outcome(name, spans, 0.5, note=f"{note}: 1/2 at every size")
 
 
 def _cardy(conditions: Conditions) -> Iterator[Outcome]:
@@ -77,7 +76,7 @@ def _bethe(conditions: Conditions) -> Iterator[Outcome]:
         rows = sampled_rows(conditions, topology, p, samples, stream=("Bethe", z, shells))
         name = f"Bethe lattice z = {z}, {shells} shells, p = {p}: reached"
         expected = reach_probability(p, shells, coordination_number=z)
-        yield fraction_outcome(name, rows[:, SPANNING] & 1, expected, "by recursion")
+        yield mean_outcome(name, rows[:, SPANNING] & 1, expected, note="by recursion")
 
 
 #: Period along y over that along x, of L x L grid points: the triangular lattice's axes are at 120
@@ -104,15 +103,18 @@ def _wrapping(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
     topology = load_lattice(lattice_name).topology((size, size), _BOUNDARY)
     p, stream = THRESHOLDS[lattice_name, "bond"], ("wrapping", lattice_name)
     rows = sampled_rows(conditions, topology, p, samples, stream=stream)
-    exact, compared = wrapping_probabilities(TORI[lattice_name]), []
-    text = f"{lattice_name} torus, L = {size}"
-    for observable in list_observables(_BOUNDARY):
-        if observable.name in WRAPPING:
-            values, expected = observable.of_rows(rows), getattr(exact, WRAPPING[observable.name])
-            name = f"{observable.name}, {text}"
-            outcome = fraction_outcome(name, values, expected, "Pinson (1994)")
-            compared.append((outcome, (values != 0) - expected))
-    yield from with_joint(text, compared)
+    exact, text = wrapping_probabilities(TORI[lattice_name]), f"{lattice_name} torus, L = {size}"
+    outcomes = (
+        mean_outcome(
+            f"{observable.name}, {text}",
+            observable.of_rows(rows) != 0,
+            getattr(exact, WRAPPING[observable.name]),
+            note="Pinson (1994)",
+        )
+        for observable in list_observables(_BOUNDARY)
+        if observable.name in WRAPPING
+    )
+    yield from with_joint(text, outcomes)
 
 
 _rectangles = partial(_halves, "square", BOND, _SELF_DUAL, "self-dual")

@@ -17,23 +17,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.words import XORWOW, p_to_threshold
+from percolab.coupled import Samples, fit_coupling
+from percolab.coupled.points import measure_by_batches
 from percolab.flows.net import list_bonds
-from percolab.kernels.registry import load
-from percolab.lattices.dual import find_faces
+from percolab.kernels.device import Device
+from percolab.labelers.forest import Labeler
+from percolab.lattices.dual import find_faces, make_dual_topology
 from percolab.lattices.lattice import Lattice, lattice_names, load_lattice
 from percolab.lattices.planarity import is_drawn_planar
 from percolab.lattices.topology import Topology
 from percolab.measure.rows import CLUSTERS, SPANNING
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
-from percolab.validation.check import Check, Conditions, Outcome, coupling_for, differing
-from percolab.validation.parity import list_labelers
+from percolab.validation.check import (
+    Check,
+    Conditions,
+    Outcome,
+    differing,
+    list_labelers,
+    measure_words,
+    read_samples,
+    sum_differing,
+)
 
 #: Grid points along x and y at least, below and across the edges of words and tiles.
 _SHAPES = ((2, 3), (7, 5), (33, 34), (130, 70))
 #: Faces whose clusters are counted at a time.
 _FACES = 2**21
-#: Whose samples and duals are also labeled on a CUDA device alone, and cells along each axis.
-_ON_DEVICE, _CELLS = ("square", "triangular", "kagome"), 8
+#: Whose duals are also labeled as lattices, and cells along each axis.
+_LABELED, _CELLS = ("square", "triangular", "kagome"), 8
 #: Of the bond threshold.
 _PARTS = (0.6, 1.0, 1.1)
 
@@ -55,14 +66,15 @@ class Dual(NamedTuple):
 
     def count_clusters(self, words: NDArray[np.uint32]) -> NDArray[np.int64]:
         """Return the clusters of every sample, int64 (n,); words: uint32 (n, words), its bonds."""
-        number = int(self.faces.max()) + 1
-        parts = np.array_split(words, -(-words.shape[0] * number // _FACES))
-        return np.concatenate([self._count(part, number) for part in parts])
+        capacity = max(_FACES // (int(self.faces.max()) + 1), 1)
+        counts: NDArray[np.int64] = measure_by_batches(self._count, capacity, words)
+        return counts
 
-    def _count(self, words: NDArray[np.uint32], number: int) -> NDArray[np.int64]:
+    def _count(self, words: NDArray[np.uint32]) -> NDArray[np.int64]:
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
+        number = int(self.faces.max()) + 1
         bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
         sample, bond = np.nonzero(bits[:, self.places] == 0)
         ends = (sample[:, None] * number + self.faces[bond]).T
@@ -74,24 +86,43 @@ class Dual(NamedTuple):
         return np.bincount(first // number, minlength=len(words))
 
 
-def count_violations(
-    labeler: Any, dual: Dual, seed: int, samples: NDArray[np.uint64], p: float
-) -> int:
-    """Return in how many samples of a labeler's torus the identity does not hold."""
-    batch = labeler.batch
-    opened, rows = [], []
-    for first in range(0, samples.size, batch.capacity):
-        part = samples[first : first + batch.capacity]
-        entries = batch.fill(XORWOW, seed, part, np.full(part.size, p_to_threshold(p), np.uint64))
-        opened.append(batch.copy_open_words(entries).reshape(part.size, -1))
-        rows.append(labeler.join(entries).rows().copy())
-    words, measured = np.concatenate(opened), np.concatenate(rows)
-    flags = measured[:, SPANNING]
+def _winding(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return in how many directions clusters wind, less one, int64 (n,)."""
+    flags = rows[:, SPANNING]
     in_two, in_any = flags >> TWO_DIRECTIONS & 1, flags >> FIRST_WRAPPING & 3
-    winds = np.where(in_two, 1, np.where(in_any, 0, -1))
+    return np.where(in_two, 1, np.where(in_any, 0, -1))
+
+
+def _draw(labeler: Labeler, seed: int, samples: Samples, p: float) -> tuple[Any, Any, Any]:
+    """Return the words and the rows of samples, and their C - V + E."""
+    drawn = XORWOW, seed, samples, np.full(samples.size, p_to_threshold(p), np.uint64)
+    words, rows = read_samples(labeler, drawn, lambda entries: labeler.join(entries).rows())
     bonds = np.bitwise_count(words).sum(axis=1, dtype=np.int64)
-    sites = batch.topology.num_sites
-    return int((measured[:, CLUSTERS] - dual.count_clusters(words) - sites + bonds != winds).sum())
+    return words, rows, rows[:, CLUSTERS] - labeler.batch.topology.num_sites + bonds
+
+
+def count_violations(labeler: Labeler, dual: Dual, seed: int, samples: Samples, p: float) -> int:
+    """Return in how many samples of a labeler's torus the identity does not hold."""
+    words, rows, excess = _draw(labeler, seed, samples, p)
+    return int((excess - dual.count_clusters(words) != _winding(rows)).sum())
+
+
+def count_labeled_violations(
+    device: Device, lattice: Lattice, seed: int, samples: Samples, p: float
+) -> int:
+    """Return the same of small tori whose dual is labeled as a lattice, and winds where it should.
+
+    InputError: the dual is no lattice.
+    """
+    topology = lattice.topology(tuple(_CELLS * n for n in lattice.cell), ("periodic",) * 2)
+    dual = make_dual_topology(lattice, topology)
+    own, other = (
+        fit_coupling(device, each, most=samples.size).labeler for each in (topology, dual.topology)
+    )
+    words, rows, excess = _draw(own, seed, samples, p)
+    dual_rows = measure_words(other, dual.open_words(words))
+    fails = excess - dual_rows[:, CLUSTERS] != _winding(rows)
+    return int((fails | (_winding(dual_rows) != -_winding(rows))).sum())
 
 
 def _identity(conditions: Conditions) -> Iterator[Outcome]:
@@ -109,26 +140,26 @@ def _identity_on(lattice: Lattice, conditions: Conditions) -> Iterator[Outcome]:
     shapes = _SHAPES if name == "square" else _SHAPES[:-1]
     # The reference takes a hundred times as long; parity compares the others with it.
     names = sorted({*list_labelers(device.kind, lattice)} - {"reference"})
-    wrong = dict.fromkeys(names, 0)
-    for least in shapes:
-        shape = tuple(-(-n // cell) * cell for n, cell in zip(least, lattice.cell))
-        topology = lattice.topology(shape, ("periodic", "periodic"))
-        dual = Dual.of_topology(lattice, topology)
-        for labeler_name in names:
-            coupling = coupling_for(device, topology, most=count, name=labeler_name)
-            for part in _PARTS:
-                seed = conditions.stream_seed("duals", name, shape, part)
-                own = count_violations(coupling.labeler, dual, seed, samples, part * middle)
-                wrong[labeler_name] += own
+
+    def counted() -> Iterator[tuple[str, str, int]]:
+        for least in shapes:
+            shape = tuple(-(-n // cell) * cell for n, cell in zip(least, lattice.cell))
+            topology = lattice.topology(shape, ("periodic", "periodic"))
+            dual = Dual.of_topology(lattice, topology)
+            for each in names:
+                labeler = fit_coupling(device, topology, most=count, name=each).labeler
+                for part in _PARTS:
+                    seed, p = conditions.stream_seed("duals", name, shape, part), part * middle
+                    wrong = count_violations(labeler, dual, seed, samples, p)
+                    yield each, f"{' x '.join(map(str, shape))}, p = {p:.4g}", wrong
+
     note = f"{count * len(shapes) * len(_PARTS)} samples"
-    for labeler_name in names:
-        yield differing(f"C - C* - V + E, {labeler_name} on {name}", wrong[labeler_name], note)
-    if device.kind == "cuda" and name in _ON_DEVICE:
-        topology = lattice.topology(tuple(_CELLS * n for n in lattice.cell), ("periodic",) * 2)
-        duals = load("validation.duals_cuda:SmallDuals")(lattice, topology)
-        count, seed = conditions.count(2**10, 2**22), conditions.stream_seed("duals", name)
-        own = duals.count_violations(seed, 0, count, middle)
-        yield differing(f"C - C* - V + E, {name} and its dual", own, f"{count} samples")
+    yield from sum_differing(f"C - C* - V + E, {{}} on {name}", counted(), note)
+    if name in _LABELED:
+        samples = np.arange(conditions.count(2**10, 2**18), dtype=np.uint64)
+        seed = conditions.stream_seed("duals", name)
+        wrong = count_labeled_violations(device, lattice, seed, samples, middle)
+        yield differing(f"C - C* - V + E, {name} and its dual", wrong, f"{samples.size} samples")
 
 
 CHECKS = (Check("dual clusters", "planar lattices", _identity),)

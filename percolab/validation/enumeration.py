@@ -6,8 +6,8 @@ p^n (1 - p)^(E - n).
 **Potts model.**  Spins s = 1 ... q have the weight (1 - p)^(-satisfied), satisfied being the number
 of bonds between equal spins.  Sets of open bonds have the weight p^open (1 - p)^(bonds - open)
 q^clusters.  Both are marginals of one joint distribution: given the spins, satisfied bonds are open
-with probability p; given the open bonds, every cluster has one of q spins.  So the 2^bonds sets of
-open bonds give the means of all functions of spins and of numbers of bonds.
+with probability p; given the open bonds, every cluster has one of q spins.  Each quantity is summed
+over its own marginal.
 
 Names of the quantities, each followed by "_squared" for its square:
 
@@ -27,7 +27,7 @@ Phys. Rev. D 38, 2009 (1988).
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from math import comb
+from math import comb, perm
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +41,8 @@ Values = dict[str, Floats]
 #: By number of open bonds.
 Counts = tuple[int, ...]
 
-#: The most bonds whose sets are enumerated.
-_MOST_BONDS = 20
+#: The most bonds whose sets are enumerated, and the most states of spins.
+_MOST_BONDS, _MOST_STATES = 20, 2**20
 
 
 def count_configurations(
@@ -86,24 +86,67 @@ def mean_threshold(counts: Counts) -> float:
 
 
 def bond_means(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, float]:
-    """Return the means of all quantities and their squares, from all 2^bonds sets of open bonds.
+    """Return the means of all quantities and their squares, from all spins and sets of open bonds.
 
     bonds: pairs of sites 0 ... num_sites - 1; repeated ones count as often, and a bond of a site
     with itself is always satisfied.  ValueError where a site does not exist, q is below 2, p not in
-    [0, 1), or there are more than 20 bonds.
+    [0, 1), or there are more than 20 bonds, or 2^20 spins but for their names.
 
     >>> means = bond_means(2, [(0, 1)], q=10, p=0.5)
     >>> round(means["open_bonds"], 12), round(means["clusters"], 12)
     (0.090909090909, 1.909090909091)
     """
-    _check(num_sites, bonds, q, p)
+    means = spin_means(num_sites, bonds, q=q, p=p)
     labels, num_open = _all_labels(num_sites, bonds)
-    weights = _bond_weights(labels, num_open, len(bonds), q, p)
     values = _with_squares(
         {"open_bonds": num_open.astype(np.float64), **_describe_clusters(labels)}
     )
-    values |= _satisfied_given(labels, bonds, q) | _spins_given(labels, q)
-    return {name: float(weights @ column) for name, column in values.items()}
+    weights = _bond_weights(labels, num_open, len(bonds), q, p)
+    return means | {name: float(weights @ column) for name, column in values.items()}
+
+
+def spin_means(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, float]:
+    """Return the means of functions of spins alone and their squares; arguments as bond_means.
+
+    They are satisfied, magnetization_square, and largest_state.
+
+    >>> means = spin_means(2, [(0, 1)], q=2, p=0.5)
+    >>> round(means["satisfied"], 12), round(means["magnetization_square"], 12)
+    (0.666666666667, 2.666666666667)
+    """
+    _check(num_sites, bonds, q, p)
+    spins = _all_spins(num_sites, q)
+    satisfied = _satisfied(spins, bonds).sum(axis=1).astype(np.float64)
+    weights = (1 - p) ** (len(bonds) - satisfied) * _count_namings(spins, q)
+    counts = np.stack([(spins == spin).sum(axis=1) for spin in range(q)]).astype(np.float64)
+    values = {
+        "satisfied": satisfied,
+        "magnetization_square": (q * (counts**2).sum(axis=0) - num_sites**2) / (q - 1),
+        "largest_state": counts.max(axis=0),
+    }
+    total = weights.sum()
+    return {name: float(weights @ each / total) for name, each in _with_squares(values).items()}
+
+
+def _all_spins(num_sites: int, q: int) -> Integers:
+    """Return all spins but for their names, int64 (states, num_sites): new ones are next in turn.
+
+    ValueError for more than 2^20 states.
+    """
+    spins = np.zeros((1, 1), np.int64)
+    for site in range(1, num_sites):
+        seen = spins.max(axis=1) + 1
+        parts = [spins[seen >= spin] for spin in range(min(site + 1, q))]
+        if sum(map(len, parts)) > _MOST_STATES:
+            raise ValueError(f"{num_sites} sites: more than {_MOST_STATES} states of their spins")
+        spins = np.concatenate([np.insert(part, site, n, axis=1) for n, part in enumerate(parts)])
+    return spins
+
+
+def _count_namings(spins: Integers, q: int) -> Floats:
+    """Return in how many ways q names can be given to the spins of every state."""
+    namings = np.array([perm(q, seen) for seen in range(q + 1)], np.float64)
+    return np.asarray(namings[spins.max(axis=1) + 1])
 
 
 def _check(num_sites: int, bonds: Bonds, q: int, p: float) -> None:
@@ -168,54 +211,3 @@ def _describe_clusters(labels: Integers) -> Values:
         "sum_fourths": (sizes**4).sum(axis=1),
         "largest_cluster": sizes.max(axis=1),
     }
-
-
-def _satisfied_given(labels: Integers, bonds: Bonds, q: int) -> Values:
-    """Return the means, given the open bonds, of the satisfied bonds and of their squared number.
-
-    Bonds inside a cluster are satisfied; those between two are so together, with probability 1/q,
-    and independently of those between two others.
-    """
-    inside = _satisfied(labels, bonds)
-    ends = np.array(bonds, np.int64).reshape(-1, 2)
-    low = np.minimum(labels[:, ends[:, 0]], labels[:, ends[:, 1]])
-    high = np.maximum(labels[:, ends[:, 0]], labels[:, ends[:, 1]])
-    between = np.where(inside, -1, low * labels.shape[1] + high)
-    together = np.zeros(len(labels))
-    for pair in between.T:
-        together += ((between == pair[:, None]) & (pair[:, None] >= 0)).sum(axis=1)
-    mean = inside.sum(axis=1) + (~inside).sum(axis=1) / q
-    return {"satisfied": mean, "satisfied_squared": mean**2 + together * (1 / q) * (1 - 1 / q)}
-
-
-def _spins_given(labels: Integers, q: int) -> Values:
-    """Return the means, given the open bonds, of functions of the numbers of sites N_a."""
-    sizes = -np.sort(-_sizes(labels), axis=1)
-    shapes, where = np.unique(sizes, axis=0, return_inverse=True)
-    means = [_occupation_means(tuple(row[row > 0].tolist()), q) for row in shapes]
-    return {name: np.array([mean[name] for mean in means])[where.ravel()] for name in means[0]}
-
-
-def _occupation_means(sizes: tuple[int, ...], q: int) -> dict[str, float]:
-    """Return means over all spins of clusters, which get theirs one after another."""
-    occupations: dict[tuple[int, ...], float] = {(): 1.0}
-    for size in sizes:
-        following: dict[tuple[int, ...], float] = {}
-        for numbers, probability in occupations.items():
-            options = [
-                (numbers[:n] + (number + size,) + numbers[n + 1 :], probability / q)
-                for n, number in enumerate(numbers)
-            ]
-            options.append((numbers + (size,), probability * (q - len(numbers)) / q))
-            for option, share in options:
-                key = tuple(sorted(option))
-                following[key] = following.get(key, 0.0) + share
-        occupations = {key: share for key, share in following.items() if share > 0}
-    means = dict.fromkeys(("magnetization_square", "largest_state"), 0.0)
-    means |= dict.fromkeys((f"{name}_squared" for name in tuple(means)), 0.0)
-    for numbers, probability in occupations.items():
-        square = (q * sum(n**2 for n in numbers) - sum(sizes) ** 2) / (q - 1)
-        for name, value in (("magnetization_square", square), ("largest_state", max(numbers))):
-            means[name] += probability * value
-            means[f"{name}_squared"] += probability * value**2
-    return means

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from percolab.bonds.words import TOP, XORWOW
+from percolab.coupled import fit_coupling
 from percolab.coupled.thresholds import find_thresholds
-from percolab.labelers.forest import Labeler
 from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import Topology
@@ -19,11 +19,10 @@ from percolab.validation.check import (
     Check,
     Conditions,
     Outcome,
-    coupling_for,
     differing,
-    fraction_outcome,
     list_labelers,
     mean_outcome,
+    measure_words,
     sampled_rows,
     with_joint,
 )
@@ -46,12 +45,8 @@ _TINY = {
 _BETHE = "Bethe lattice, 2 shells"
 
 
-class _Exact(NamedTuple):
-    """Exact sums over the configurations with n open bonds; spanning by open axis."""
-
-    clusters: Counts
-    sum_squares: Counts
-    spanning: dict[int, Counts]
+#: What is read of a row, how, and its exact sums by number of open bonds.
+_Quantity = tuple[str, Callable[[NDArray[np.int64]], NDArray[np.int64]], Counts]
 
 
 def _topology(name: str) -> Topology:
@@ -61,78 +56,68 @@ def _topology(name: str) -> Topology:
     return load_lattice(lattice_name).topology(shape, (boundary,) * len(shape))
 
 
-def _exact_sums(topology: Topology) -> _Exact:
+def _list_quantities(name: str, topology: Topology) -> list[_Quantity]:
+    """Return clusters, spanning along every open axis, and squared sizes."""
     bonds = [(int(owner), int(other)) for _, owner, other in topology.bonds()]
     ends = [topology.end_layers[axis] for axis in topology.open_axes]
     clusters, squares, *spanning = count_configurations(topology.num_points, bonds, ends)
-    return _Exact(clusters, squares, dict(zip(topology.open_axes, spanning)))
+    return [
+        (f"clusters of {name}", lambda rows: rows[:, CLUSTERS], clusters),
+        *(
+            (f"{name} spans along axis {axis}", partial(_spans, axis), counts)
+            for axis, counts in zip(topology.open_axes, spanning)
+        ),
+        (f"squared sizes of {name}", lambda rows: rows[:, SUM_SQUARES], squares),
+    ]
+
+
+def _spans(axis: int, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.asarray(rows[:, SPANNING] >> axis & 1)
 
 
 def _all_configurations(name: str, conditions: Conditions) -> Iterator[Outcome]:
     topology, device = _topology(name), conditions.device
-    exact = _exact_sums(topology)
-    count = topology.num_bonds
+    quantities, count = _list_quantities(name, topology), topology.num_bonds
     is_open = (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(bool)
     words = np.zeros((len(is_open), topology.num_classes), np.uint32)
     for bond, (k, owner) in enumerate(topology.bonds()[:, :2].tolist()):
         words[:, k] |= is_open[:, bond].astype(np.uint32) << np.uint32(owner)
-    num_open = is_open.sum(axis=1)
-    for labeler in list_labelers(device.kind, topology):
-        coupling = coupling_for(device, topology, name=labeler, most=len(words))
-        rows = _compute_rows(coupling.labeler, words)
-        wrong = _wrong_sums(rows, num_open, exact)
+    for each in list_labelers(device.kind, topology):
+        labeler = fit_coupling(device, topology, name=each, most=len(words)).labeler
+        rows = measure_words(labeler, words)
+        wrong = 0
+        for _, read, counts in quantities:
+            summed = np.zeros(len(counts), np.int64)
+            np.add.at(summed, is_open.sum(axis=1), read(rows))
+            wrong += int(np.sum(summed != np.array(counts)))
         note = f"sums over {len(rows)} configurations"
-        yield differing(f"{labeler}, {name}: sums unlike the exact", wrong, note)
-
-
-def _compute_rows(labeler: Labeler, words: np.ndarray) -> np.ndarray:
-    batch = labeler.batch
-    parts = [
-        labeler.join(batch.load(words[first : first + batch.capacity])).rows()
-        for first in range(0, len(words), batch.capacity)
-    ]
-    return np.concatenate(parts)
-
-
-def _wrong_sums(rows: np.ndarray, num_open: np.ndarray, exact: _Exact) -> int:
-    """Return how many sums by number of open bonds are not the exact ones."""
-    pairs = [(rows[:, CLUSTERS], exact.clusters), (rows[:, SUM_SQUARES], exact.sum_squares)]
-    pairs += [(rows[:, SPANNING] >> axis & 1, sums) for axis, sums in exact.spanning.items()]
-    wrong = 0
-    for values, expected in pairs:
-        summed = np.zeros(len(expected), np.int64)
-        np.add.at(summed, num_open, values)
-        wrong += int(np.sum(summed != np.array(expected)))
-    return wrong
+        yield differing(f"{each}, {name}: sums unlike the exact", wrong, note)
 
 
 def _sampled(name: str, conditions: Conditions) -> Iterator[Outcome]:
     topology, p = _topology(name), 0.4
-    exact = _exact_sums(topology)
     samples = conditions.count(quick=100_000, full=2_000_000)
     rows = sampled_rows(conditions, topology, p, samples, stream=("exact", name))
-    clusters, expected = rows[:, CLUSTERS], evaluate_counts(exact.clusters, p)
-    outcome = mean_outcome(f"clusters of {name}, p = {p}", clusters, expected)
-    compared = [(outcome, clusters - expected)]
-    for axis, counts in exact.spanning.items():
-        spans, expected = rows[:, SPANNING] >> axis & 1, evaluate_counts(counts, p)
-        text = f"{name} spans along axis {axis}, p = {p}"
-        compared.append((fraction_outcome(text, spans, expected), spans - expected))
-    yield from with_joint(f"{name}, p = {p}", compared)
+    outcomes = (
+        mean_outcome(f"{text}, p = {p}", read(rows), evaluate_counts(counts, p))
+        for text, read, counts in _list_quantities(name, topology)
+    )
+    yield from with_joint(f"{name}, p = {p}", outcomes)
 
 
 def _thresholds(conditions: Conditions) -> Iterator[Outcome]:
     name = "square 3 x 3"
     topology = _topology(name)
     numbers = np.arange(conditions.count(quick=20_000, full=1_000_000), dtype=np.uint64)
-    coupling = coupling_for(conditions.device, topology, most=numbers.size)
+    coupling = fit_coupling(conditions.device, topology, most=numbers.size)
     seed = conditions.stream_seed("exact threshold")
-    compared, thresholds = [], find_thresholds(coupling, XORWOW, seed, numbers, (0, TOP)) / TOP
-    for axis, counts in _exact_sums(topology).spanning.items():
-        text, expected = f"mean threshold of {name} along axis {axis}", mean_threshold(counts)
-        outcome = mean_outcome(text, thresholds[:, axis], expected)
-        compared.append((outcome, thresholds[:, axis] - expected))
-    yield from with_joint(f"thresholds of {name}", compared)
+    thresholds = find_thresholds(coupling, XORWOW, seed, numbers, (0, TOP)) / TOP
+    spanning = _list_quantities(name, topology)[1:-1]
+    outcomes = (
+        mean_outcome(f"mean threshold, {text}", values, mean_threshold(counts))
+        for (text, _, counts), values in zip(spanning, thresholds.T, strict=True)
+    )
+    yield from with_joint(f"thresholds of {name}", outcomes)
 
 
 CHECKS = (

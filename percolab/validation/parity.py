@@ -6,20 +6,27 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, TOP, XORWOW, p_to_threshold
-from percolab.coupled import new_coupling
+from percolab.coupled import fit_coupling, new_coupling
 from percolab.coupled.thresholds import find_thresholds
 from percolab.kernels.device import Device
-from percolab.labelers import LABELERS, fitting_labeler
-from percolab.labelers.forest import Labeler, Reading
+from percolab.labelers.forest import Reading
 from percolab.lattices.lattice import Lattice, load_lattice
 from percolab.lattices.topology import Topology
-from percolab.validation.check import Check, Conditions, Outcome, coupling_for, differing
+from percolab.validation.check import (
+    Check,
+    Conditions,
+    Outcome,
+    differing,
+    list_labelers,
+    read_samples,
+    sum_differing,
+)
 
 QUICK = ("square", "triangular", "honeycomb", "kagome", "cubic")
 #: Lengths of one and two, and below, at and across the edges of words and of a GPU's tiles.
@@ -36,41 +43,23 @@ _LARGE = {2: (254, 4094), 3: (38, 254), 4: (14, 62), 5: (8, 26)}
 _CPU = Device("cpu")
 
 
-class _Found(NamedTuple):
-    """The result of a labeler for n batch entries, one a line: open bonds, labels and rows."""
-
-    opened: np.ndarray
-    labels: np.ndarray
-    rows: np.ndarray
-
-    def differing(self, other: _Found) -> int:
-        pairs = zip(self, other, strict=True)
-        return int(np.any([np.any(a != b, axis=1) for a, b in pairs], axis=0).sum())
-
-
-def list_labelers(kind: str, lattice: Lattice) -> list[str]:
-    able = [name for name, entry in LABELERS.items() if kind in entry.classes]
-    return [name for name in able if fitting_labeler(name, kind, lattice)[0] == name]
-
-
 def _small(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
     lattice, device = load_lattice(lattice_name), conditions.device
     names = [name for name in list_labelers(device.kind, lattice) if name != "reference"]
-    wrong, notes = dict.fromkeys(names, 0), dict.fromkeys(names, "")
-    compared, seed = 0, conditions.stream_seed("parity", lattice_name)
     samples, limits = _entries(lattice)
-    for number, (case, topology, model) in enumerate(_cases(lattice)):
-        key = number % len(GENERATORS), seed, samples, limits
-        expected = _found_by("reference", _CPU, topology, model, key)
-        compared += samples.size
-        for name in names:
-            count = _found_by(name, device, topology, model, key).differing(expected)
-            if count and not wrong[name]:
-                notes[name] = f"first on {case}"
-            wrong[name] += count
-    for name in names:
-        text = f"{name} on {lattice_name}: unlike reference"
-        yield differing(text, wrong[name], notes[name] or f"{compared} configurations")
+    cases, seed = list(_cases(lattice)), conditions.stream_seed("parity", lattice_name)
+
+    def counted() -> Iterator[tuple[str, str, int]]:
+        for number, (case, topology, model) in enumerate(cases):
+            drawn = number % len(GENERATORS), seed, samples, limits
+            expected = _measure("reference", _CPU, topology, model, drawn)
+            for name in names:
+                pairs = zip(_measure(name, device, topology, model, drawn), expected, strict=True)
+                differ = np.any([np.any(one != other, axis=1) for one, other in pairs], axis=0)
+                yield name, case, int(differ.sum())
+
+    note = f"{len(cases) * samples.size} configurations"
+    yield from sum_differing(f"{{}} on {lattice_name}: unlike reference", counted(), note)
 
 
 def _entries(lattice: Lattice) -> tuple[np.ndarray, np.ndarray]:
@@ -104,22 +93,16 @@ def _cases(lattice: Lattice) -> Iterator[tuple[str, Topology, Model]]:
                 yield f"{case}, neighbour list", topology.explicit(), model
 
 
-def _found_by(name: str, device: Device, topology: Topology, model: Model, key: Any) -> _Found:
-    coupling = coupling_for(device, topology, model, name=name, most=len(key[2]))
-    return _Found(*_configurations(coupling.labeler, *key), coupling.rows(*key))
-
-
-def _configurations(
-    labeler: Labeler, generator: int, seed: int, samples: np.ndarray, limits: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the open bonds and the labels of batch entries, one a line."""
-    batch, opened, labels = labeler.batch, [], []
-    for first in range(0, len(samples), batch.capacity):
-        part = slice(first, first + batch.capacity)
-        entries = batch.fill(generator, seed, samples[part], limits[part])
-        opened.append(batch.copy_open_words(entries))
-        labels.append(labeler.join(entries, Reading.LABELS).labels())
-    return np.concatenate(opened), np.concatenate(labels)
+def _measure(
+    name: str, device: Device, topology: Topology, model: Model, drawn: Any
+) -> tuple[np.ndarray, ...]:
+    """Return open bonds, labels and rows of batch entries by a labeler, one a line."""
+    coupling = fit_coupling(device, topology, model, name=name, most=len(drawn[2]))
+    labeler = coupling.labeler
+    opened, labels = read_samples(
+        labeler, drawn, lambda entries: labeler.join(entries, Reading.LABELS).labels()
+    )
+    return opened, labels, coupling.rows(*drawn)
 
 
 def _large(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
@@ -138,7 +121,7 @@ def _large(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
         # The reference labeler would take minutes, and raster is compared with.
         if name == "reference" or (device.kind, name) == ("cpu", "raster"):
             continue
-        coupling = coupling_for(device, topology, name=name, most=samples.size)
+        coupling = fit_coupling(device, topology, name=name, most=samples.size)
         rows = coupling.grid_rows(XORWOW, seed, samples, grid)
         wrong = int(np.any(rows != expected, axis=-1).sum())
         text = f"{name} on {lattice_name}, {' x '.join(map(str, topology.shape))}: unlike raster"
@@ -156,7 +139,7 @@ def _spanning_thresholds(conditions: Conditions) -> Iterator[Outcome]:
     for name in list_labelers(device.kind, lattice):
         if (device.kind, name) == ("cpu", "reference"):
             continue
-        coupling = coupling_for(device, topology, name=name, most=samples.size)
+        coupling = fit_coupling(device, topology, name=name, most=samples.size)
         thresholds = find_thresholds(coupling, XORWOW, seed, samples, window)
         wrong = int(np.sum(thresholds != expected))
         yield differing(f"{name}: spanning thresholds unlike reference's", wrong)

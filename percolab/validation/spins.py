@@ -31,8 +31,9 @@ from percolab.validation.check import (
     Check,
     Conditions,
     Outcome,
-    differing,
     list_labelers,
+    mean_outcome,
+    sum_differing,
     with_joint,
 )
 from percolab.validation.enumeration import Bonds, bond_means
@@ -107,50 +108,16 @@ def _chains(
     return _Means(made, sampler.sample(range(chains)))
 
 
-def _torus(structure: Structure, size: int) -> Topology:
-    return structure.topology(structure.shape(size), ("periodic",) * structure.dimension)
-
-
-def _advance(
-    labeler: str, kind: str, place: tuple[Topology, Any], begun: tuple[Any, ...], sweeps: int
-) -> list[NDArray[Any]]:
-    """Return the rows and the last spins of a chain; place: topology and update rule."""
-    chains = new_chains(labeler, kind, *place)
-    chains.begin(*begun)
-    return [*chains.advance(sweeps), chains.copy_planes()]
-
-
-def _compare_chain_means(name: str, values: Floats, expected: float) -> Outcome:
-    """Return the outcome of the mean of independent chains (n,).
-
-    Few chains have an uncertain scatter.  The standard error is widened so that a deviation in
-    units of it is the normal deviate as probable as Student's t.
-    """
-    from scipy.stats import norm, t
-
-    sigma = float(values.std(ddof=1)) / values.size**0.5
-    apart = float(values.mean()) - expected
-    if sigma > 0:
-        deviation = max(abs(apart) / sigma, 1.0)
-        exceeded = float(t.logsf(deviation, values.size - 1))
-        # Beyond what a normal deviate can be computed of, the ratio hardly matters.
-        sigma *= deviation / float(norm.isf(max(np.exp(exceeded), 1e-300)))
-    return Outcome(name, float(values.mean()), expected, sigma)
-
-
 def _jointly(text: str, values: dict[str, tuple[Floats, float]]) -> Iterator[Outcome]:
     """Yield outcomes of means of the same chains by name, with what is expected, and of all."""
-    outcomes = (
-        (_compare_chain_means(f"{name}, {text}", measured, expected), measured - expected)
-        for name, (measured, expected) in values.items()
-    )
+    outcomes = (mean_outcome(f"{name}, {text}", *each) for name, each in values.items())
     yield from with_joint(text, outcomes)
 
 
 def _kaufman(update: str, conditions: Conditions) -> Iterator[Outcome]:
     """Energy and specific heat of the Ising model on tori; by slower labelers on the smallest."""
     lattice = load_lattice("square")
-    kind, smallest = conditions.device.kind, _torus(lattice, 8)
+    kind, smallest = conditions.device.kind, lattice.topology((8, 8), ("periodic",) * 2)
     names = [name for name in list_labelers(kind, smallest) if name != "reference"]
     fastest = serving_labeler(None, kind, smallest)
     tori = [*_TORI, (128, 1.0)] if conditions.full else list(_TORI)
@@ -184,10 +151,10 @@ def _kaufman(update: str, conditions: Conditions) -> Iterator[Outcome]:
 
 def _list_bonds(structure: Structure, size: int) -> tuple[int, Bonds]:
     """Return the number of sites and the bonds, the sites numbered without vacant points."""
-    topology = _torus(structure, size)
+    boundary = ("periodic",) * structure.dimension
+    topology = structure.topology(structure.shape(size), boundary)
     occupied = unpack_bits(topology.occupied, topology.num_points)
-    number = np.cumsum(occupied) - 1
-    ends = number[topology.bonds()[:, 1:]].tolist()
+    ends = (np.cumsum(occupied) - 1)[topology.bonds()[:, 1:]].tolist()
     return int(occupied.sum()), [(i, j) for i, j in ends]
 
 
@@ -271,7 +238,15 @@ def _identities(conditions: Conditions) -> Iterator[Outcome]:
         two = means.of("wrapping_all") - means.of("wrapping_diagonal")
         apart = two - q * (1 - means.of("wrapping_any"))
         text = f"clusters wind twice less q times never, square, q = {q}"
-        yield _compare_chain_means(text, apart, 0.0)
+        yield mean_outcome(text, apart, 0.0)
+
+
+def _advance(labeler: str, kind: str, topology: Topology, rule: Any, begun: Any) -> list[Any]:
+    """Return the rows, the numbers and the last spins of a chain; begun: how, and its sweeps."""
+    chains = new_chains(labeler, kind, topology, rule)
+    *start, sweeps = begun
+    chains.begin(*start)
+    return [*chains.advance(sweeps), chains.copy_planes()]
 
 
 def _parity(conditions: Conditions) -> Iterator[Outcome]:
@@ -279,26 +254,22 @@ def _parity(conditions: Conditions) -> Iterator[Outcome]:
     kind, sweeps = conditions.device.kind, conditions.count(8, 200)
     conditions.device.open()
     for name, shape in _PARITY:
-        lattice = load_lattice(name)
-        topology = lattice.topology(shape, ("periodic",) * lattice.dimension)
-        labelers = list_labelers(kind, topology)
-        wrong, notes = dict.fromkeys(labelers, 0), dict.fromkeys(labelers, "")
-        for n, (update, q) in enumerate(_RULES):
-            rule, seed = Update.parse(update).rule(q), conditions.stream_seed("parity", name, n)
-            bonds, new, sites = (np.uint64(seed + place) for place in range(3))
-            threshold = np.uint64(p_to_threshold(q**0.5 / (1 + q**0.5)))
-            key = Chain(bonds, new, sites, np.uint64(n), threshold)
-            begun = n % 2, [key], [n % 3 == 1]
-            case = (topology, rule), begun, sweeps
-            expected = _advance("reference", "cpu", *case)
-            for each in labelers:
-                pairs = zip(_advance(each, kind, *case), expected)
-                if not all(np.array_equal(one, two) for one, two in pairs):
-                    notes[each] = notes[each] or f"first at {update}, q = {q}"
-                    wrong[each] += 1
-        for each in labelers:
-            text = f"{each} on {name}, {' x '.join(map(str, topology.shape))}: chains unlike"
-            yield differing(text, wrong[each], notes[each])
+        topology = load_lattice(name).topology(shape, ("periodic",) * len(shape))
+
+        def counted(name: str = name, topology: Topology = topology) -> Iterator[Any]:
+            for n, (update, q) in enumerate(_RULES):
+                rule, seed = Update.parse(update).rule(q), conditions.stream_seed("parity", name, n)
+                threshold = np.uint64(p_to_threshold(q**0.5 / (1 + q**0.5)))
+                bonds, new, sites = (np.uint64(seed + place) for place in range(3))
+                key = Chain(bonds, new, sites, np.uint64(n), threshold)
+                begun = n % 2, [key], [n % 3 == 1], sweeps
+                expected = _advance("reference", "cpu", topology, rule, begun)
+                for each in list_labelers(kind, topology):
+                    found = _advance(each, kind, topology, rule, begun)
+                    yield each, f"{update}, q = {q}", not all(map(np.array_equal, found, expected))
+
+        text = f"{{}} on {name}, {' x '.join(map(str, topology.shape))}: chains unlike"
+        yield from sum_differing(text, counted())
 
 
 CHECKS = (

@@ -76,7 +76,7 @@ def on_cpu(seconds):
 
 def on_gpu(seconds, shares):
     """Check the samples of all cases; a case that the time is over for has fewer, and says so."""
-    from percolab.validation.duals_cuda import SmallDuals
+    from small_duals import SmallDuals
 
     total, all_wrong, cases = 0, 0, []
     for name in ON_GPU:

@@ -40,7 +40,7 @@ SHARE, CHAINS = 30, 1000
 
 def measure(name: str, samples: int, device: str) -> dict[str, Any]:
     """Run a study here and return its seconds and the digest of its file without its runs."""
-    from percolab.benchmark.calls import make_grid
+    from percolab.benchmark.records import make_grid, make_topology
     from percolab.lattices.lattice import load_lattice
     from percolab.run.runner import run_study
     from percolab.store.results import encode
@@ -50,7 +50,8 @@ def measure(name: str, samples: int, device: str) -> dict[str, Any]:
     lattice = load_lattice(settings.pop("lattice"))
     if "points" in settings:
         p_c = {"square": 0.5, "cubic": 0.24881185}[lattice.name]
-        settings["p"] = make_grid(lattice, settings["L"][0], p_c, settings.pop("points"))
+        topology = make_topology(lattice, settings["L"][0])
+        settings["p"] = make_grid(p_c, topology, settings.pop("points")).tolist()
     seconds = []
     for count in (max(samples // SHARE, CHAINS), samples):
         begin = time.perf_counter()

@@ -25,8 +25,7 @@ import click
 import numpy as np
 from numba import int64, njit, uint32
 
-from percolab.benchmark.records import compute_p
-from percolab.benchmark.stages import grid_around
+from percolab.benchmark.records import compute_p, make_grid
 from percolab.benchmark.timer import make_timer
 from percolab.bonds.digits import fill_planes, leading_digits
 from percolab.bonds.words import XORWOW, p_to_threshold
@@ -218,7 +217,7 @@ def compare(name: str, size: int, runs: int) -> dict[str, Any]:
     lattice = load_lattice(name)
     topology = lattice.topology(lattice.shape(size))
     labeler, program = new_coupling(None, "cpu", topology), NewmanZiff(topology)
-    grid = grid_around(compute_p(lattice, 1.0), topology.num_points)
+    grid = make_grid(compute_p(lattice, 1.0), topology)
     thresholds = np.array([p_to_threshold(p) for p in grid], np.uint64)
     samples = np.zeros(grid.size, np.uint64)
     rows = labeler.rows(XORWOW, SEED, samples, thresholds)[:, COLUMNS]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from analysis_support import filter_series
 from helpers import slow
-from spin_sums_support import spin_means
 
 import percolab
 from percolab.analysis.json_values import plain
@@ -16,6 +15,7 @@ from percolab.analysis.theory.ising import ising_torus
 from percolab.analysis.transition_order import two_peaks
 from percolab.bonds.model import Model
 from percolab.errors import AnalysisError
+from percolab.validation.enumeration import spin_means
 
 SIDE = 4
 COUPLING = 0.4

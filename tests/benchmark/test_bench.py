@@ -2,40 +2,34 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from cli_support import answer, refusal, run
 from helpers import LATTICES, SHAPES, cpu_labeler, lattice, probabilities, run_simulated
 
-from percolab.benchmark import stages, timer
+from percolab.benchmark import peers, stages, timer
 from percolab.benchmark.figure import plot_time_per_site
 from percolab.benchmark.records import (
-    PeerTime,
-    StageTime,
-    choose_places,
-    compared,
-    open_bond_list,
-    scipy_times,
-    site_image_time,
-    time_stages,
-    time_topology,
-)
-from percolab.benchmark.stages import (
     GRID_POINTS,
-    SEED,
-    STAGES,
-    bytes_moved,
-    grid_around,
+    Place,
+    Setting,
+    TimeRecord,
+    make_grid,
+    make_topology,
 )
+from percolab.benchmark.stages import SEED, STAGES, bytes_moved, time_lattice, time_topology
 from percolab.bonds.model import BOND
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.kernels.device import Device
 from percolab.labelers.forest import Reading
 from percolab.lattices.bethe import NUMBERINGS, BetheLattice
+from percolab.lattices.structure import load_structure
 from percolab.measure.rows import CLUSTERS, ROW_WIDTH
 
 TINY = ("bench", "--device", "cpu", "--runs", 2)
+CPU = Device("cpu")
 
 
 @pytest.fixture(autouse=True)
@@ -66,10 +60,10 @@ def test_table_json_and_figure_hold_every_program_and_stage():
     ]
     assert table_of(text) == [("square", size, *part) for size in ("8", "4") for part in parts]
     document = json.loads(Path("b.json").read_text(encoding="utf-8"))
-    assert {"command", "machine", "versions", "records", "peers"} < set(document)
+    assert {"command", "machine", "versions", "records"} < set(document)
     assert document["machine"]["device"] == "cpu"
     assert document["copy_bandwidth_bytes_per_second"] > 0
-    assert len(document["records"]) + len(document["peers"]) == len(table_of(text))
+    assert len(document["records"]) == len(table_of(text))
     assert {record["p"] for record in document["records"]} == {0.5, 0.75}
     assert Path("b.png").read_bytes().startswith(b"\x89PNG\r\n")
 
@@ -77,10 +71,14 @@ def test_table_json_and_figure_hold_every_program_and_stage():
 def test_record_says_what_was_timed_and_how_it_compares():
     text = answer(*TINY, "--lattice", "square", "-L", "8", "-p", "0.5", "--json", "-")
     document = json.loads(text)
-    records = {record["stage"]: record for record in document["records"]}
-    assert list(records) == list(STAGES)
-    for record in records.values():
-        assert (record["labeler"], record["p"], record["ratio"]) == ("raster", 0.5, None)
+    build, scipy, *records = document["records"]
+    assert [(r["program"], r["stage"]) for r in (build, scipy)] == [
+        ("scipy", "build"),
+        ("scipy", "labels"),
+    ]
+    assert [record["stage"] for record in records] == list(STAGES)
+    for record in records:
+        assert (record["program"], record["p"], record["ratio"]) == ("raster", 0.5, None)
         assert record["runs"] == 2
         times = [record[f"seconds_per_sample{which}"] for which in ("_min", "", "_max")]
         assert times == sorted(times)
@@ -88,15 +86,15 @@ def test_record_says_what_was_timed_and_how_it_compares():
         speed = record["bytes_moved_per_sample"] / times[1]
         share = speed / document["copy_bandwidth_bytes_per_second"]
         assert record["copy_bandwidth_share"] == pytest.approx(share)
-    sweep, row = records["sweep"], records["measure"]
-    assert sweep["probabilities"] == GRID_POINTS
-    ratio = sweep["seconds_per_sample"] / row["seconds_per_sample"]
-    assert sweep["over_one_p"] == pytest.approx(ratio)
-    (scipy,) = (peer for peer in document["peers"] if peer["part"] == "labels")
-    ratio = scipy["seconds_per_sample"] / row["seconds_per_sample"]
-    assert row["scipy_over_this"] == pytest.approx(ratio)
-    assert records["bonds"]["scipy_over_this"] is None
-    assert row["over_one_p"] is None
+    bonds, labels, row, sweep = records
+    assert (sweep["probabilities"], bonds["compared_with"]) == (GRID_POINTS, "")
+    for one, other, name in (
+        (labels, scipy, "scipy"),
+        (row, scipy, "scipy"),
+        (sweep, row, "one p"),
+    ):
+        ratio = one["seconds_per_sample"] / other["seconds_per_sample"]
+        assert (one["compared_with"], one["time_ratio"]) == (name, pytest.approx(ratio))
 
 
 def test_a_sweep_is_compared_with_the_row_at_one_p():
@@ -106,8 +104,11 @@ def test_a_sweep_is_compared_with_the_row_at_one_p():
 
 def test_quick_times_two_sizes_at_the_threshold():
     document = json.loads(answer(*TINY, "--quick", "--stage", "bonds", "--no-peers", "--json", "-"))
-    assert [(r["L"], r["ratio"]) for r in document["records"]] == [(64, 1.0), (256, 1.0)]
-    assert document["peers"] == []
+    assert [(r["shape"], r["ratio"]) for r in document["records"]] == [
+        ([64, 64], 1.0),
+        ([256, 256], 1.0),
+    ]
+    assert {r["program"] for r in document["records"]} == {"raster"}
 
 
 @pytest.mark.parametrize(
@@ -163,14 +164,14 @@ def test_a_stored_neighbour_list_has_to_be_read_where_labels_or_rows_are_made():
 
 def test_lattice_supplied_as_a_graph_is_timed_as_the_lattice_is():
     item = lattice("honeycomb")
-    topology, places = item.topology((8, 8)), choose_places(item, (0.5, 1.0), None)
-    options = {"labeler": "four_step", "stages": ("labels", "measure"), "runs": 2}
-    records = time_stages(item, 8, places, device=Device("cpu"), **options)
-    others = time_topology(
-        timer.Timer(), topology.explicit(), places, name=item.name, size=8, **options
-    )
+    setting = Setting((CPU,), ratios=(0.5, 1.0), labelers=("four_step",), runs=2)
+    chosen = ("labels", "measure")
+    records = time_lattice(setting, item, 8, chosen)
+    listed, places = item.topology((8, 8)).explicit(), setting.choose_places(item)
+    given = {"labeler": "four_step", "stages": chosen}
+    others = time_topology(setting, item.name, listed, places, **given)
     for one, other in zip(records, others, strict=True):
-        keys = ("lattice", "L", "num_sites", "p", "ratio", "labeler", "stage", "runs")
+        keys = ("lattice", "num_sites", "p", "ratio", "program", "stage", "runs")
         assert [getattr(one, key) for key in keys] == [getattr(other, key) for key in keys]
         assert 0 < other.seconds_per_sample_min <= other.seconds_per_sample_max
         assert other.bytes_moved_per_sample == one.bytes_moved_per_sample + 4 * 2 * 64
@@ -179,19 +180,26 @@ def test_lattice_supplied_as_a_graph_is_timed_as_the_lattice_is():
 @pytest.mark.parametrize("numbering", NUMBERINGS)
 def test_bethe_lattice_is_timed_at_multiples_of_its_threshold(numbering):
     bethe = BetheLattice(4, numbering)
-    places = choose_places(bethe, (0.5, 1.0, 1.5), None)
-    records = time_stages(bethe, 3, places, device=Device("cpu"), stages=("labels",), runs=1)
-    assert [(r.lattice, r.L, r.num_sites) for r in records] == [(bethe.name, 3, 53)] * 3
+    records = [*time_lattice(Setting((CPU,), runs=1), bethe, 3, ("labels",))]
+    assert [(r.lattice, r.num_sites) for r in records] == [(bethe.name, 53)] * 3
     assert [round(r.p, 9) for r in records] == [0.166666667, 0.333333333, 0.5]
 
 
 @pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize("num_sites", [1, 4096, 2**24])
-def test_the_grid_of_a_sweep_ascends_around_p(p, num_sites):
-    grid = grid_around(p, num_sites)
+@pytest.mark.parametrize(("name", "size"), [("square", 1), ("cubic", 64), ("bethe", 12)])
+def test_the_grid_of_a_sweep_ascends_around_p(p, name, size):
+    topology = make_topology(load_structure(name), size)
+    grid = make_grid(p, topology)
     assert len(grid) == GRID_POINTS
     assert np.all(np.diff(grid) > 0)
     assert 0 <= grid[0] <= p <= grid[-1] <= 1
+    assert make_grid(p, topology, 1).tolist() == [p]
+
+
+def test_windows_are_those_of_studies():
+    for name, size, half in (("square", 64, 0.6656 / 64**0.75), ("cubic", 16, 0.3 / 16**1.141)):
+        grid = make_grid(0.5, make_topology(lattice(name), size), 3)
+        assert grid.tolist() == pytest.approx([0.5 - half, 0.5, 0.5 + half])
 
 
 class _MockCoupling:
@@ -218,35 +226,35 @@ class _MockCoupling:
         self.calls.append(("rows", samples.tolist(), len(set(thresholds.tolist()))))
 
 
-class _Gpu:
-    """A mock of the timer of a GPU with so much memory."""
-
-    device, memory = Device("cuda"), 10**6
-
-    def free_memory(self):
-        return self.memory
-
-
 @pytest.mark.parametrize("labeler", ["tiled", "four_step"])
 def test_a_cuda_run_is_a_batch_that_fits(labeler, monkeypatch):
-    topology, made = lattice("square").topology((64, 128)), []
+    topology, mocks = lattice("square").topology((64, 128)), []
 
     def coupling(name, kind, where, model, *, capacity):
-        assert (kind, where, model) == ("cuda", topology, BOND)
-        made.append((name, capacity))
-        mock = _MockCoupling(topology)
-        mock.name = name
-        return mock
+        assert (name, kind, where, model) == (labeler, "cuda", topology, BOND)
+        mocks.append(_MockCoupling(topology))
+        mocks[-1].name, mocks[-1].capacity = labeler, capacity
+        return mocks[-1]
 
-    monkeypatch.setattr(stages, "new_coupling", coupling)
-    found = {}
-    for memory in (32 * 10**6, 32 * 10**7):
-        monkeypatch.setattr(_Gpu, "memory", memory)
-        ready = stages.prepare(_Gpu(), topology, labeler)
-        name, found[memory] = made.pop()
-        assert (name, ready.samples) == (labeler, 3)
-        assert ready.needs_labels == (labeler == "four_step")
-    assert 1 <= found[32 * 10**6] < found[32 * 10**7] / 8
+    monkeypatch.setattr("percolab.coupled.new_coupling", coupling)
+    monkeypatch.setattr(Device, "open", lambda self: None)
+    monkeypatch.setitem(stages.SITES_PER_RUN, "cuda", 10_000 * 64 * 128)
+    for memory in (32 * 10**6, 32 * 10**7, 32 * 10**8):
+        monkeypatch.setattr(Device, "free_memory", lambda self, free=memory: free)
+        free = iter((100_000, 40_000))
+        gpu = SimpleNamespace(free_memory=lambda free=free: next(free))
+        monkeypatch.setattr(stages, "make_timer", lambda device, gpu=gpu: gpu)
+        _, record = stages.prepare(Setting((Device("cuda"),)), "square", topology, labeler)
+        assert record.samples == mocks[-1].capacity
+        assert record.memory_bytes_per_sample == 60_000 // record.samples
+    few, many, most = (mock.capacity for mock in mocks)
+    assert 1 <= few < many / 8
+    assert most == 10_000
+
+
+@pytest.mark.parametrize(("name", "needed"), [("raster", False), ("tiled", False), ("x", True)])
+def test_rows_are_read_off_labels_where_a_labeler_needs_them(name, needed):
+    assert stages.needs_labels(SimpleNamespace(name=name)) is needed
 
 
 def test_every_stage_of_a_batch_is_made_of_what_it_names():
@@ -305,56 +313,52 @@ def test_scipy_finds_as_many_clusters(name):
     for p in probabilities(name):
         items = np.zeros(1, np.uint64), np.full(1, p_to_threshold(p), np.uint64)
         (row,) = labeler.rows(XORWOW, SEED, *items)
-        build, labels = scipy_times(name, 1, topology, p, None)
+        build, labels = peers.time_scipy(Setting((CPU,)), name, topology, Place(p))
         assert build.clusters == labels.clusters == row[CLUSTERS]
-        assert build.part, labels.part == ("build", "labels")
+        assert (build.stage, labels.stage) == ("build", "labels")
 
 
 @pytest.mark.parametrize("numbering", NUMBERINGS)
 def test_scipy_finds_as_many_clusters_on_a_bethe_lattice(numbering):
-    bethe = BetheLattice(3, numbering)
-    topology = bethe.topology(bethe.shape(5))
-    _, labels = scipy_times(bethe.name, 5, topology, 0.5, None)
-    owner, _ = open_bond_list(topology, 0.5)
+    topology = make_topology(BetheLattice(3, numbering), 5)
+    _, labels = peers.time_scipy(Setting((CPU,)), "bethe", topology, Place(0.5))
+    owner, _ = peers.open_bond_list(topology, 0.5)
     assert labels.clusters == topology.num_sites - owner.size
     assert 0 < owner.size < topology.num_bonds
 
 
 def test_every_open_bond_is_listed_once_from_owner_to_neighbour():
     topology = lattice("triangular").topology((9, 5))
-    owner, other = open_bond_list(topology, 1.0)
+    owner, other = peers.open_bond_list(topology, 1.0)
     bonds = topology.bonds()
     np.testing.assert_array_equal(np.stack([owner, other], axis=1), bonds[:, 1:])
 
 
-def test_large_samples_are_not_given_to_scipy(monkeypatch):
-    monkeypatch.setattr("percolab.benchmark.records.MAX_SCIPY_SITES", 15)
-    assert scipy_times("square", 4, lattice("square").topology((4, 4)), 0.5, None) == []
-
-
-def test_a_site_image_is_labeled_on_cuda_alone():
-    assert site_image_time(timer.make_timer(Device("cpu")), 8, runs=1) is None
+def test_large_samples_are_not_given_to_scipy_nor_images_to_a_cpu(monkeypatch):
+    monkeypatch.setattr(peers, "MAX_SCIPY_SITES", 15)
+    topology = lattice("square").topology((4, 4))
+    assert [*peers.time_scipy(Setting((CPU,)), "square", topology, Place(0.5))] == []
+    assert [*peers.time_site_image(Setting((CPU,)), 8)] == []
 
 
 # The figure
 
 
-def stage_time(stage, size, labeler="tiled", lattice="square", ratio=1.0, seconds=1e-6):
-    return StageTime(
-        lattice, size, size**2, ratio / 2, ratio, labeler, "cuda:0", stage, 4,
-        GRID_POINTS if stage == "sweep" else 1, 11, seconds, seconds, seconds, 100, 200,
-    )  # fmt: skip
-
-
-def test_a_stage_is_shown_as_a_call_with_its_own_numbers():
-    call = stage_time("labels", 8, seconds=2.0).to_call(part="list")
-    assert (call.shape, call.num_sites, call.program, call.samples) == ((8,), 64, "tiled", 4)
-    assert (call.stage, call.part, call.seconds_per_sample) == ("labels", "list", 2.0)
-    assert call.bytes_moved_per_sample == 100
+def stage_time(stage, size, program="tiled", ratio=1.0, seconds=1e-6, **given):
+    record = TimeRecord(
+        stage=stage,
+        lattice="square",
+        shape=(size, size),
+        num_sites=size**2,
+        program=program,
+        device="cuda:0",
+        **given,
+    )
+    return record.at(Place(ratio / 2, ratio)).timed([seconds])
 
 
 def image_time(size):
-    return PeerTime("site image", size, size**2, 0.6, 1.0, "cupyx", "labels", "", 1, 1e-6, 1)
+    return stage_time("labels", size, "cupyx", 1.2)
 
 
 def test_a_panel_has_one_line_for_every_program_and_stage():
@@ -392,15 +396,3 @@ def test_the_axis_has_the_unit_of_most_of_its_times():
 def test_no_records_are_refused():
     with pytest.raises(ValueError, match="at least one record"):
         plot_time_per_site([image_time(4)], title="")
-
-
-def test_only_equal_places_are_compared():
-    row, sweep = stage_time("measure", 8), stage_time("sweep", 8, seconds=3e-6)
-    others = [
-        stage_time("measure", 4),
-        stage_time("measure", 8, "four_step"),
-        stage_time("measure", 8, ratio=0.5),
-    ]
-    assert compared(sweep, others, 1e9)["over_one_p"] is None
-    assert compared(sweep, [*others, row], 1e9)["over_one_p"] == pytest.approx(3)
-    assert compared(row, [row], 1e9)["copy_bandwidth_share"] == pytest.approx(0.1)

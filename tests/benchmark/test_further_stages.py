@@ -12,13 +12,13 @@ from helpers import run_simulated
 
 import percolab.benchmark
 import percolab.cli.bench
-from percolab.benchmark import calls, timer
+from percolab.benchmark import timer
 from percolab.benchmark.benchmark import FURTHER_STAGES
-from percolab.benchmark.records import CallTime
+from percolab.benchmark.records import TimeRecord
 from percolab.benchmark.stages import STAGES
 
 TINY = ("bench", "--device", "cpu", "--runs", 1)
-CALL = CallTime(stage="s", lattice="square", shape=(4, 4), num_sites=16, program="", device="cpu")
+CALL = TimeRecord(stage="s", lattice="square", shape=(4, 4), num_sites=16, program="", device="cpu")
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ def _small_and_fast(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(timer, "WARM_UP_SECONDS", 0.0)
     monkeypatch.setitem(timer.COPY_BYTES, "cpu", 2**16)
-    monkeypatch.setitem(calls.WARM_UP_CALLS, "cpu", 0)
+    monkeypatch.setitem(timer.WARM_UP_CALLS, "cpu", 0)
 
 
 def time_stage(*arguments):
@@ -61,8 +61,8 @@ def test_the_ratio_of_a_call_is_its_time_divided_by_the_other():
     one, other = CALL.timed([3.0, 1.0, 2.0]), CALL.timed([8.0], samples=2)
     assert (one.seconds_per_sample_min, one.seconds_per_sample_max, one.runs) == (1.0, 3.0, 3)
     found = other.compared(one, "one")
-    assert (found.compared_with, found.ratio) == ("one", 2.0)
-    assert other.compared(CALL.timed([0.0]), "nothing").ratio is None
+    assert (found.compared_with, found.time_ratio) == ("one", 2.0)
+    assert other.compared(CALL.timed([0.0]), "nothing").time_ratio is None
 
 
 def test_rows_of_a_grid_are_compared_with_those_at_one_p():
@@ -71,11 +71,11 @@ def test_rows_of_a_grid_are_compared_with_those_at_one_p():
     assert list_parts(found) == [("cubic", size, part) for size in (6, 8) for part in ("1", "3")]
     assert [r["samples"] for r in found] == [9, 9, 3, 3]
     ratio = found[1]["seconds_per_sample"] / found[0]["seconds_per_sample"]
-    assert (found[1]["compared_with"], found[1]["ratio"]) == ("one p", pytest.approx(ratio))
+    assert (found[1]["compared_with"], found[1]["time_ratio"]) == ("one p", pytest.approx(ratio))
 
 
 def test_a_threshold_is_compared_with_a_row_and_the_table_shows_it(monkeypatch):
-    monkeypatch.setitem(calls.WARM_UP_CALLS, "cpu", 1)  # times of a compilation are too wide
+    monkeypatch.setitem(timer.WARM_UP_CALLS, "cpu", 1)  # times of a compilation are too wide
     lines = answer(*TINY, "--stage", "threshold", "--lattice", "square", "-L", 8, "--samples", 3)
     row, found = (line.split() for line in lines.splitlines()[3:])
     assert row[:6] == ["square", "8", "0.50000", "raster", "threshold:row", "3"]
@@ -147,7 +147,7 @@ def test_sweeps_of_spins_are_in_the_same_table():
     assert header[:6] == ["lattice", "L", "p", "program", "stage", "samples"]
     assert row[:6] == ["square", "4", "0.58579", "raster", "ising:sw", "1"]
     (record,) = json.loads(Path("b.json").read_text())["records"]
-    assert record["nanoseconds_per_spin"] == pytest.approx(1e3 * float(row[7]) / 1e6, rel=1e-3)
+    assert record["nanoseconds_per_site"] == pytest.approx(1e3 * float(row[7]) / 1e6, rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -19,19 +19,10 @@ QUICK = ("square", "kagome")
 CASES = slow_but([name for name in PLANAR if name != "lieb"], *QUICK)
 
 
-def open_words_of(dual, words):
-    """Return the open bonds of the dual of a lattice with these open bonds, uint32 (n, words)."""
-    bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
-    # The last bit stands for bonds that are missing.
-    closed = np.pad(bits, ((0, 0), (0, 1)))[:, dual.sources] == 0
-    opened = np.packbits(closed, axis=1, bitorder="little").view(np.uint32)
-    return opened & dual.topology.exists.ravel()
-
-
 def bridges_of_dual(dual, words):
     """Return the places of all bridges, ascending, from labels of the dual."""
     top = dual.topology
-    opened = open_words_of(dual, words[None])
+    opened = dual.open_words(words[None])
     labeler = new_labeler("raster", "cpu", top)
     labels = labeler.join(labeler.batch.load(opened), Reading.LABELS).labels()[0]
     k, owner, other = top.bonds().T

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from helpers import assert_simulated, slow
 
+from percolab.kernels.device import Device
 from percolab.labelers import new_labeler
+from percolab.lattices.dual import DualTopology
 from percolab.lattices.lattice import load_lattice
-from percolab.measure.rows import CLUSTERS, SPANNING
-from percolab.validation.duals import Dual, count_violations
+from percolab.measure.rows import CLUSTERS, ROW_WIDTH, SPANNING
+from percolab.validation import duals
+from percolab.validation.duals import Dual, count_labeled_violations, count_violations
 
 SAMPLES = np.arange(60, dtype=np.uint64)
 
@@ -75,6 +78,21 @@ def test_clusters_of_the_dual_are_counted_by_sample(monkeypatch):
     # A few samples at a time.
     monkeypatch.setattr("percolab.validation.duals._FACES", 40)
     assert dual.count_clusters(words).tolist() == expected
+
+
+def test_a_dual_that_is_labeled_has_to_wind_where_the_lattice_does_not(monkeypatch):
+    lattice, cpu = load_lattice("triangular"), Device("cpu")
+    given = cpu, lattice, 4, SAMPLES, lattice.threshold("bond").value
+    assert count_labeled_violations(*given) == 0
+    # Bonds of the dual that cross others, and a dual whose winding is not seen.
+    dual = DualTopology.open_words
+    monkeypatch.setattr(DualTopology, "open_words", lambda self, words: dual(self, ~words))
+    assert count_labeled_violations(*given) > 0
+    monkeypatch.setattr(DualTopology, "open_words", dual)
+    is_kept = np.arange(ROW_WIDTH) != SPANNING
+    rows = duals.measure_words
+    monkeypatch.setattr(duals, "measure_words", lambda *words: rows(*words) * is_kept)
+    assert count_labeled_violations(*given) > 0
 
 
 @pytest.mark.slow

@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 import pytest
-from spin_sums_support import lag_one_products, spin_means
+from spin_sums_support import lag_one_products, spin_means_given_bonds
 
 from percolab.analysis.theory.ising import ising_torus
-from percolab.validation.enumeration import bond_means
+from percolab.validation.enumeration import bond_means, spin_means
 
 
 def torus(length_x, length_y):
@@ -37,17 +37,18 @@ every_p = pytest.mark.parametrize("p", [0.0, 0.3, 0.7, 0.99])
 @every_q
 @every_p
 def test_spins_and_open_bonds_give_the_same_means_by_the_identities_of_clusters(graph, q, p):
-    of_spins, of_bonds = (f(*GRAPHS[graph], q=q, p=p) for f in (spin_means, bond_means))
-    assert len(of_spins) == 8
-    squared, fourths = of_bonds["sum_squares_squared"], of_bonds["sum_fourths"]
-    pairs = [(of_bonds[name], mean) for name, mean in of_spins.items()]
-    pairs += [
-        (of_spins["magnetization_square"], of_bonds["sum_squares"]),
-        (of_spins["magnetization_square_squared"], squared + 2 * (squared - fourths) / (q - 1)),
-        (of_spins["open_bonds"], p * of_spins["satisfied"]),
-    ]
-    for found, expected in pairs:
-        assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    means, given_bonds = (f(*GRAPHS[graph], q=q, p=p) for f in (bond_means, spin_means_given_bonds))
+    assert len(given_bonds) == 6
+    squared, fourths = means["sum_squares_squared"], means["sum_fourths"]
+    satisfied = means["satisfied"]
+    expected = {
+        "magnetization_square": means["sum_squares"],
+        "magnetization_square_squared": squared + 2 * (squared - fourths) / (q - 1),
+        "open_bonds": p * satisfied,
+        "open_bonds_squared": p * (1 - p) * satisfied + p**2 * means["satisfied_squared"],
+    }
+    for name, mean in [*given_bonds.items(), *expected.items()]:
+        assert means[name] == pytest.approx(mean, rel=1e-12, abs=1e-12), name
 
 
 @pytest.mark.parametrize("coupling", [0.1, 0.44, 0.9])
@@ -143,8 +144,8 @@ def test_lag_one_products_are_mean_squares_of_what_is_known(q):
 
 
 def test_sixteen_bonds_of_ten_states_are_enumerated():
-    ring, chords = [(i, (i + 1) % 12) for i in range(12)], [(i, i + 5) for i in range(4)]
-    means = bond_means(12, ring + chords, q=10, p=0.5)
+    ring, chords = [(i, (i + 1) % 10) for i in range(10)], [(i, i + 4) for i in range(6)]
+    means = bond_means(10, ring + chords, q=10, p=0.5)
     assert means["sum_squares"] == pytest.approx(means["magnetization_square"], rel=1e-12)
 
 
@@ -167,6 +168,6 @@ def test_what_cannot_be_enumerated_is_refused(num_sites, bonds, q, p, text):
 
 def test_too_many_states_are_refused():
     with pytest.raises(ValueError, match="states"):
-        spin_means(9, [(0, 1)], q=10, p=0.5)
+        spin_means(12, [(0, 1)], q=10, p=0.5)
     with pytest.raises(ValueError, match="bonds"):
         bond_means(2, [(0, 1)] * 21, q=2, p=0.5)

@@ -33,7 +33,6 @@ from percolab.validation import (
     critical,
     generator,
     lane_counts,
-    lanes,
     list_checks,
     parity,
     run_check,
@@ -180,22 +179,22 @@ def test_samples_at_another_p_fail(monkeypatch, name):
 @pytest.mark.parametrize("rng", ["xorwow", "philox"])
 def test_the_bonds_of_a_word_are_independent(rng):
     few = SimpleNamespace(count=lambda quick, full: 2**17, stream_seed=SHORT.stream_seed)
-    outcomes = [item for item in lanes.CHECKS[0].run(few) if item.name.endswith(rng)]
-    assert len(outcomes) == 4 * len(lanes.P)
+    outcomes = [item for item in generator._lanes(few) if item.name.endswith(rng)]
+    assert len(outcomes) == 4 * len(generator.P_OF_LANES)
     assert all(item.holds for item in outcomes), outcomes
 
 
 @pytest.mark.slow
 def test_words_of_sample_version_1_are_refused():
     """Bonds 0 and 2 of them had a correlation of 2e-3: 6 sigma in this number of words."""
-    p = lanes.P[0]
+    p = generator.P_OF_LANES[0]
 
     version_1 = record_program("randomness/randomness_version_1.py")
 
     def fill(sample, words):
         version_1.fill_of_version_1(7, sample, p_to_threshold(p), words)
 
-    pairs, largest, *_ = lanes.lane_outcomes(fill, 2**23, p, "version 1")
+    pairs, largest, *_ = generator.lane_outcomes(fill, 2**23, p, "version 1")
     assert not pairs.holds or not largest.holds
     assert largest.value > LIMIT
 
@@ -234,13 +233,11 @@ def test_a_continued_run_that_differs_fails(monkeypatch, one_block_calls):
         calls.append(numbers)
         blocks = sample(self, numbers, stopped, largest)
         if len(calls) > 120:
-            blocks = [replace(block, sums=block.sums + 1) for block in blocks]
+            blocks = [replace(block, sums=np.roll(block.sums, 1, axis=0)) for block in blocks]
         return blocks
 
     monkeypatch.setattr(GridSampler, "sample_groups", wrong)
-    assert failing("sweeps: interrupted and continued") == [
-        "datasets unlike those of a run in one go"
-    ]
+    assert failing("sweeps: interrupted and continued") == ["files unlike those of a run in one go"]
 
 
 @pytest.mark.slow
@@ -382,8 +379,9 @@ def test_values_of_the_same_samples_count_once():
         values = rng.standard_normal((300, 2)) @ [[1.0, 0.95], [0.0, 0.3]]
         values = np.column_stack([values, values.sum(axis=1)])
         means, errors = values.mean(axis=0), values.std(axis=0, ddof=1) / 300**0.5
-        rows = [Outcome(str(n), means[n], 0.0, errors[n]) for n in range(3)]
-        *each, joint = with_joint("all", zip(rows, values.T))
+        numbers = zip(means, errors, values.T, strict=True)
+        rows = [Outcome("mean", mean, 0.0, s, deviations=each) for mean, s, each in numbers]
+        *each, joint = with_joint("all", rows)
         assert [row.correlated for row in (*each, joint)] == [True, True, True, False]
         assert [row.z for row in each] == [row.z for row in rows]
         z.append(joint.z)
@@ -395,8 +393,8 @@ def test_values_of_the_same_samples_count_once():
 def test_a_deviation_against_the_correlation_is_seen_in_all_values_together():
     rng = np.random.default_rng(2)
     values = rng.standard_normal((300, 2)) @ [[1.0, 0.999], [0.0, 0.04]] + [0.05, -0.05]
-    rows = [Outcome(str(n), values[:, n].mean(), 0.0, 1 / 300**0.5) for n in range(2)]
-    *each, joint = with_joint("both", zip(rows, values.T))
+    rows = [Outcome("mean", x.mean(), 0.0, 1 / 300**0.5, deviations=x) for x in values.T]
+    *each, joint = with_joint("both", rows)
     assert all(row.holds for row in each)
     assert not joint.holds
 

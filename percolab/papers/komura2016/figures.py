@@ -14,7 +14,7 @@ Without one: N = 2^12 ... 2^18, and 6142 ... 196606.  ``scripts/reproduce_figure
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from functools import partial
 from itertools import product
@@ -23,7 +23,8 @@ from typing import Any
 
 from percolab.analysis.stored_fits import fit_results
 from percolab.api import open_results
-from percolab.benchmark.records import StageTime, choose_places, time_stages
+from percolab.benchmark.records import Setting, TimeRecord, compute_p
+from percolab.benchmark.stages import time_lattice
 from percolab.cli.progress import ProgressBar
 from percolab.configurations import random_configuration
 from percolab.figures.kinds import StudyFigures
@@ -90,16 +91,20 @@ def spanning_drawn(results: StoredResults, kind: str) -> tuple[Any, Any, Found]:
 
 def timing(device: Device, folder: Path) -> Found:
     """Time the four-step labeler, and on a GPU the tiled one, as in Fig 7; return the times."""
-    records: list[StageTime] = []
     labelers = ("four_step", "tiled") if device.kind == "cuda" else ("four_step",)
-    for name in LATTICES.values():
-        lattice = load_lattice(name)
-        places = choose_places(lattice, RATIOS, None)
-        for size, labeler in product(SIZES[device.kind], labelers):
-            records += time_stages(
-                lattice, size, places, device=device, labeler=labeler, stages=("labels",)
-            )
-    save(*timing_drawn("7", records, device_label(device)), folder / "komura2016-fig7")
+    cases = product(map(load_lattice, LATTICES.values()), SIZES[device.kind], labelers)
+    return _time_labels("7", device, folder, cases)
+
+
+def _time_labels(
+    number: str, device: Device, folder: Path, cases: Iterable[tuple[Any, int, str]], runs: int = 11
+) -> Found:
+    """Time labels of (lattice, size, labeler) at three p, draw a figure and return the times."""
+    records: list[TimeRecord] = []
+    for lattice, size, labeler in cases:
+        setting = Setting((device,), ratios=RATIOS, labelers=(labeler,), runs=runs)
+        records += time_lattice(setting, lattice, size, ("labels",))
+    save(*timing_drawn(number, records, device_label(device)), folder / f"komura2016-fig{number}")
     return {"timings": [record.to_dict() for record in records]}
 
 
@@ -113,38 +118,25 @@ def bethe_clusters(number: str, numbering: str, device: Device, folder: Path) ->
 def bethe_drawn(numbering: str, device: str) -> tuple[Found, Any, Found]:
     """Return a sentence on the clusters of Fig 8 or 9, the figure and its numbers."""
     lattice = BetheLattice(3, numbering)
-    (place,) = choose_places(lattice, (RATIOS[-1],), None)
-    chosen = random_configuration(lattice, DRAWN_SHELLS, place.p)
+    chosen = random_configuration(lattice, DRAWN_SHELLS, compute_p(lattice, RATIOS[-1]))
     clusters = chosen.label("four_step", device)
-    title = rf"Bethe lattice, $z = 3$, {numbering} numbering, $p = {place.ratio:g}\,p_c$"
+    title = rf"Bethe lattice, $z = 3$, {numbering} numbering, $p = {RATIOS[-1]:g}\,p_c$"
     figure, numbers = plot_bethe(clusters, lattice, DRAWN_SHELLS, title=title)
     return {**chosen.record, **clusters.summary()}, figure, numbers
 
 
 def bethe_timing(device: Device, folder: Path) -> Found:
     """Time the four-step labeler on both Bethe lattices as in Fig 10; return the times."""
-    lattices = [BetheLattice(3, numbering) for numbering in NUMBERINGS]
-    records: list[StageTime] = []
-    for shells, lattice in product(TIMED_SHELLS[device.kind], lattices):
-        places = choose_places(lattice, RATIOS, None)
-        records += time_stages(
-            lattice,
-            shells,
-            places,
-            device=device,
-            labeler="four_step",
-            stages=("labels",),
-            runs=BETHE_RUNS[device.kind],
-        )
-    save(*timing_drawn("10", records, device_label(device)), folder / "komura2016-fig10")
-    return {"timings": [record.to_dict() for record in records]}
+    shells = TIMED_SHELLS[device.kind]
+    cases = [
+        (BetheLattice(3, numbering), number, "four_step")
+        for number, numbering in product(shells, NUMBERINGS)
+    ]
+    return _time_labels("10", device, folder, cases, BETHE_RUNS[device.kind])
 
 
-def timing_drawn(number: str, records: Sequence[Any], device_name: str) -> tuple[Any, Found]:
-    """Return Fig 7 or 10, the time per sample of lattices, and its numbers.
-
-    records: of :class:`percolab.benchmark.records.StageTime`.
-    """
+def timing_drawn(number: str, records: Sequence[TimeRecord], device_name: str) -> tuple[Any, Found]:
+    """Return Fig 7 or 10, the time per sample of lattices, and its numbers."""
     names, title = {name: name for name in LATTICES.values()}, "bonds and labels"
     if number == "10":
         lattices = [BetheLattice(3, numbering) for numbering in NUMBERINGS]
@@ -153,21 +145,29 @@ def timing_drawn(number: str, records: Sequence[Any], device_name: str) -> tuple
     drawn = [
         Timing(
             lattice=names[record.lattice],
-            labeler=record.labeler,
-            ratio=record.ratio,
+            labeler=record.program,
+            ratio=record.ratio or 0.0,
             num_sites=record.num_sites,
             milliseconds=1e3 * record.seconds_per_sample,
-            batch=record.samples_per_run,
+            batch=record.samples,
         )
         for record in records
     ]
     return plot_timing(drawn, title=f"{title}, {device_name}")
 
 
-def stored_times(kind: Any, entries: Sequence[dict[str, Any]]) -> list[Any]:
-    """Return stored times as records of this kind; what is worked out of them is left out."""
-    names = [field.name for field in fields(kind)]
-    return [kind(**{name: entry[name] for name in names}) for entry in entries]
+def stored_times(entries: Sequence[dict[str, Any]]) -> list[TimeRecord]:
+    """Return stored times as records; what is worked out of them is left out.
+
+    Until November 2026 records had L, labeler (of other programs peer and part), samples_per_run.
+    """
+    renamed = {"labeler": "program", "samples_per_run": "samples", "peer": "program"}
+    names, records = {field.name for field in fields(TimeRecord)}, []
+    for entry in entries:
+        given = {"shape": (entry.get("L"),), "device": "cpu", "stage": entry.get("part"), **entry}
+        given = {renamed.get(key, key): value for key, value in given.items() if key != "part"}
+        records.append(TimeRecord(**{key: given[key] for key in given.keys() & names}))
+    return records
 
 
 def redrawn(number: str, entry: Found, folder: Path) -> Any:
@@ -183,9 +183,7 @@ def redrawn(number: str, entry: Found, folder: Path) -> Any:
         return name, *spanning_drawn(results, kind)[1:]
     if number in ("8", "9"):
         return name, *bethe_drawn(NUMBERINGS[("8", "9").index(number)], "cpu")[1:]
-    return name, *timing_drawn(
-        number, stored_times(StageTime, entry["timings"]), entry["device_name"]
-    )
+    return name, *timing_drawn(number, stored_times(entry["timings"]), entry["device_name"])
 
 
 def redraw(folder: Path, figures: Sequence[str]) -> list[str]:

@@ -36,7 +36,7 @@ def _directions(flags):
     return int64(0) if (flags >> FIRST_WRAPPING) & 3 else int64(-1)
 
 
-@cuda.jit(cache=True)
+@cuda.jit
 def count_violations_kernel(rows, dual_rows, entries, sites, wrong):
     """Count the samples without the identity, or whose dual does not wind in the other directions.
 

@@ -1,0 +1,108 @@
+"""Other programs on the same samples: scipy on the CPU, and cupyx where it is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from percolab.benchmark.records import Place, Setting, TimeRecord
+from percolab.benchmark.timer import Timer, make_timer, time_runs
+from percolab.bonds.words import XORWOW, p_to_threshold
+from percolab.bonds.words_cpu import fill_open_bonds
+from percolab.lattices.topology import Topology, unpack_bits
+
+_SEED = 1
+#: Larger samples are not given to scipy: it takes 50 bytes a site.
+MAX_SCIPY_SITES = 2**24
+#: It is run until it took so long in all, or so often.
+_SECONDS, _RUNS = 0.5, 5
+#: Threshold of site percolation on the square lattice (Newman and Ziff 2000).
+_SITE_THRESHOLD = 0.592746
+
+
+def open_bond_list(topology: Topology, p: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return owner and other end, int32 each, of sample 0's open bonds; nothing is periodic."""
+    opened = np.zeros(topology.num_bond_words, np.uint32)
+    key = (np.uint64(_SEED), np.uint64(0), np.uint64(p_to_threshold(p)))
+    fill_open_bonds(XORWOW, *key, np.uint64(0), topology.exists.ravel(), opened)
+    words = opened.reshape(topology.exists.shape)
+    owners = [
+        np.flatnonzero(unpack_bits(row, topology.num_points)).astype(np.int32) for row in words
+    ]
+    listed, deltas = topology.neighbours, topology.deltas.astype(np.int32)
+    others = [
+        owner + deltas[k] if listed is None else listed[k, owner] for k, owner in enumerate(owners)
+    ]
+    return np.concatenate(owners), np.concatenate(others)
+
+
+def time_scipy(
+    setting: Setting, lattice: str, topology: Topology, place: Place
+) -> Iterator[TimeRecord]:
+    """Time scipy.sparse.csgraph.connected_components on sample 0, on one thread.
+
+    Two records: building its matrix from the arrays of the open bonds' ends, and labeling it.
+    Nothing for more than MAX_SCIPY_SITES grid points.
+    """
+    if topology.num_points > MAX_SCIPY_SITES:
+        return
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    owner, other = open_bond_list(topology, place.p)
+    # float64 is what connected_components would convert to.
+    ones, shape = np.ones(owner.size), (topology.num_points,) * 2
+
+    def build() -> Any:
+        return csr_array((ones, (owner, other)), shape=shape)
+
+    matrix = build()
+
+    def label() -> Any:
+        return connected_components(matrix, directed=False)
+
+    clusters = int(label()[0]) - (topology.num_points - topology.num_sites)
+    base = setting.make_record("", lattice, topology, program="scipy", clusters=clusters)
+    notes = {"build": "csr_array of open bonds", "labels": "connected_components of that"}
+    for stage, work in (("build", build), ("labels", label)):
+        times: list[float] = []
+        while len(times) < _RUNS and sum(times) < _SECONDS:
+            times.append(Timer().seconds(work))
+        yield base.at(place, stage=stage, note=notes[stage]).timed(times, device="cpu")
+
+
+def time_site_image(setting: Setting, size: int) -> Iterator[TimeRecord]:
+    """Time cupyx.scipy.ndimage.label on a square image of L * L sites, site percolation at p_c.
+
+    Another problem than bond percolation, and an easier one: no bonds to draw or to read.  Nothing
+    without CUDA or cupy.
+    """
+    if setting.kind != "cuda" or importlib.util.find_spec("cupy") is None:
+        return
+    import cupy
+    from cupyx.scipy import ndimage
+
+    cupy.cuda.Device(setting.device.number).use()
+    uniform = np.random.default_rng(_SEED).random((size, size), np.float32)
+    image = cupy.asarray(uniform < _SITE_THRESHOLD)
+    labels = cupy.empty(image.shape, cupy.int32)
+
+    def label() -> None:
+        ndimage.label(image, output=labels)
+
+    times = time_runs(make_timer(setting.device), label, setting.runs)
+    yield TimeRecord(
+        stage="labels",
+        lattice="site image",
+        shape=image.shape,
+        num_sites=size * size,
+        p=_SITE_THRESHOLD,
+        ratio=1.0,
+        program="cupyx",
+        device=str(setting.device),
+        clusters=int(labels.max()),
+        note="ndimage.label of a given image",
+    ).timed(times)
