@@ -205,6 +205,7 @@ _RESULTS: dict[str, tuple[Callable[[StudyFigures], Any], Callable[..., list[Page
     "roots": (lambda figures: fit_roots(figures.results), _answer_threshold),
     "crossings": (lambda figures: fit_wrapping(figures.results), _answer_threshold),
     "binder": (lambda figures: figures.spin_fit, _answer_transition),
+    "wrapping": (lambda figures: figures.spin_fit, _answer_transition),
     "tree": (lambda figures: fit_trees(figures.results), _answer_weight),
 }
 
