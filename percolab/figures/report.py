@@ -177,7 +177,7 @@ def _answer_transition(figures: StudyFigures, fit: SpinFit) -> list[PageBlock]:
 
 
 def _answer_weight(figures: StudyFigures, fit: TreeFit) -> list[PageBlock]:
-    return [] if fit.limit is None else [answer(f"weight of the tree a site: {fit.limit}")]
+    return [] if fit.limit is None else [answer(f"weight of the tree per site: {fit.limit}")]
 
 
 def _answer_threshold(figures: StudyFigures, fit: RootFit | QuantityAnalysis) -> list[PageBlock]:
