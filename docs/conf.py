@@ -107,7 +107,7 @@ def link_records(app: Sphinx, docname: str, content: list[str]) -> None:
 def link_included(app: Sphinx, relative: Path, parent: str, content: list[str]) -> None:
     """The same in files from outside the folder of the site, and their links into it."""
     content[0] = re.sub(r"\]\((?:\.\./)*docs/([\w.-]+\.md)", r"](/\1", content[0])
-    content[0] = re.sub(r"\]\(\.\./([\w-]+)\)", r"](/records/\1.md)", content[0])
+    content[0] = re.sub(r"\]\(\.\./([\w-]+)(?:/README\.md)?\)", r"](/records/\1.md)", content[0])
     link_records(app, parent, content)
 
 

@@ -24,6 +24,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.analysis.averaging import LEAST_SIZES
 from percolab.analysis.statistics import Floats, unit_diagonal, whitening
 from percolab.analysis.theory.known_exponents import correction_exponent
 from percolab.errors import AnalysisError, InputError, nearest
@@ -46,7 +47,7 @@ _PLANE_RATIO = 1.5
 MIN_BLOCKS_PER_VALUE, MAX_COMBINATIONS = 5, 6
 
 #: Least sizes of a fit, and the number of groups to which the blocks of long runs are joined.
-MIN_SIZES, MAX_GROUPS = 3, 4000
+MIN_SIZES, MAX_GROUPS = 2, 4000
 
 # Smaller variances, relative to the squared values, are rounding errors; smaller eigenvalues of the
 # correlations show that one value follows from the others.
@@ -328,13 +329,18 @@ def observe(moments: BlockMoments, quantities: Sequence[Quantity]) -> Observatio
     )
 
 
+def least_sizes(moments: Sequence[BlockMoments]) -> int:
+    """Return at how many sizes a quantity must be there: three, or all if there are fewer."""
+    return max(MIN_SIZES, min(LEAST_SIZES, len({each.L for each in moments})))
+
+
 def find_lack(quantity: Quantity, moments: Sequence[BlockMoments]) -> str | None:
     """Return in a line why a quantity cannot be fitted, or None: too few sizes, or p."""
     own = [each for each in moments if each.has(quantity)]
     sizes = sorted({each.L for each in own})
-    if len(sizes) < MIN_SIZES:
+    if len(sizes) < least_sizes(moments):
         shown = ", ".join(f"L = {size}" for size in sizes) or "no size"
-        return f"quantity {quantity.name!r} is there at fewer than three sizes ({shown})"
+        return f"quantity {quantity.name!r} is there at too few sizes ({shown})"
     if max(len({p for m in own if size == m.L for p in m.p.tolist()}) for size in sizes) < 2:
         return f"quantity {quantity.name!r} is there at one p a size, so its slope is unknown"
     return None

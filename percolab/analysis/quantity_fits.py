@@ -191,7 +191,7 @@ def make_fitter(
     sizes = sorted({task.L for task in used})
     if len(sizes) < MIN_SIZES:
         shown = ", ".join(f"L = {size}" for size in sizes) or "none"
-        raise AnalysisError(f"need at least three sizes for a joint fit, got {shown}")
+        raise AnalysisError(f"need at least two sizes for a joint fit, got {shown}")
     for quantity in quantities:
         if lack := find_lack(quantity, used):
             raise AnalysisError(f"{lack}: leave it out")

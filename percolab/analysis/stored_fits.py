@@ -23,7 +23,6 @@ from percolab.analysis.maxima import (
     network_bounds,
 )
 from percolab.analysis.quantities import (
-    MIN_SIZES,
     PROBABILITY,
     BlockMoments,
     Quantity,
@@ -31,6 +30,7 @@ from percolab.analysis.quantities import (
     correction_exponents,
     find_block_lack,
     find_lack,
+    least_sizes,
 )
 from percolab.analysis.quantity_fits import QuantityAnalysis, analyse_quantities
 from percolab.analysis.sample_thresholds import SampleThresholds, analyse_samples
@@ -366,12 +366,12 @@ def read_joint_input(
         # With none that can be fitted, the error message of a fit of all says why.
         chosen = tuple(x for x, lack in zip(chosen, lacks, strict=True) if not lack) or chosen
     kept, few = _with_enough_blocks(moments, chosen)
-    is_open = list(names) == ["all"]
-    while is_open and any(few) and len(chosen) > 1 and len({task.L for task in kept}) < MIN_SIZES:
+    is_open, least = list(names) == ["all"], least_sizes(moments)
+    while is_open and any(few) and len(chosen) > 1 and len({task.L for task in kept}) < least:
         lacks.append(f"quantity {chosen[-1].name!r} ({next(filter(None, few))})")
         chosen = chosen[:-1]
         kept, few = _with_enough_blocks(moments, chosen)
-    if len({task.L for task in kept}) < MIN_SIZES:
+    if len({task.L for task in kept}) < least:
         # The error message of the first, with the fewest blocks, reports what these allow.
         kept, few = sorted(moments, key=lambda task: task.samples.size), []
     if omega is None:

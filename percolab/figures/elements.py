@@ -183,10 +183,14 @@ def interval_bars(curve: Any) -> np.ndarray:
     return np.asarray(np.abs(np.stack(curve.interval()) - curve.probability))
 
 
+#: What a legend says of bars of one standard error.
+ERROR_BARS = "Error bars: one standard error"
+
+
 def jackknife_title(errors: Iterable[np.ndarray], *, over: str = "blocks") -> str | None:
     """Return what a legend says of bars found from the scatter of blocks; None if none is known."""
     known = any(np.isfinite(each).any() for each in errors)
-    return f"Error bars: one standard error, jackknife over {over}" if known else None
+    return f"{ERROR_BARS}, jackknife over {over}" if known else None
 
 
 def only_p(curves: Sequence[Any]) -> float | None:

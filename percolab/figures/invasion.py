@@ -201,7 +201,8 @@ def _draw_bursts(axes: Axes, curves: Curves) -> None:
     from matplotlib.ticker import NullFormatter
 
     begin = "records" if curves.bursts_at is None else f"weights from $p_0 = {curves.bursts_at:g}$"
-    axes.set(xlabel="burst size $s$", ylabel="density", xscale="log", yscale="log")
+    axes.set(xlabel="burst size $s$", ylabel=r"density, bars $\sqrt{n}$")
+    axes.set(xscale="log", yscale="log")
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_title(f"bursts between {begin}", fontsize=8)
@@ -232,4 +233,4 @@ def _draw_pressure(axes: Axes, curves: Curves, invasion: Invasion) -> None:
     axes.set_xlim(left=0.0)
     if invasion.breakthrough is not None:
         axes.axhline(invasion.threshold, **EXACT_LINE | {"color": COLOURS[1]})
-        axes.set_title(f"breakthrough at {invasion.threshold:.4g}", fontsize=8)
+        axes.set_title(f"breakthrough at weight {invasion.threshold:.4g}", fontsize=8)

@@ -177,7 +177,7 @@ def _answer_transition(figures: StudyFigures, fit: SpinFit) -> list[PageBlock]:
 
 
 def _answer_weight(figures: StudyFigures, fit: TreeFit) -> list[PageBlock]:
-    return [] if fit.limit is None else [answer(f"weight of the tree a site: {fit.limit}")]
+    return [] if fit.limit is None else [answer(f"weight of the tree per site: {fit.limit}")]
 
 
 def _answer_threshold(figures: StudyFigures, fit: RootFit | QuantityAnalysis) -> list[PageBlock]:
@@ -205,6 +205,7 @@ _RESULTS: dict[str, tuple[Callable[[StudyFigures], Any], Callable[..., list[Page
     "roots": (lambda figures: fit_roots(figures.results), _answer_threshold),
     "crossings": (lambda figures: fit_wrapping(figures.results), _answer_threshold),
     "binder": (lambda figures: figures.spin_fit, _answer_transition),
+    "wrapping": (lambda figures: figures.spin_fit, _answer_transition),
     "tree": (lambda figures: fit_trees(figures.results), _answer_weight),
 }
 

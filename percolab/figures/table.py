@@ -19,8 +19,6 @@ from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn
 from percolab.figures.style import BAND, PAGE_WIDTH, size_look
 
-_ERRORS = "Error bars: one standard error"
-
 
 def draw_table(fit: TableFit, kind: str | None = None, into: Target = NEW_FIGURE) -> Drawn:
     """Return a figure of a fit and every number drawn; kind: one of KINDS, None for the curves.
@@ -63,7 +61,7 @@ def _draw_curves(fit: TableFit, into: Target) -> Drawn:
             axes.set_yscale("log")
         elements.few_ticks(axes, number=6)
         sheet.set_title(_title(fit))
-        sheet.add_legend(elements.legend_entries(axes), ncols=3, title=_ERRORS)
+        sheet.add_legend(elements.legend_entries(axes), ncols=3, title=elements.ERROR_BARS)
     names = ("L", "x", "values", "errors")
     return sheet.figure, {
         "rows": plain({name: getattr(rows, name) for name in names}),
@@ -88,7 +86,7 @@ def _draw_crossings(fit: TableFit, into: Target) -> Drawn:
         axes.set(ylabel=f"crossing with the next smaller size, ${symbol}$")
         elements.few_ticks(axes, number=6)
         sheet.set_title(_title(fit))
-        sheet.add_legend(elements.legend_entries(axes), ncols=2, title=_ERRORS)
+        sheet.add_legend(elements.legend_entries(axes), ncols=2, title=elements.ERROR_BARS)
     numbers = {"crossings": plain(crossings), "x_c": fit.p_c.to_dict(), "problem": fit.problem}
     return sheet.figure, numbers
 
@@ -115,7 +113,7 @@ def _draw_collapse(fit: TableFit, into: Target) -> Drawn:
             elements.few_ticks(axes, number=6)
         elements.letter_panels((before, after))
         sheet.set_title(_title(fit))
-        sheet.add_legend(elements.legend_entries(after), ncols=6, title=_ERRORS)
+        sheet.add_legend(elements.legend_entries(after), ncols=6, title=elements.ERROR_BARS)
     return sheet.figure, {"collapse": collapse.to_dict()}
 
 

@@ -145,15 +145,15 @@ def _check_fixed(lattice: Lattice, model: Model) -> None:
 def _check_scaling(study: Study) -> None:
     """Raise InputError unless a fit of several sizes can give the threshold of a study."""
     # Only here, as it imports what takes longer than a search in the plane.
-    from percolab.analysis.quantities import MIN_SIZES
+    from percolab.analysis.averaging import LEAST_SIZES
     from percolab.analysis.wrapping_fit import why_no_wrapping
 
     if reason := why_no_wrapping(study):
         raise InputError(f"{study.structure.name}: no way to its threshold here: {reason}")
-    if len(study.sizes) < MIN_SIZES:
+    if len(study.sizes) < LEAST_SIZES:
         raise InputError(
             f"L = {', '.join(map(str, study.sizes))}: in three dimensions and more a threshold "
-            f"takes at least {MIN_SIZES} sizes (leave out -L, and they are chosen)"
+            f"takes at least {LEAST_SIZES} sizes (leave out -L, and they are chosen)"
         )
 
 

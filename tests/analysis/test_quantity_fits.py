@@ -47,6 +47,19 @@ def test_pulls_of_the_average_are_no_wider_than_they_should():
     assert np.std(pulls) <= 1 + 4 / np.sqrt(12)
 
 
+def test_two_sizes_give_the_truth_with_a_larger_error():
+    rng, pulls = np.random.default_rng(32), []
+    for pair in ([1, 3], [2, 4], [3, 5]):
+        moments = three_p(rng)
+        two = analysed([moments[n] for n in pair], degree=3)
+        whole = analysed(moments, degree=3)
+        assert two.threshold_error > whole.threshold_error
+        pulls += [(two.threshold - P_C) / two.threshold_error, (two.y_t - Y_T) / two.y_t_error]
+        assert list(two.samples) == [moments[n].L for n in pair]
+    assert max(np.abs(pulls)) <= 4
+    assert np.std(pulls) > 0.1
+
+
 def test_a_size_that_no_correction_describes_has_no_weight():
     moments = three_p(np.random.default_rng(15))
     sums = dict(moments[0].moments)
@@ -90,13 +103,13 @@ def test_what_the_data_cannot_tell_is_said_in_one_line():
     same = [replace(m, p=np.array([P_C])) for m in single]
     with pytest.raises(AnalysisError, match="'wrapping_any' is there at one p a size"):
         analysed(same)
-    with pytest.raises(AnalysisError, match=r"at least three sizes .* got L = 8, L = 12$"):
-        analysed(three_p(rng)[:2])
+    with pytest.raises(AnalysisError, match=r"at least two sizes .* got L = 8$"):
+        analysed(three_p(rng)[:1])
     study, lacking = three_p(rng), []
     for m in study[2:]:
         rest = {name: sums for name, sums in m.moments.items() if "sum" not in name}
         lacking.append(replace(m, moments=rest))
-    with pytest.raises(AnalysisError, match=r"'Q_2' is there at fewer than three sizes \(L = 8, L"):
+    with pytest.raises(AnalysisError, match=r"'Q_2' is there at too few sizes \(L = 8, L = 12\)"):
         analysed(study[:2] + lacking)
     once = [task(rng, L, points=1, samples=10**6, blocks=100) for L in SIZES]
     with pytest.raises(AnalysisError, match="'Q_2' is there at one p a size"):

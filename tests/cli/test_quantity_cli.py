@@ -1,7 +1,6 @@
 """percolab fit --quantities: the joint fit from stored files, its options and its refusals."""
 
 import json
-import re
 from functools import cache
 
 import pytest
@@ -118,20 +117,25 @@ def test_too_few_blocks_are_told_with_how_many_quantities_they_are_enough_for(tm
     assert sum("blocks are too few for the covariance" in n for n in record["notes"]) == 3
 
 
-def test_two_sizes_are_too_few_for_a_fit_of_all(tmp_path):
+def test_two_sizes_give_an_answer_and_one_does_not(tmp_path):
     options = {"samples": 4000, "block_size": 50, "device": "cpu", "workers": 1}
     results = sweep("square", L=[8, 16], p=(0.47, 0.5, 0.53), boundary="periodic", **options)
-    message = refusal("fit", stored(tmp_path / "two.h5", results), "--quantities", "all")
-    assert message == "need at least three sizes for a joint fit, got L = 8, L = 16"
+    path = stored(tmp_path / "two.h5", results)
+    record = fitted(path, "--quantities", "all")
+    assert list(record["samples"]) == ["8", "16"]
+    assert abs(record["threshold"] - 0.5) <= 4 * record["threshold_error"] < 0.1
+    message = refusal("fit", path, "--quantities", "all", "--min-size", 16)
+    assert message == "need at least two sizes for a joint fit, got L = 16"
 
 
-def test_p_too_far_apart_are_no_fault_of_the_quantity(tmp_path):
+def test_a_size_whose_p_are_all_too_far_from_p_c_is_left_out_and_named(tmp_path):
     options = {"samples": 2000, "block_size": 50, "seed": 6, "device": "cpu", "workers": 1}
     results = sweep("square", L=[8, 16, 32], p=(0.42, 0.47, 0.52, 0.57), **options)
     names = "spanning_any,spanning_all,Q_1,Q_2"
-    told = refusal("fit", stored(tmp_path / "wide.h5", results), "--quantities", names)
-    assert re.match(r"near p_c = 0\.\d+, quantity 'spanning_any' is there at fewer than", told)
-    assert told.endswith("three sizes (L = 8, L = 16): use a finer p grid there")
+    record = fitted(stored(tmp_path / "wide.h5", results), "--quantities", names)
+    assert list(record["samples"]) == ["8", "16"]
+    assert "L = 32 not used: none of its p is near p_c" in record["notes"]
+    assert abs(record["threshold"] - 0.5) <= 4 * record["threshold_error"] < 0.2
 
 
 @pytest.mark.slow

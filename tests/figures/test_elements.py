@@ -237,12 +237,12 @@ def test_panels_above_an_empty_place_have_an_axis_of_their_own():
     panels = [
         WrappingPanel(f"wrapping_{name}", name, f"W_{name}",
                       [WrappingCurve(4, 10, p, np.array([2, 7]))])
-        for name in "xyzu"
+        for name in "xyzuv"
     ]  # fmt: skip
     figure, _ = plot_wrapping(panels, title="hypercubic", num_sites={})
     drawn = [axes for axes in figure.axes if axes.axison]
-    assert [axes.get_xlabel() for axes in drawn] == ["", "$p$", "$p$", "$p$"]
-    assert [bool(written(axes.xaxis)) for axes in drawn] == [False, True, True, True]
+    assert [axes.get_xlabel() for axes in drawn] == ["", "", "$p$", "$p$", "$p$"]
+    assert [bool(written(axes.xaxis)) for axes in drawn] == [False, False, True, True, True]
 
 
 def test_looks_are_colours_that_the_colour_blind_can_tell_apart():

@@ -9,12 +9,14 @@ import pytest
 from cli_support import answer, stored
 from helpers import slow_but
 
+from percolab.analysis.spin_fit import fit_spins
 from percolab.analysis.stored_spins import (
     compute_correlation_lengths,
     compute_thermodynamics,
     list_spin_tasks,
 )
 from percolab.analysis.theory.ising import ising_torus
+from percolab.analysis.value import format_with_error
 from percolab.api import fit, plot, sweep
 from percolab.errors import InputError
 from percolab.figures.kinds import StudyFigures, study_figure
@@ -203,6 +205,25 @@ def test_wrapping_has_errors_of_chains_and_no_theory_of_percolation():
             expected = means.std(axis=0, ddof=1) / len(means) ** 0.5
             np.testing.assert_allclose(curve["errors"], expected)
             np.testing.assert_allclose(np.subtract(curve["high"], curve["low"]), 2 * expected)
+
+
+def test_the_first_figure_of_open_random_clusters_is_where_they_span_with_the_fit():
+    results = sweep(
+        "square", model="random-cluster:q=2.5", L=[4, 6, 8], device="cpu", burn_in=20, sweeps=50,
+        p=[0.5, 0.58, 0.6, 0.62, 0.64, 0.75], samples=2000,
+    )  # fmt: skip
+    figure, numbers = study_figure(results, fitted=lambda: fit(results))
+    assert (numbers["kind"], len(figure.axes)) == ("wrapping", 4)
+    spans = {f"spanning_{way}" for way in ("x", "y", "any", "all")}
+    assert {panel["observable"] for panel in numbers["panels"]} == spans
+    found = fit_spins(results)
+    assert numbers["fitted_threshold"] == [found.threshold, found.threshold_error]
+    (label,) = [text.get_text() for text in figure.legends[0].texts if "fit of all" in str(text)]
+    assert format_with_error(found.threshold, found.threshold_error) in label
+    # Of an open percolation study nothing wraps, and curves show where it spans.
+    percolation = sweep("square", L=[4], p=[0.5], samples=20, device="cpu")
+    figures = StudyFigures(percolation, lambda: fit(percolation))
+    assert figures.problem("wrapping") == "no axis is periodic"
 
 
 def test_autocorrelations_are_of_the_largest_size_at_the_transition():

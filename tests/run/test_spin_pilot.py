@@ -204,3 +204,6 @@ def test_chains_that_forget_their_start_quote_an_error():
     assert found.coupling_error == pytest.approx(
         found.threshold_error / (2 * (1 - found.threshold)), rel=1e-12
     )
+    two = fit_spins(results, min_size=8)
+    assert list(two.joint.samples) == [8, 12]
+    assert abs(two.threshold - 0.58579) < 4 * two.threshold_error

@@ -250,7 +250,7 @@ def _draw_histogram(figures: StudyView, into: Target) -> Drawn:
             text = f"two peaks at $L = {two[-1]['L']}$, ${heat}\\,J$ per site apart"
             axes.annotate(text, (0.04, 0.96), None, "axes fraction", va="top", fontsize=7)
             axes.set_ylim(top=1.35 * axes.get_ylim()[1])
-        about = "Error bars: one standard error, jackknife over chains"
+        about = f"{elements.ERROR_BARS}, jackknife over chains"
         sheet.add_legend(elements.legend_entries(axes), ncols=3, title=about)
     return sheet.figure, {"curves": plain(curves)}
 

@@ -84,11 +84,11 @@ def _draw(figures: StudyView, into: Target, word: str) -> Drawn:
         if known:
             scaled = r"L^{d_\mathrm{min}}"
             axes.set(xlabel=rf"$\ell / {scaled}$", ylabel=rf"${scaled} P(\ell)$")
-            text = rf"$d_\mathrm{{min}} = {known.value:.6g}$"
+            text = rf"$d_\mathrm{{min}} = {known.value:.6g}$, {elements.known_word(known)}"
             axes.annotate(text, (0.05, 0.05), None, "axes fraction", fontsize=9)
         elements.plain_ticks(axes)
         sheet.set_title(f"{figures.title}, $p = {threshold:.6g}$")
-        sheet.add_legend(elements.legend_entries(axes), ncols=3)
+        sheet.add_legend(elements.legend_entries(axes), ncols=3, title=elements.ERROR_BARS)
     numbers = {"threshold": threshold, "threshold_source": source, "curves": plain(curves)}
     return sheet.figure, numbers | ({"d_min": known.value if known else None} if is_length else {})
 

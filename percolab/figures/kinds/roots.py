@@ -66,8 +66,9 @@ def _draw_root_figure(figures: StudyView, into: Target) -> Drawn:
         curves = [each for own in left for each in _draw_differences(own, figures, fit.roots)]
         drift = _draw_roots(axes, fit)
         elements.draw_exact(axes, figures.exact, across=True, zorder=1)
+        elements.letter_panels([*left, axes])
         sheet.set_title(figures.title)
-        sheet.add_legend(elements.legend_entries(axes), ncols=3)
+        sheet.add_legend(elements.legend_entries(axes), ncols=3, title=elements.ERROR_BARS)
     return sheet.figure, {"differences": curves, "drift_of_prior": drift, **fit.to_dict()}
 
 
@@ -175,7 +176,7 @@ def _draw_crossings(figures: StudyView, into: Target) -> Drawn:
         near = [each for each in crossings if each.error < 20 * fit.p_c.error] or crossings
         _show_all(axes, [(crossing.p, crossing.error) for crossing in near], 0.1)
         sheet.set_title(figures.title)
-        sheet.add_legend(elements.legend_entries(axes), ncols=2)
+        sheet.add_legend(elements.legend_entries(axes), ncols=2, title=elements.ERROR_BARS)
     return sheet.figure, {
         "p_c": fit.p_c.to_dict("value"),
         "problem": fit.problem,

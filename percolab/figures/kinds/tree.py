@@ -35,8 +35,8 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
             _draw_paths(panels[3], fit, letters[-1])
         elements.letter_panels(panels)
         sheet.set_title(f"Minimum spanning trees, {figures.structure_title}")
-        entries, about = elements.legend_entries(panels[1]), "Error bars: one standard error"
-        sheet.add_legend(entries, ncols=min(len(means), 6), title=f"{about} over samples")
+        entries, about = elements.legend_entries(panels[1]), f"{elements.ERROR_BARS} over samples"
+        sheet.add_legend(entries, ncols=min(len(means), 6), title=about)
     return sheet.figure, fit.to_dict()
 
 
@@ -52,7 +52,7 @@ def _draw_accepted(axes: Any, means: tuple[TreeMeans, ...], *, is_self_dual: boo
         ring: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": "black"}
         ring |= {"marker": "o", "markersize": 3.2, "markeredgewidth": 0.7, "linestyle": "none"}
         (mirrored,) = axes.plot(middles[::2], 1 - last[::-1][::2], **ring)
-        axes.legend([mirrored], ["$1 - f(1 - w)$"], loc="lower left")
+        axes.legend([mirrored], [f"$1 - f(1 - w)$ of $L = {means[-1].L}$"], loc="lower left")
     axes.set(xlabel="weight $w$", ylabel="share in the tree $f(w)$", xlim=(0, 1), ylim=(0, 1.05))
 
 
@@ -66,7 +66,7 @@ def _draw_degrees(axes: Any, means: tuple[TreeMeans, ...]) -> None:
     axes.set_yscale("log")
     elements.plain_ticks(axes)
     elements.few_ticks(axes, number=min(largest + 1, 9))
-    axes.set(xlabel="bonds of a site in the tree $k$", ylabel="share of the sites")
+    axes.set(xlabel="degree $k$ of a site in the tree", ylabel="share of the sites")
 
 
 def _draw_weights(axes: Any, fit: TreeFit, *, periodic: bool) -> None:
@@ -85,7 +85,7 @@ def _draw_weights(axes: Any, fit: TreeFit, *, periodic: bool) -> None:
         axes.annotate(shown, corner, None, "axes fraction", va=side, fontsize=8)
     axes.set_xlim(left=min(0, -0.04 * max(place(mean) for mean in fit.means)))
     elements.few_ticks(axes, number=5)
-    axes.set(xlabel="$1 / N$" if periodic else "$1 / L$", ylabel="weight of the tree a site")
+    axes.set(xlabel="$1 / N$" if periodic else "$1 / L$", ylabel="weight of the tree per site")
 
 
 def _draw_paths(axes: Any, fit: TreeFit, letter: str) -> None:
@@ -101,7 +101,7 @@ def _draw_paths(axes: Any, fit: TreeFit, letter: str) -> None:
         axes.annotate(shown, (0.04, 0.94), None, "axes fraction", va="top", fontsize=8)
     elements.place_sizes(axes, [mean.L for mean in fit.means])
     elements.plain_ticks(axes)
-    axes.set(xlabel="$L$", ylabel=f"bonds on the way along {letter}")
+    axes.set(xlabel="$L$", ylabel=f"bonds on the path along ${letter}$")
 
 
 def _problem(figures: StudyView) -> str | None:
@@ -122,9 +122,8 @@ TREE = FigureKind(
     meaning=(
         "Minimum spanning trees of samples, whose bonds have their uniform numbers as weights: "
         "the share of the bonds with a weight that are in the tree, which on the square lattice is "
-        "one less that of the weight's mirror image; sites by their bonds in the tree; the weight "
-        "of the tree a site, and its limit; and the length of the way through the tree from side "
-        "to side."
+        "one less that of the weight's mirror image; sites by their degree in the tree; the weight "
+        "of the tree per site, and its limit; and the length of the path from side to side."
     ),
     errors="Error bars are one standard error of the mean over samples.",
     problems=(_problem,),

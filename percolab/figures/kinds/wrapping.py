@@ -1,4 +1,7 @@
-"""The ways in which clusters wrap around periodic axes, against p, a panel each."""
+"""The ways in which clusters wrap around periodic axes, against p, a panel each.
+
+Those of Markov chains, which have no spanning curves, also span open axes here.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error, wilson_interval
 from percolab.analysis.theory.critical import critical_probability
 from percolab.analysis.theory.known_exponents import Known
+from percolab.analysis.value import format_with_error
 from percolab.figures import elements
 from percolab.figures.math_text import symbol_text
 from percolab.figures.sheet import NEW_FIGURE, Target
@@ -25,8 +29,8 @@ from percolab.figures.study_view import (
     goes_from,
     sizes_and_range,
 )
-from percolab.figures.style import COLUMN_WIDTH, PAGE_WIDTH, Axes, Figure, choose_looks
-from percolab.measure.columns import wrapping_names
+from percolab.figures.style import BAND, COLUMN_WIDTH, PAGE_WIDTH, Axes, Figure, choose_looks
+from percolab.measure.columns import spanning_names, wrapping_names
 from percolab.store.task_result import TaskResult
 
 #: Theory's value at p_c, in every panel that has one.
@@ -95,16 +99,17 @@ def plot_wrapping(
     *,
     title: str,
     exact: elements.Exact | None = None,
+    fitted: tuple[float, float] | None = None,
     num_sites: Mapping[int, int],
     into: Target = NEW_FIGURE,
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw the probability of every way to wrap against p, for all sizes, with theory's at p_c.
 
     panels: at least one, with curves of the same tasks; of one p alone they are drawn against L.
-    exact: published threshold and its source.  num_sites: N of each L.  Returns the figure
-    and all numbers drawn.
+    exact: published threshold and its source.  fitted: p_c of a fit, and its error.  num_sites: N
+    of each L.  Returns the figure and all numbers drawn.
     """
-    columns = min(len(panels), 3)
+    columns = 2 if len(panels) == 4 else min(len(panels), 3)
     at = elements.only_p(panels[0].curves)
     rows = -(-len(panels) // columns)
     compared = _compared(panels, exact)
@@ -125,6 +130,10 @@ def plot_wrapping(
         for number, (axes, panel) in enumerate(zip(drawn, panels, strict=True)):
             _draw_panel(axes, panel, num_sites, against_size=against_size)
             elements.draw_exact(axes, None if against_size else exact)
+            if fitted is not None and not against_size:
+                low, high = fitted[0] - fitted[1], fitted[0] + fitted[1]
+                label = f"$p_c = {format_with_error(*fitted)}$, fit of all sizes"
+                axes.axvspan(low, high, label=label, zorder=0, **BAND)
             at_foot = number >= len(panels) - columns
             axes.tick_params(labelbottom=at_foot)
             if at_foot:
@@ -146,6 +155,7 @@ def plot_wrapping(
         entries = _entries(drawn[0], panels)
         sheet.add_legend(entries, ncols=3 if columns > 1 else 1, title=about)
     return sheet.figure, {
+        "fitted_threshold": list(fitted) if fitted is not None else None,
         "panels": [
             {
                 "observable": panel.name,
@@ -231,7 +241,7 @@ def _entries(axes: Axes, panels: Sequence[WrappingPanel]) -> list[tuple[Any, str
 
 
 def _problem(figures: StudyView) -> str | None:
-    if not wrapping_names(figures.study.boundary):
+    if not _ways(figures):
         return "no axis is periodic"
     if not figures.measured("grid"):
         return "what wraps is measured on a grid of p, not by method threshold"
@@ -241,8 +251,14 @@ def _problem(figures: StudyView) -> str | None:
 def _names(figures: StudyView) -> list[str]:
     tasks = figures.measured("grid")
     stored = [{each.name for each in task.observables} for task in tasks]
-    known = wrapping_names(figures.study.boundary) if tasks else ()
+    known = _ways(figures) if tasks else ()
     return [name for name in known if all(name in own for own in stored)]
+
+
+def _ways(figures: StudyView) -> list[str]:
+    """Return the names of the ways to wrap; of chains also of those to span, which come first."""
+    boundary = figures.study.boundary
+    return [*(spanning_names(boundary) if figures.model.chains else ()), *wrapping_names(boundary)]
 
 
 def _draw(figures: StudyView, into: Target) -> Drawn:
@@ -258,6 +274,9 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
         meaning, symbol = observables[name].meaning, symbol_text(observables[name].symbol)
         panels.append(WrappingPanel(name, meaning, symbol, curves, known))
     head: dict[str, Any] = {"title": figures.title, "exact": figures.exact}
+    fit = figures.spin_fit_or_problem if figures.model.chains else ""
+    if not isinstance(fit, str) and fit.threshold_error is not None:
+        head["fitted"] = fit.threshold, fit.threshold_error
     return plot_wrapping(panels, num_sites=figures.num_sites, **head, into=into)
 
 
@@ -280,11 +299,12 @@ def _describe(numbers: Numbers) -> list[str]:
 
 
 WRAPPING = FigureKind(
-    help="the ways to wrap around periodic axes",
+    help="the ways to wrap around periodic axes, of Markov chains also to span open ones",
     meaning=(
-        "Probabilities of every way to wrap around the periodic axes, against p, of a single p "
-        "against L; dotted, where it is known, what theory says of them at p_c, and below, how far "
-        "from it they are there."
+        "Probabilities of every way to wrap around the periodic axes, and of Markov chains to span "
+        "the open ones, against p, of a single p against L; the band, of chains alone, is p_c of "
+        "the fit of all sizes with its error; dotted, where it is known, what theory says of them "
+        "at p_c, and below, how far from it they are there."
     ),
     errors=(
         "Error bars are 68 % Wilson intervals, of spins one standard error by the scatter of "
