@@ -341,7 +341,7 @@ def test_every_form_of_a_graph_in_python_is_the_same_graph():
         (np.eye(5), {}, "an array (5, 5) is no list of edges (n, 2): give an adjacency matrix as"),
         ([(0, 1), (1, -2)], {}, "a bond names site -2, but sites are 0 to"),
         (scipy.sparse.coo_array((2, 3)), {}, "a matrix of shape (2, 3), but an adjacency"),
-        (networkx.Graph(), {}, "the graph has no nodes"),
+        (networkx.Graph(), {}, "the graph: has 0 sites"),
         ([("a", "b")], {"source": "c", "target": "a"}, "source: no site is named 'c'"),
         ([("a", "b")], {"source": "a"}, "source is given without target: give both, or none"),
     ],

@@ -6,18 +6,23 @@ come.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from percolab.errors import InputError
-from percolab.lattices.graph_files import graph_data
 from percolab.lattices.graph_files.edge_list import columns_named, known_ends, take_columns
-from percolab.lattices.graph_files.graph_data import Edges, GraphData
+from percolab.lattices.graph_files.graph_data import (
+    Edges,
+    GraphData,
+    check_num_sites,
+    check_options,
+    merge_edges,
+)
+from percolab.lattices.graph_files.matrices import edges_of_matrix
 from percolab.lattices.graph_files.through_networkx import edges_of_networkx
-from percolab.lattices.graph_files.weights import plain_weights, weights_from_objects
+from percolab.lattices.graph_files.weights import make_weights
 from percolab.lattices.topology import MAX_POINTS
 
 
@@ -58,37 +63,30 @@ def graph_from_object(
     """
     import scipy.sparse
 
-    graph_data.check_options(num_sites, multi)
+    check_options(num_sites, multi)
     requested = take_columns(columns)
     if requested and not is_frame(graph):
         raise InputError(f"columns: a {type(graph).__name__} has none by name; leave them out")
-    with _one_line():
+    try:
         if is_frame(graph):
             edges = _edges_of_frame(graph, requested, num_sites, weights)
-        elif _is_networkx(graph):
-            edges = _edges_of_networkx(graph, num_sites, weights)
-        elif scipy.sparse.issparse(graph):
-            edges = _edges_of_sparse(graph, num_sites, weights)
+        elif _is_networkx(graph) or scipy.sparse.issparse(graph):
+            edges = _edges_of_graph(graph, weights)
+            count = edges.num_sites
+            check_num_sites("the graph", count, 0, count if num_sites is None else num_sites)
         elif weights and isinstance(graph, tuple) and len(graph) == 2:
-            edges = _edges_of_pairs(np.asarray(graph[0]), plain(graph[1]), num_sites)
+            edges = _edges_of_pairs(np.asarray(graph[0]), make_weights(graph[1]), num_sites)
         elif isinstance(graph, list):
             if not any(isinstance(row, tuple) for row in graph):
                 _refuse_matrix(graph)
             edges = _edges_of_rows(graph, num_sites, weights)
         else:
             edges = _edges_of_array(graph, num_sites, weights)
-    return graph_data.merge_edges(edges, "the matrix", multi)
-
-
-@contextmanager
-def _one_line() -> Iterator[None]:
-    """Raise InputError, in one line, for what values and types other packages refuse."""
-    try:
-        yield
     except InputError:
         raise
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError) as error:  # what other packages refuse
         raise InputError(" ".join(str(error).split())) from error
+    return merge_edges(edges, "the matrix", multi)
 
 
 def _refuse_matrix(given: np.ndarray | list[Any]) -> None:
@@ -121,12 +119,10 @@ def _refuse_matrix(given: np.ndarray | list[Any]) -> None:
         )
 
 
-def plain(weights: Any) -> np.ndarray:
-    """Return weights, int64 or float64 (n,), of an array or a sequence of numbers."""
-    with _one_line():
-        if isinstance(weights, np.ndarray):
-            return plain_weights(weights)
-        return weights_from_objects(list(weights))
+def _edges_of_graph(graph: Any, weights: bool) -> Edges:
+    if _is_networkx(graph):
+        return edges_of_networkx(graph, list(graph.nodes), weights, "the graph: ")
+    return edges_of_matrix(graph, weights, "the matrix: ")
 
 
 def _edges_of_array(given: Any, num_sites: int | None, weights: bool) -> Edges:
@@ -136,7 +132,7 @@ def _edges_of_array(given: Any, num_sites: int | None, weights: bool) -> Edges:
             if weights and given.shape[1] == 2:
                 raise InputError("an array (n, 2) has no weights: rows are (site, site, weight)")
             pairs = _whole(given[:, :2])
-            values = plain_weights(given[:, 2]) if weights else None
+            values = make_weights(given[:, 2]) if weights else None
             return _edges_of_pairs(pairs, values, num_sites)
     kinds = "(pairs, weights) or rows (site, site, weight)" if weights else "edges (site, site)"
     raise InputError(
@@ -150,7 +146,7 @@ def _edges_of_rows(given: Sequence[Any], num_sites: int | None, weights: bool) -
     rows = [tuple(row) for row in given] if is_listed else [()]
     if any(len(row) != 3 for row in rows) and (weights or any(len(row) != 2 for row in rows)):
         raise InputError(f"a list has rows (site, site{', weight' if weights else ''})")
-    values = weights_from_objects([row[2] for row in rows]) if weights else None
+    values = make_weights([row[2] for row in rows]) if weights else None
     if not any(isinstance(site, str) for row in rows for site in row[:2]):
         pairs = np.array([row[:2] for row in rows], object)
         pairs = np.array(pairs.tolist() or np.empty((0, 2), np.int64))
@@ -185,7 +181,7 @@ def _edges_of_frame(
     if not all(column.dtype.kind in "iuf" for column in arrays):
         return _edges_of_rows(list(zip(*(column.tolist() for column in used))), num_sites, weights)
     pairs = np.stack([_whole(column) for column in arrays[:2]], axis=1)
-    return _edges_of_pairs(pairs, plain_weights(arrays[2]) if weights else None, num_sites)
+    return _edges_of_pairs(pairs, make_weights(arrays[2]) if weights else None, num_sites)
 
 
 def _whole(sites: np.ndarray) -> np.ndarray:
@@ -219,30 +215,5 @@ def _edges_of_pairs(
         wrong = pairs[(pairs < 0) | (pairs > most)][0]
         raise InputError(f"a bond names site {wrong}, but sites are 0 to {most}")
     count = num_sites if num_sites is not None else int(pairs.max()) + 1
-    graph_data.check_num_sites("pairs", count, len(pairs), num_sites)
+    check_num_sites("pairs", count, len(pairs), num_sites)
     return Edges(count, pairs.astype(np.int32), values, names)
-
-
-def _edges_of_networkx(graph: Any, num_sites: int | None, weights: bool) -> Edges:
-    nodes = list(graph.nodes)
-    if num_sites not in (None, len(nodes)):
-        raise InputError(f"num_sites = {num_sites}, but the graph has {len(nodes)} nodes")
-    if not nodes:
-        raise InputError("the graph has no nodes")
-    is_numbered = set(nodes) == set(range(len(nodes)))
-    numbers = {node: node if is_numbered else n for n, node in enumerate(nodes)}
-    names = None if is_numbered else tuple(nodes)
-    return edges_of_networkx(graph, numbers, names, weights, "the graph")
-
-
-def _edges_of_sparse(matrix: Any, num_sites: int | None, weights: bool) -> Edges:
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
-        raise InputError(f"a matrix of shape {matrix.shape}, but an adjacency matrix is square")
-    if num_sites not in (None, matrix.shape[0]):
-        raise InputError(f"num_sites = {num_sites}, but the matrix has {matrix.shape[0]} rows")
-    entries = matrix.tocoo(copy=True)
-    if matrix.format == "bsr":  # the zeros in its blocks are filling
-        entries.eliminate_zeros()
-    ends = np.stack([entries.row, entries.col], axis=1, dtype=np.int32)
-    values = plain_weights(entries.data) if weights else None
-    return Edges(matrix.shape[0], ends, values, is_matrix=True)
