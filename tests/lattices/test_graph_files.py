@@ -17,7 +17,7 @@ from graph_file_support import (
 )
 from helpers import traced_peak
 
-from percolab.lattices.graph_files import GraphData, read_graph, read_sites
+from percolab.lattices.graph_files import read_graph, read_sites
 from percolab.lattices.graph_files.graph_data import Edges, find_edges
 
 SEEDS = range(8)
@@ -195,22 +195,6 @@ def test_bonds_are_read_only(tmp_path):
     assert found.bonds.dtype == np.int32
     with pytest.raises(ValueError, match="read-only"):
         found.bonds[0, 0] = 5
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((2, np.zeros((1, 2))), "must be int32"),
-        ((2, np.zeros((2, 3), np.int32)), "must be int32"),
-        ((0, np.zeros((0, 2), np.int32)), "1 to"),
-        ((2, np.array([[0, 2]], np.int32)), "outside 0 to 1"),
-        ((2, np.array([[0, -1]], np.int32)), "outside 0 to 1"),
-        ((2, np.array([[0, 1]], np.int32), ("a",)), "1 names for 2 sites"),
-    ],
-)
-def test_graph_data_validate_themselves(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        GraphData(*arguments)
 
 
 @pytest.mark.parametrize("text", ["0,5,17", " 17 5,0, 5 ", "0,\t5\n17"])

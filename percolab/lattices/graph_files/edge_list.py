@@ -121,23 +121,20 @@ def detect_layout(
     separator = _SEPARATOR.match(line)
     own = delimiter or (separator[1] if separator else "")
     cells, after = split_line(line, own), split_line(following or "", own)
-    names = [name.lower() for name in cells]
-    sites, weight, is_plain = known_ends(names), 2, bool(requested)
-    if requested:
-        sites, weight = columns_named(requested, cells)
-    elif len(names) < 2:
+    sites, weight = choose_columns(cells, requested)
+    if len(cells) < 2 and not requested:
         raise InputError(f"{shown(line)}, but a line names two sites, the ends of a bond")
-    elif not any(map(is_number, names[:2])):
-        is_plain = sites is not None or "weight" in names or names[0] == ""
+    may_be_header = not any(map(is_number, cells[:2]))
+    has_words = sites is not None or weight >= 0 or cells[0] == ""
+    is_plain = bool(requested) or (may_be_header and has_words)
     is_header = is_plain or (
-        not any(map(is_number, names[:2])) and (following == "" or _has_numbers_below(cells, after))
+        may_be_header and (following == "" or _has_numbers_below(cells, after))
     )
-    if is_header and not requested:
-        # Tables are often written with an unnamed first column that numbers the rows.
-        start = 1 if names[0] == "" and len(names) > 2 else 0
-        sites = sites or (start, start + 1)
-        weight = names.index("weight") if "weight" in names else -1
-    columns = Columns(own, sites if sites and is_header else (0, 1), weight)
+    # Tables are often written with an unnamed first column that numbers the rows.
+    start = 1 if is_header and cells[0] == "" and len(cells) > 2 else 0
+    if not is_header or sites is None:
+        sites = start, start + 1
+    columns = Columns(own, sites, weight if is_header else 2)
     bond = after if is_header else cells
     ends = [bond[at] for at in columns.sites if at < len(bond)]
     has_names = len(ends) == 2 and not any(map(is_number, ends))
@@ -145,14 +142,6 @@ def detect_layout(
         # Names may have blanks in them, where tabs stand between the columns.
         return detect_layout(line, following, requested, "\t")
     return Layout(replace(columns, has_names=has_names), cells, is_header, is_plain)
-
-
-def known_ends(names: Sequence[str]) -> tuple[int, int] | None:
-    """Return the columns of the sites if names of columns, in small letters, say which they are."""
-    for one, other in _ENDS:
-        if names.count(one) == names.count(other) == 1:
-            return names.index(one), names.index(other)
-    return None
 
 
 def take_columns(given: Any) -> tuple[Any, ...]:
@@ -170,16 +159,25 @@ def take_columns(given: Any) -> tuple[Any, ...]:
     return names
 
 
-def columns_named(requested: Sequence[Any], names: Sequence[Any]) -> tuple[tuple[int, int], int]:
-    """Return the columns of the sites, and of the weight or -1; InputError: not just one each."""
-    places = []
+def choose_columns(
+    labels: Sequence[Any], requested: Sequence[Any]
+) -> tuple[tuple[int, int] | None, int]:
+    """Return the columns of the sites, None if no names say which, and of the weight or -1.
+
+    InputError: not just one column of a name that is requested.
+    """
+    names = [str(label).lower() for label in labels]
     for name in requested:
-        if names.count(name) != 1:
-            why = "two columns have this name" if name in names else "there is no such column"
-            known = ", ".join(map(str, names))[:200]
+        if labels.count(name) != 1:
+            why = "two columns have this name" if name in labels else "there is no such column"
+            known = ", ".join(map(str, labels))[:200]
             raise InputError(f"columns: {shown(str(name))}: {why}; there are {known}")
-        places.append(names.index(name))
-    return (places[0], places[1]), places[2] if len(places) > 2 else -1
+    if requested:
+        one, other, *weight = map(labels.index, requested)
+        return (one, other), weight[0] if weight else -1
+    ends = [pair for pair in _ENDS if all(names.count(name) == 1 for name in pair)]
+    sites = (names.index(ends[0][0]), names.index(ends[0][1])) if ends else None
+    return sites, names.index("weight") if "weight" in names else -1
 
 
 def _has_numbers_below(cells: Sequence[str], after: Sequence[str]) -> bool:

@@ -69,20 +69,9 @@ class GraphData(Shown):
         }
 
     def __post_init__(self) -> None:
-        bonds = self.bonds
-        if bonds.dtype != np.int32 or bonds.ndim != 2 or bonds.shape[1] != 2:
-            raise ValueError(f"bonds must be int32 (num_bonds, 2), got {bonds.dtype} {bonds.shape}")
-        if not 1 <= self.num_sites <= MAX_POINTS:
-            raise ValueError(f"a graph has 1 to {MAX_POINTS} sites, got {self.num_sites}")
-        if bonds.size and not 0 <= bonds.min() <= bonds.max() < self.num_sites:
-            raise ValueError(f"a bond names a site outside 0 to {self.num_sites - 1}")
-        if self.names is not None and len(self.names) != self.num_sites:
-            raise ValueError(f"{len(self.names)} names for {self.num_sites} sites")
-        bonds.setflags(write=False)
-        if self.weights is not None:
-            if self.weights.shape != (len(bonds),):
-                raise ValueError(f"{self.weights.size} weights for {len(bonds)} bonds")
-            self.weights.setflags(write=False)
+        for array in (self.bonds, self.weights):
+            if array is not None:
+                array.setflags(write=False)
 
 
 def check_options(num_sites: Any, multi: Any) -> None:
@@ -201,14 +190,10 @@ def _check_symmetry(
     if np.count_nonzero(is_weighed) == np.count_nonzero(is_edge):
         return
     known, counts = np.unique(pairs[is_edge], return_counts=True)
-    strange = known[np.unique(pairs[is_weighed], return_counts=True)[1] != counts][0]
-    i, j = divmod(int(strange), 2**32)
+    own = pairs == known[np.unique(pairs[is_weighed], return_counts=True)[1] != counts][0]
+    i, j = np.sort(edges.ends[own][0]) + edges.base
     is_upper = edges.ends[:, 0] < edges.ends[:, 1]
-    upper, lower = (
-        few(list(map(str, values[(pairs == strange) & side].tolist())))
-        for side in (is_upper, ~is_upper)
-    )
-    i, j = i + edges.base, j + edges.base
+    upper, lower = (few(list(map(str, values[own & side]))) for side in (is_upper, ~is_upper))
     raise InputError(
         f"{where}: is not symmetric: entry ({i}, {j}) is {upper}, entry ({j}, {i}) is {lower}, "
         "but a bond has one weight"
