@@ -14,7 +14,7 @@ from percolab.configurations.configuration import DEFAULT_LATTICES
 from percolab.configurations.tree import IN_FILE, take_weighted_graph
 from percolab.errors import InputError, refuse_given
 from percolab.lattices.graph import Graph
-from percolab.lattices.graph_files.objects import plain
+from percolab.lattices.graph_files.weights import make_weights
 from percolab.lattices.lattice import AXIS_NAMES, Lattice, load_lattice
 from percolab.lattices.shown import csv_text
 from percolab.lattices.structure import Structure, load_structure
@@ -88,7 +88,7 @@ def find_given_levels(
 def _levels_of_graph(graph: Any, weights: Any, above: bool, options: dict[str, Any]) -> Levels:
     if isinstance(graph, Graph):
         refuse_given("the graph has its own", **options)
-        taken, values = graph, plain(weights)
+        taken, values = graph, make_weights(weights)
     else:
         taken, values, _ = take_weighted_graph(graph, weights, **options)
     if values.shape != (taken.num_bonds,):

@@ -20,7 +20,8 @@ from percolab.lattices.graph import (
     load_graph,
     load_weighted_graph,
 )
-from percolab.lattices.graph_files.objects import graph_from_object, plain
+from percolab.lattices.graph_files.objects import graph_from_object
+from percolab.lattices.graph_files.weights import make_weights
 from percolab.lattices.lattice import Lattice, lattice_names
 from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.topology import MAX_POINTS
@@ -121,7 +122,7 @@ def tree(
         refuse_given("a graph has its own", L=L, boundary=boundary)
         if isinstance(weights, str):
             weights = read_weight_list(weights, structure)
-        return _tree_from_list(structure, plain(weights), structure.names, ways)
+        return _tree_from_list(structure, make_weights(weights), structure.names, ways)
     if isinstance(weights, str):
         weights = read_weights(weights, structure, L, boundary)
     values = np.asarray(weights)
@@ -149,14 +150,14 @@ def take_weighted_graph(
     own = weights is None or (is_name and weights == IN_FILE)
     if isinstance(graph, str | Path) and own:
         taken, data = load_weighted_graph(graph, source=source, target=target, **named)
-        return taken, plain(data.weights), data.names
+        return taken, make_weights(data.weights), data.names
     if isinstance(graph, str | Path):
         taken = load_graph(graph, source=source, target=target, **named)
-        values = read_weight_list(weights, taken) if is_name else plain(weights)
+        values = read_weight_list(weights, taken) if is_name else make_weights(weights)
         return taken, values, taken.names
     data = graph_from_object(graph, num_sites=num_sites, weights=own, **named)
     taken = graph_from_data(data, graph_name(graph), source, target)
-    return taken, plain(data.weights if own else weights), data.names
+    return taken, make_weights(data.weights if own else weights), data.names
 
 
 def read_weights(

@@ -355,13 +355,12 @@ def _read_number(name: str, key: str, text: str) -> float:
 
 def _read_degrees(path: Path) -> tuple[int, ...]:
     """Return the degrees in a file, one of a site on each line."""
-    from percolab.lattices.graph_files.site_list import data_lines
+    from percolab.lattices.graph_files.site_list import places_and_lines
 
     if not path.is_file():
         raise InputError(f"ensemble config:{path}: no such file; an ensemble is {_EXAMPLES}")
     degrees = []
-    for line, place in data_lines(path):
-        text = line.decode("utf-8", "replace").strip()
+    for place, text in places_and_lines(path):
         if not (text.isascii() and text.isdecimal() and len(text) < 10):
             raise InputError(f"{place}: {text[:40]!r} is no degree, an integer from 0")
         degrees.append(int(text))

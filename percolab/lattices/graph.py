@@ -219,9 +219,9 @@ class Graph(Shown):
         >>> Graph.of_bonds(2, [(0, 1)]).with_weights([0.5]).bonds.weights.tolist()
         [0.5]
         """
-        from percolab.lattices.graph_files.objects import plain
+        from percolab.lattices.graph_files.weights import make_weights
 
-        values = plain(np.asarray(weights))
+        values = make_weights(np.asarray(weights))
         if values.shape != (self.num_bonds,):
             raise InputError(f"weights: {values.size} for {self.num_bonds} bonds")
         if values.max(initial=0) == np.inf:

@@ -146,12 +146,11 @@ def _texts(key: Any, sites: bool) -> list[str]:
 def _read_entries(path: Path) -> Iterator[_Entry]:
     """Yield the entries of a file, whose columns commas separate, or tabs, or else blanks."""
     from percolab.lattices.graph_files.pair_lines import split_line
-    from percolab.lattices.graph_files.site_list import data_lines
+    from percolab.lattices.graph_files.site_list import places_and_lines
 
     if not path.is_file():
         raise InputError(f"order = {path}: no such file, and none of {', '.join(ORDERS)}")
-    for line, place in data_lines(path):
-        text = line.decode("utf-8", "replace").strip()
+    for place, text in places_and_lines(path):
         yield place, split_line(text, next((each for each in (",", "\t") if each in text), ""))
 
 

@@ -3,8 +3,8 @@
 Nothing that is read is evaluated or unpickled, memory stays within a small multiple of the bonds,
 and a file that cannot be used is rejected in one line.  docs/graph-files.md is the user's page.
 
-    stream            bytes of a file, unpacked, within limits; text in blocks of whole lines
-    pair_lines        blocks of lines -> pairs of sites, or the one line that reports what is wrong
+    text              bytes and lines of a file, unpacked, within limits
+    pair_lines        lines -> pairs of sites, or the one line that reports what is wrong
     edge_list         text with two columns, CSV among it
     matrices          .mtx, and .npz as scipy.sparse.save_npz writes it
     through_networkx  .graphml and .gml

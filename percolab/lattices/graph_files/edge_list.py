@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,8 +13,8 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.lattices.graph_files.graph_data import Edges, check_num_sites
-from percolab.lattices.graph_files.pair_lines import Columns, Pairs, read_pairs, split_line
-from percolab.lattices.graph_files.stream import Lines, next_data_line, read_lines, shown
+from percolab.lattices.graph_files.pair_lines import Columns, read_pairs, split_line
+from percolab.lattices.graph_files.text import data_lines, read_text, shown
 from percolab.lattices.shown import is_number
 from percolab.lattices.topology import MAX_POINTS
 
@@ -35,7 +35,7 @@ _ENDS = (
 MISSING = ("", "na", "n/a", "null", "none", "-", "?")
 
 # The first column, in quotes or up to a separator, and that separator.
-_SEPARATOR = re.compile(rb'[ \t]*+(?:"[^"]*"|[^,; \t"]*)[ \t]*+([,;]?)')
+_SEPARATOR = re.compile(r'[ \t]*+(?:"[^"]*"|[^,; \t"]*)[ \t]*+([,;]?)')
 
 
 def read_edge_list(
@@ -48,52 +48,37 @@ def read_edge_list(
     """
     if num_sites is not None and not 1 <= num_sites <= MAX_POINTS:
         raise InputError(f"{path}: {num_sites} sites, but a graph has 1 to {MAX_POINTS}")
-    top = (num_sites or MAX_POINTS) - 1
-    first, parts = next_data_line(_not_a_matrix(path))
-    second: Lines | None = None
-    layout, has_names = Layout(Columns(top=top)), False
-    if first is not None:
-        second, parts = next_data_line(parts)
-        following = second.text if second is not None else None
-        options: dict[str, Any] = {
-            "top": top,
-            "alone": num_sites is not None,
-            "requested": requested,
-        }
-        try:
-            layout = detect_layout(first.text, following, **options)
-            bond = following if layout.is_header else first.text
-            has_names = bond is not None and _has_names(bond, layout.columns)
-            if has_names and not layout.columns.delimiter and b"\t" in first.text.strip():
-                # Names may have blanks in them, where tabs stand between the columns.
-                layout = detect_layout(first.text, following, **options, delimiter="\t")
-        except InputError as error:
-            raise InputError(f"{path}: line {first.line}: {error}") from error
+    text = read_text(path)
+    if text[:14].lower() == b"%%matrixmarket":
+        raise InputError(f"{path}: is a Matrix Market file; name it .mtx")
+    first, second = (*islice(data_lines(text), 2), None, None)[:2]
+    if first is None and requested:
+        raise InputError(f"{path}: has no header that names the columns {', '.join(requested)}")
+    place, line = first or (1, "")
+    try:
+        following = second[1] if second else ("" if num_sites else None)
+        layout = detect_layout(line, following, requested) if first else Layout(Columns())
         if layout.is_header and weights and layout.columns.weight < 0:
             raise InputError(
-                f"{path}: line {first.line}: {shown(first.text)}, but a header names a column "
-                "'weight' where bonds have weights, or --columns names it third"
+                f"{shown(line)}, but a header names a column 'weight' where bonds have weights, or "
+                "--columns names it third"
             )
-        kept = [line for line in (None if layout.is_header else first, second) if line is not None]
-        parts = chain([Lines(line.text + b"\n", line.line) for line in kept], parts)
-    elif requested:
-        raise InputError(f"{path}: has no header that names the columns {', '.join(requested)}")
-    pairs = read_pairs(path, parts, layout.columns, weights=weights, has_names=has_names)
-    notes, names = _header_notes(layout, first), None
-    if has_names:
-        assert first is not None
-        if layout.may_be_header:
-            pairs, notes = _decide_on_header(pairs, layout, first)
-        names, count = pairs.names, len(pairs.names)
-    else:
-        if pairs.bonds.size and pairs.bonds.min() == 1:
+    except InputError as error:
+        raise InputError(f"{path}: line {place}: {error}") from error
+    columns = replace(layout.columns, top=(num_sites or MAX_POINTS) - 1)
+    edges = read_pairs(path, text, place if layout.is_header else place - 1, columns, weights)
+    notes = _header_notes(layout, place)
+    if columns.has_names and layout.may_be_header:
+        edges, notes = _decide_on_header(edges, layout, place, line)
+    if not columns.has_names:
+        if edges.ends.size and edges.ends.min() == 1:
             notes += ("no bond names site 0: it is a site without bonds, as sites are numbered "
                       "from 0",)  # fmt: skip
-        count = pairs.largest + 1 if num_sites is None else num_sites
-        if count == 0:
-            raise InputError(f"{path}: names no sites; give the number of sites if that is meant")
-    check_num_sites(path, count, len(pairs.bonds) + pairs.num_loops, num_sites)
-    return Edges(count, pairs.bonds, pairs.weights, names, pairs.num_loops, notes)
+        edges = edges._replace(num_sites=num_sites or edges.num_sites)
+    if not edges.num_sites:
+        raise InputError(f"{path}: names no sites; give the number of sites if that is meant")
+    check_num_sites(path, edges.num_sites, len(edges.ends), num_sites)
+    return edges._replace(notes=notes)
 
 
 class Layout(NamedTuple):
@@ -104,7 +89,7 @@ class Layout(NamedTuple):
     """
 
     columns: Columns
-    words: tuple[str, ...] = ()
+    words: Sequence[str] = ()
     is_header: bool = False
     is_plain: bool = False
 
@@ -115,59 +100,48 @@ class Layout(NamedTuple):
 
 
 def detect_layout(
-    line: bytes,
-    following: bytes | None = None,
-    *,
-    top: int,
-    delimiter: str = "",
-    alone: bool = False,
-    requested: Sequence[str] = (),
+    line: str, following: str | None, requested: Sequence[str] = (), delimiter: str = ""
 ) -> Layout:
     """Return how the lines of an edge list are laid out, and whether this first one is a header.
 
-    following: the line after it.  A first line without numbers is a header if it has the words of
-    one (source,target; from,to; ... or weight), or if the line after it has numbers below its
-    words.  alone: whether a line with nothing below it is one, too.
-    delimiter: between columns; "" is the first of comma and semicolon in the line, or blanks.
+    following: the line after it; None if there is none, "" if a header alone is meant.  A first
+    line without numbers is a header if it has the words of one (source,target; from,to; ... or
+    weight), or if the line after it has numbers below its words, or is "".
     requested: names of columns that a header must have.
+    delimiter: between columns; "" is the first of comma and semicolon in the line, or blanks, or
+    tabs where sites have names and the line has a tab.
 
-    >>> detect_layout(b"weight;From;To", top=9).columns
-    Columns(delimiter=';', sites=(1, 2), weight=0, width=0, base=0, top=9)
-    >>> detect_layout(b"Arya Jon 5", b"Jon Sansa 3", top=9).is_header
+    >>> detect_layout("weight;From;To", "3;5;4").columns
+    Columns(delimiter=';', sites=(1, 2), weight=0, width=0, base=0, top=2147483583, has_names=False)
+    >>> detect_layout("Arya Jon 5", "Jon Sansa 3").is_header
     False
-    >>> detect_layout(b"one,other,flow", b"Jon,Sansa,3", top=9).is_header
+    >>> detect_layout("one,other,flow", "Jon,Sansa,3").is_header
     True
     """
     separator = _SEPARATOR.match(line)
-    own = delimiter or (separator.group(1).decode() if separator else "")
-    cells = split_line(line.decode("utf-8", "replace"), own)
-    names = [name.lower() for name in cells]
-    if requested:
-        columns = Columns(own, *columns_named(requested, cells), top=top)
-        return Layout(columns, tuple(cells), True, True)
-    bond = Layout(Columns(own, top=top), tuple(cells))
-    if len(names) < 2:
+    own = delimiter or (separator[1] if separator else "")
+    cells, after = split_line(line, own), split_line(following or "", own)
+    sites, weight = choose_columns(cells, requested)
+    if len(cells) < 2 and not requested:
         raise InputError(f"{shown(line)}, but a line names two sites, the ends of a bond")
-    if any(map(is_number, names[:2])):
-        return bond
-    sites = known_ends(names)
-    is_plain = sites is not None or "weight" in names or names[0] == ""
-    after = () if following is None else split_line(following.decode("utf-8", "replace"), own)
-    if not (is_plain or (alone and following is None) or _has_numbers_below(cells, after)):
-        return bond
+    may_be_header = not any(map(is_number, cells[:2]))
+    has_words = sites is not None or weight >= 0 or cells[0] == ""
+    is_plain = bool(requested) or (may_be_header and has_words)
+    is_header = is_plain or (
+        may_be_header and (following == "" or _has_numbers_below(cells, after))
+    )
     # Tables are often written with an unnamed first column that numbers the rows.
-    start = 1 if names[0] == "" and len(names) > 2 else 0
-    weight = names.index("weight") if "weight" in names else -1
-    columns = Columns(own, sites or (start, start + 1), weight, top=top)
-    return Layout(columns, tuple(cells), True, is_plain)
-
-
-def known_ends(names: Sequence[str]) -> tuple[int, int] | None:
-    """Return the columns of the sites if names of columns, in small letters, say which they are."""
-    for one, other in _ENDS:
-        if names.count(one) == names.count(other) == 1:
-            return names.index(one), names.index(other)
-    return None
+    start = 1 if is_header and cells[0] == "" and len(cells) > 2 else 0
+    if not is_header or sites is None:
+        sites = start, start + 1
+    columns = Columns(own, sites, weight if is_header else 2)
+    bond = after if is_header else cells
+    ends = [bond[at] for at in columns.sites if at < len(bond)]
+    has_names = len(ends) == 2 and not any(map(is_number, ends))
+    if has_names and not own and "\t" in line:
+        # Names may have blanks in them, where tabs stand between the columns.
+        return detect_layout(line, following, requested, "\t")
+    return Layout(replace(columns, has_names=has_names), cells, is_header, is_plain)
 
 
 def take_columns(given: Any) -> tuple[Any, ...]:
@@ -185,16 +159,25 @@ def take_columns(given: Any) -> tuple[Any, ...]:
     return names
 
 
-def columns_named(requested: Sequence[Any], names: Sequence[Any]) -> tuple[tuple[int, int], int]:
-    """Return the columns of the sites, and of the weight or -1; InputError: not just one each."""
-    places = []
+def choose_columns(
+    labels: Sequence[Any], requested: Sequence[Any]
+) -> tuple[tuple[int, int] | None, int]:
+    """Return the columns of the sites, None if no names say which, and of the weight or -1.
+
+    InputError: not just one column of a name that is requested.
+    """
+    names = [str(label).lower() for label in labels]
     for name in requested:
-        if names.count(name) != 1:
-            why = "two columns have this name" if name in names else "there is no such column"
-            known = ", ".join(map(str, names))[:200]
-            raise InputError(f"columns: {shown(str(name).encode())}: {why}; there are {known}")
-        places.append(names.index(name))
-    return (places[0], places[1]), places[2] if len(places) > 2 else -1
+        if labels.count(name) != 1:
+            why = "two columns have this name" if name in labels else "there is no such column"
+            known = ", ".join(map(str, labels))[:200]
+            raise InputError(f"columns: {shown(str(name))}: {why}; there are {known}")
+    if requested:
+        one, other, *weight = map(labels.index, requested)
+        return (one, other), weight[0] if weight else -1
+    ends = [pair for pair in _ENDS if all(names.count(name) == 1 for name in pair)]
+    sites = (names.index(ends[0][0]), names.index(ends[0][1])) if ends else None
+    return sites, names.index("weight") if "weight" in names else -1
 
 
 def _has_numbers_below(cells: Sequence[str], after: Sequence[str]) -> bool:
@@ -206,50 +189,36 @@ def _has_numbers_below(cells: Sequence[str], after: Sequence[str]) -> bool:
     )
 
 
-def _decide_on_header(pairs: Pairs, layout: Layout, first: Lines) -> tuple[Pairs, tuple[str, ...]]:
-    """Return pairs without those of a first line that may be a header, if it is one, and notes.
+def _decide_on_header(
+    edges: Edges, layout: Layout, place: int, line: str
+) -> tuple[Edges, tuple[str, ...]]:
+    """Return edges without that of a first line that may be a header, if it is one, and notes.
 
     It is one if its two names stand nowhere else, while some site below stands in several bonds.
     """
-    below = pairs.bonds[1:]
-    if not below.size or pairs.num_loops or not (below > 1).all():
-        return pairs, ()
+    below = edges.ends[1:]
+    if not below.size or not edges.ends[0].any() or not (below > 1).all():
+        return edges, ()
     if np.unique(below).size == below.size:
-        text = f"line {first.line}, {shown(first.text)}, is read as a bond; if it is a header, "
-        return pairs, (f"{text}name the columns of the sites in it (--columns)",)
-    weights = None if pairs.weights is None else pairs.weights[1:]
-    pairs = pairs._replace(bonds=below - np.int32(2), weights=weights, names=pairs.names[2:])
+        text = f"line {place}, {shown(line)}, is read as a bond; if it is a header, "
+        return edges, (f"{text}name the columns of the sites in it (--columns)",)
+    weights = None if edges.weights is None else edges.weights[1:]
+    names = (edges.names or ())[2:]
+    edges = Edges(len(names), below - np.int32(2), weights, names)
     columns = replace(layout.columns, weight=-1)
-    return pairs, _header_notes(layout._replace(columns=columns, is_header=True), first)
+    return edges, _header_notes(layout._replace(columns=columns, is_header=True), place)
 
 
-def _has_names(line: bytes, columns: Columns) -> bool:
-    """Return whether the sites of a line are names: neither of them begins as a number does."""
-    cells = split_line(line.decode("utf-8", "replace"), columns.delimiter)
-    sites = [cells[at] for at in columns.sites if at < len(cells)]
-    return len(sites) == 2 and not any(is_number(site) for site in sites)
-
-
-def _header_notes(layout: Layout, first: Lines | None) -> tuple[str, ...]:
+def _header_notes(layout: Layout, place: int) -> tuple[str, ...]:
     """Return a note on a header that is not a usual one, and on columns that are not used."""
-    if not layout.is_header or first is None:
+    if not layout.is_header:
         return ()
     words, (one, other), weight = layout.words, layout.columns.sites, layout.columns.weight
-    rest = [word for at, word in enumerate(words) if at not in (one, other, weight) and word]
-    names = ", ".join(rest)
-    unused = f"not used: the columns {names[:80]}{'...' if len(names) > 80 else ''}"
-    if layout.is_plain:
-        return (unused,) if rest else ()
-    text = (
-        f"line {first.line} is read as a header: sites are in the columns {words[one]} and "
-        f"{words[other]}"
+    rest = ", ".join(
+        word for at, word in enumerate(words) if at not in (one, other, weight) and word
     )
-    return (f"{text}; {unused}" if rest else text,)
-
-
-def _not_a_matrix(path: Path) -> Iterator[Lines]:
-    """Yield a file's lines; a Matrix Market file would pass for an edge list, but is not one."""
-    for part in read_lines(path):
-        if part.line == 1 and part.text[:14].lower() == b"%%matrixmarket":
-            raise InputError(f"{path}: is a Matrix Market file; name it .mtx")
-        yield part
+    unused = f"not used: the columns {rest[:80]}{'...' if len(rest) > 80 else ''}"
+    sites = f"sites are in the columns {words[one]} and {words[other]}"
+    text = f"line {place} is read as a header: {sites}"
+    parts = [*([] if layout.is_plain else [text]), *([unused] if rest else [])]
+    return ("; ".join(parts),) if parts else ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,9 +14,6 @@ from percolab.lattices.topology import MAX_POINTS
 
 #: Sites that a file may claim unless their number is given: this many, and so many more an edge.
 FREE_SITES, SITES_PER_EDGE = 10**6, 64
-#: An edge is the first between its sites; or parallel to earlier ones; or, in a matrix, the entry
-#: (j, i) of an edge whose entry (i, j) was there before.
-FIRST, PARALLEL, MIRROR = range(3)
 
 
 class Edges(NamedTuple):
@@ -27,7 +23,6 @@ class Edges(NamedTuple):
     ends:      int32 (num_edges, 2), the two sites of every edge
     weights:   int64 or float64 (num_edges,), finite; None where they are not requested
     names:     of the sites, where they are not just their numbers
-    num_loops: self-loops that are not among ``ends`` any more
     notes:     what a user should know about the file, one line each
     is_matrix: edges are entries of an adjacency matrix
     base:      the number that the file gives to site 0
@@ -37,7 +32,6 @@ class Edges(NamedTuple):
     ends: np.ndarray
     weights: np.ndarray | None = None
     names: tuple[str, ...] | None = None
-    num_loops: int = 0
     notes: tuple[str, ...] = ()
     is_matrix: bool = False
     base: int = 0
@@ -75,20 +69,9 @@ class GraphData(Shown):
         }
 
     def __post_init__(self) -> None:
-        bonds = self.bonds
-        if bonds.dtype != np.int32 or bonds.ndim != 2 or bonds.shape[1] != 2:
-            raise ValueError(f"bonds must be int32 (num_bonds, 2), got {bonds.dtype} {bonds.shape}")
-        if not 1 <= self.num_sites <= MAX_POINTS:
-            raise ValueError(f"a graph has 1 to {MAX_POINTS} sites, got {self.num_sites}")
-        if bonds.size and not 0 <= bonds.min() <= bonds.max() < self.num_sites:
-            raise ValueError(f"a bond names a site outside 0 to {self.num_sites - 1}")
-        if self.names is not None and len(self.names) != self.num_sites:
-            raise ValueError(f"{len(self.names)} names for {self.num_sites} sites")
-        bonds.setflags(write=False)
-        if self.weights is not None:
-            if self.weights.shape != (len(bonds),):
-                raise ValueError(f"{self.weights.size} weights for {len(bonds)} bonds")
-            self.weights.setflags(write=False)
+        for array in (self.bonds, self.weights):
+            if array is not None:
+                array.setflags(write=False)
 
 
 def check_options(num_sites: Any, multi: Any) -> None:
@@ -125,105 +108,108 @@ def merge_edges(edges: Edges, where: Path | str, multi: bool) -> GraphData:
     where: the file, for errors.  InputError: two such entries of a matrix have different weights.
     """
     joins = edges.ends[:, 0] != edges.ends[:, 1]
-    if not joins.all():
-        values = None if edges.weights is None else edges.weights[joins]
-        loops = edges.num_loops + joins.size - int(np.count_nonzero(joins))
-        edges = edges._replace(ends=edges.ends[joins], weights=values, num_loops=loops)
-    ends, num_sites, notes = edges.ends, edges.num_sites, edges.notes
-    marks, same = find_repeats(ends, edges.is_matrix)
-    kept = marks <= PARALLEL if multi else marks == FIRST
-    num_merged = 0 if multi else int(np.count_nonzero(marks == PARALLEL))
-    if edges.num_loops:
-        notes += (f"{edges.num_loops} self-loops left out: they join nothing",)
+    num_loops, num_merged = joins.size - int(np.count_nonzero(joins)), 0
+    ends, weights, notes = edges.ends, edges.weights, edges.notes
+    if num_loops:
+        ends, weights = ends[joins], None if weights is None else weights[joins]
+        notes += (f"{num_loops} self-loops left out: they join nothing",)
+    pairs = _number_pairs(ends)
+    order = np.argsort(pairs, kind="stable")
+    again = np.diff(pairs[order]) == 0
+    if again.any():
+        is_repeated = np.zeros(pairs.size, bool)
+        is_repeated[order[1:][again]] = is_repeated[order[:-1][again]] = True
+        own = np.flatnonzero(is_repeated)
+        values = None if weights is None else weights[own]
+        repeated, pairs = edges._replace(ends=ends[own], weights=values), pairs[own]
+        is_edge = find_edges(repeated, pairs)
+        is_bond = is_edge if multi else count_earlier(pairs) == 0
+        num_merged = int(np.count_nonzero(is_edge) - np.count_nonzero(is_bond))
+        is_kept = ~is_repeated
+        is_kept[own] = is_bond
+        if weights is not None:
+            _check_symmetry(repeated, pairs, is_edge, where)
+            weights = weights.copy()
+            weights[own[is_bond]] = _weigh_bonds(repeated, pairs, is_bond, multi)
+            weights = weights[is_kept]
+        ends = ends[is_kept]
     if num_merged:
-        least = "" if edges.weights is None else " with the least weight"
+        least = "" if weights is None else " with the least weight"
         notes += (f"{num_merged} parallel edges merged, one bond for each pair of sites{least}",)
-    weights = edges.weights
-    if weights is not None:
-        if marks.any():
-            weights = _merge_weights(edges, same, marks, where, multi)[kept]
-        if weights.dtype == np.float64:
-            weights = weights + 0.0  # which makes -0.0 positive
-    bonds = ends if kept.all() else ends[kept]
-    return GraphData(num_sites, bonds, edges.names, edges.num_loops, num_merged, notes, weights)
+    if weights is not None and weights.dtype == np.float64:
+        weights = weights + 0.0  # which makes -0.0 positive
+    return GraphData(edges.num_sites, ends, edges.names, num_loops, num_merged, notes, weights)
 
 
-def find_repeats(ends: np.ndarray, is_matrix: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return FIRST, PARALLEL or MIRROR for each edge, uint8, and the edge that it repeats, int64.
-
-    ends: int32 (num_edges, 2), in the file's order, without self-loops.  A FIRST repeats itself, a
-    PARALLEL edge the FIRST between its sites; of a matrix the k-th entry at (j, i), if a MIRROR,
-    the k-th at (i, j).  Where m entries are at (i, j) and n at (j, i), there are max(m, n) edges.
-    """
-    pairs = np.minimum(*ends.T).astype(np.int64)
+def _number_pairs(ends: np.ndarray) -> np.ndarray:
+    """Return a number of the two sites of every edge, int64 (num_edges,), whichever is first."""
+    pairs: np.ndarray = np.minimum(*ends.T).astype(np.int64)
     pairs <<= 32
     pairs |= np.maximum(*ends.T)
-    marks, order = np.zeros(len(ends), np.uint8), np.sort(pairs)
-    if not (order[1:] == order[:-1]).any():
-        return marks, np.arange(len(ends))
-    order = np.argsort(pairs, kind="stable")
-    pairs = pairs[order]
-    again = np.append(False, pairs[1:] == pairs[:-1])
-    repeated = again | np.append(again[1:], False)
-    order, begins = order[repeated], np.flatnonzero(~again[repeated])
-    del pairs
-    start = np.repeat(begins, np.diff(begins, append=order.size))
-    place = np.arange(order.size) - start
-    is_lower = is_matrix & (ends[order, 0] > ends[order, 1])
-    before = np.cumsum(is_lower) - is_lower
-    before -= before[start]
-    # How many entries at (i, j) are before one at (i, j).
-    number = np.where(is_lower, before, place - before)
-    is_mirror = 2 * number < place
-    marks[order] = np.where(is_mirror, MIRROR, np.where(place, PARALLEL, FIRST))
-    same = np.arange(len(ends))
-    same[order] = order[start]
-    partner, number = np.empty(order.size, np.int64), number + start
-    partner[number[~is_mirror]] = order[~is_mirror]
-    same[order[is_mirror]] = partner[number[is_mirror]]
-    return marks, same
+    return pairs
 
 
-def _merge_weights(
-    edges: Edges, same: np.ndarray, marks: np.ndarray, where: Path | str, multi: bool
-) -> np.ndarray:
-    """Return the weights of edges as bonds; same, marks: those of :func:`find_repeats`."""
-    assert edges.weights is not None
-    values = edges.weights.copy()
-    mirrors = np.flatnonzero(marks == MIRROR)
-    differing = mirrors[values[mirrors] != values[same[mirrors]]]
-    if differing.size:
-        firsts = same[same]
-        members = np.flatnonzero(np.isin(firsts, firsts[differing]))
-        members = members[np.argsort(firsts[members], kind="stable")]
-        starts = np.flatnonzero(np.diff(firsts[members], prepend=-1))
-        for own in np.split(members, starts[1:]):
-            merged = _merge_both_entries(edges.ends[own], values[own], edges.base, where)
-            values[own[marks[own] <= PARALLEL]] = merged
-    if not multi:
-        parallel = np.flatnonzero(marks == PARALLEL)
-        np.minimum.at(values, same[parallel], values[parallel])
-    return values
+def count_earlier(*keys: np.ndarray) -> np.ndarray:
+    """Return how many elements before each one have the same keys, int64.
 
-
-def _merge_both_entries(
-    ends: np.ndarray, values: np.ndarray, base: int, where: Path | str
-) -> np.ndarray:
-    """Return the weights of the bonds between two sites, from their entries (i, j) and (j, i).
-
-    They are those of the side with more entries; each of the other side must be one of them.
+    >>> count_earlier(np.array([5, 7, 5, 5]), np.array([1, 1, 0, 1])).tolist()
+    [0, 0, 0, 1]
     """
-    is_upper = ends[:, 0] == ends[0, 0]
-    more, fewer, at = values[is_upper], values[~is_upper], ends[0]
-    if more.size < fewer.size:
-        more, fewer, at = fewer, more, at[::-1]
-    strange = Counter(fewer.tolist()) - Counter(more.tolist())
-    if strange:
-        i, j = (at + np.int64(base)).tolist()
-        missed = next(iter(Counter(more.tolist()) - Counter(fewer.tolist())))
-        raise InputError(
-            f"{where}: is not symmetric: entry ({i}, {j}) is {missed}, entry ({j}, {i}) is "
-            f"{next(iter(strange))}, but a bond has one weight"
-        )
-    merged: np.ndarray = more
-    return merged
+    order = np.lexsort(keys)
+    is_new = np.ones(order.size, bool)
+    is_new[1:] = np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0)
+    starts = np.flatnonzero(is_new)
+    earlier: np.ndarray = np.empty(order.size, np.int64)
+    earlier[order] = np.arange(order.size) - np.repeat(starts, np.diff(starts, append=order.size))
+    return earlier
+
+
+def find_edges(edges: Edges, *keys: np.ndarray) -> np.ndarray:
+    """Return which edges are edges of their own; keys: those that an edge and its repeat share.
+
+    In a matrix the k-th entry at (j, i) and the k-th at (i, j) are one edge, that of the earlier
+    entry: where m entries are at (i, j) and n at (j, i), there are max(m, n) edges.
+    """
+    if not edges.is_matrix:
+        return np.ones(len(edges.ends), bool)
+    is_upper = edges.ends[:, 0] < edges.ends[:, 1]
+    is_edge: np.ndarray = count_earlier(*keys, count_earlier(*keys, is_upper)) == 0
+    return is_edge
+
+
+def _check_symmetry(
+    edges: Edges, pairs: np.ndarray, is_edge: np.ndarray, where: Path | str
+) -> None:
+    """Raise InputError where entries (i, j) and (j, i) of a matrix have different weights.
+
+    Where they are not as many, those of the one side must be among those of the other.
+    """
+    values = edges.weights
+    assert values is not None
+    is_weighed = find_edges(edges, pairs, values)
+    if np.count_nonzero(is_weighed) == np.count_nonzero(is_edge):
+        return
+    known, counts = np.unique(pairs[is_edge], return_counts=True)
+    own = pairs == known[np.unique(pairs[is_weighed], return_counts=True)[1] != counts][0]
+    i, j = np.sort(edges.ends[own][0]) + edges.base
+    is_upper = edges.ends[:, 0] < edges.ends[:, 1]
+    upper, lower = (few(list(map(str, values[own & side]))) for side in (is_upper, ~is_upper))
+    raise InputError(
+        f"{where}: is not symmetric: entry ({i}, {j}) is {upper}, entry ({j}, {i}) is {lower}, "
+        "but a bond has one weight"
+    )
+
+
+def _weigh_bonds(edges: Edges, pairs: np.ndarray, is_bond: np.ndarray, multi: bool) -> np.ndarray:
+    """Return the weights of bonds: all of the edges between two sites if multi, or the least."""
+    values = edges.weights
+    assert values is not None
+    if multi:
+        used = np.flatnonzero(find_edges(edges, pairs, values))
+        used = used[np.argsort(pairs[used], kind="stable")]
+    else:
+        used = np.lexsort((values, pairs))
+        used = used[np.diff(pairs[used], prepend=-1) > 0]
+    weights: np.ndarray = np.empty_like(values, shape=used.size)
+    weights[np.argsort(pairs[is_bond], kind="stable")] = values[used]
+    return weights

@@ -6,18 +6,23 @@ come.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from percolab.errors import InputError
-from percolab.lattices.graph_files import graph_data
-from percolab.lattices.graph_files.edge_list import columns_named, known_ends, take_columns
-from percolab.lattices.graph_files.graph_data import Edges, GraphData
+from percolab.lattices.graph_files.edge_list import choose_columns, take_columns
+from percolab.lattices.graph_files.graph_data import (
+    Edges,
+    GraphData,
+    check_num_sites,
+    check_options,
+    merge_edges,
+)
+from percolab.lattices.graph_files.matrices import edges_of_matrix
 from percolab.lattices.graph_files.through_networkx import edges_of_networkx
-from percolab.lattices.graph_files.weights import plain_weights, weights_from_objects
+from percolab.lattices.graph_files.weights import make_weights
 from percolab.lattices.topology import MAX_POINTS
 
 
@@ -58,37 +63,52 @@ def graph_from_object(
     """
     import scipy.sparse
 
-    graph_data.check_options(num_sites, multi)
+    check_options(num_sites, multi)
     requested = take_columns(columns)
     if requested and not is_frame(graph):
         raise InputError(f"columns: a {type(graph).__name__} has none by name; leave them out")
-    with _one_line():
-        if is_frame(graph):
-            edges = _edges_of_frame(graph, requested, num_sites, weights)
-        elif _is_networkx(graph):
-            edges = _edges_of_networkx(graph, num_sites, weights)
-        elif scipy.sparse.issparse(graph):
-            edges = _edges_of_sparse(graph, num_sites, weights)
-        elif weights and isinstance(graph, tuple) and len(graph) == 2:
-            edges = _edges_of_pairs(np.asarray(graph[0]), plain(graph[1]), num_sites)
-        elif isinstance(graph, list):
-            if not any(isinstance(row, tuple) for row in graph):
-                _refuse_matrix(graph)
-            edges = _edges_of_rows(graph, num_sites, weights)
-        else:
-            edges = _edges_of_array(graph, num_sites, weights)
-    return graph_data.merge_edges(edges, "the matrix", multi)
-
-
-@contextmanager
-def _one_line() -> Iterator[None]:
-    """Raise InputError, in one line, for what values and types other packages refuse."""
     try:
-        yield
+        if _is_networkx(graph) or scipy.sparse.issparse(graph):
+            if _is_networkx(graph):
+                edges = edges_of_networkx(graph, list(graph.nodes), weights, "the graph: ")
+            else:
+                edges = edges_of_matrix(graph, weights, "the matrix: ")
+            count = edges.num_sites
+            check_num_sites("the graph", count, 0, count if num_sites is None else num_sites)
+        else:
+            edges = _edges_of_columns(_split_columns(graph, requested, weights), num_sites)
     except InputError:
         raise
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError) as error:  # what other packages refuse
         raise InputError(" ".join(str(error).split())) from error
+    return merge_edges(edges, "the matrix", multi)
+
+
+def _split_columns(graph: Any, requested: Sequence[Any], weights: bool) -> list[Any]:
+    """Return the columns of the two sites of edges, and of their weights if requested."""
+    if is_frame(graph):
+        return _columns_of_frame(graph, requested, weights)
+    if weights and isinstance(graph, tuple) and len(graph) == 2:
+        return [*_split_columns(np.asarray(graph[0]), (), False), make_weights(graph[1])]
+    count = 3 if weights else 2
+    row = ", ".join(("site", "site", "weight")[:count])
+    if isinstance(graph, list):
+        if not any(isinstance(edge, tuple) for edge in graph):
+            _refuse_matrix(graph)
+        # A text is no pair of its letters.
+        is_listed = not any(isinstance(edge, str | bytes) for edge in graph)
+        rows = [tuple(edge) for edge in graph if is_listed and isinstance(edge, Iterable)]
+        if len(rows) < len(graph) or not {len(edge) for edge in rows} <= {count, 3}:
+            raise InputError(f"a list has rows ({row})")
+        return [[edge[at] for edge in rows] for at in range(count)]
+    if isinstance(graph, np.ndarray):
+        _refuse_matrix(graph)
+        if graph.ndim == 2 and graph.shape[1] in (count, 3):
+            return list(graph.T[:count])
+    kind = type(graph).__name__
+    raise InputError(
+        f"a graph is no {kind}: give a file, networkx graph, sparse matrix, or rows ({row})"
+    )
 
 
 def _refuse_matrix(given: np.ndarray | list[Any]) -> None:
@@ -98,151 +118,68 @@ def _refuse_matrix(given: np.ndarray | list[Any]) -> None:
     is all zeros and ones, or symmetric with a diagonal of zeros.  As edges it would name the edge
     of sites 0 and 1 alone, or every edge of site 0 twice.
     """
-    if isinstance(given, list) and not all(
-        isinstance(row, Sequence) and not isinstance(row, str) and len(row) == len(given)
-        for row in given
+    count = len(given)
+    if isinstance(given, list) and any(
+        not isinstance(row, Sequence) or isinstance(row, str) or len(row) != count for row in given
     ):
         return
     array = np.asarray(given)
-    if array.ndim != 2 or array.shape[0] != array.shape[1] or array.dtype.kind not in "biuf":
+    if array.shape != (count, count) or array.dtype.kind not in "biuf" or count < 2:
         return
-    count = len(array)
-    is_binary = np.isin(array, (0, 1)).all()
     is_symmetric = np.array_equal(array, array.T) and not array.diagonal().any()
-    if count in (2, 3) and (is_binary or is_symmetric):
+    if count > 3 or is_symmetric or np.isin(array, (0, 1)).all():
         raise InputError(
-            f"an array ({count}, {count}) that may be edges or an adjacency matrix: give a matrix "
-            "as scipy.sparse.csr_array(array), edges as a list of tuples"
-        )
-    if count > 3:
-        raise InputError(
-            f"an array ({count}, {count}) is no list of edges (n, 2): give an adjacency matrix as "
-            "scipy.sparse.csr_array(array)"
+            f"an array ({count}, {count}) may be an adjacency matrix: give a matrix as "
+            "scipy.sparse.csr_array(array), edges as a list of tuples"
         )
 
 
-def plain(weights: Any) -> np.ndarray:
-    """Return weights, int64 or float64 (n,), of an array or a sequence of numbers."""
-    with _one_line():
-        if isinstance(weights, np.ndarray):
-            return plain_weights(weights)
-        return weights_from_objects(list(weights))
-
-
-def _edges_of_array(given: Any, num_sites: int | None, weights: bool) -> Edges:
-    if isinstance(given, np.ndarray):
-        _refuse_matrix(given)
-        if given.ndim == 2 and given.shape[1] in (2, 3):
-            if weights and given.shape[1] == 2:
-                raise InputError("an array (n, 2) has no weights: rows are (site, site, weight)")
-            pairs = _whole(given[:, :2])
-            values = plain_weights(given[:, 2]) if weights else None
-            return _edges_of_pairs(pairs, values, num_sites)
-    kinds = "(pairs, weights) or rows (site, site, weight)" if weights else "edges (site, site)"
-    raise InputError(
-        f"a graph is no {type(given).__name__}: give a file, networkx graph, sparse matrix, {kinds}"
-    )
-
-
-def _edges_of_rows(given: Sequence[Any], num_sites: int | None, weights: bool) -> Edges:
-    # A text is no pair of its letters.
-    is_listed = all(isinstance(row, Iterable) and not isinstance(row, str | bytes) for row in given)
-    rows = [tuple(row) for row in given] if is_listed else [()]
-    if any(len(row) != 3 for row in rows) and (weights or any(len(row) != 2 for row in rows)):
-        raise InputError(f"a list has rows (site, site{', weight' if weights else ''})")
-    values = weights_from_objects([row[2] for row in rows]) if weights else None
-    if not any(isinstance(site, str) for row in rows for site in row[:2]):
-        pairs = np.array([row[:2] for row in rows], object)
-        pairs = np.array(pairs.tolist() or np.empty((0, 2), np.int64))
-        return _edges_of_pairs(pairs, values, num_sites)
-    ends = [str(site) for row in rows for site in row[:2]]
-    numbers = {name: n for n, name in enumerate(dict.fromkeys(ends))}
-    pairs = np.array([numbers[name] for name in ends]).reshape(-1, 2)
-    return _edges_of_pairs(pairs, values, num_sites, tuple(numbers))
-
-
-def _edges_of_frame(
-    frame: Any, requested: tuple[Any, ...], num_sites: int | None, weights: bool
-) -> Edges:
+def _columns_of_frame(frame: Any, requested: Sequence[Any], weights: bool) -> list[Any]:
     labels = list(frame.columns)
-    names = [str(label).lower() for label in labels]
     if len(labels) < 2:
         raise InputError("a data frame of edges has two columns of sites")
-    if requested:
-        sites, weight = columns_named(requested, labels)
-    else:
-        sites = known_ends(names) or (0, 1)
-        weight = names.index("weight") if "weight" in names else -1
+    sites, weight = choose_columns(labels, requested)
     if weights and weight < 0:
         raise InputError(
             "a data frame has a column 'weight' where bonds have weights, or columns names it third"
         )
-    used = [frame.iloc[:, at] for at in (*sites, weight)[: 3 if weights else 2]]
+    used = [frame.iloc[:, at] for at in (*(sites or (0, 1)), weight)[: 3 if weights else 2]]
     missing = np.flatnonzero(used[0].isna() | used[1].isna())
     if missing.size:
         raise InputError(f"row {missing[0]} of the data frame lacks a site")
     arrays = [column.to_numpy() for column in used]
-    if not all(column.dtype.kind in "iuf" for column in arrays):
-        return _edges_of_rows(list(zip(*(column.tolist() for column in used))), num_sites, weights)
-    pairs = np.stack([_whole(column) for column in arrays[:2]], axis=1)
-    return _edges_of_pairs(pairs, plain_weights(arrays[2]) if weights else None, num_sites)
+    return [array if array.dtype.kind in "iuf" else array.tolist() for array in arrays]
+
+
+def _edges_of_columns(columns: Sequence[Any], num_sites: int | None) -> Edges:
+    """Return the edges whose sites, numbers or names, and weights if any are in columns."""
+    names = None
+    if any(isinstance(site, str) for column in columns[:2] for site in column):
+        ends = [str(site) for pair in zip(*columns[:2]) for site in pair]
+        names = {name: n for n, name in enumerate(dict.fromkeys(ends))}
+        pairs = np.array([names[name] for name in ends]).reshape(-1, 2)
+    else:
+        pairs = np.stack([_whole(np.asarray(column)) for column in columns[:2]], axis=1)
+    values = make_weights(columns[2]) if len(columns) > 2 else None
+    if values is not None and values.shape != (len(pairs),):
+        raise InputError(f"{values.size} weights for {len(pairs)} bonds")
+    if num_sites is None and not len(pairs):
+        raise InputError("names no sites; give num_sites if that is meant")
+    most = (num_sites or MAX_POINTS) - 1
+    wrong = pairs[(pairs < 0) | (pairs > most)]
+    if wrong.size:
+        raise InputError(f"a bond names site {wrong[0]}, but sites are 0 to {most}")
+    count = num_sites if num_sites is not None else int(pairs.max()) + 1
+    check_num_sites("pairs", count, len(pairs), num_sites)
+    return Edges(count, pairs.astype(np.int32), values, tuple(names) if names else None)
 
 
 def _whole(sites: np.ndarray) -> np.ndarray:
     """Return site numbers as integers; ValueError if they are none."""
     if sites.dtype.kind not in "iuf":
         raise ValueError(f"sites are {sites.dtype}, but they must be integers")
-    is_finite = np.isfinite(sites)
-    whole = np.where(is_finite, sites, -1).astype(np.int64)
-    wrong = sites[~is_finite | (whole != sites)]
+    whole = np.where(np.isfinite(sites), sites, -1).astype(np.int64)
+    wrong = sites[whole != sites]
     if wrong.size:
         raise ValueError(f"site {wrong[0]}, but sites are integers")
     return whole
-
-
-def _edges_of_pairs(
-    pairs: np.ndarray,
-    values: np.ndarray | None,
-    num_sites: int | None,
-    names: tuple[str, ...] | None = None,
-) -> Edges:
-    if pairs.size == 0:
-        pairs = np.empty((0, 2), np.int64)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        raise InputError("pairs of sites are an integer array (n, 2)")
-    if values is not None and values.shape != (len(pairs),):
-        raise InputError(f"{values.size} weights for {len(pairs)} bonds")
-    if num_sites is None and not len(pairs):
-        raise InputError("names no sites; give num_sites if that is meant")
-    most = num_sites - 1 if num_sites is not None else MAX_POINTS - 1
-    if len(pairs) and not 0 <= pairs.min() <= pairs.max() <= most:
-        wrong = pairs[(pairs < 0) | (pairs > most)][0]
-        raise InputError(f"a bond names site {wrong}, but sites are 0 to {most}")
-    count = num_sites if num_sites is not None else int(pairs.max()) + 1
-    graph_data.check_num_sites("pairs", count, len(pairs), num_sites)
-    return Edges(count, pairs.astype(np.int32), values, names)
-
-
-def _edges_of_networkx(graph: Any, num_sites: int | None, weights: bool) -> Edges:
-    nodes = list(graph.nodes)
-    if num_sites not in (None, len(nodes)):
-        raise InputError(f"num_sites = {num_sites}, but the graph has {len(nodes)} nodes")
-    if not nodes:
-        raise InputError("the graph has no nodes")
-    is_numbered = set(nodes) == set(range(len(nodes)))
-    numbers = {node: node if is_numbered else n for n, node in enumerate(nodes)}
-    names = None if is_numbered else tuple(nodes)
-    return edges_of_networkx(graph, numbers, names, weights, "the graph")
-
-
-def _edges_of_sparse(matrix: Any, num_sites: int | None, weights: bool) -> Edges:
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
-        raise InputError(f"a matrix of shape {matrix.shape}, but an adjacency matrix is square")
-    if num_sites not in (None, matrix.shape[0]):
-        raise InputError(f"num_sites = {num_sites}, but the matrix has {matrix.shape[0]} rows")
-    entries = matrix.tocoo(copy=True)
-    if matrix.format == "bsr":  # the zeros in its blocks are filling
-        entries.eliminate_zeros()
-    ends = np.stack([entries.row, entries.col], axis=1, dtype=np.int32)
-    values = plain_weights(entries.data) if weights else None
-    return Edges(matrix.shape[0], ends, values, is_matrix=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from percolab.errors import InputError
-from percolab.lattices.graph_files.stream import read_lines, shown
+from percolab.lattices.graph_files.text import data_lines, read_text, shown
 
 _LIST = set("0123456789,+-. \t\n")
 
@@ -34,13 +34,11 @@ def read_sites(path_or_text: str | Path, num_sites: int) -> np.ndarray:
     array([ 0,  5, 17], dtype=int32)
     """
     if isinstance(path_or_text, str) and not names_file(path_or_text):
-        where = f"sites {shown(path_or_text.encode())}"
-        parts = [_list_sites(path_or_text.encode(), num_sites, where)]
+        where = f"sites {shown(path_or_text)}"
+        parts: Iterable[tuple[str, str]] = [(where, path_or_text)]
     else:
-        path = Path(path_or_text)
-        where = str(path)
-        parts = [_list_sites(line, num_sites, place) for line, place in data_lines(path)]
-    return _unite(parts, where)
+        where, parts = str(path_or_text), places_and_lines(Path(path_or_text))
+    return _unite([_list_sites(line, num_sites, place) for place, line in parts], where)
 
 
 def sites_named(given: str | Path, names: Sequence[str]) -> np.ndarray:
@@ -57,10 +55,11 @@ def sites_named(given: str | Path, names: Sequence[str]) -> np.ndarray:
     text = str(given)
     # A study file's text that is no file was taken for a path all the same.
     name = given.name if isinstance(given, Path) and not given.is_file() else text
-    if _named(name, numbers) or not Path(text).is_file():
-        return _sites_from_names(name, numbers, "")
-    lines = ((line.decode("utf-8", "replace"), place) for line, place in data_lines(Path(text)))
-    return _unite([_sites_from_names(line, numbers, place) for line, place in lines], text)
+    lines: Iterable[tuple[str, str]] = [("", name)]
+    found = _split_names(name, numbers)
+    if not (found and set(found) <= numbers.keys()) and Path(text).is_file():
+        lines = places_and_lines(Path(text))
+    return _unite([_sites_from_names(line, numbers, place) for place, line in lines], text)
 
 
 def _unite(parts: Sequence[np.ndarray], where: str) -> np.ndarray:
@@ -71,40 +70,36 @@ def _unite(parts: Sequence[np.ndarray], where: str) -> np.ndarray:
     return sites
 
 
-def _named(text: str, numbers: dict[str, int]) -> list[str]:
-    """Return the names in a text, which is one or has them after commas; [] if it has others."""
+def _split_names(text: str, numbers: dict[str, int]) -> list[str]:
+    """Return the names in a text, which is one or has them after commas."""
     for whole in (text, text.strip(), text.strip().strip('"')):
         if whole in numbers:
             return [whole]
-    parts = [part.strip().strip('"') for part in text.split(",") if part.strip()]
-    return parts if all(part in numbers for part in parts) else []
+    return [part.strip().strip('"') for part in text.split(",") if part.strip()]
 
 
 def _sites_from_names(text: str, numbers: dict[str, int], where: str) -> np.ndarray:
-    named = _named(text, numbers)
-    if not named:
-        parts = [part.strip().strip('"') for part in text.split(",") if part.strip()]
-        strange = next((part for part in parts if part not in numbers), "")
+    names = _split_names(text, numbers)
+    strange = next((name for name in names or [""] if name not in numbers), None)
+    if strange is not None:
         # In a long list the nearest takes too long to find.
         close = difflib.get_close_matches(strange, numbers, n=1) if len(numbers) < 10**5 else []
         hint = f"; did you mean {close[0]!r}?" if close else ""
         lead = f"{where}: " if where else ""
-        raise InputError(f"{lead}no site is named {shown(strange.encode())}{hint}")
-    return np.unique(np.array([numbers[name] for name in named], np.int32))
+        raise InputError(f"{lead}no site is named {shown(strange)}{hint}")
+    return np.unique(np.array([numbers[name] for name in names], np.int32))
 
 
-def data_lines(path: Path) -> Iterator[tuple[bytes, str]]:
-    """Yield the lines of a file that are neither blank nor comments, and their places."""
-    for part in read_lines(path):
-        for number, line in enumerate(part.text.split(b"\n"), part.line):
-            if line.strip() and not line.lstrip().startswith((b"#", b"%")):
-                yield line, f"{path}: line {number}"
+def places_and_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield place, for errors, and text of the lines that are neither blank nor comments."""
+    for number, line in data_lines(read_text(path)):
+        yield f"{path}: line {number}", line
 
 
-def _list_sites(text: bytes, num_sites: int, where: str) -> np.ndarray:
-    words = text.replace(b",", b" ").split()
+def _list_sites(text: str, num_sites: int, where: str) -> np.ndarray:
+    words = text.replace(",", " ").split()
     for word in words:
-        if not word.isdigit() or len(word) > 18 or int(word) >= num_sites:
+        if not (word.isascii() and word.isdigit() and len(word) < 19 and int(word) < num_sites):
             raise InputError(
                 f"{where}: site {shown(word)}, but sites are integers 0 to {num_sites - 1}"
             )

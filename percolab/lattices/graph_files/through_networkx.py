@@ -7,8 +7,7 @@ itself may expand to gigabytes, so GraphML with a document type declaration is r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,8 @@ import numpy as np
 
 from percolab.errors import InputError, import_networkx
 from percolab.lattices.graph_files.graph_data import Edges, check_num_sites
-from percolab.lattices.graph_files.stream import read_bytes, refused
-from percolab.lattices.graph_files.weights import weights_from_objects
+from percolab.lattices.graph_files.text import read_bytes, refused
+from percolab.lattices.graph_files.weights import make_weights
 
 #: The note on a graph whose edges have a direction.
 DIRECTED = "is directed, but a bond has no direction: u to v and v to u are one bond, u - v"
@@ -32,63 +31,43 @@ def read_through_networkx(path: Path, num_sites: int | None, weights: bool, *, w
     """Return the edges of a file of GraphML or GML; InputError where networkx is missing."""
     networkx = import_networkx(f"{path}: {what} is read through networkx")
     advice = f"{what} is for small graphs, an edge list or Matrix Market file for large ones"
-    data = read_bytes(path, most=MOST_BYTES, advice=advice)
+    data = read_bytes(path, MOST_BYTES, advice)
     try:
         if what == "GML":
             graph = networkx.read_gml(BytesIO(data), label=None)
         else:
             _refuse_declarations(path, data)
             graph = networkx.read_graphml(BytesIO(data))
-        for one, other, weight in graph.edges(data="weight"):
-            if isinstance(weight, float) and math.isnan(weight):
-                raise InputError(
-                    f"{path}: edge {one} - {other}: weight nan, but a weight is a number"
-                )
-        known = _names(graph)
-        names: tuple[str, ...] | None = tuple(known)
-        numbers: Iterable[int] = range(len(known))
-        if set(known) == set(map(str, numbers)):
-            numbers, names = map(int, known), None
-        edges = edges_of_networkx(graph, dict(zip(graph.nodes, numbers)), names, weights, path)
+        edges = edges_of_networkx(graph, _names(graph), weights, f"{path}: ")
     except Exception as error:  # a text of anything makes its parser raise anything
         raise refused(path, what, error) from error
     check_num_sites(path, edges.num_sites, len(edges.ends), num_sites)
     return edges
 
 
-def edges_of_networkx(
-    graph: Any,
-    numbers: dict[Any, int],
-    names: tuple[str, ...] | None,
-    weights: bool,
-    where: Path | str,
-) -> Edges:
-    """Return the edges of a networkx graph, by the numbers of its nodes.
+def edges_of_networkx(graph: Any, names: Sequence[Any], weights: bool, where: str = "") -> Edges:
+    """Return the edges of a networkx graph, with their attributes "weight" if requested.
 
-    Weights are the edges' attributes "weight".
-    InputError: with weights, a directed graph, or an edge without a finite one; the line names it.
+    names: of the nodes, in their order; where these are 0 to N - 1, they are the sites' numbers.
+    where: how an error begins.
+    InputError: a weight is NaN; with weights, a directed graph, or an edge without a finite one.
     """
-    ends = (numbers[site] for edge in graph.edges() for site in edge)
-    pairs = np.fromiter(ends, np.int32, 2 * graph.number_of_edges()).reshape(-1, 2)
-    notes = (DIRECTED,) if graph.is_directed() else ()
-    values = _weights(graph, where) if weights else None
-    return Edges(len(numbers), pairs, values, names, notes=notes)
-
-
-def _weights(graph: Any, where: Path | str) -> np.ndarray:
-    if graph.is_directed():
-        raise InputError(f"{where}: is directed, but weights are of bonds, which have no direction")
+    is_numbered = set(names) == set(range(len(names)))
+    numbers = dict(zip(graph.nodes, names if is_numbered else range(len(names))))
     bonds = list(graph.edges(data="weight"))
-    try:
-        return weights_from_objects([weight for _, _, weight in bonds])
-    except ValueError as error:
-        # Only now, edge by edge, which one is wrong.
-        for one, other, weight in bonds:
-            try:
-                weights_from_objects([weight])
-            except ValueError as own:
-                raise InputError(f"{where}: edge {one} - {other}: {own}") from own
-        raise InputError(f"{where}: {error}") from error
+    for one, other, weight in bonds:
+        if isinstance(weight, float) and math.isnan(weight):
+            raise InputError(f"{where}edge {one} - {other}: weight nan, but a weight is a number")
+    if weights and graph.is_directed():
+        raise InputError(f"{where}is directed, but weights are of bonds, which have no direction")
+    values = None
+    if weights:
+        given = [weight for _, _, weight in bonds]
+        values = make_weights(given, lambda n: f"{where}edge {bonds[n][0]} - {bonds[n][1]}: ")
+    ends = np.array([(numbers[one], numbers[other]) for one, other, _ in bonds], np.int32)
+    notes = (DIRECTED,) if graph.is_directed() else ()
+    known = None if is_numbered else tuple(names)
+    return Edges(len(names), ends.reshape(-1, 2), values, known, notes)
 
 
 def _refuse_declarations(path: Path, data: bytes) -> None:
@@ -97,19 +76,17 @@ def _refuse_declarations(path: Path, data: bytes) -> None:
     def declared(*_: object) -> None:
         raise InputError(f"{path}: declares a document type (<!DOCTYPE>), which GraphML needs not")
 
-    def begun(*_: object) -> None:
-        raise StopIteration
-
     parser = expat.ParserCreate()
     parser.StartDoctypeDeclHandler = declared
-    parser.StartElementHandler = begun
-    with suppress(StopIteration):
-        parser.Parse(data, True)
+    parser.Parse(data, True)
 
 
-def _names(graph: Any) -> list[str]:
-    """Return the sites' names: their labels (GML) where all differ, otherwise their ids."""
+def _names(graph: Any) -> list[Any]:
+    """Return the sites' names: their labels (GML) where all differ, otherwise their ids.
+
+    They are integers if they are just the numbers of the sites.
+    """
     labels = [str(label) for _, label in graph.nodes(data="label") if label is not None]
-    if len(set(labels)) == graph.number_of_nodes():
-        return labels
-    return [str(node) for node in graph.nodes]
+    if len(set(labels)) != graph.number_of_nodes():
+        labels = [str(node) for node in graph.nodes]
+    return list(map(int, labels)) if set(labels) == set(map(str, range(len(labels)))) else labels

@@ -7,112 +7,97 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from percolab.errors import InputError
 
 #: Integers up to here are floats, every one of them.
 MOST_OF_FLOATS = 2**53
 #: How an error about a bad weight ends.
 NOT_FINITE = "but a weight is a finite number, or inf where nothing passes"
-_INTEGER = re.compile(r"[+-]?\d{1,20}")
-_INFINITE = re.compile(r"\+?inf(inity)?", re.IGNORECASE)
-_WRITTEN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eEdD][+-]?[0-9]+)?")
-_FORTRAN = str.maketrans("dD", "ee")
+_TOO_LARGE = "but integers are at least -2^63 and below 2^63"
+# An integer, of no more digits than Python reads; infinity; or any other number.
+_WRITTEN = re.compile(
+    r"([+-]?\d{1,999})|(\+?inf(?:inity)?)|[+-]?(?:\d+\.?\d*|\.\d+)(?:[ed][+-]?\d+)?",
+    re.IGNORECASE | re.ASCII,
+)
 
 
-def plain_weights(values: np.ndarray) -> np.ndarray:
-    """Return real numbers as weights, int64 or float64, with no -0.0 among them.
+def make_weights(given: Any, where: Callable[[int], str] = lambda n: "") -> np.ndarray:
+    """Return weights, int64 or float64, with no -0.0 among them.
 
-    ValueError: another kind of number, NaN, minus infinity, an integer beyond int64, or floats of
-    more than 64 bits.
+    given: an array of any shape, or a sequence of numbers and of texts as :func:`read_weight` has
+    them; integers if all are, else floats.  where: of the n-th, the place with which an error
+    about it begins.
 
-    >>> plain_weights(np.array([1.5, -0.0], np.float32)).tolist()
-    [1.5, 0.0]
+    InputError: None, another object, NaN, minus infinity, floats of more than 64 bits, an integer
+    beyond int64, or one beyond 2^53 next to floats in a sequence.
+
+    >>> make_weights([3, "9007199254740993"]).tolist(), make_weights(np.float32([-0.0])).tolist()
+    ([3, 9007199254740993], [0.0])
     """
-    if values.dtype.kind not in "biuf":
-        raise ValueError(f"weights are {values.dtype}, but they must be integers or floats")
-    if values.dtype.kind == "f":
-        if values.dtype.itemsize > 8:
-            raise ValueError(f"weights are {values.dtype}, but floats have 64 bits at most")
-        wrong = values[~(values > -np.inf)]
-        if wrong.size:
-            raise ValueError(f"weight {wrong.ravel()[0]}, {NOT_FINITE}")
-        # Adding 0.0 makes -0.0 positive.
-        weights: np.ndarray = values.astype(np.float64) + 0.0
-        return weights
-    if values.dtype == np.uint64 and values.size and values.max() >= 2**63:
-        raise ValueError(f"weight {values.max()}, but integers are below 2^63")
-    return values.astype(np.int64)
-
-
-def weights_from_objects(values: Sequence[Any]) -> np.ndarray:
-    """Return weights from Python or NumPy numbers: int64 if all are integers, else float64.
-
-    A text is one if it is an integer, which is how GML has those of more than 32 bits.
-
-    ValueError: None, another object, as :func:`plain_weights`, or an integer beyond 2^53 next
-    to floats.  The error names the first bad one.
-
-    >>> weights_from_objects([3, "9007199254740993"]).tolist()
-    [3, 9007199254740993]
-    """
-    numbers = [_number(value) for value in values]
+    if isinstance(given, np.ndarray):
+        return _weights_of_array(given, where)
+    numbers: list[int | float] = []
+    try:
+        for value in given:
+            numbers.append(read_weight(value))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{where(len(numbers))}{error}") from error
     if all(isinstance(number, int) for number in numbers):
         return np.array(numbers, np.int64)
-    for number in numbers:
+    for n, number in enumerate(numbers):
         if isinstance(number, int) and abs(number) > MOST_OF_FLOATS:
-            raise ValueError(
-                f"weight {number}, but next to floats integers are at most 2^53, as floats do "
-                "not distinguish larger ones"
+            raise InputError(
+                f"{where(n)}weight {number}, but next to floats (a point, an exponent or inf) "
+                "integers are at most 2^53, as floats do not distinguish larger ones"
             )
     return np.array(numbers, np.float64) + 0.0
 
 
-def weight_of_text(text: str) -> int | float:
-    """Return a weight that is written out, Fortran's 1.5D+00 among them.
+def _weights_of_array(values: np.ndarray, where: Callable[[int], str]) -> np.ndarray:
+    kind = values.dtype.kind
+    if kind not in "biuf":
+        raise InputError(f"weights are {values.dtype}, but they must be integers or floats")
+    if kind == "f" and values.dtype.itemsize > 8:
+        raise InputError(f"weights are {values.dtype}, but floats have 64 bits at most")
+    is_wrong = ~(values > -np.inf) if kind == "f" else values > np.uint64(2**63 - 1)
+    wrong = np.flatnonzero(is_wrong)
+    if wrong.size:
+        why = NOT_FINITE if kind == "f" else _TOO_LARGE
+        raise InputError(f"{where(wrong[0])}weight {values.ravel()[wrong[0]]}, {why}")
+    # Adding 0.0 makes -0.0 positive.
+    weights: np.ndarray = (
+        values.astype(np.float64) + 0.0 if kind == "f" else values.astype(np.int64)
+    )
+    return weights
 
-    ValueError: it is none; the message says how a weight is written.
 
-    >>> weight_of_text("9007199254740993"), weight_of_text("-1.5D+01")
-    (9007199254740993, -15.0)
+def read_weight(value: Any) -> int | float:
+    """Return a weight, a number or a text, Fortran's 1.5D+00 among them, as an integer or a float.
+
+    ValueError: it is none, beyond int64, NaN, minus infinity, or infinite by its exponent.
+
+    >>> read_weight("9007199254740993"), read_weight("-1.5D+01"), read_weight("inf")
+    (9007199254740993, -15.0, inf)
     """
-    if _INFINITE.fullmatch(text):
-        return math.inf
-    if not _WRITTEN.fullmatch(text):
-        raise ValueError(NOT_FINITE)
-    if text.lstrip("+-").isdigit():
-        # Python reads no integers of thousands of digits.
-        weight = int(text) if len(text) < 1000 else 2**63
-        if not -(2**63) <= weight < 2**63:
-            raise ValueError("but integers are at least -2^63 and below 2^63")
-        return weight
-    value = float(text.translate(_FORTRAN))
-    if not math.isfinite(value):
-        raise ValueError(NOT_FINITE)
-    return value
-
-
-def _number(value: Any) -> int | float:
-    if isinstance(value, str) and _INTEGER.fullmatch(value):
-        value = int(value)
-    if value is None:
+    if value is None or value == "":
         raise ValueError("there is no weight")
-    if isinstance(value, bool | np.bool_) or not isinstance(
-        value, int | float | np.integer | np.floating
-    ):
-        raise ValueError(f"weight {str(value)[:40]!r}, {NOT_FINITE}")
-    if isinstance(value, int | np.integer):
-        if not -(2**63) <= value < 2**63:
-            raise ValueError(f"weight {value}, but integers are at least -2^63 and below 2^63")
-        return int(value)
-    if not value > -math.inf:
-        raise ValueError(f"weight {value}, {NOT_FINITE}")
-    return float(value)
-
-
-def is_beyond_floats(integers: np.ndarray) -> np.ndarray:
-    """Return which integers are beyond 2^53 on either side."""
-    is_beyond: np.ndarray = (integers > MOST_OF_FLOATS) | (integers < -MOST_OF_FLOATS)
-    return is_beyond
+    number, own = value, f"weight {value}"
+    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
+        own = f"weight {str(value)[:40]!r}"
+        match = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
+        if match is None:
+            raise ValueError(f"{own}, {NOT_FINITE}")
+        number = int(match[0]) if match[1] else float(match[0].lower().replace("d", "e"))
+        if number == math.inf and not match[2]:
+            raise ValueError(f"{own}, {NOT_FINITE}")
+    is_integer = isinstance(number, int | np.integer)
+    if is_integer and not -(2**63) <= number < 2**63:
+        raise ValueError(f"{own}, {_TOO_LARGE}")
+    if not number > -math.inf:
+        raise ValueError(f"{own}, {NOT_FINITE}")
+    return int(number) if is_integer else float(number)
