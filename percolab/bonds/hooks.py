@@ -38,7 +38,7 @@ class ClassLimits(NamedTuple):
 
 
 class Hooks(NamedTuple):
-    """What kernels call of a model, compiled functions.
+    """What kernels call of a model: functions that Numba compiles, with arguments of these names.
 
     draw:   (generator, record, seed, samples, threshold, exists, opened): write the open bonds of
             samples on the CPU, uint64 (n,), without those that are culled; opened: (n, words)

@@ -83,24 +83,24 @@ def _site_number(generator, sites, seed, sample, i):
 
 
 @njit
-def _number_with_sites(generator, sites, seed, sample, bond):
+def _number_with_sites(generator, record, seed, sample, bond):
     number = uint64(0)
-    if sites.rule.bond_varies != uint32(0):
+    if record.rule.bond_varies != uint32(0):
         number = number_of_bond(generator, seed, sample, bond)
-    if sites.rule.site_varies != uint32(0):
-        for site in find_bond_end(bond, sites.adjacency):
-            number = max(number, _site_number(generator, sites, seed, sample, site))
+    if record.rule.site_varies != uint32(0):
+        for site in find_bond_end(bond, record.adjacency):
+            number = max(number, _site_number(generator, record, seed, sample, site))
     return number
 
 
 @njit
-def _digits_with_sites(generator, sites, seed, sample, bond, planes, last):
+def _digits_with_sites(generator, record, seed, sample, bond, planes, last):
     largest = uint64(0)
-    if sites.rule.bond_varies != uint32(0):
+    if record.rule.bond_varies != uint32(0):
         largest, last = digits_of_bond(generator, seed, sample, bond, planes, last)
-    if sites.rule.site_varies != uint32(0):
-        for site in find_bond_end(bond, sites.adjacency):
-            word = uint32(uint32(sites.first_word) + uint32(uint32(site) >> uint32(5)))
+    if record.rule.site_varies != uint32(0):
+        for site in find_bond_end(bond, record.adjacency):
+            word = uint32(uint32(record.first_word) + uint32(uint32(site) >> uint32(5)))
             bit = uint32(uint32(site) & uint32(31))
             digits, last = word_digits(generator, seed, sample, word, bit, planes, last)
             largest = max(largest, digits)
@@ -171,14 +171,14 @@ def close_bonds(opened, occupied, adjacency):
 
 
 @njit(cache=True)
-def _draw_with_sites(generator, sites, seed, samples, threshold, exists, opened):
-    site_limit, bond_limit = limits_at(sites.rule, threshold)
-    first, words = uint64(sites.first_word), sites.exists.size
-    occupied = sites.occupied[: samples.size * words].reshape(samples.size, words)
-    fill_samples(generator, seed, samples, site_limit, first, sites.exists, occupied)
+def _draw_with_sites(generator, record, seed, samples, threshold, exists, opened):
+    site_limit, bond_limit = limits_at(record.rule, threshold)
+    first, words = uint64(record.first_word), record.exists.size
+    occupied = record.occupied[: samples.size * words].reshape(samples.size, words)
+    fill_samples(generator, seed, samples, site_limit, first, record.exists, occupied)
     fill_samples(generator, seed, samples, bond_limit, uint64(0), exists, opened)
     for n in range(samples.size):
-        close_bonds(opened[n], occupied[n], sites.adjacency)
+        close_bonds(opened[n], occupied[n], record.adjacency)
 
 
 @njit
