@@ -178,6 +178,7 @@ MERGED = {
     "csr.npz": partial(write_npz, kind="csr"),
     "csc.npz": partial(write_npz, kind="csc", compressed=False),
     "bsr.npz": partial(write_npz, kind="bsr"),
+    "dia.npz": partial(write_npz, kind="dia"),
     "scipy.mtx": write_mmwrite,
     "simple.graphml": partial(write_networkx, graph_class="Graph"),
     "simple.gml": partial(write_networkx, graph_class="DiGraph"),

@@ -410,24 +410,17 @@ class Invader:
 
     def _listed(self, what: str, sites: Sites) -> Integers:
         """Return sites by number, inside, int64, ascending; InputError if there is none such."""
-        from percolab.lattices.graph_files import names_file, read_sites
+        from percolab.lattices.graph_files import names_file
 
         field = self.field
-        graph = field.structure
-        if isinstance(graph, Graph) and graph.names is not None:
-            listed = find_sites(what, sites, graph.num_sites, graph.names)
-        elif isinstance(sites, str):
-            if field.is_lattice and names_file(sites) and "." not in sites and "/" not in sites:
-                known = [*name_sides(len(field.axes)), CENTRE[0]]
-                raise InputError(f"{what} {sites!r} is no side; {nearest(sites, known)}, or a site")
-            try:
-                listed = read_sites(sites, field.num_points)
-            except InputError as error:
-                raise InputError(f"{what}: {error}") from error
-        else:
-            listed = np.unique(np.atleast_1d(np.asarray(sites)))
-        if not listed.size:
-            raise InputError(f"{what}: names no sites")
+        names = field.structure.names if isinstance(field.structure, Graph) else None
+        is_word = isinstance(sites, str) and names_file(sites) and not set("./") & set(sites)
+        if field.is_lattice and is_word:
+            known = [*name_sides(len(field.axes)), CENTRE[0]]
+            raise InputError(
+                f"{what} {sites!r} is no side; {nearest(str(sites), known)}, or a site"
+            )
+        listed = np.unique(find_sites(what, sites, field.num_points, names))
         if listed.dtype.kind not in "iu":
             raise InputError(f"{what}: sites are integers, got {listed[0]!r}")
         wrong = listed[(listed < 0) | (listed >= field.num_points)]

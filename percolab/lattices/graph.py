@@ -416,7 +416,7 @@ def find_sites(key: str, sites: Any, num_sites: int, names: tuple[str, ...] | No
     except ValueError as error:
         raise InputError(f"{key} = {sites}: sites are one list") from error
     if not given:
-        raise InputError(f"{key} = {sites}: names no sites")
+        raise InputError(f"{key}: names no sites")
     if chosen.ndim > 1:
         raise InputError(f"{key} = {sites}: sites are one list")
     return chosen

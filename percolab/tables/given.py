@@ -10,7 +10,6 @@ follow from the size or from x alone, such as the rounds of a code, do not.
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from percolab.analysis.table_fit import Series
 from percolab.errors import InputError, nearest, unreadable
 from percolab.lattices.graph_files.edge_list import MISSING
 from percolab.lattices.graph_files.objects import is_frame
+from percolab.lattices.graph_files.pair_lines import split_line
 from percolab.lattices.shown import Shown, counted, few, is_number, printable
 
 #: Endings of files that are read as tables.
@@ -155,11 +155,11 @@ def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
             comment = text.lstrip("#% ") if not header and text else comment
             continue
         delimiter = delimiter if header else _delimiter(text)
-        cells = _split(text, delimiter)
+        cells = list(map(printable, split_line(text, delimiter)))
         if not header:
             header = cells
             # Below a header in a comment the first line is a row.
-            named = _split(comment, _delimiter(comment))
+            named = list(map(printable, split_line(comment, _delimiter(comment))))
             is_row = all(map(is_number, cells)) and len(named) == len(cells)
             header = named if is_row else cells
             _check_header(path, number, header)
@@ -186,13 +186,6 @@ def _check_header(path: Path, number: int, header: Sequence[str]) -> None:
 
 def _delimiter(line: str) -> str:
     return next((mark for mark in ",;\t" if mark in line), "")
-
-
-def _split(line: str, delimiter: str) -> list[str]:
-    if not delimiter:
-        return [printable(cell) for cell in line.split()]
-    (cells,) = csv.reader([line], delimiter=delimiter, skipinitialspace=True)
-    return [printable(cell.strip()) for cell in cells]
 
 
 def _rows_of_columns(table: Any) -> dict[int, Row]:

@@ -124,7 +124,7 @@ def _load(path: Path) -> Any:
             with archive.open(member) as file:
                 _check_header(member.filename.removesuffix(".npy"), file, member.file_size)
     matrix = scipy.sparse.load_npz(path)
-    if matrix.format != "coo":
+    if hasattr(matrix, "check_format"):
         matrix.check_format(full_check=True)
     kind = matrix.data.dtype
     if kind.kind not in "biuf" or (kind.kind == "f" and kind.itemsize > 8):
