@@ -20,7 +20,7 @@ from percolab.configurations.tree import IN_FILE, read_numbers
 from percolab.errors import InputError, nearest, refuse_given
 from percolab.kernels.memory import check_free
 from percolab.lattices.bethe import BetheLattice, site_numbers
-from percolab.lattices.graph import Graph, find_sites, load_weighted_graph, make_graph
+from percolab.lattices.graph import Graph, find_sites, make_graph, read_any_graph
 from percolab.lattices.grid import Grid
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.structure import Structure, load_structure
@@ -136,7 +136,7 @@ def make_invaders(given: Mapping[str, Any], sizes: Sequence[Any] | None = None) 
     if isinstance(weights, str) and weights == IN_FILE:
         if not isinstance(graph, str | Path):
             raise InputError("--weights file: only a graph's file (--graph) has weights in it")
-        structure, data = load_weighted_graph(graph, **named)
+        structure, data = read_any_graph(graph, weights=True, **named)
         weights = data.weights
     elif graph is not None:
         structure = make_graph(graph, **named)

@@ -13,14 +13,7 @@ from percolab.bonds.words import GENERATORS
 from percolab.configurations.array_files import Check, read_array
 from percolab.errors import InputError, refuse_given
 from percolab.lattices.extent import Extent
-from percolab.lattices.graph import (
-    Graph,
-    graph_from_data,
-    graph_name,
-    load_graph,
-    load_weighted_graph,
-)
-from percolab.lattices.graph_files.objects import graph_from_object
+from percolab.lattices.graph import Graph, read_any_graph
 from percolab.lattices.graph_files.weights import make_weights
 from percolab.lattices.lattice import Lattice, lattice_names
 from percolab.lattices.structure import Structure, load_structure
@@ -148,15 +141,10 @@ def take_weighted_graph(
     """
     is_name = isinstance(weights, str)
     own = weights is None or (is_name and weights == IN_FILE)
-    if isinstance(graph, str | Path) and own:
-        taken, data = load_weighted_graph(graph, source=source, target=target, **named)
-        return taken, make_weights(data.weights), data.names
-    if isinstance(graph, str | Path):
-        taken = load_graph(graph, source=source, target=target, **named)
-        values = read_weight_list(weights, taken) if is_name else make_weights(weights)
-        return taken, values, taken.names
-    data = graph_from_object(graph, num_sites=num_sites, weights=own, **named)
-    taken = graph_from_data(data, graph_name(graph), source, target)
+    options: dict[str, Any] = {"num_sites": num_sites, "weights": own, **named}
+    taken, data = read_any_graph(graph, source, target, **options)
+    if is_name and not own:
+        return taken, read_weight_list(weights, taken), data.names
     return taken, make_weights(data.weights if own else weights), data.names
 
 

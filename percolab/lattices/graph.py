@@ -295,28 +295,27 @@ def load_graph(
 
     InputError: a file that cannot be used, a site that is not there, or only one of the two sets.
     """
-    return _load(path, source, target, multi=multi, columns=columns)[0]
+    return read_any_graph(path, source, target, multi=multi, columns=columns)[0]
 
 
-def load_weighted_graph(
-    path: str | Path, *, source: Terminals = None, target: Terminals = None, **options: Any
+def read_any_graph(
+    graph: Any, source: Any = None, target: Any = None, **options: Any
 ) -> tuple[Graph, GraphData]:
-    """Return the graph in a file as :func:`load_graph` does, and what was read.
+    """Return a graph in any form but a :class:`Graph`, as :func:`make_graph` does, and its data.
 
-    The latter has the bonds' weights, in the order of the graph's bonds, and the sites' names.
-    InputError: as for :func:`load_graph`, and a bond without a weight.
+    The data have the bonds' weights if requested, in the order of the graph's bonds, and the sites'
+    names.  options: of :func:`percolab.lattices.graph_files.read_graph`.
     """
-    return _load(path, source, target, weights=True, **options)
-
-
-def _load(
-    path: str | Path, source: Terminals, target: Terminals, **options: Any
-) -> tuple[Graph, GraphData]:
     from percolab.lattices.graph_files import read_graph
+    from percolab.lattices.graph_files.objects import graph_from_object
 
-    _check_both(source, target)
-    data = read_graph(path, **options)
-    return graph_from_data(data, Path(path).name, source, target), data
+    if (source is None) != (target is None):
+        given, missing = ("target", "source") if source is None else ("source", "target")
+        raise InputError(f"{given} is given without {missing}: give both, or none")
+    is_file = isinstance(graph, str | Path)
+    data = read_graph(graph, **options) if is_file else graph_from_object(graph, **options)
+    name = Path(graph).name if is_file else graph_name(graph)
+    return graph_from_data(data, name, source, target), data
 
 
 def make_graph(
@@ -347,14 +346,7 @@ def make_graph(
             raise InputError("this graph has no weights: give them by Graph.with_weights")
         return graph
     options: dict[str, Any] = {"multi": multi, "columns": columns, "weights": weights}
-    if isinstance(graph, str | Path):
-        made, data = _load(graph, source, target, **options)
-    else:
-        from percolab.lattices.graph_files.objects import graph_from_object
-
-        _check_both(source, target)
-        data = graph_from_object(graph, **options)
-        made = graph_from_data(data, graph_name(graph), source, target)
+    made, data = read_any_graph(graph, source, target, **options)
     return made if data.weights is None else made.with_weights(data.weights)
 
 
@@ -365,12 +357,6 @@ def graph_name(graph: Any) -> str:
 
 
 Terminals = str | Path | int | np.ndarray | Sequence[int] | Sequence[str] | None
-
-
-def _check_both(source: Terminals, target: Terminals) -> None:
-    if (source is None) != (target is None):
-        given, missing = ("target", "source") if source is None else ("source", "target")
-        raise InputError(f"{given} is given without {missing}: give both, or none")
 
 
 def graph_from_data(

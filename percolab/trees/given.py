@@ -21,7 +21,7 @@ from percolab.kernels.device import Device
 from percolab.kernels.memory import check_free
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph
-from percolab.lattices.graph_files.weights import NOT_FINITE
+from percolab.lattices.graph_files.weights import make_weights
 from percolab.lattices.shown import Shown
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import Topology, pack_bits, unpack_bits
@@ -163,18 +163,15 @@ def keys_from_array(topology: Topology, values: NDArray[Any]) -> NDArray[np.uint
         raise InputError(f"weights have the shape {values.shape}, but bonds have {expected}")
     flat = values.reshape(classes, points)
     exists = np.stack([unpack_bits(words, points) for words in topology.exists])
-    if flat.dtype.kind == "f":
-        wrong = np.argwhere(exists & ~(flat > -np.inf))
-        if wrong.size:
-            klass, owner = wrong[0].tolist()
-            place = np.unravel_index(owner, topology.shape[::-1] or (points,))
-            text = ", ".join(str(int(n)) for n in (klass, *place))
-            raise InputError(f"weight {flat[klass, owner]} at [{text}], {NOT_FINITE}")
-    there = np.where(exists, flat, flat.dtype.type(0))
-    if there.dtype == np.uint64 and there.max() >= 2**63:
-        raise InputError(f"weight {there.max()}, but integers are below 2^63")
+
+    def where(n: int) -> str:
+        klass, owner = np.argwhere(exists)[n].tolist()
+        place = np.unravel_index(owner, topology.shape[::-1] or (points,))
+        return f"weights[{', '.join(str(int(each)) for each in (klass, *place))}]: "
+
+    make_weights(flat[exists], where)
     keys = np.zeros((classes, 32 * topology.num_words), np.uint64)
-    keys[:, :points] = values_to_keys(there)
+    keys[:, :points] = values_to_keys(np.where(exists, flat, flat.dtype.type(0)))
     return keys.ravel()
 
 

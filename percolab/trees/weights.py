@@ -15,8 +15,7 @@ from numba import njit, uint32
 from numpy.typing import ArrayLike, NDArray
 
 from percolab.bonds.words import uniform_number
-from percolab.errors import InputError
-from percolab.lattices.graph_files.weights import NOT_FINITE
+from percolab.lattices.graph_files.weights import make_weights
 
 #: Bond numbers are uint32.
 MOST_BONDS = 2**32
@@ -78,16 +77,9 @@ def values_to_keys(values: ArrayLike) -> NDArray[np.uint64]:
     array = np.asarray(values)
     if array.dtype.kind in "bu":
         return array.astype(np.uint64)
+    array = make_weights(array)
+    bits = array.view(np.uint64)
     if array.dtype.kind == "i":
-        return array.astype(np.int64).view(np.uint64) ^ _SIGN
-    if array.dtype.kind != "f":
-        raise InputError(f"weights must be floats or integers, got {array.dtype}")
-    if array.dtype.itemsize > 8:
-        raise InputError(f"weights must be floats of 64 bits at most, got {array.dtype}")
-    if not (array > -np.inf).all():
-        wrong = array[~(array > -np.inf)].ravel()[0]
-        raise InputError(f"weight {wrong}, {NOT_FINITE}")
-    # Adding 0.0 makes -0.0 positive.
-    bits = (array.astype(np.float64) + 0.0).view(np.uint64)
+        return bits ^ _SIGN
     keys: NDArray[np.uint64] = np.where(bits & _SIGN, ~bits, bits | _SIGN)
     return keys

@@ -148,7 +148,7 @@ def test_what_does_not_go_with_a_weighted_graph_is_refused(roads, options, told)
         ),
         (
             ("--weights", "nan.npy", "--lattice", "square"),
-            "weight nan at [1, 2, 0], but a weight is",
+            "weights[1, 2, 0]: weight nan, but a weight is",
         ),
         (("--weights", "text.npy", "--lattice", "square"), "text.npy: weights are <U1, but they"),
     ],

@@ -13,7 +13,7 @@ from graph_file_support import (
 )
 
 from percolab.errors import InputError
-from percolab.lattices.graph import Graph, load_graph, load_weighted_graph
+from percolab.lattices.graph import Graph, load_graph, read_any_graph
 from percolab.lattices.graph_files import read_graph
 
 SEEDS = range(6)
@@ -119,7 +119,7 @@ def test_random_weights_are_read_back(name, integers, tmp_path):
 
 def test_the_graph_of_a_file_is_the_same_with_its_weights(tmp_path):
     path = written(tmp_path / "a.csv", "0,1,5\n1,2,-7\n0,1,3\n2,2,1\n")
-    graph, data = load_weighted_graph(path, source="0", target="2")
+    graph, data = read_any_graph(path, "0", "2", weights=True)
     assert graph.digest == load_graph(path, source="0", target="2").digest
     assert data.weights.tolist() == [3, -7]
     assert data.notes[1].endswith("one bond for each pair of sites with the least weight")
@@ -128,7 +128,7 @@ def test_the_graph_of_a_file_is_the_same_with_its_weights(tmp_path):
 
 def test_infinite_weights_are_for_trees_and_invasions_alone(tmp_path):
     path = written(tmp_path / "a.csv", "0,1,inf\n1,2,+Infinity\n0,2,3\n")
-    graph, data = load_weighted_graph(path)
+    graph, data = read_any_graph(path, weights=True)
     assert data.weights.tolist() == [np.inf, np.inf, 3.0]
     with pytest.raises(
         InputError, match=r"a\.csv: weight inf, but the weights of a study are finite"

@@ -89,7 +89,10 @@ def _split_columns(graph: Any, requested: Sequence[Any], weights: bool) -> list[
     if is_frame(graph):
         return _columns_of_frame(graph, requested, weights)
     if weights and isinstance(graph, tuple) and len(graph) == 2:
-        return [*_split_columns(np.asarray(graph[0]), (), False), make_weights(graph[1])]
+        pairs = np.asarray(graph[0])
+        if pairs.size and pairs.shape[1:] != (2,):
+            raise InputError("pairs of sites are an integer array (n, 2)")
+        return [*pairs.reshape(-1, 2).T, make_weights(graph[1])]
     count = 3 if weights else 2
     row = ", ".join(("site", "site", "weight")[:count])
     if isinstance(graph, list):
