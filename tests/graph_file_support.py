@@ -99,22 +99,36 @@ def write_text(path, num_sites, edges, *, row="{} {}", header="", newline="\n"):
     write_bytes(path, "".join(line + newline for line in lines or ["# no edges"]).encode())
 
 
-def write_mtx(path, num_sites, edges, *, kind="pattern general", halves="as given", value=""):
+def entries_of(edges, halves):
+    """Return entries of a matrix: edges as given, once in the lower half, or at both places."""
     if halves == "both":
-        edges = edges + [[v, u] for u, v in edges if u != v]
-    elif halves == "lower":
-        edges = [[max(edge), min(edge)] for edge in edges]
+        return [*edges, *[(v, u, *w) for u, v, *w in edges if u != v]]
+    if halves == "lower":
+        return [(max(u, v), min(u, v), *w) for u, v, *w in edges]
+    return edges
+
+
+def write_mtx(path, num_sites, edges, *, kind="pattern general", halves="as given", value=""):
+    """Write edges (u, v) with this value, or (u, v, weight) with Fortran's exponents."""
+    entries = entries_of(edges, halves)
+    is_integer = all(isinstance(each, int) for entry in entries for each in entry)
+    kind = kind.format("integer" if is_integer else "real")
     lines = [f"%%MatrixMarket matrix coordinate {kind}", "% a comment"]
-    lines += [f"{num_sites} {num_sites} {len(edges)}"]
-    lines += [f"{u + 1} {v + 1}{value}" for u, v in edges]
+    lines += [f"{num_sites} {num_sites} {len(entries)}"]
+    for u, v, *w in entries:
+        lines += [
+            f"{u + 1} {v + 1}{value or ' ' * len(w)}" + "".join(map(str, w)).replace("e", "D")
+        ]
     write_bytes(path, "\n".join([*lines, ""]).encode())
 
 
-def matrix_of(num_sites, edges):
-    """Return the symmetric adjacency matrix, duplicates kept, both halves of every edge."""
-    both = np.array(edges + [[v, u] for u, v in edges if u != v], int).reshape(-1, 2)
-    shape = (num_sites, num_sites)
-    return scipy.sparse.coo_array((np.ones(len(both)), (both[:, 0], both[:, 1])), shape=shape)
+def matrix_of(num_sites, edges, halves="both"):
+    """Return the adjacency matrix, duplicates kept, of edges (u, v) or (u, v, weight)."""
+    entries = entries_of(edges, halves)
+    ends = np.array([entry[:2] for entry in entries], int).reshape(-1, 2)
+    values = np.array([entry[2] if len(entry) > 2 else 1.0 for entry in entries])
+    values = values if entries else np.empty(0, int)
+    return scipy.sparse.coo_array((values, ends.T), shape=(num_sites, num_sites))
 
 
 def write_mmwrite(path, num_sites, edges):
@@ -122,8 +136,8 @@ def write_mmwrite(path, num_sites, edges):
     scipy.io.mmwrite(path, matrix_of(num_sites, edges).tocsr().tocoo(), symmetry="symmetric")
 
 
-def write_npz(path, num_sites, edges, *, kind, compressed=True):
-    matrix = matrix_of(num_sites, edges)
+def write_npz(path, num_sites, edges, *, kind="coo", halves="both", compressed=True):
+    matrix = matrix_of(num_sites, edges, halves)
     if kind == "bsr":
         side = next(side for side in (4, 3, 2, 1) if num_sites % side == 0)
         matrix = scipy.sparse.bsr_array(matrix.tocsr(), blocksize=(side, side))
@@ -138,11 +152,11 @@ def write_coords(path, num_sites, edges):
     np.savez(path, format=b"coo", shape=matrix.shape, data=matrix.data, coords=matrix.coords)
 
 
-def write_networkx(path, num_sites, edges, *, graph_class):
+def write_networkx(path, num_sites, edges, *, graph_class="MultiGraph"):
     networkx = pytest.importorskip("networkx")
     graph = getattr(networkx, graph_class)()
     graph.add_nodes_from(range(num_sites))
-    graph.add_edges_from(edges, weight=0.5)
+    graph.add_weighted_edges_from((u, v, *(w or [0.5])) for u, v, *w in edges)
     writer = networkx.write_gml if ".gml" in path.name else networkx.write_graphml
     writer(graph, path)
 

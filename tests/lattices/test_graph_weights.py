@@ -1,6 +1,7 @@
 """Weights in graph files: what is written is read back, bond by bond; bad ones in one line."""
 
 from collections import defaultdict
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,7 +9,10 @@ import scipy.sparse
 from graph_file_support import (
     random_graph,
     refusal,
-    write_bytes,
+    write_mtx,
+    write_networkx,
+    write_npz,
+    write_text,
     written,
 )
 
@@ -46,55 +50,13 @@ def expected(rows, *, multi):
     return found if multi else {pair: values[:1] for pair, values in found.items()}
 
 
-def write_csv(path, num_sites, rows):
-    text = "To,x,weight,From\n" + "".join(f'{v},a,"{w!r}",{u}\n' for u, v, w in rows)
-    write_bytes(path, text.encode())
-
-
-def write_columns(path, num_sites, rows):
-    text = "# u v w\n" + "".join(f"{u} {v}\t{w!r} more\r\n" for u, v, w in rows)
-    write_bytes(path, text.encode())
-
-
-def matrix(rows, halves):
-    """Return entries (row, column, weight): each edge once, or at both of its places."""
-    if halves == "both":
-        return [*rows, *[(v, u, w) for u, v, w in rows if u != v]]
-    return [(max(u, v), min(u, v), w) for u, v, w in rows]
-
-
-def write_mtx(path, num_sites, rows, *, halves, kind):
-    entries = matrix(rows, halves)
-    kind = kind.format("integer" if all(isinstance(w, int) for *_, w in rows) else "real")
-    lines = [f"%%MatrixMarket matrix coordinate {kind}", f"{num_sites} {num_sites} {len(entries)}"]
-    lines += [f"{u + 1} {v + 1} {str(w).replace('e', 'D')}" for u, v, w in entries]
-    write_bytes(path, "\n".join([*lines, ""]).encode())
-
-
-def write_npz(path, num_sites, rows, *, halves):
-    entries = matrix(rows, halves)
-    u, v = np.array([entry[:2] for entry in entries], int).reshape(-1, 2).T
-    weights = np.array([w for *_, w in entries]) if entries else np.empty(0, int)
-    shape = (num_sites, num_sites)
-    scipy.sparse.save_npz(path, scipy.sparse.coo_array((weights, (u, v)), shape=shape))
-
-
-def write_networkx(path, num_sites, rows):
-    networkx = pytest.importorskip("networkx")
-    graph = networkx.MultiGraph()
-    graph.add_nodes_from(range(num_sites))
-    graph.add_weighted_edges_from(rows)
-    writer = networkx.write_gml if ".gml" in path.name else networkx.write_graphml
-    writer(graph, path)
-
-
 FILES = {
-    "a.csv": write_csv,
-    "a.txt.gz": write_columns,
-    "half.mtx": lambda *given: write_mtx(*given, halves="half", kind="{} symmetric"),
-    "both.mtx": lambda *given: write_mtx(*given, halves="both", kind="{} general"),
-    "half.npz": lambda *given: write_npz(*given, halves="half"),
-    "both.npz": lambda *given: write_npz(*given, halves="both"),
+    "a.csv": partial(write_text, header="To,x,weight,From", row='{1},a,"{2!r}",{0}'),
+    "a.txt.gz": partial(write_text, header="# u v w", row="{} {}\t{!r} more", newline="\r\n"),
+    "half.mtx": partial(write_mtx, halves="lower", kind="{} symmetric"),
+    "both.mtx": partial(write_mtx, halves="both", kind="{} general"),
+    "half.npz": partial(write_npz, halves="lower"),
+    "both.npz": write_npz,
     "a.graphml": write_networkx,
     "a.gml": write_networkx,
 }

@@ -128,9 +128,8 @@ def merge_edges(edges: Edges, where: Path | str, multi: bool) -> GraphData:
         is_kept = ~is_repeated
         is_kept[own] = is_bond
         if weights is not None:
-            _check_symmetry(repeated, pairs, is_edge, where)
             weights = weights.copy()
-            weights[own[is_bond]] = _weigh_bonds(repeated, pairs, is_bond, multi)
+            weights[own[is_bond]] = _weigh_bonds(repeated, pairs, is_edge, is_bond, where)
             weights = weights[is_kept]
         ends = ends[is_kept]
     if num_merged:
@@ -177,39 +176,31 @@ def find_edges(edges: Edges, *keys: np.ndarray) -> np.ndarray:
     return is_edge
 
 
-def _check_symmetry(
-    edges: Edges, pairs: np.ndarray, is_edge: np.ndarray, where: Path | str
-) -> None:
-    """Raise InputError where entries (i, j) and (j, i) of a matrix have different weights.
+def _weigh_bonds(
+    edges: Edges, pairs: np.ndarray, is_edge: np.ndarray, is_bond: np.ndarray, where: Path | str
+) -> np.ndarray:
+    """Return the weights of bonds: those of the edges between two sites, of a merged one the least.
 
-    Where they are not as many, those of the one side must be among those of the other.
+    InputError where entries (i, j) and (j, i) of a matrix have different weights; if they are not
+    as many, those of the one side must be among those of the other.
     """
     values = edges.weights
     assert values is not None
-    is_weighed = find_edges(edges, pairs, values)
-    if np.count_nonzero(is_weighed) == np.count_nonzero(is_edge):
-        return
+    used = np.flatnonzero(find_edges(edges, pairs, values))
+    used = used[np.argsort(pairs[used], kind="stable")]
     known, counts = np.unique(pairs[is_edge], return_counts=True)
-    own = pairs == known[np.unique(pairs[is_weighed], return_counts=True)[1] != counts][0]
-    i, j = np.sort(edges.ends[own][0]) + edges.base
-    is_upper = edges.ends[:, 0] < edges.ends[:, 1]
-    upper, lower = (few(list(map(str, values[own & side]))) for side in (is_upper, ~is_upper))
-    raise InputError(
-        f"{where}: is not symmetric: entry ({i}, {j}) is {upper}, entry ({j}, {i}) is {lower}, "
-        "but a bond has one weight"
-    )
-
-
-def _weigh_bonds(edges: Edges, pairs: np.ndarray, is_bond: np.ndarray, multi: bool) -> np.ndarray:
-    """Return the weights of bonds: all of the edges between two sites if multi, or the least."""
-    values = edges.weights
-    assert values is not None
-    if multi:
-        used = np.flatnonzero(find_edges(edges, pairs, values))
-        used = used[np.argsort(pairs[used], kind="stable")]
-    else:
-        used = np.lexsort((values, pairs))
-        used = used[np.diff(pairs[used], prepend=-1) > 0]
-    weights: np.ndarray = np.empty_like(values, shape=used.size)
-    weights[np.argsort(pairs[is_bond], kind="stable")] = values[used]
+    strange = known[np.unique(pairs[used], return_counts=True)[1] != counts]
+    if strange.size:
+        own, is_upper = pairs == strange[0], edges.ends[:, 0] < edges.ends[:, 1]
+        i, j = np.sort(edges.ends[own][0]) + edges.base
+        upper, lower = (few(list(map(str, values[own & side]))) for side in (is_upper, ~is_upper))
+        raise InputError(
+            f"{where}: is not symmetric: entry ({i}, {j}) is {upper}, entry ({j}, {i}) is {lower}, "
+            "but a bond has one weight"
+        )
+    merged = values[used]
+    if np.count_nonzero(is_bond) < used.size:
+        merged = np.minimum.reduceat(merged, np.flatnonzero(np.diff(pairs[used], prepend=-1)))
+    weights: np.ndarray = np.empty_like(merged)
+    weights[np.argsort(pairs[is_bond], kind="stable")] = merged
     return weights
