@@ -125,6 +125,8 @@ def test_marks_comments_quotes_and_line_ends_are_read(newline, ending, tmp_path)
         ("source,other\n5,6\n", [[5, 6]]),
         ("source,target,label\n0,1,nan\n", [[0, 1]]),
         ("0\t1\t\n1\t2", [[0, 1], [1, 2]]),
+        ("\t0\t1\n\t1\t2\n", [[0, 1], [1, 2]]),
+        ("\tfrom\tto\n0\t5\t6\n1\t6\t7\n", [[5, 6], [6, 7]]),
     ],
 )
 def test_columns_are_found(text, bonds, tmp_path):

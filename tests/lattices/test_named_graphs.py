@@ -27,6 +27,7 @@ WILD = {
     "a,b,Undirected,0,,,1.0\nb,c,Undirected,1,,,2.0\na,c,Undirected,2,,,1.0\n"
     "c,d,Undirected,3,,,3.0\n",
     "frame.csv": ",from,to,weight\n0,a,b,1\n1,b,c,2\n2,a,c,1\n3,c,d,3\n",
+    "frame.tsv": "\tfrom\tto\n0\ta\tb\n1\tb\tc\n2\ta\tc\n3\tc\td\n",
     "quoted.csv": '"node1";"node2"\n"a";"b"\n"b";"c"\n"a";"c"\n"c";"d"\n',
     "plain.txt": "a b\nb c\na c\nc d\n",
     "tabs.tsv": "Source\tTarget\nJon Snow\tArya Stark\nArya Stark\tSansa Stark\n"
@@ -93,6 +94,7 @@ AS_HEADER = (
          ("line 1, 'A,B', is read as a bond; if it is a header, name the columns of the sites in "
           "it (--columns)",)),
         ("A,B\nC,D\nC,E\nA,A\n", ()),
+        ("A,B\nC,C\nC,E\nD,E\n", ()),
     ],
 )  # fmt: skip
 def test_a_header_of_any_words_is_no_bond(text, notes):
@@ -232,11 +234,16 @@ def test_weights_of_named_edges_are_read_as_those_of_numbers():
         ("a b 1\nb c -inf\n", True, "line 2: weight '-inf', but"),
         ("a " + 300 * "b" + "\n", False, "line 1: site 'bbb"),
         ("a b\nb 5\x07\n", False, "line 2: site '5\\x07', but a name has at most 255 bytes"),
+        (
+            b"a b\nb \xff\n",
+            False,
+            "line 2: site '\ufffd', but a name has at most",
+        ),
         ("0 1\n1 Bran\n", False, "line 2: site 'Bran', but sites are integers 0 to"),
     ],
 )
 def test_bad_lines_of_names_are_refused(text, weights, message):
-    Path("a.txt").write_text(text)
+    Path("a.txt").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(InputError) as error:
         read_graph("a.txt", weights=weights)
     assert str(error.value).startswith(f"a.txt: {message}")

@@ -120,6 +120,8 @@ def detect_layout(
     """
     separator = _SEPARATOR.match(line)
     own = delimiter or (separator[1] if separator else "")
+    if not own and line.startswith("\t") and not is_number(line.split()[0]):
+        own = "\t"  # the header of a table whose first column has no name
     cells, after = split_line(line, own), split_line(following or "", own)
     sites, weight = choose_columns(cells, requested)
     if len(cells) < 2 and not requested:
@@ -137,7 +139,7 @@ def detect_layout(
     columns = Columns(own, sites, weight if is_header else 2)
     bond = after if is_header else cells
     ends = [bond[at] for at in columns.sites if at < len(bond)]
-    has_names = len(ends) == 2 and not any(map(is_number, ends))
+    has_names = len(ends) == 2 and (bool(delimiter) or not any(map(is_number, ends)))
     if has_names and not own and "\t" in line:
         # Names may have blanks in them, where tabs stand between the columns.
         return detect_layout(line, following, requested, "\t")
@@ -197,7 +199,8 @@ def _decide_on_header(
     It is one if its two names stand nowhere else, while some site below stands in several bonds.
     """
     below = edges.ends[1:]
-    if not below.size or not edges.ends[0].any() or not (below > 1).all():
+    has_loops = (edges.ends[:, 0] == edges.ends[:, 1]).any()
+    if not below.size or has_loops or not (below > 1).all():
         return edges, ()
     if np.unique(below).size == below.size:
         text = f"line {place}, {shown(line)}, is read as a bond; if it is a header, "

@@ -175,7 +175,8 @@ def _site(text: str, columns: Columns) -> int:
 def _number(name: str, numbers: dict[str, int]) -> int:
     """Return the number of a site; a new name gets the next number."""
     if name not in numbers:
-        if not (name.isprintable() and len(name.encode()) <= LONGEST_NAME):
+        is_text = name.isprintable() and "\ufffd" not in name
+        if not is_text or len(name.encode()) > LONGEST_NAME:
             raise ValueError(
                 f"site {shown(name)}, but a name has at most {LONGEST_NAME} bytes of text in "
                 "UTF-8, all printable"

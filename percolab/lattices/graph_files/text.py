@@ -97,12 +97,12 @@ def read_text(path: Path) -> bytes:
 def data_lines(text: bytes, skip: int = 0) -> Iterator[tuple[int, str]]:
     """Yield number and text of the lines that are neither blank nor comments, which # or % begin.
 
-    A byte that is not UTF-8 is a lone surrogate, which is not printable.
+    What is not UTF-8 is U+FFFD.  Tabs at the ends stay, as they may separate empty columns.
     skip: lines of the text that are left out
     """
     for number, raw in islice(enumerate(BytesIO(text), 1), skip, None):
-        line = raw.decode("utf-8", "surrogateescape").strip()
-        if line and line[0] not in "#%":
+        line = raw.decode("utf-8", "replace").strip(" \r\n")
+        if line.strip() and line.lstrip()[0] not in "#%":
             yield number, line
 
 
