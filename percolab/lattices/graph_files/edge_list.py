@@ -68,9 +68,10 @@ def read_edge_list(
     columns = replace(layout.columns, top=(num_sites or MAX_POINTS) - 1)
     edges = read_pairs(path, text, place if layout.is_header else place - 1, columns, weights)
     notes = _header_notes(layout, place)
-    if columns.has_names and layout.may_be_header:
-        edges, notes = _decide_on_header(edges, layout, place, line)
-    if not columns.has_names:
+    if columns.has_names:
+        if not layout.is_header and not any(map(is_number, layout.words)):
+            edges, notes = _decide_on_header(edges, layout, place, line)
+    else:
         if edges.ends.size and edges.ends.min() == 1:
             notes += ("no bond names site 0: it is a site without bonds, as sites are numbered "
                       "from 0",)  # fmt: skip
@@ -92,11 +93,6 @@ class Layout(NamedTuple):
     words: Sequence[str] = ()
     is_header: bool = False
     is_plain: bool = False
-
-    @property
-    def may_be_header(self) -> bool:
-        """Whether the first line may be a header, which only the lines below can decide."""
-        return not self.is_header and not any(map(is_number, self.words))
 
 
 def detect_layout(
