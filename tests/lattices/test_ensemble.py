@@ -216,7 +216,7 @@ def test_thresholds_are_those_of_random_graphs_without_correlations():
 
 def test_a_record_gives_the_ensemble_and_a_file_its_degrees(tmp_path):
     path = tmp_path / "degrees.txt"
-    path.write_text("# of four sites\n3\n1\n\n1\n1\n")
+    path.write_text("# of four sites\n3\t\n\t1\n\n1\n1\n")
     found = Ensemble(f"config:{path},multi")
     assert found.degrees == (1, 1, 1, 3)
     path.unlink()

@@ -206,7 +206,7 @@ def test_sites_of_a_list(text):
 
 
 def test_sites_of_a_file(tmp_path):
-    path = written(tmp_path / "left.txt", b"\xef\xbb\xbf# left\r\n17\r\n  % x\r\n\r\n5, 0\r\n5")
+    path = written(tmp_path / "left.txt", b"\xef\xbb\xbf# left\r\n17\t\r\n  % x\r\n\r\n5, 0\r\n5")
     assert read_sites(path, 18).tolist() == read_sites(str(path), 18).tolist() == [0, 5, 17]
     path = written(tmp_path / "left.gz", "".join(f"{site}\n" for site in range(1000)))
     assert read_sites(path, 1000).tolist() == list(range(1000))

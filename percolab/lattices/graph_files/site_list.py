@@ -93,7 +93,7 @@ def _sites_from_names(text: str, numbers: dict[str, int], where: str) -> np.ndar
 def places_and_lines(path: Path) -> Iterator[tuple[str, str]]:
     """Yield place, for errors, and text of the lines that are neither blank nor comments."""
     for number, line in data_lines(read_text(path)):
-        yield f"{path}: line {number}", line
+        yield f"{path}: line {number}", line.strip()
 
 
 def _list_sites(text: str, num_sites: int, where: str) -> np.ndarray:
