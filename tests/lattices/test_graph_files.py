@@ -121,6 +121,7 @@ def test_marks_comments_quotes_and_line_ends_are_read(newline, ending, tmp_path)
         ("0;1;nix\n2 ; 3\n", [[0, 1], [2, 3]]),
         ('"","from","to"\n"1",4,5\n', [[4, 5]]),
         ("Source Target\n0 1\n", [[0, 1]]),
+        ('0,1,"a\n2,3,b"\n4,5\n', [[0, 1], [2, 3], [4, 5]]),
         ("u,v,a\n0,1,nan\n", [[0, 1]]),
         ("source,other\n5,6\n", [[5, 6]]),
         ("source,target,label\n0,1,nan\n", [[0, 1]]),
