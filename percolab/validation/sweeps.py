@@ -25,6 +25,7 @@ from percolab.validation.check import (
     Conditions,
     Outcome,
     differing,
+    mean_outcome,
     sampled_rows,
     with_joint,
 )
@@ -88,16 +89,9 @@ def _generators(conditions: Conditions) -> Iterator[Outcome]:
     outcomes = []
     for observable in list_observables(boundary):
         one, other = (observable.of_rows(each).astype(np.float64) for each in rows)
-        outcomes.append(
-            Outcome(
-                f"mean {observable.name}, square, L = {size}",
-                float(one.mean()),
-                float(other.mean()),
-                float(np.sqrt((one.var(ddof=1) + other.var(ddof=1)) / samples)),
-                "value: XORWOW; expected: Philox",
-                deviations=one - other,
-            )
-        )
+        name, expected = f"mean {observable.name}, square, L = {size}", float(other.mean())
+        note = "value: XORWOW; expected: Philox"
+        outcomes.append(mean_outcome(name, one - other + expected, expected, note=note))
     yield from with_joint("XORWOW and Philox", outcomes)
 
 

@@ -114,12 +114,13 @@ def test_quick_times_two_sizes_at_the_threshold():
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (("--plot", "b.txt"), "--plot b.txt: must end in .png"),
-        (("--json", "missing/b.json"), "--json missing/b.json: is a folder, or in one that"),
+        (("--plot", "b.txt"), "b.txt: cannot write a figure as '.txt'; use .png"),
+        (("--json", "missing/b.json"), "missing/b.json: the directory missing does not exist"),
         (("--labeler", "tiled"), "labeler 'tiled' does not run on cpu"),
         (("--stage", "lables"), "'lables' is not one of"),
-        (("--ratio", "x"), "--ratio x: must be numbers"),
-        (("--ratio", "-1"), "--ratio -1: must be finite and not negative"),
+        (("--ratio", "x"), "'--ratio': 'x' is not a number"),
+        (("--ratio", "-1"), "'--ratio': -1.0 is not in the range"),
+        (("--ratio", "1,nan"), "'--ratio': nan is not a number"),
         (("-p", "1.5"), "p = 1.5, but it must be a number from 0 to 1"),
         (("-L", "4,100000"), "at most"),
     ],

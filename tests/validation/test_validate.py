@@ -20,7 +20,7 @@ from percolab.kernels.device import Device
 from percolab.kinds.grid import GridSampler
 from percolab.labelers.four_step import FourStep
 from percolab.labelers.raster import RunsOfOneSample
-from percolab.lattices.topology import unpack_bits
+from percolab.lattices.topology import pack_bits, unpack_bits
 from percolab.measure.columns import list_observables
 from percolab.measure.rows import CLUSTERS, LARGEST
 from percolab.run.stored import Interrupted
@@ -205,8 +205,7 @@ def test_the_counts_of_pairs_and_triples_are_those_of_a_loop():
     is_open = unpack_bits(words, 2048).reshape(64, 32).astype(int)
     one, two = np.zeros(32, np.int64), np.zeros((32, 32), np.int64)
     three = np.zeros((32, 32, 32), np.int64)
-    scratch = np.empty((32, 2), np.uint32), np.empty(2, np.uint32)
-    lane_counts.count_lanes(words, *scratch, one, two, three)
+    lane_counts.count_lanes(pack_bits(is_open.astype(bool).T), one, two, three)
     np.testing.assert_array_equal(one, is_open.sum(axis=0))
     np.testing.assert_array_equal(two, np.triu(is_open.T @ is_open, 1))
     assert three[3, 17, 31] == np.sum(is_open[:, 3] * is_open[:, 17] * is_open[:, 31])
