@@ -21,9 +21,9 @@ from percolab.validation.check import (
     Check,
     Conditions,
     Outcome,
+    compare_means,
     mean_outcome,
     sampled_rows,
-    with_joint,
 )
 
 
@@ -96,17 +96,15 @@ def _wrapping(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
     p, stream = THRESHOLDS[lattice_name, "bond"], ("wrapping", lattice_name)
     rows = sampled_rows(conditions, topology, p, samples, stream=stream)
     exact, text = wrapping_probabilities(TORI[lattice_name]), f"{lattice_name} torus, L = {size}"
-    outcomes = (
-        mean_outcome(
-            f"{observable.name}, {text}",
+    values = {
+        f"{observable.name}, {text}": (
             observable.of_rows(rows) != 0,
             getattr(exact, WRAPPING[observable.name]),
-            note="Pinson (1994)",
         )
         for observable in list_observables(_BOUNDARY)
         if observable.name in WRAPPING
-    )
-    yield from with_joint(text, outcomes)
+    }
+    yield from compare_means(text, values, "Pinson (1994)")
 
 
 _rectangles = partial(_halves, "square", BOND, _SELF_DUAL, "self-dual")
