@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,18 +99,19 @@ def prepare(
         coupling = fit_coupling(device, topology, model, name=labeler, needs=_NEEDS, **room)
     except ValueError as error:
         raise InputError(f"{name}, {topology.num_points} grid points: {error}") from error
-    if count is None:
-        is_shared, batch = device.is_shared, coupling.labeler.batch
-        count = batch.capacity if is_shared else _choose_run_length(coupling, most)
-    serving, extent = coupling.labeler.name, Extent.of_topology(topology)
+    serving = coupling.labeler.name
+    base = setting.make_record("", name, topology, program=serving, samples=count or 1)
+    if count is not None:
+        return coupling, base
     if device.is_shared:
-        make_works(coupling, 1)(0.5)["measure"]()  # some arrays are made when they are needed
-        memory = (free - make_timer(device).free_memory()) // coupling.labeler.batch.capacity
+        count = coupling.labeler.batch.capacity
+        make_works(coupling, count)(0.5)["measure"]()  # some arrays are made when they are needed
+        memory = (free - make_timer(device).free_memory()) // count
     else:
+        count = _choose_run_length(coupling, most)
+        extent = Extent.of_topology(topology)
         memory = compute_memory(serving, kind, extent, model, _NEEDS).host
-    return coupling, setting.make_record(
-        "", name, topology, program=serving, samples=count, memory_bytes_per_sample=memory
-    )
+    return coupling, replace(base, samples=count, memory_bytes_per_sample=memory)
 
 
 def make_works(coupling: Coupling, count: int) -> Callable[[float], dict[str, Work]]:
@@ -171,14 +173,14 @@ def time_topology(
     timer, of_labels = make_timer(setting.device), needs_labels(coupling.labeler)
     works = make_works(coupling, base.samples)
     for place in places:
-        row: TimeRecord | None = None
+        at_p, row = works(place.p), None
         for stage in stages:
             record = base.at(
                 place,
                 stage=stage,
                 probabilities=GRID_POINTS if stage == "sweep" else 1,
                 bytes_moved_per_sample=bytes_moved(stage, topology, needs_labels=of_labels),
-            ).timed(time_runs(timer, works(place.p)[stage], setting.runs))
+            ).timed(time_runs(timer, at_p[stage], setting.runs))
             if stage == "measure":
                 row = record
             yield record if stage != "sweep" or row is None else record.compared(row, "one p")

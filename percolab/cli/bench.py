@@ -6,13 +6,12 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import Number, WholeNumber, output_file
+from percolab.cli.options import Number, Numbers, WholeNumber, output_file
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
 
@@ -27,6 +26,7 @@ FURTHER_STAGES = ("grid", "threshold", "graph", "kernels", "slabs", "split", "st
 _FURTHER_OPTIONS = ("boundary", "points", "sites", "samples", "layers")
 #: Stages of a model of open bonds other than "bond".
 _STAGES_OF_MODELS = {"grid", "threshold", "kernels"}
+_COUNTS = Numbers(WholeNumber(min=1, max=10**9))
 
 
 @click.command()
@@ -39,7 +39,12 @@ _STAGES_OF_MODELS = {"grid", "threshold", "kernels"}
 @click.option(
     "-L", "--size", "sizes", help="Linear sizes.  [default: 64,256,1024; on CUDA also 4096]"
 )
-@click.option("--ratio", "ratios", help="p in units of p_c.  [default: 0.5,1,1.5]")
+@click.option(
+    "--ratio",
+    "ratios",
+    type=Numbers(Number(0, 1e9)),
+    help="p in units of p_c.  [default: 0.5,1,1.5]",
+)
 @click.option("-p", "probabilities", help="p values in place of --ratio.")
 @click.option(
     "--labeler", "labelers", multiple=True, help="Repeat for several.  [default: fastest]"
@@ -55,10 +60,10 @@ _STAGES_OF_MODELS = {"grid", "threshold", "kernels"}
 @click.option("--update", help="Of spins: sw, wolff or few:8,flip=0.5.  [default: sw]")
 @click.option("--chains", type=WholeNumber(min=1), help="Of spins, swept together.  [default: 1]")
 @click.option("--boundary", type=click.Choice(("open", "periodic")), help="Of all axes.")
-@click.option("--points", help="Numbers of p of a grid.  [default: 1,9,21]")
+@click.option("--points", type=_COUNTS, help="Numbers of p of a grid.  [default: 1,9,21]")
 @click.option("--sites", type=Number(1, 1e15), help="Of all samples of a call; of a slab.")
 @click.option("--samples", type=WholeNumber(min=1), help="Of a call, a study, or a split.")
-@click.option("--layers", help="Of a slab.")
+@click.option("--layers", type=_COUNTS, help="Of a slab.")
 @click.option(
     "--device",
     default="auto",
@@ -92,8 +97,7 @@ def command(**given: Any) -> None:
     from percolab.figures import save_figure
 
     options = SimpleNamespace(**given)
-    for name, path in (("--json", options.json_file), ("--plot", options.plot_file)):
-        _check_target(name, path)
+    _check_targets(options)
     setting, jobs = _make_jobs(options)
     timer = make_timer(setting.device)
     machine, bandwidth = timer.machine(), copy_bandwidth(timer, options.runs)
@@ -172,25 +176,19 @@ def _make_setting(options: SimpleNamespace, model: Model, *, several: bool) -> S
         devices = Device.parse_all(options.device).resolve_all()
     else:
         devices = (Device.parse(options.device).resolve(),)
-    text = options.probabilities
+    kept = ("ratios", "boundary", "points", "samples", "layers", "runs", "peers", "quick")
+    sizes, p = options.sizes, options.probabilities
     return Setting(
         devices=devices,
         lattices=tuple(map(load_lattice, options.lattices)),
-        sizes=None if options.sizes is None else parse_lengths(options.sizes),
-        ratios=None if options.ratios is None else _read_ratios(options.ratios),
-        probabilities=None if text is None else parse_probabilities(text),
+        sizes=None if sizes is None else parse_lengths(sizes),
+        probabilities=None if p is None else parse_probabilities(p),
         model=model,
         labelers=options.labelers or (None,),
-        boundary=options.boundary,
-        points=_read_whole_numbers("points", options.points),
         sites=None if options.sites is None else int(options.sites),
-        samples=options.samples,
-        layers=_read_whole_numbers("layers", options.layers),
-        runs=options.runs,
         update=Update.parse(options.update or "sw"),
         chains=options.chains or 1,
-        peers=options.peers,
-        quick=options.quick,
+        **{name: getattr(options, name) for name in kept},
     )
 
 
@@ -204,39 +202,16 @@ def _write_document(file: str | None, document: dict[str, Any]) -> None:
         write_output(file, f"{text}\n".encode(), TIMES)
 
 
-def _check_target(option: str, file: str | None) -> None:
+def _check_targets(options: SimpleNamespace) -> None:
     """Refuse, before anything is timed, a file that could not be written."""
     from percolab.figures import FORMATS
-    from percolab.store.output_files import TIMES
+    from percolab.store.output_files import TIMES, check_suffix
 
-    if file is None or (option, file) == ("--json", "-"):
-        return
-    path = Path(file)
-    if option == "--plot" and path.suffix.lower() not in FORMATS:
-        raise InputError(f"{option} {file}: must end in {', '.join(FORMATS)}")
-    if path.is_dir() or not path.parent.is_dir():
-        raise InputError(f"{option} {file}: is a folder, or in one that does not exist")
-    output_file(path, "", TIMES if option == "--json" else None)
-
-
-def _read_ratios(text: str) -> tuple[float, ...]:
-    try:
-        ratios = tuple(float(part) for part in text.split(","))
-    except ValueError as error:
-        raise InputError(f"--ratio {text}: must be numbers, as in 0.5,1,1.5") from error
-    if not all(0 <= ratio < float("inf") for ratio in ratios):
-        raise InputError(f"--ratio {text}: must be finite and not negative")
-    return ratios
-
-
-def _read_whole_numbers(name: str, text: str | None) -> tuple[int, ...] | None:
-    """Return the positive integers of an option, or None."""
-    if text is None:
-        return None
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and part.strip("0") and len(part) < 10 for part in parts):
-        raise InputError(f"--{name} {text}: must be positive integers, as in 1,9,21")
-    return tuple(map(int, parts))
+    if options.json_file not in (None, "-"):
+        output_file(options.json_file, "", TIMES)
+    if options.plot_file is not None:
+        check_suffix(options.plot_file, FORMATS, "a figure")
+        output_file(options.plot_file, "")
 
 
 def _preamble(machine: dict[str, Any], bandwidth: float) -> str:

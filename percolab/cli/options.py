@@ -69,9 +69,29 @@ _POWER_OF_TEN = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?[eE]\+?[0-9]{1,3}")
 
 
 class Number(click.FloatRange):
-    """A float in a range, called a float in messages and help."""
+    """A float in a range, called a float in messages and help; not NaN."""
 
     name = "float"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        number = super().convert(value, param, ctx)
+        if number != number:
+            self.fail(f"{value} is not a number.", param, ctx)
+        return number
+
+
+class Numbers(click.ParamType[tuple[Any, ...]]):
+    """Numbers of one type with commas between them."""
+
+    name = "numbers"
+
+    def __init__(self, each: click.ParamType[Any]) -> None:
+        self.each = each
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if isinstance(value, tuple):
+            return value
+        return tuple(self.each.convert(part, param, ctx) for part in value.split(","))
 
 
 class Window(click.ParamType[tuple[float, float]]):

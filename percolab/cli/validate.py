@@ -47,12 +47,12 @@ def command(device: str, full: bool, seed: int, as_json: bool) -> int:
     except Interrupted as error:
         echo("interrupted", err=True)
         sys.exit(error.exit_code)
-    seconds = time.monotonic() - start
+    record = _record(conditions, rows, time.monotonic() - start)
     if as_json:
-        echo_json(_record(conditions, rows, seconds))
+        echo_json(record)
     else:
-        _conclude(conditions, rows, seconds)
-    return 0 if all(row["holds"] for row in rows) else 1
+        _conclude(record)
+    return 0 if record["trusted"] else 1
 
 
 def _run(conditions: Conditions, *, quiet: bool) -> list[dict[str, Any]]:
@@ -104,27 +104,18 @@ def _line(outcome: Outcome) -> str:
     return _ROW.format(outcome.name, *shown, verdict + note)
 
 
-def _by_chance(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Return how many values have an error, how many are far off, and what chance would do.
-
-    What is of the same samples counts once, by its covariance; but each value may fail.
-    """
-    with_error = [row for row in rows if not row["exact"] and row["z"] is not None]
-    deviations = [row["z"] for row in with_error if not row["correlated"]]
-    return {
-        "values_with_error": len(with_error),
-        "independent_values": len(deviations),
-        "beyond_2_sigma": sum(abs(z) > 2 for z in deviations),
-        "beyond_2_sigma_by_chance": len(deviations) * _BEYOND_TWO,
-        "false_alarm_probability": 1 - (1 - _BEYOND_FOUR) ** len(with_error),
-    }
-
-
 def _record(conditions: Conditions, rows: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
+    """Return all that was found.
+
+    How many values have an error, how many are far off, and what chance would do: what is of the
+    same samples counts once there, by its covariance; but each value may fail.
+    """
     from percolab.run.engine import device_label
     from percolab.store.provenance import package_versions
     from percolab.validation import LIMIT
 
+    with_error = [row for row in rows if not row["exact"] and row["z"] is not None]
+    deviations = [row["z"] for row in with_error if not row["correlated"]]
     return {
         "trusted": all(row["holds"] for row in rows),
         "device": str(conditions.device),
@@ -134,22 +125,27 @@ def _record(conditions: Conditions, rows: list[dict[str, Any]], seconds: float) 
         "seed": conditions.seed,
         "limit": LIMIT,
         "seconds": round(seconds, 1),
-        **_by_chance(rows),
+        "values_with_error": len(with_error),
+        "independent_values": len(deviations),
+        "beyond_2_sigma": sum(abs(z) > 2 for z in deviations),
+        "beyond_2_sigma_by_chance": len(deviations) * _BEYOND_TWO,
+        "false_alarm_probability": 1 - (1 - _BEYOND_FOUR) ** len(with_error),
         "checks": rows,
     }
 
 
-def _conclude(conditions: Conditions, rows: list[dict[str, Any]], seconds: float) -> None:
-    chance, failed = _by_chance(rows), [row for row in rows if not row["holds"]]
+def _conclude(record: dict[str, Any]) -> None:
+    rows = record["checks"]
+    failed = [row for row in rows if not row["holds"]]
     echo(
-        f"\n{chance['values_with_error']} of {len(rows)} values have an error.  Those of the same "
-        f"samples taken together, {chance['independent_values']} are independent: "
-        f"{chance['beyond_2_sigma']} of these are beyond 2 sigma, where chance puts "
-        f"{chance['beyond_2_sigma_by_chance']:.1f}.  One value beyond 4 sigma by chance has "
-        f"probability {chance['false_alarm_probability']:.1g} at most"
+        f"\n{record['values_with_error']} of {len(rows)} values have an error.  Those of the same "
+        f"samples taken together, {record['independent_values']} are independent: "
+        f"{record['beyond_2_sigma']} of these are beyond 2 sigma, where chance puts "
+        f"{record['beyond_2_sigma_by_chance']:.1f}.  One value beyond 4 sigma by chance has "
+        f"probability {record['false_alarm_probability']:.1g} at most"
     )
-    where = f"on {conditions.device}, seed {conditions.seed}, {seconds:.0f} s"
-    if not failed:
+    where = f"on {record['device']}, seed {record['seed']}, {record['seconds']:.0f} s"
+    if record["trusted"]:
         echo(f"TRUSTED: all {len(rows)} checks hold ({where})")
         return
     echo(f"NOT TRUSTED: {len(failed)} of {len(rows)} checks fail ({where})")

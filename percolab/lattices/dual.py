@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from percolab.errors import InputError
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.planarity import is_drawn_planar
-from percolab.lattices.topology import Topology, unpack_bits
+from percolab.lattices.topology import Topology, pack_bits, unpack_bits
 
 Floats = NDArray[np.float64]
 #: A site of the infinite lattice: its number in the cell, and the cell.
@@ -71,11 +71,10 @@ class DualTopology(NamedTuple):
 
     def open_words(self, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """Return the open bonds of the dual of samples with these, uint32 (n, words) both."""
-        bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
         # The last bit stands for bonds that are missing.
-        closed = np.pad(bits, ((0, 0), (0, 1)))[:, self.sources] == 0
-        opened = np.ascontiguousarray(np.packbits(closed, axis=1, bitorder="little"))
-        return np.asarray(opened.view(np.uint32) & self.topology.exists.ravel(), np.uint32)
+        is_open = np.pad(unpack_bits(words, 32 * words.shape[1]), ((0, 0), (0, 1)))
+        opened = pack_bits(~is_open[:, self.sources]) & self.topology.exists.ravel()
+        return np.asarray(opened, np.uint32)
 
 
 #: Cells of the dual around a lattice with open sides.

@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -61,8 +61,7 @@ class Outcome:
 
     sigma: None where value and expectation must be equal.  note: a hint for failures, or the source
     of the expectation.  correlated: whether it is of the same samples as its neighbours; a row of
-    all of them together follows, which replaces them where deviations are counted.  deviations: of
-    samples from the expectation, float64 (samples,), for that row.
+    all of them together follows, which replaces them where deviations are counted.
     """
 
     name: str
@@ -71,7 +70,6 @@ class Outcome:
     sigma: float | None = None
     note: str = ""
     correlated: bool = False
-    deviations: NDArray[Any] | None = field(default=None, repr=False, compare=False)
 
     @property
     def z(self) -> float | None:
@@ -141,18 +139,20 @@ def largest_as_normal(name: str, z: NDArray[np.float64]) -> Outcome:
     return Outcome(name, _deviate(float(exceeded)), 0.0, 1.0, f"|z| {largest:.2f} of {z.size}")
 
 
-def with_joint(name: str, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
-    """Yield outcomes of the same samples, and one of all of them together, by their covariance.
+def compare_means(
+    name: str, values: Mapping[str, tuple[NDArray[Any], float]], note: str = ""
+) -> Iterator[Outcome]:
+    """Yield outcomes of means over the same samples, and one of all together, by their covariance.
 
-    Hotelling's T^2 of their mean deviations, as the normal deviate of the same probability:
-    H. Hotelling, Ann. Math. Stat. 2, 360 (1931).
+    values: by the name of the outcome, those of all samples, and the expected mean.  Hotelling's
+    T^2 of their mean deviations, as the normal deviate of the same probability: H. Hotelling,
+    Ann. Math. Stat. 2, 360 (1931).
     """
     from scipy.stats import f
 
-    each = [replace(outcome, correlated=True) for outcome in outcomes]
-    yield from each
-    columns: list[Any] = [outcome.deviations for outcome in each]
-    deviations = np.stack(columns, axis=1)
+    for text, (each, expected) in values.items():
+        yield replace(mean_outcome(text, each, expected, note=note), correlated=True)
+    deviations = np.stack([each - expected for each, expected in values.values()], axis=1)
     count = len(deviations)
     spread = deviations.std(axis=0, ddof=1)
     varies = spread > _DEPENDENT * spread.max()
@@ -164,8 +164,8 @@ def with_joint(name: str, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
     t_square = count * float(np.sum(along**2 / eigenvalues[kept]))
     ratio = (count - rank) / (rank * (count - 1)) * t_square
     deviate = _deviate(float(f.sf(ratio, rank, count - rank)))
-    note = f"T^2 {t_square:.1f} of {rank} values, {count} samples"
-    yield Outcome(f"together: {name}", deviate, 0.0, 1.0, note)
+    text = f"T^2 {t_square:.1f} of {rank} values, {count} samples"
+    yield Outcome(f"together: {name}", deviate, 0.0, 1.0, text)
 
 
 def sum_differing(
@@ -272,4 +272,4 @@ def mean_outcome(
         exceeded = float(np.exp(t.logsf(deviation, values.size - 1)))
         # Beyond what a normal deviate can be computed of, the ratio hardly matters.
         sigma *= deviation / float(norm.isf(max(exceeded, 1e-300)))
-    return Outcome(name, mean, expected, sigma, note, deviations=values - expected)
+    return Outcome(name, mean, expected, sigma, note)

@@ -21,21 +21,17 @@ from percolab.validation.check import (
     Check,
     Conditions,
     Outcome,
+    compare_means,
     mean_outcome,
     sampled_rows,
-    with_joint,
 )
 
 
 def _spanning(
-    conditions: Conditions,
-    lattice_name: str,
-    shape: tuple[int, ...],
-    samples: int,
-    model: Model = BOND,
+    conditions: Conditions, name: str, shape: tuple[int, ...], samples: int, model: Model = BOND
 ) -> np.ndarray:
     """Return which samples at p = 1/2 span along the first axis, bool (samples,)."""
-    topology, stream = load_lattice(lattice_name).topology(shape), ("spanning", lattice_name, shape)
+    topology, stream = load_lattice(name).topology(shape), ("spanning", name, shape)
     rows = sampled_rows(conditions, topology, 0.5, samples, stream=stream, model=model)
     return np.asarray(rows[:, SPANNING] & 1 == 1)
 
@@ -58,15 +54,11 @@ def _halves(
 def _cardy(conditions: Conditions) -> Iterator[Outcome]:
     """Rectangles twice as long as wide; the correction, of order 1/width, is extrapolated away."""
     width, samples = conditions.count(16, 128), conditions.count(200_000, 2_000_000)
-    extrapolated, variance = 0.0, 0.0
-    for factor, weight in ((1, -1), (2, 2)):
-        h = factor * width
-        here = float(np.mean(_spanning(conditions, "square", (2 * h + 1, h), samples)))
-        extrapolated += weight * here
-        variance += weight**2 * here * (1 - here) / samples
+    one, two = (
+        _spanning(conditions, "square", (2 * h + 1, h), samples) for h in (width, 2 * width)
+    )
     name = f"square bonds, 2:1 rectangle, widths {width} and {2 * width}"
-    sigma = float(np.sqrt(variance))
-    yield Outcome(name, extrapolated, crossing_probability(2), sigma, "Cardy (1992)")
+    yield mean_outcome(name, 2.0 * two - one, crossing_probability(2), note="Cardy (1992)")
 
 
 def _bethe(conditions: Conditions) -> Iterator[Outcome]:
@@ -104,17 +96,15 @@ def _wrapping(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
     p, stream = THRESHOLDS[lattice_name, "bond"], ("wrapping", lattice_name)
     rows = sampled_rows(conditions, topology, p, samples, stream=stream)
     exact, text = wrapping_probabilities(TORI[lattice_name]), f"{lattice_name} torus, L = {size}"
-    outcomes = (
-        mean_outcome(
-            f"{observable.name}, {text}",
+    values = {
+        f"{observable.name}, {text}": (
             observable.of_rows(rows) != 0,
             getattr(exact, WRAPPING[observable.name]),
-            note="Pinson (1994)",
         )
         for observable in list_observables(_BOUNDARY)
         if observable.name in WRAPPING
-    )
-    yield from with_joint(text, outcomes)
+    }
+    yield from compare_means(text, values, "Pinson (1994)")
 
 
 _rectangles = partial(_halves, "square", BOND, _SELF_DUAL, "self-dual")

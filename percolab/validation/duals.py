@@ -25,7 +25,7 @@ from percolab.labelers.forest import Labeler
 from percolab.lattices.dual import find_faces, make_dual_topology
 from percolab.lattices.lattice import Lattice, lattice_names, load_lattice
 from percolab.lattices.planarity import is_drawn_planar
-from percolab.lattices.topology import Topology
+from percolab.lattices.topology import Topology, unpack_bits
 from percolab.measure.rows import CLUSTERS, SPANNING
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
 from percolab.validation.check import (
@@ -75,8 +75,7 @@ class Dual(NamedTuple):
         from scipy.sparse.csgraph import connected_components
 
         number = int(self.faces.max()) + 1
-        bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
-        sample, bond = np.nonzero(bits[:, self.places] == 0)
+        sample, bond = np.nonzero(~unpack_bits(words, 32 * words.shape[1])[:, self.places])
         ends = (sample[:, None] * number + self.faces[bond]).T
         whole = len(words) * number
         links = coo_array((np.ones(sample.size, np.int8), ends), shape=(whole, whole))

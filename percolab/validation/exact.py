@@ -19,12 +19,11 @@ from percolab.validation.check import (
     Check,
     Conditions,
     Outcome,
+    compare_means,
     differing,
     list_labelers,
-    mean_outcome,
     measure_words,
     sampled_rows,
-    with_joint,
 )
 from percolab.validation.enumeration import (
     Counts,
@@ -98,11 +97,11 @@ def _sampled(name: str, conditions: Conditions) -> Iterator[Outcome]:
     topology, p = _topology(name), 0.4
     samples = conditions.count(quick=100_000, full=2_000_000)
     rows = sampled_rows(conditions, topology, p, samples, stream=("exact", name))
-    outcomes = (
-        mean_outcome(f"{text}, p = {p}", read(rows), evaluate_counts(counts, p))
+    values = {
+        f"{text}, p = {p}": (read(rows), evaluate_counts(counts, p))
         for text, read, counts in _list_quantities(name, topology)
-    )
-    yield from with_joint(f"{name}, p = {p}", outcomes)
+    }
+    yield from compare_means(f"{name}, p = {p}", values)
 
 
 def _thresholds(conditions: Conditions) -> Iterator[Outcome]:
@@ -113,11 +112,11 @@ def _thresholds(conditions: Conditions) -> Iterator[Outcome]:
     seed = conditions.stream_seed("exact threshold")
     thresholds = find_thresholds(coupling, XORWOW, seed, numbers, (0, TOP)) / TOP
     spanning = _list_quantities(name, topology)[1:-1]
-    outcomes = (
-        mean_outcome(f"mean threshold, {text}", values, mean_threshold(counts))
-        for (text, _, counts), values in zip(spanning, thresholds.T, strict=True)
-    )
-    yield from with_joint(f"thresholds of {name}", outcomes)
+    values = {
+        f"mean threshold, {text}": (each, mean_threshold(counts))
+        for (text, _, counts), each in zip(spanning, thresholds.T, strict=True)
+    }
+    yield from compare_means(f"thresholds of {name}", values)
 
 
 CHECKS = (

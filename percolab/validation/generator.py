@@ -15,7 +15,7 @@ from percolab.bonds.philox import philox_block
 from percolab.bonds.words import GENERATORS, p_to_threshold, uniform_number
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.bonds.xorwow import xorwow_next
-from percolab.lattices.topology import unpack_bits
+from percolab.lattices.topology import pack_bits, unpack_bits
 from percolab.run.executors import usable_cores
 from percolab.validation.check import (
     Check,
@@ -170,11 +170,12 @@ def _uniformity(conditions: Conditions) -> Iterator[Outcome]:
 
 def _count_lanes(fill: Fill, samples: range) -> list[NDArray[np.int64]]:
     """Return how often one, two and three bonds are open in the first words of some samples."""
-    words, columns = np.empty((2, _LANE_WORDS), np.uint32)
+    words = np.empty(_LANE_WORDS, np.uint32)
     counts = [np.zeros((32,) * bonds, np.int64) for bonds in (1, 2, 3)]
     for sample in samples:
         fill(sample, words)
-        count_lanes(words, columns.reshape(32, -1), np.empty_like(columns[::32]), *counts)
+        columns = pack_bits(unpack_bits(words, 32 * words.size).reshape(-1, 32).T)
+        count_lanes(columns, *counts)
     return counts
 
 

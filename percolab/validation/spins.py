@@ -31,10 +31,10 @@ from percolab.validation.check import (
     Check,
     Conditions,
     Outcome,
+    compare_means,
     list_labelers,
     mean_outcome,
     sum_differing,
-    with_joint,
 )
 from percolab.validation.enumeration import Bonds, bond_means
 
@@ -108,12 +108,6 @@ def _chains(
     return _Means(made, sampler.sample(range(chains)))
 
 
-def _jointly(text: str, values: dict[str, tuple[Floats, float]]) -> Iterator[Outcome]:
-    """Yield outcomes of means of the same chains by name, with what is expected, and of all."""
-    outcomes = (mean_outcome(f"{name}, {text}", *each) for name, each in values.items())
-    yield from with_joint(text, outcomes)
-
-
 def _kaufman(update: str, conditions: Conditions) -> Iterator[Outcome]:
     """Energy and specific heat of the Ising model on tori; by slower labelers on the smallest."""
     lattice = load_lattice("square")
@@ -145,8 +139,11 @@ def _kaufman(update: str, conditions: Conditions) -> Iterator[Outcome]:
         apart = means.square("satisfied") - 2 * satisfied * means.of("satisfied") + satisfied**2
         text = f"{update}, L = {size}, K = {coupling:.4f}, {rng}, {labeler}"
         heat = 4 * coupling**2 * apart / sites
-        values = {"energy": (energy, exact.energy), "specific heat": (heat, exact.specific_heat)}
-        yield from _jointly(text, values)
+        values = {
+            f"energy, {text}": (energy, exact.energy),
+            f"specific heat, {text}": (heat, exact.specific_heat),
+        }
+        yield from compare_means(text, values)
 
 
 def _list_bonds(structure: Structure, size: int) -> tuple[int, Bonds]:
@@ -193,8 +190,11 @@ def _enumerated(name: str, conditions: Conditions) -> Iterator[Outcome]:
             "sum_squares": means.of("sum_squares"),
             "largest_cluster": means.of("largest"),
         }
-        values = {key.replace("_", " "): (measured[key], exact[key]) for key in measured}
-        yield from _jointly(f"{name}, {update}, q = {q}", values)
+        text = f"{name}, {update}, q = {q}"
+        values = {
+            f"{key.replace('_', ' ')}, {text}": (each, exact[key]) for key, each in measured.items()
+        }
+        yield from compare_means(text, values)
 
 
 def _identities(conditions: Conditions) -> Iterator[Outcome]:
@@ -222,7 +222,8 @@ def _identities(conditions: Conditions) -> Iterator[Outcome]:
             "M^2 less S_2": (squares - means.of("sum_squares"), 0.0),
             "M^2 of two sweeps less S_2^2": (lagged - means.square("sum_squares"), 0.0),
         }
-        yield from _jointly(f"{name}, L = {size}, {model}", values)
+        text = f"{name}, L = {size}, {model}"
+        yield from compare_means(text, {f"{key}, {text}": each for key, each in values.items()})
     for q in (2, 3, 4):
         means = _chains(
             conditions,

@@ -155,7 +155,7 @@ def test_sweeps_of_spins_are_in_the_same_table():
     [
         (("--stage", "kernels"), "--stage kernels: needs a GPU"),
         (("--points", "1,9"), "--points: of --stage grid, threshold, graph"),
-        (("--stage", "grid", "--points", "0"), "--points 0: must be positive integers"),
+        (("--stage", "grid", "--points", "0"), "'--points': 0 is not in the range"),
         (("--stage", "threshold", "--boundary", "periodic"), "--boundary: a threshold T needs"),
         (("--stage", "trees", "--model", "site"), "another model with --stage grid or kernels"),
         (("--model", "ising", "--stage", "grid"), "--stage: not of spins"),

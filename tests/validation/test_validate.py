@@ -20,7 +20,7 @@ from percolab.kernels.device import Device
 from percolab.kinds.grid import GridSampler
 from percolab.labelers.four_step import FourStep
 from percolab.labelers.raster import RunsOfOneSample
-from percolab.lattices.topology import unpack_bits
+from percolab.lattices.topology import pack_bits, unpack_bits
 from percolab.measure.columns import list_observables
 from percolab.measure.rows import CLUSTERS, LARGEST
 from percolab.run.stored import Interrupted
@@ -39,7 +39,7 @@ from percolab.validation import (
     spins,
     sweeps,
 )
-from percolab.validation.check import with_joint
+from percolab.validation.check import compare_means
 
 DOCS = Path(__file__).parents[2] / "docs" / "validation.md"
 
@@ -205,8 +205,7 @@ def test_the_counts_of_pairs_and_triples_are_those_of_a_loop():
     is_open = unpack_bits(words, 2048).reshape(64, 32).astype(int)
     one, two = np.zeros(32, np.int64), np.zeros((32, 32), np.int64)
     three = np.zeros((32, 32, 32), np.int64)
-    scratch = np.empty((32, 2), np.uint32), np.empty(2, np.uint32)
-    lane_counts.count_lanes(words, *scratch, one, two, three)
+    lane_counts.count_lanes(pack_bits(is_open.astype(bool).T), one, two, three)
     np.testing.assert_array_equal(one, is_open.sum(axis=0))
     np.testing.assert_array_equal(two, np.triu(is_open.T @ is_open, 1))
     assert three[3, 17, 31] == np.sum(is_open[:, 3] * is_open[:, 17] * is_open[:, 31])
@@ -379,11 +378,9 @@ def test_values_of_the_same_samples_count_once():
         values = rng.standard_normal((300, 2)) @ [[1.0, 0.95], [0.0, 0.3]]
         values = np.column_stack([values, values.sum(axis=1)])
         means, errors = values.mean(axis=0), values.std(axis=0, ddof=1) / 300**0.5
-        numbers = zip(means, errors, values.T, strict=True)
-        rows = [Outcome("mean", mean, 0.0, s, deviations=each) for mean, s, each in numbers]
-        *each, joint = with_joint("all", rows)
+        *each, joint = compare_means("all", {str(n): (values[:, n], 0.0) for n in range(3)})
         assert [row.correlated for row in (*each, joint)] == [True, True, True, False]
-        assert [row.z for row in each] == [row.z for row in rows]
+        assert [row.z for row in each] == pytest.approx(means / errors, rel=0.03)
         z.append(joint.z)
     # Normal deviates: mean and scatter, whose errors are 0.05 and 0.035.
     assert abs(np.mean(z)) < 4 * 0.05
@@ -393,8 +390,7 @@ def test_values_of_the_same_samples_count_once():
 def test_a_deviation_against_the_correlation_is_seen_in_all_values_together():
     rng = np.random.default_rng(2)
     values = rng.standard_normal((300, 2)) @ [[1.0, 0.999], [0.0, 0.04]] + [0.05, -0.05]
-    rows = [Outcome("mean", x.mean(), 0.0, 1 / 300**0.5, deviations=x) for x in values.T]
-    *each, joint = with_joint("both", rows)
+    *each, joint = compare_means("both", {str(n): (values[:, n], 0.0) for n in range(2)})
     assert all(row.holds for row in each)
     assert not joint.holds
 
