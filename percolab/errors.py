@@ -116,7 +116,7 @@ def unreadable(path: object, error: Exception) -> InputError:
 
 def nearest(word: str, known: Collection[str]) -> str:
     """Return a hint naming the known word nearest to ``word``, or listing them all."""
-    close = difflib.get_close_matches(str(word), known, n=1)
+    close = difflib.get_close_matches(str(word), known, n=1, cutoff=0.65)
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known))}"
 
 

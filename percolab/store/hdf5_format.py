@@ -23,7 +23,7 @@ from percolab.lattices.structure import Structure, structure_from_record
 from percolab.lattices.topology import LONGEST_NAME, count_words
 from percolab.measure.columns import Column, SumColumn, list_datasets
 from percolab.measure.tallies import bin_edges
-from percolab.store.reading import FileFormat
+from percolab.store.reading import RESULTS, FileFormat
 from percolab.store.task_result import TaskResult
 from percolab.store.tree import Data, Node, check_seal, check_tables, encode_texts
 from percolab.tasks.blocks import ChainEnd, squared_names
@@ -31,7 +31,7 @@ from percolab.tasks.codecs import SUM_AXES, StoredArray
 from percolab.tasks.settings import SETTINGS
 from percolab.tasks.study import SAMPLE_VERSION, Study, Task, check_sample_version, functions_named
 
-FORMAT = FileFormat("percolab results", 6, "no results file of a sweep", earlier=(5,))
+FORMAT = FileFormat(RESULTS, 6, "no results file of a sweep", earlier=(5,))
 #: What the names of a graph's sites are, where they have some.
 SITE_NAMES = "name of every site, by its number"
 #: What a task's group holds in addition to the sums of columns.

@@ -23,8 +23,12 @@ DAMAGE = (
     KeyError, ValueError, TypeError, AttributeError, IndexError, ArithmeticError, OSError,
     RuntimeError, RecursionError,
 )  # fmt: skip
-#: What files of labels state as their format.
-LABELS = "percolab labels"
+#: What files of labels, and of studies, state as their format, and who reads them.
+LABELS, RESULTS = "percolab labels", "percolab results"
+_READERS = {
+    LABELS: "; percolab show, plot, status, report and export read labels",
+    RESULTS: "; percolab plot, fit, status, report and export read the results of a study",
+}
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 #: The file begins with this version where HDF5 keeps checksums of all but the data.
 _CHECKED_VERSION = 3
@@ -98,8 +102,7 @@ def _check_format(path: Path, file: h5py.File, form: FileFormat) -> None:
     is_checked, version = _is_checked(path), _read_version(file)
     # In files of earlier versions this is a text of variable length.
     if (_read_format(file) != form.name) if is_checked else (version is None):
-        readers = "; percolab show, plot, status, report and export read labels"
-        more = readers if is_checked and _read_format(file) == LABELS else ""
+        more = _READERS.get(_read_format(file) or "", "") if is_checked else ""
         raise InputError(f"{path}: is an HDF5 file, but {form.meaning}{more}")
     if version != form.version and version not in form.earlier:
         known = " and ".join(map(str, (*form.earlier, form.version)))

@@ -42,6 +42,8 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "error": ("error", "err", "stderr", "std_err", "standard_error", "sem", "sigma", "dy", "yerr"),
 }  # fmt: skip
 ROLES = (*WORDS, "series")
+#: After the name of a mean, that of its error.
+_ERROR_ENDS = ("_error", "_err")
 
 _METADATA, _DISCARDS = "json_metadata", "discards"
 #: Columns of sinter that describe how a row was made.
@@ -237,6 +239,14 @@ def _find_roles(name: str, there: Sequence[str], requested: Mapping[str, str]) -
                 raise InputError(f"--columns {role}={requested[role]}: {name} has {listed}")
         if known:
             roles[role] = known[0]
+    named = [
+        (column, lower[column.lower() + end])
+        for column in ([roles["mean"]] if "mean" in roles else there)
+        for end in _ERROR_ENDS
+        if column.lower() + end in lower
+    ]
+    if len(named) == 1 and "error" not in requested:
+        roles["mean"], roles["error"] = named[0]
     counts, means = ("count", "total"), ("mean", "error")
     wants_means = set(means) <= roles.keys() and set(means) & requested.keys()
     pair = counts if set(counts) <= roles.keys() and not wants_means else means
@@ -244,8 +254,8 @@ def _find_roles(name: str, there: Sequence[str], requested: Mapping[str, str]) -
     if lacking:
         raise InputError(
             f"{name}: no column for {', '.join(lacking)}; a table has a size, x, and count and "
-            f"total, or mean and error; name them by --columns {lacking[0]}=NAME: there are "
-            f"{listed}"
+            f"total, or mean and error; name them by --columns "
+            f"{','.join(f'{role}=NAME' for role in lacking)}: there are {listed}"
         )
     return {role: roles[role] for role in ("size", "x", *pair)}
 

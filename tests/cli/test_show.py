@@ -255,7 +255,7 @@ def prepared():
         ("real.npy", "real.npy: holds float64, but labels are integers"),
         ("row.npy", "row.npy: name the lattice with percolab show --lattice"),
         ("four.npy --lattice hypercubic-4d", "hypercubic-4d has dimension 4; only 2 and 3"),
-        ("results.h5", "results.h5: is an HDF5 file, but not one of labels"),
+        ("results.h5", "results.h5: is an HDF5 file, but not one of labels; percolab plot, fit"),
         ("labels.h5 --lattice square", "labels.h5: holds its lattice and boundary; leave out"),
         ("cut.h5", "cut.h5: is not a readable HDF5 file"),
         ("linked.h5", "linked.h5: is damaged: /more is a soft link, and links are not followed"),

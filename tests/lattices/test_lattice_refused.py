@@ -19,6 +19,7 @@ BAD_BLOCKS = {
     "huge integer": ("dimension = 2", "dimension = " + "1" * 5000, "is not valid TOML"),
     "misspelt key": ("dimension", "dimensoin", "unknown key 'dimensoin'; did you mean 'dimension'"),
     "strange key": ("dimension", "zzz", "unknown key 'zzz'; known: aspect, bonds, cell"),
+    "another word": ("dimension", "sites", "unknown key 'sites'; known: aspect, bonds, cell"),
     "misspelt key of a bond": ("at =", "att =", "bonds[0]: unknown key 'att'; did you mean 'at'"),
     "no name": ('name = "kagome"\n', "", "key 'name' is missing; it must be a string"),
     "name no string": ('"kagome"', "7", "name = 7, but it must be a string"),

@@ -126,6 +126,21 @@ def test_means_are_taken_where_both_are_there_and_they_are_named():
     assert read_table(rows, "mean=m4").choose().values.tolist() == [0.7]
 
 
+def test_a_mean_has_its_error_in_the_column_of_its_name_and_error():
+    rows = {"L": [8], "T": [2.3], "Binder": [0.8], "Binder_err": [0.02], "note": [1.0]}
+    series = read_table(rows, "series=none").choose()
+    assert (series.quantity, series.axis) == ("Binder", "T")
+    assert (series.values.tolist(), series.errors.tolist()) == ([0.8], [0.02])
+    rows |= {"chi": [70.0], "chi_error": [3.0]}
+    assert read_table(rows, "mean=chi,series=none").choose().errors.tolist() == [3.0]
+    with pytest.raises(InputError, match=r"no column for mean, error; .*mean=NAME,error=NAME"):
+        read_table(rows)
+    with pytest.raises(InputError, match="no column for error"):
+        read_table(rows, "mean=note")
+    counts = rows | {"k": [3], "n": [10], "y": [5.0]}
+    assert read_table(counts, "series=none").choose().quantity == "k/n"
+
+
 def test_a_data_frame_is_read_as_its_file(tmp_path):
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(1)
