@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 
 from percolab.flows.flow import Circuit
 from percolab.flows.net import make_net
-from percolab.flows.paths_cuda import NEAR, PathNet, open_slots_kernel, path_kernel, prune_kernel
+from percolab.flows.paths_cuda import (
+    NEAR,
+    SIDE,
+    UNSEEN,
+    PathNet,
+    open_slots_kernel,
+    path_kernel,
+    prune_kernel,
+)
 from percolab.flows.search_cuda import SIMULATED
 from percolab.kernels.device import free_memory, load_cuda
 from percolab.lattices.topology import Topology
@@ -66,9 +74,9 @@ class PathBatch:
 def make_path_net(circuit: Circuit, topology: Topology) -> PathNet:
     """Return where the bonds of a topology lead, as slots of a grid or as the list of a graph."""
     points, slots = topology.num_points, 2 * topology.num_classes
-    sides, none = np.zeros(points, np.uint8), np.empty(0, np.uint32)
-    sides[circuit.source], sides[circuit.target] = 1, 2
-    ends = circuit.source.astype(np.uint32), circuit.target.astype(np.uint32), sides
+    begins, none = np.full(points, UNSEEN, np.uint32), np.empty(0, np.uint32)
+    begins[circuit.source], begins[circuit.target] = 0, SIDE
+    ends = circuit.source.astype(np.uint32), circuit.target.astype(np.uint32), begins
     slot_bits = max(slots - 1, 0).bit_length()
     common = np.uint32(slot_bits), *ends
     # Ends have 30 bits.

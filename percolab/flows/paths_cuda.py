@@ -26,10 +26,10 @@ cuda = load_cuda()
 #: Ends of a level that are in shared memory, a thread of the block.
 NEAR = 1 if SIMULATED else 4
 #: The distance of a site that was not reached.
-_UNSEEN = 0xFFFFFFFF
+UNSEEN = 0xFFFFFFFF
 #: The highest bit says of distances and ends from which terminal, of open slots that the site is
 #: in one; the next, that shortest paths come there, or that a bond is across a boundary.
-_SIDE = _TERMINAL = 0x80000000
+SIDE = _TERMINAL = 0x80000000
 _COMES = _CROSSES = 0x40000000
 _LOW = 0x3FFFFFFF
 
@@ -41,7 +41,7 @@ class PathNet(NamedTuple):
 
     slot_bits: of a slot's number, uint32
     source, target: uint32, sites
-    sides:     uint8 (points,), 1 and 2 for these sites, 0 for all others
+    begins:    uint32 (points,), the distances when a search begins
     shape:     uint32 (axes,), of the grid; this and the next three of a graph are empty
     offsets:   uint32 (slots, axes), grid points to the other end, none negative: round the torus
     deltas:    uint32 (slots,), what is added to a site's number, but across a boundary
@@ -51,7 +51,7 @@ class PathNet(NamedTuple):
     slot_bits: Any
     source: Any
     target: Any
-    sides: Any
+    begins: Any
     shape: Any
     offsets: Any
     deltas: Any
@@ -101,13 +101,11 @@ def open_slots_kernel(net, opened, words, first, states):
     """Write the open slots of samples, from entry ``first`` on, and the distances of terminals."""
     entry = uint32(cuda.blockIdx.y)
     state, base = states[entry], uint32(uint32(first + entry) * words)
-    num_words = uint32(uint32(net.sides.size + 31) >> uint32(5))
+    num_words = uint32(uint32(net.begins.size + 31) >> uint32(5))
     for step in range(PER_THREAD):
         site = element(step)
-        if site < uint32(net.sides.size):
-            side, slots = uint32(net.sides[site]), uint32(0)
-            if side != uint32(0):
-                slots = uint32(_TERMINAL)
+        if site < uint32(net.begins.size):
+            slots = uint32(_TERMINAL if net.begins[site] != uint32(UNSEEN) else 0)
             for slot in range(net.deltas.size):
                 end = _go_round(net, site, slot)
                 owner = end if slot & 1 else site
@@ -116,10 +114,7 @@ def open_slots_kernel(net, opened, words, first, states):
                     slots = uint32(slots | uint32(uint32(1) << uint32(slot)))
                     if end != uint32(site + net.deltas[slot]):
                         slots = uint32(slots | uint32(_CROSSES))
-            distance = uint32(_UNSEEN)
-            if side != uint32(0):
-                distance = uint32(0) if side == uint32(1) else uint32(_SIDE)
-            state[uint32(2 * site)], state[uint32(2 * site + 1)] = distance, slots
+            state[uint32(2 * site)], state[uint32(2 * site + 1)] = net.begins[site], slots
 
 
 @cuda.jit(cache=True)
@@ -131,7 +126,7 @@ def prune_kernel(net, states):
     state = states[cuda.blockIdx.y]
     for step in range(PER_THREAD):
         site = element(step)
-        if site < uint32(net.sides.size):
+        if site < uint32(net.begins.size):
             slots = state[uint32(2 * site + 1)]
             while slots < uint32(_TERMINAL) and popcount(uint32(slots & uint32(_LOW))) == 1:
                 bit = uint32(slots & uint32(_LOW))
@@ -161,10 +156,10 @@ def path_kernel(net, opened, words, first, states, far, numbers):
     if thread < uint32(3):
         counts[thread] = uint32(0)
     if thread == uint32(0):
-        met[0], sums[0], sums[1] = uint32(_UNSEEN), uint64(0), uint64(0)
+        met[0], sums[0], sums[1] = uint32(UNSEEN), uint64(0), uint64(0)
     cuda.syncthreads()
     _begin_at(net, opened, base, state, levels, net.source, uint32(0))
-    _begin_at(net, opened, base, state, levels, net.target, uint32(_SIDE))
+    _begin_at(net, opened, base, state, levels, net.target, uint32(SIDE))
     length = _find_length(net, opened, base, state, levels, met)
     if numbers.shape[1] > 1:
         if length != uint32(0):
@@ -191,7 +186,7 @@ def _begin_at(net, opened, base, state, levels, sites, side):
 @cuda.jit(device=True)
 def _list_ends(net, opened, base, levels, level, site, slots):
     """List the open ends of a site for a level; slots: its open ones, and its side."""
-    flags, bits = uint32(slots & uint32(_SIDE | _CROSSES)), uint32(slots & uint32(_LOW))
+    flags, bits = uint32(slots & uint32(SIDE | _CROSSES)), uint32(slots & uint32(_LOW))
     is_graph = net.deltas.size == 0
     k = uint32(site << net.slot_bits)
     last = uint32(k + uint32(1))
@@ -269,13 +264,13 @@ def _find_length(net, opened, base, state, levels, met):
         n = uint32(cuda.threadIdx.x)
         while n < count:
             end = _take(levels, level, n)
-            side = uint32(end & uint32(_SIDE))
+            side = uint32(end & uint32(SIDE))
             mine = uint32(side | level)
-            old, site, slots, back = _claim(net, state, end, uint32(_UNSEEN), mine)
-            if old == uint32(_UNSEEN):
+            old, site, slots, back = _claim(net, state, end, uint32(UNSEEN), mine)
+            if old == uint32(UNSEEN):
                 slots = uint32(uint32(slots ^ back) | side)
                 _list_ends(net, opened, base, levels, following, site, slots)
-            elif uint32(old & uint32(_SIDE)) != side:
+            elif uint32(old & uint32(SIDE)) != side:
                 cuda.atomic.min(met, 0, uint32(level + uint32(old & uint32(_LOW))))
             n = uint32(n + uint32(cuda.blockDim.x))
         level = following
@@ -290,7 +285,7 @@ def _go_back(net, opened, base, state, levels, length):
     this thread came by.
     """
     level, is_odd = uint32(uint32(length + uint32(1)) >> uint32(1)), uint32(length & uint32(1))
-    nearer, turn = uint32(length - level), uint32(_SIDE)
+    nearer, turn = uint32(length - level), uint32(SIDE)
     bonds, sites = uint64(0), uint64(0)
     if cuda.threadIdx.x == 0:
         levels.counts[uint32(uint32(level + uint32(1)) % uint32(3))] = uint32(0)
@@ -300,7 +295,7 @@ def _go_back(net, opened, base, state, levels, length):
         n = uint32(cuda.threadIdx.x)
         while n < count:
             end = _take(levels, level, n)
-            own = uint32(end & uint32(_SIDE))
+            own = uint32(end & uint32(SIDE))
             side = uint32(own ^ turn)
             expected = uint32(side | nearer)
             mine = uint32(expected | uint32(_COMES))
