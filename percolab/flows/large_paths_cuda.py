@@ -185,8 +185,11 @@ def _list_ends(net, levels, level, site, slots):
     n = uint32(cuda.atomic.add(levels.counts, uint32(level % uint32(3)), uint32(popcount(bits))))
     while bits != uint32(0):
         place, is_near = _place(levels, level, n)
-        memory = levels.near if is_near else levels.far
-        memory[place] = uint32(end | uint32(lowest_one(bits)))
+        one = uint32(end | uint32(lowest_one(bits)))
+        if is_near:
+            levels.near[place] = one
+        else:
+            levels.far[place] = one
         bits = uint32(bits & uint32(bits - uint32(1)))
         n = uint32(n + uint32(1))
 
