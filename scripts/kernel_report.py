@@ -214,7 +214,7 @@ def on_host(
         ):
             stack.enter_context(mock.patch.object(cuda, name, substitute))
         stack.enter_context(mock.patch("percolab.kernels.launches.urgent_stream", stream))
-        for module in ("flow_batch", "path_batch", "dual_bridges_cuda"):
+        for module in ("flow_batch", "large_paths", "dual_bridges_cuda"):
             free = mock.patch(f"percolab.flows.{module}.free_memory", return_value=0)
             stack.enter_context(free)
         # Nothing is captured as a graph.

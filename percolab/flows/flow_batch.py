@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.flows import large_flow
+from percolab.flows import large_flow, large_paths
 from percolab.flows.blocks_cuda import Branches, backbone_kernel
 from percolab.flows.cycle_words_cuda import bridges_kernel
 from percolab.flows.flow import Circuit
 from percolab.flows.net import BondList, make_net
-from percolab.flows.path_batch import PathBatch
+from percolab.flows.paths_cuda import PathMemory, path_kernel
 from percolab.flows.search_cuda import SIMULATED, DeviceNet, Tree
 from percolab.flows.tile_net import LEAST_LARGE, MOST_LARGE, make_tiles
 from percolab.kernels.device import free_memory, load_cuda
@@ -28,6 +28,9 @@ KINDS: dict[str, tuple[Any, ...]] = {
     "bridges": _TREE,
     "bridge_free": _TREE,
     "backbone": (*_TREE, *[np.uint32] * len(Branches._fields)),
+    "connected": (np.uint32, np.uint32),
+    "path": (np.uint32, np.uint32),
+    "path_lengths": (np.uint32, np.uint32),
 }
 #: Threads of a block, at least and at most; and blocks, and threads of all, in a launch.
 _LEAST_THREADS, _BLOCK_THREADS, _MOST_BLOCKS, _MOST_THREADS = 32, 512, 2**12, 2**18
@@ -44,12 +47,13 @@ def make_reading(labeler: Any, circuit: Circuit, word: str, numbers: int) -> Any
 
     A block of threads has a sample at a time, or all blocks have one, if that is large enough.
     """
-    batch = labeler.batch
-    if word not in KINDS:
-        return PathBatch(labeler, circuit, numbers)
-    if word in large_flow.KINDS and is_large(batch.topology.num_points, batch.capacity):
-        tiles = make_tiles(circuit, batch.topology.shape)
-        return large_flow.LargeFlow(labeler, tiles, word, numbers)
+    topology = labeler.batch.topology
+    if is_large(topology.num_points, labeler.batch.capacity):
+        if word in large_flow.KINDS:
+            tiles = make_tiles(circuit, topology.shape)
+            return large_flow.LargeFlow(labeler, tiles, word, numbers)
+        if large_paths.fits(topology):
+            return large_paths.LargePaths(labeler.batch, circuit, numbers)
     return FlowBatch(labeler, copy_net(circuit, word), word, numbers)
 
 
@@ -85,8 +89,10 @@ class FlowBatch:
             labeler.join(entries, Reading.LABELS).make_labels()
             closing = np.uint32(self._word == "bridge_free")
             kernel, more = bridges_kernel, (key, labeler.labels, Tree(*memory), closing)
-        else:
+        elif self._word == "backbone":
             kernel, more = backbone_kernel, (key, Tree(*memory[:4]), Branches(*memory[4:]))
+        else:
+            kernel, more = path_kernel, (PathMemory(*memory),)
         of_all = np.uint32(entries), *bonds, *more, self._numbers
         batch.launches.blocks(kernel, min(entries, self.blocks), self.threads, *of_all)
         batch.launches.wait()

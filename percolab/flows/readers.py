@@ -51,9 +51,8 @@ class FlowReader(Reader):
     #: Memory of one sample without the net, in bytes a site and a bond.
     site_bytes: ClassVar[int]
     bond_bytes: ClassVar[int] = 2
-    #: Memory of one sample on a CUDA device, in bytes a site and a bond; 0 if none is read there.
+    #: Memory of one sample on a CUDA device, in bytes a site; 0 if none is read there.
     device_bytes: ClassVar[int] = 0
-    device_bond_bytes: ClassVar[int] = 0
     #: The same of one that all blocks read, in bytes a node; 0 if none is.
     tile_bytes: ClassVar[int] = 0
 
@@ -80,8 +79,7 @@ class FlowReader(Reader):
         bonds = extent.num_classes * extent.num_points
         own = cls.site_bytes * extent.num_points + cls.bond_bytes * bonds
         # On a device, every bond at both of its ends, and where the bonds of a site begin.
-        device = (16 + cls.device_bond_bytes) * bonds + (8 + cls.device_bytes) * extent.num_points
-        device = device if cls.device_bytes else 0
+        device = 16 * bonds + (8 + cls.device_bytes) * extent.num_points if cls.device_bytes else 0
         if cls.tile_bytes and extent.num_points >= LEAST_LARGE:
             device = max(device, tile_bytes(extent, cls.tile_bytes))
         return Memory(net_bytes(extent) + own, device)
@@ -103,8 +101,8 @@ class FlowReader(Reader):
     def _read_batch(self, labeler: Any, seed: int, samples: NDArray[np.uint64]) -> Any:
         """Return the numbers of the samples in a labeler's batch, (samples, numbers)."""
         batch = labeler.batch
-        # Kernels have the places of both ends of all bonds in 31 bits.
-        fits = 64 * batch.topology.num_bond_words < 2**31
+        # Kernels have the places of both ends of all bonds in 32 bits.
+        fits = 64 * batch.topology.num_bond_words < 2**32
         if self.device_bytes and fits and not isinstance(batch, CpuBatch):
             return self._read_on_device(labeler, len(samples))
         circuit, rows = self._of_topology(batch.topology), []
@@ -207,7 +205,6 @@ class Path(FlowReader):
     numbers: ClassVar[tuple[str, ...]] = ("length", "num_elastic", "num_elastic_sites")
     site_bytes = 9
     device_bytes = 8
-    device_bond_bytes = 16
 
 
 class Connected(Path):

@@ -29,8 +29,8 @@ from percolab.flows.dual_bridges_cuda import DualBridges
 from percolab.flows.flow import Flow
 from percolab.flows.flow_batch import FlowBatch, copy_net
 from percolab.flows.large_flow import LargeFlow
+from percolab.flows.large_paths import LargePaths
 from percolab.flows.net import unpack_open
-from percolab.flows.path_batch import PathBatch
 from percolab.flows.readers import Backbone, Bridges, Path
 from percolab.flows.tile_net import make_tiles
 from percolab.kernels.device import device_name, load_cuda
@@ -188,11 +188,8 @@ def time_size(name: str, p: float, size: int, batch_sites: int, last: float) -> 
         if elapsed() > last:
             print(f"{what} left out after {elapsed():.0f} s")
             continue
-        circuit, numbers = reader(None, ())._make_circuit(topology), len(reader.numbers)
-        if reader is Path:
-            reading = PathBatch(labeler, circuit, numbers)
-        else:
-            reading = FlowBatch(labeler, copy_net(circuit, reader.word), reader.word, numbers)
+        net = copy_net(reader(None, ())._make_circuit(topology), reader.word)
+        reading = FlowBatch(labeler, net, reader.word, len(reader.numbers))
         time_reading(what, reading, items, sites, many=size in (64, 1024, 4096))
         if sites <= 2**20:
             core, expected = core_ns(reader, topology, words, seed, sites)
@@ -267,9 +264,17 @@ def time_large(name: str, p: float, size: int) -> bool:
         # Their memory goes before that of the next is made.
         del reading, blocks
         batch.launches.forget()
-    paths = PathBatch(labeler, Path(None, ())._make_circuit(topology), len(Path.numbers))
-    found, alone = paths.rows(1), least_ms(lambda: paths.rows(1), 5)
-    print(f"large {name:7}{size:5} path      sample {sample[0]}: {alone:8.3f} ms, {found[0]}")
+    circuit, numbers = Path(None, ())._make_circuit(topology), len(Path.numbers)
+    paths = LargePaths(batch, circuit, numbers)
+    blocks = FlowBatch(labeler, copy_net(circuit, "path"), "path", numbers)
+    equal = np.array_equal(paths.rows(1), blocks.rows(1))
+    alone, before = (least_ms(lambda each=each: each.rows(1), 4) for each in (paths, blocks))
+    good &= equal
+    print(
+        f"large {name:7}{size:5} path      sample {sample[0]}: both ends {alone:8.3f} ms, one "
+        f"{before:8.3f} ms, {'OK' if equal else 'NOT EQUAL'} [{elapsed():.0f} s]",
+        flush=True,
+    )
     return good
 
 

@@ -11,7 +11,7 @@ from percolab.bonds.words import XORWOW
 from percolab.coupled import new_coupling
 from percolab.flows.flow import Circuit
 from percolab.flows.net import list_bonds
-from percolab.flows.readers import Backbone, BridgeFree, Bridges, PathLengths
+from percolab.flows.readers import Backbone, BridgeFree, Bridges, Path, PathLengths
 from percolab.flows.tile_net import TILE, count_tiles, make_tiles, number_nodes
 from percolab.lattices.extent import Extent
 
@@ -23,6 +23,11 @@ def test_samples_that_a_gpu_draws_have_the_same_flow(case):
     assert_simulated("simulated_flows.py", case, "small")
 
 
+@pytest.mark.parametrize("case", ["square", *SLOW])
+def test_shortest_paths_of_large_samples_are_the_same(case):
+    assert_simulated("simulated_flows.py", case, "paths")
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("case", CUDA_CASES)
@@ -30,29 +35,25 @@ def test_large_samples_of_a_simulated_gpu_have_the_same_flow(case):
     assert_simulated("simulated_flows.py", case, "large")
 
 
-@pytest.mark.parametrize("reader", [Bridges, BridgeFree, Backbone])
+@pytest.mark.parametrize("reader", [Bridges, BridgeFree, Backbone, Path, PathLengths])
 def test_memory_on_a_device_is_that_of_the_arrays(reader):
     for module, stated in (("flow_batch", reader.device_bytes), ("large_flow", reader.tile_bytes)):
         kinds = pytest.importorskip(f"percolab.flows.{module}").KINDS.get(reader.word, ())
         assert sum(np.dtype(kind).itemsize for kind in kinds) == stated
 
 
-@pytest.mark.parametrize("name", ["square", "graph"])
-def test_memory_of_paths_on_a_device_is_that_of_the_arrays(name):
+def test_memory_of_paths_of_large_samples_is_stated(monkeypatch):
     report, arrays = load_report(), []
-    topology = flow_graph(50, 90, 9) if name == "graph" else lattice(name).topology((9, 6))
+    monkeypatch.setattr("percolab.flows.flow_batch.is_large", lambda points, entries: True)
+    topology = lattice("square").topology((40, 30))
     keys = XORWOW, 0, np.zeros(1, np.uint64), np.ones(1, np.uint64)
-    with report.on_host([], name, arrays.append):
-        coupling = new_coupling(None, "cuda", topology)
-        without, reader = sum(array.nbytes for array in arrays), PathLengths(None, topology.shape)
+    with report.on_host([], "open", arrays.append):
+        coupling, reader = new_coupling(None, "cuda", topology), Path(None, topology.shape)
+        without = sum(array.nbytes for array in arrays)
         reader.rows(coupling, *keys)
     used = sum(array.nbytes for array in arrays) - without
-    stated = PathLengths.memory(Extent.of_topology(topology)).device
-    if name == "graph":
-        assert used <= stated
-    else:
-        # Of a grid no list of its bonds is made.
-        assert 0.9 * stated < used + 16 * topology.num_classes * topology.num_points <= stated
+    stated = Path.memory(Extent.of_topology(topology)).device
+    assert 0.8 * stated < used <= stated
 
 
 def test_tiles_list_every_bond_and_those_between_them_at_both_ends():
