@@ -349,7 +349,7 @@ def test_every_form_of_a_graph_in_python_is_the_same_graph():
             "an array (3, 3) may be an adjacency matrix: give",
         ),
         ([[0, 1], [1, 0]], {}, "an array (2, 2) may be an adjacency matrix: give"),
-        (np.eye(5), {}, "an array (5, 5) may be an adjacency matrix: give"),
+        (np.arange(25).reshape(5, 5), {}, "an array (5, 5) may be an adjacency matrix: give"),
         ([(0, 1), (1, -2)], {}, "a bond names site -2, but sites are 0 to"),
         (scipy.sparse.coo_array((2, 3)), {}, "a matrix of shape (2, 3), but an adjacency"),
         (networkx.Graph(), {}, "the graph: has 0 sites"),
