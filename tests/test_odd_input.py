@@ -160,7 +160,7 @@ REFUSED = [
     (graph_of([None]), "a list has rows (site, site)"),
     (graph_of(np.array([[0, np.nan]])), "site nan, but sites are integers"),
     (graph_of(nx.path_graph(["a\ud800", "b"])), r"the name 'a\ud800' is no text in UTF-8"),
-    (lambda _: percolab.load_graph(5), "graph = 5, but it is the name of a file"),
+    (lambda _: percolab.load_graph(5), "a graph is no int: give a file"),
     (lambda _: Graph.of_bonds(2, 5), "bonds = 5, but it is a list or an array"),
     (lambda _: Graph.of_bonds(2, CHAIN, name=5), "name = 5, but it is text"),
     # What is no lattice.

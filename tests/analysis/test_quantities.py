@@ -198,8 +198,9 @@ def test_samples_that_are_too_much_alike_are_left_out_while_enough_sizes_remain(
     observations, near = observe_all([tasks[0], alike, *tasks[1:]], named)
     assert [each.L for each in observations] == [3, 4, 5]
     assert [one is other for one, other in zip(near, tasks, strict=True)] == [True] * 3
+    assert [each.L for each in observe_all([alike, *tasks[1:]], named)[0]] == [4, 5]
     with pytest.raises(AnalysisError, match="follows exactly from the others"):
-        observe_all([alike, *tasks[1:]], named)
+        observe_all([alike, tasks[1]], named)
 
 
 def test_grouped_blocks_hold_the_same_samples():

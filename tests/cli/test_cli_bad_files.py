@@ -145,7 +145,7 @@ def test_a_sweep_refuses_the_file_of_another_study(options, told):
     [
         (("--omega", "0"), "'--omega': 0.0 is not in the range 0<x<=10"),
         (("--omega", "inf"), "'--omega': inf is not in the range"),
-        (("--omega", "nan"), "omega must be positive, got nan"),
+        (("--omega", "nan"), "'--omega': nan is not a number"),
         (("--omega", "x"), "'--omega': 'x' is not a number."),
         (("--min-size", "0"), "'--min-size': 0 is not in the range x>=1"),
         (("--min-size", "auto"), "'--min-size': 'auto' is not a valid integer."),
@@ -154,7 +154,7 @@ def test_a_sweep_refuses_the_file_of_another_study(options, told):
         (("--window", "nan,0.5"), "'--window': 'nan,0.5': it must be 0 < LOW < HIGH < 1"),
         (("--nu", "0.75"), "'--nu': '0.75' is not one of 'known', 'free'."),
         (("--priors", "0"), "'--priors': 0.0 is not in the range x>0"),
-        (("--priors", "nan"), "priors must be a positive factor, got nan"),
+        (("--priors", "nan"), "'--priors': nan is not a number"),
         (("--fits",), "No such option '--fits'"),
         (("--bootstrap", "-1"), "'--bootstrap': -1 is not in the range x>=0"),
         (("--bootstrap", "1.5"), "'--bootstrap': '1.5' is not a valid integer."),
