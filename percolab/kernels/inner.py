@@ -1,9 +1,9 @@
 """The decorator of functions that only jitted functions call.
 
-Numba makes two wrappers of every function that it compiles, by which Python and C may call it:
-a fifth of the time until a first sample.  An inner function has none: a call of it from Python
-ends the process by a segmentation fault, so ``tests/test_architecture.py`` looks for them.
-CUDA has no such wrappers, and compiles inner functions as it does others.
+Numba makes two wrappers of every function that it compiles, by which Python and C may call it: an
+eighth of the time of compiling.  An inner function has none: a call of it from Python ends the
+process by a segmentation fault, and ``tests/test_architecture.py`` looks for such calls.  CUDA has
+no such wrappers, and compiles inner functions as it does others.
 """
 
 from numba import njit
