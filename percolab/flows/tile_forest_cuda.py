@@ -225,7 +225,7 @@ def branches_kernel(net, opened, words, entry, samples, forest):
     target = cuda.shared.array(TILE, types.uint32)
     size = cuda.shared.array(TILE, types.uint32)
     via = cuda.shared.array(TILE, types.uint64)
-    word = cuda.shared.array(TILE, types.uint64)
+    word = cuda.shared.array((2, TILE), types.uint32)
     base, tile, n = uint32(entry[0] * words), uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
     key = word_streams(samples[0], samples[uint32(entry[0] + uint32(1))])
     node = this_node()
@@ -235,7 +235,7 @@ def branches_kernel(net, opened, words, entry, samples, forest):
     if forest.labels[piece] != piece:
         near, far = forest.size_sums[piece], low_half(forest.sums[piece])
     is_out = node == near or owner != node
-    via[n], word[n], size[n] = uint64(NO_BOND), uint64(0), uint32(1)
+    via[n], word[0, n], word[1, n], size[n] = uint64(NO_BOND), uint32(0), uint32(0), uint32(1)
     above[n], left[n] = uint32(OUT), forest.sizes[node]
     cuda.syncthreads()
     _orient_in_tile(above, left, is_out)
@@ -253,12 +253,12 @@ def branches_kernel(net, opened, words, entry, samples, forest):
         bond, at = net.bonds[k], uint32(net.at[k])
         if is_open(opened, base, bond):
             own = bond_word(key, uint64(bond >> uint64(32)))
-            cuda.atomic.xor(word, at, own)
+            _add_word(word, at, low_half(own), high_half(own))
             if low_half(bond) == target[at]:
                 cuda.atomic.min(via, at, bond)
             other, is_within = end_in_tile(tile, low_half(bond))
             if is_within:
-                cuda.atomic.xor(word, other, own)
+                _add_word(word, other, low_half(own), high_half(own))
                 if target[other] == uint32(first + at):
                     back = uint64(bond & uint64(0xFFFFFFFF00000000))
                     cuda.atomic.min(via, other, uint64(back | uint64(target[other])))
@@ -268,12 +268,12 @@ def branches_kernel(net, opened, words, entry, samples, forest):
         if via[n] != uint64(NO_BOND):
             forest.via[owner] = via[n]
         via[n] = uint64(uint64(uint64(_LINK) << uint64(32)) | uint64(owner))
-    forest.via[node], forest.words[node], forest.sizes[node] = via[n], word[n], uint32(1)
+    forest.via[node], forest.words[node], forest.sizes[node] = via[n], whole(word, n), uint32(1)
     forest.children[node] = forest.arrived[node] = uint32(0)
     is_top = above[n] == uint32(OUT)
     climb(above, word, size, uint32(0))
     if is_top:
-        forest.sums[node], forest.size_sums[node] = word[n], size[n]
+        forest.sums[node], forest.size_sums[node] = whole(word, n), size[n]
     forest.tops[node] = far if leads_in else (near if owner == node else node)
 
 
@@ -313,11 +313,31 @@ def terminals_kernel(entry, samples, forest):
 
 
 @cuda.jit(device=True)
-def climb(above, word, size, of_numbers):
-    """Sum words, uint64, and sizes, uint32, of a tile's nodes up the forest, or find their ranges.
+def high_half(word):
+    """Return the upper 32 bits of a word."""
+    return uint32(word >> uint64(32))
 
-    above: uint32, of every node the one above, or OUT, which all are at the end.  of_numbers:
-    uint32, whether ``word`` and ``size`` are lowest and highest numbers.
+
+@cuda.jit(device=True)
+def whole(word, n):
+    """Return a word of a tile, of which the halves are apart."""
+    return uint64(uint64(uint64(word[1, n]) << uint64(32)) | uint64(word[0, n]))
+
+
+@cuda.jit(device=True)
+def _add_word(word, n, low, high):
+    """Add the halves of a word to those of a node in the tile."""
+    cuda.atomic.xor(word, (uint32(0), n), low)
+    cuda.atomic.xor(word, (uint32(1), n), high)
+
+
+@cuda.jit(device=True)
+def climb(above, word, size, of_numbers):
+    """Sum words and sizes, uint32, of a tile's nodes up the forest, or find their ranges.
+
+    above: uint32, of every node the one above, or OUT, which all are at the end.  word: uint32
+    (2, TILE), lower and upper halves, as 64 bits have no atomic but compare-and-swap in shared
+    memory.  of_numbers: uint32, whether ``word[0]`` and ``size`` are lowest and highest numbers.
 
     After k rounds a node has the sum over those less than 2^k below it, and gives it to the one
     that is 2^k above it.
@@ -328,11 +348,16 @@ def climb(above, word, size, of_numbers):
         parent, further = above[node], uint32(OUT)
         if parent != uint32(OUT):
             further = above[parent]
-        own_word, own_size = word[node], size[node]
+        low, high, own_size = word[0, node], word[1, node], size[node]
         cuda.syncthreads()
         above[node] = further
         if parent != uint32(OUT):
-            give(own_word, own_size, word, size, parent, of_numbers)
+            if of_numbers == uint32(0):
+                _add_word(word, parent, low, high)
+                cuda.atomic.add(size, parent, own_size)
+            else:
+                cuda.atomic.min(word, (uint32(0), parent), low)
+                cuda.atomic.max(size, parent, own_size)
     cuda.syncthreads()
 
 

@@ -26,7 +26,9 @@ from percolab.flows.tile_forest_cuda import (
     end_in_tile,
     first_terminal,
     give,
+    high_half,
     this_node,
+    whole,
 )
 from percolab.flows.tile_net import TILE, TILE_BITS
 from percolab.kernels.device import load_cuda
@@ -108,14 +110,16 @@ def words_kernel(opened, words, entry, samples, forest, is_red, closing, sums):
     """
     above = cuda.shared.array(TILE, types.uint32)
     left = cuda.shared.array(TILE, types.uint32)
-    word = cuda.shared.array(TILE, types.uint64)
+    word = cuda.shared.array((2, TILE), types.uint32)
     size = cuda.shared.array(TILE, types.uint32)
     node, n = this_node(), uint32(cuda.threadIdx.x)
     key, via = word_streams(samples[0], samples[uint32(entry[0] + uint32(1))]), forest.via[node]
-    word[n], size[n], above[n] = forest.words[node], forest.sizes[node], _parent_in_tile(via)
+    own = forest.words[node]
+    word[0, n], word[1, n] = low_half(own), high_half(own)
+    size[n], above[n] = forest.sizes[node], _parent_in_tile(via)
     climb(above, word, size, uint32(0))
     place = uint64(via >> uint64(32))
-    own = uint64(word[n] ^ bond_word(key, place))
+    own = uint64(whole(word, n) ^ bond_word(key, place))
     forest.words[node], forest.sizes[node] = own, size[n]
     is_wanted = own == (virtual_word(key) if is_red != uint32(0) else uint64(0))
     if is_wanted and closing != uint32(0):
@@ -188,46 +192,47 @@ def begin_blocks_kernel(net, forest):
 @cuda.jit(cache=True)
 def ranges_kernel(net, opened, words, entry, forest):
     """Note which numbers the bonds of every node lead to, and those of its branch in the tile."""
-    low = cuda.shared.array(TILE, types.uint64)
+    low = cuda.shared.array((2, TILE), types.uint32)
     high = cuda.shared.array(TILE, types.uint32)
     above = cuda.shared.array(TILE, types.uint32)
     base, tile, n = uint32(entry[0] * words), uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
     node = this_node()
     # The virtual bond of the second terminal leads to the root.
     is_sink = node == uint32(first_terminal(forest) + uint32(1))
-    low[n] = uint64(0) if is_sink else uint64(forest.begins[node])
+    low[0, n] = uint32(0) if is_sink else forest.begins[node]
     high[n], above[n] = forest.begins[node], _parent_in_tile(forest.via[node])
     cuda.syncthreads()
     for k in range(uint32(net.starts[tile] + n), net.starts[tile + 1], TILE):
         if is_open(opened, base, net.bonds[k]):
             at, number = uint32(net.at[k]), forest.begins[low_half(net.bonds[k])]
-            cuda.atomic.min(low, at, uint64(number))
+            cuda.atomic.min(low, (uint32(0), at), number)
             cuda.atomic.max(high, at, number)
             other, is_within = end_in_tile(tile, low_half(net.bonds[k]))
             if is_within:
                 number = forest.begins[uint32(uint32(node - n) + at)]
-                cuda.atomic.min(low, other, uint64(number))
+                cuda.atomic.min(low, (uint32(0), other), number)
                 cuda.atomic.max(high, other, number)
     cuda.syncthreads()
-    forest.words[node], forest.sizes[node] = low[n], high[n]
+    forest.words[node], forest.sizes[node] = uint64(low[0, n]), high[n]
     climb(above, low, high, uint32(1))
-    forest.sums[node], forest.size_sums[node] = low[n], high[n]
+    forest.sums[node], forest.size_sums[node] = uint64(low[0, n]), high[n]
 
 
 @cuda.jit(cache=True)
 def fences_kernel(forest):
     """Mark nodes whose bond is no fence, and make every node a block of its own."""
-    low = cuda.shared.array(TILE, types.uint64)
+    low = cuda.shared.array((2, TILE), types.uint32)
     high = cuda.shared.array(TILE, types.uint32)
     above = cuda.shared.array(TILE, types.uint32)
     node, n = this_node(), uint32(cuda.threadIdx.x)
-    low[n], high[n], via = forest.words[node], forest.sizes[node], forest.via[node]
+    low[0, n], high[n] = low_half(forest.words[node]), forest.sizes[node]
+    via = forest.via[node]
     above[n] = _parent_in_tile(via)
     climb(above, low, high, uint32(1))
     forest.tops[node] = node
     if via != uint64(NO_BOND):
         parent = low_half(via)
-        if low[n] < uint64(forest.begins[parent]) or high[n] >= forest.ends[parent]:
+        if low[0, n] < forest.begins[parent] or high[n] >= forest.ends[parent]:
             forest.marks[node] = uint32(forest.marks[node] | uint32(_NO_FENCE))
 
 
