@@ -309,6 +309,14 @@ RECORDS = (
         small=None,
     ),
     Record(
+        "targets.txt",
+        "what the engine was asked to do: time before, target, time now",
+        ("python results/h200/targets.py",),
+        400,
+        small=None,
+        is_long=True,
+    ),
+    Record(
         "device-arrays.txt",
         "labels of images that are on the GPU, beside those of CuPy",
         ("python results/h200/device_arrays.py",),
