@@ -374,10 +374,10 @@ def read_joint_input(
     if len({task.L for task in kept}) < least:
         # The error message of the first, with the fewest blocks, reports what these allow.
         kept, few = sorted(moments, key=lambda task: task.samples.size), []
-    if omega is None:
-        omega = find_analysis(study).correction(study)
     omegas = correction_exponents(chosen, study.boundary)
-    omegas = omegas if omega is None else [omega] * len(chosen)
+    for n, quantity in enumerate(chosen):
+        own = find_analysis(study).correction(study, quantity.name) if omega is None else omega
+        omegas[n] = omegas[n] if own is None else own
     y_t, notes = class_exponent(results, nu)
     left_out = [f"{lack}: left out" for lack in (*lacks, *few) if lack]
     critical, sources = _choose_critical(results, chosen, universal)

@@ -64,8 +64,8 @@ class KindAnalysis:
             errors = np.sqrt(variance / (count - 1)) if count > 1 else np.full_like(means, np.nan)
         return np.array(result.task.p), dict(zip(names, zip(means.T, errors.T), strict=True))
 
-    def correction(self, study: Study) -> float | None:
-        """Return the exponent of the leading correction of all quantities, None for one of each."""
+    def correction(self, study: Study, quantity: str) -> float | None:
+        """Return the exponent of a quantity's leading correction, None for that of percolation."""
         return None
 
     def probability_names(self, results: StoredResults) -> list[str]:
@@ -223,9 +223,10 @@ class SpinAnalysis(KindAnalysis):
         "percolab fit finds their transition"
     )
 
-    def correction(self, study: Study) -> float | None:
-        periodic = not open_axes(study.boundary)
-        return spin_correction(len(study.boundary), study.states, periodic=periodic).value
+    def correction(self, study: Study, quantity: str) -> float | None:
+        periodic, spans = not open_axes(study.boundary), quantity.startswith("spanning")
+        dimension = len(study.boundary)
+        return spin_correction(dimension, study.states, periodic=periodic, spans=spans).value
 
 
 #: By the name of the kind.

@@ -30,7 +30,8 @@ def test_open_ising_lattices_have_unbiased_pulls() -> None:
     known = critical_bond_probability("square", 2)
     assert known is not None
     chosen = choose_quantities(["spanning_any"], ["open"] * 2, ["spanning_any"])
-    omega, rng = spin_correction(2, 2, periodic=False).value, np.random.default_rng(7)
+    omega = spin_correction(2, 2, periodic=False, spans=True).value
+    rng = np.random.default_rng(7)
     pulls = []
     for _ in range(40):
         fit = analyse_quantities(
