@@ -164,8 +164,8 @@ def spin_correction(dimension: int, q: float, *, periodic: bool, spans: bool = F
     sides: by h(3,1) - 1 = 2 / m with sqrt(q) = 2 cos(pi / (m + 1)), if the irrelevant field of a
     side whose clusters are marked is that of loops that touch a side, J. L. Jacobsen and H. Saleur,
     Nucl. Phys. B 788, 137 (2008).  That is our conjecture, not theirs; exact probabilities of L up
-    to 10 are not far from it (results/spins).  Above q = 3 no fit tells so small a power from a constant, and
-    2/5 is kept.
+    to 10 are not far from it (results/spins).  Above q = 3 no fit tells so small a power from a
+    constant, and 2/5 is kept.
 
     Sources: in the plane, the irrelevant field of the Ising model, J. Salas and A. D. Sokal, J.
     Stat. Phys. 98, 551 (2000), and the next thermal exponent at q = 3, B. Nienhuis, J. Phys. A 15,
