@@ -58,7 +58,10 @@ def read_array(name: str | Path, check: Check, *, as_grey: bool = False) -> np.n
     path, dataset = split_name(name)
     suffix = path.suffix.lower()
     if dataset is None and suffix in HDF5_SUFFIXES:
-        raise InputError(f"{name}: name the dataset as well, as in {name}:/path/to/dataset")
+        raise InputError(
+            f"{name}: name the dataset as well, as in {name}:/path/to/dataset; "
+            "percolab status shows what a file of percolab's own holds"
+        )
     if suffix not in (".npy", *IMAGES, *HDF5_SUFFIXES):
         raise InputError(
             f"{name}: not .npy, .png, .tif, or an HDF5 dataset (file.h5:/path/to/dataset)"

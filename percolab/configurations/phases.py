@@ -379,8 +379,8 @@ def count_faces_between(one: np.ndarray, other: np.ndarray, faces: np.ndarray) -
 def phase_table(phases: Sequence[Phase]) -> Table:
     """Return the table of phases: a row each, shares rounded to four digits."""
     first = phases[0]
-    axes = [(f"spans {axis}", "spanning", axis) for axis in first.spanning]
-    axes += [(f"wraps {axis}", "wrapping", axis) for axis in first.wrapping]
+    axes = [(f"share spanning {axis}", "spanning", axis) for axis in first.spanning]
+    axes += [(f"share wrapping {axis}", "wrapping", axis) for axis in first.wrapping]
     faces = [] if first.surface is None else ["surface"]
     rows = [
         [phase.name, phase.sites, f"{phase.share:.4g}", phase.clusters, phase.largest]

@@ -235,8 +235,8 @@ def test_summary_counts_clusters_and_says_what_spans():
     assert (told["open_axes"], told["spanning"]) == (["x"], [])
     assert answer("label", "image.npy") == (
         "3 clusters of 7 sites in labels.h5\ncluster 0 of 4 sites spans along y\n\n"
-        "phase     sites  share   clusters  largest  spans x  spans y  surface\n"
-        "occupied  7      0.5833  3         4        0        0.5714   9\n"
+        "phase     sites  share   clusters  largest  share spanning x  share spanning y  surface\n"
+        "occupied  7      0.5833  3         4        0                 0.5714            9\n"
     )
     np.save("image.npy", np.zeros((1, 1), int))
     told = json.loads(answer("label", "image.npy", "--json"))

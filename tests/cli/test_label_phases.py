@@ -177,7 +177,8 @@ def test_table_file_status_and_export_say_the_same():
     assert record["phases"] == [row.to_dict() for row in found.phases]
     header, *rows = (line.split() for line in told.splitlines()[-3:])
     assert " ".join(header) == (
-        "phase sites share clusters largest spans x spans z wraps y surface"
+        "phase sites share clusters largest "
+        "share spanning x share spanning z share wrapping y surface"
     )
     for text, row in zip(rows, found.phases, strict=True):
         shares = [f"{row.spanning[axis]:.4g}" for axis in "xz"] + [f"{row.wrapping['y']:.4g}"]

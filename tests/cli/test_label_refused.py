@@ -132,7 +132,11 @@ def prepared():
         ),
         ("cut.png", "cut.png: is not a PNG image, or is truncated or damaged"),
         ("photo.png", "photo.png: is not a PNG image"),
-        ("data.h5", "data.h5: name the dataset as well, as in data.h5:/path/to/dataset"),
+        (
+            "data.h5",
+            "data.h5: name the dataset as well, as in data.h5:/path/to/dataset; "
+            "percolab status shows what a file of percolab's own holds",
+        ),
         ("data.h5:/absent", "data.h5: no dataset '/absent': / holds away, claims, group"),
         ("data.h5:/mask/deep", "data.h5: no dataset '/mask/deep': /mask holds nothing"),
         ("data.h5:/group", "data.h5: /group is a group, no dataset; it holds inner"),

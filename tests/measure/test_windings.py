@@ -58,7 +58,15 @@ def test_label_and_show_name_the_clusters_that_span_and_wrap(tmp_path, monkeypat
     message = answer("label", *options)
     assert "cluster 12 of 6 sites wraps around x" in message
     # Six of the ten sites are in the row that wraps.
-    assert message.splitlines()[-2].split()[-5:] == ["spans", "y", "wraps", "x", "surface"]
+    assert message.splitlines()[-2].split()[-7:] == [
+        "share",
+        "spanning",
+        "y",
+        "share",
+        "wrapping",
+        "x",
+        "surface",
+    ]
     assert message.split()[-3:] == ["0", "0.6", "18"]
     record = json.loads(answer("label", *options, "--json"))
     assert record["wrapping"] == ["x"]
