@@ -82,19 +82,9 @@ class Run(NamedTuple):
 
     def sums_ps(self, name: str, model: str, kind: str, size: int, points: int = 1) -> float:
         """Return the ps a site and p of sums of blocks of small lattices."""
-        lattice, draw = load_lattice(name), Model.parse(model)
-        boundary = (kind,) * lattice.dimension
-        topology = lattice.topology(lattice.shape(size), boundary)
-        grid = make_grid(lattice.threshold(model).value, topology, points)
-        limits = np.array([p_to_threshold(p) for p in grid], np.uint64)
-        own = [column for column in list_columns(boundary) if column.is_observable]
-        picks = pick_observables(own), pick_squared(own)
-        coupling: Any = new_coupling("tiled", self.device, topology, draw, capacity=64)
         length, labelings = (64, 2**14) if self.small else (16384, 2**32)
-        count = max(labelings // (topology.num_points * points * length), 1)
-        blocks = SampleBlocks(np.arange(count, dtype=np.uint64) * np.uint64(length), length)
-        work = lambda: coupling.block_sums(XORWOW, SEED, blocks, limits, *picks)  # noqa: E731
-        return 1e12 * last_seconds(work) / (count * length * points * topology.num_sites)
+        work, sites = make_block_sums(name, model, kind, size, points, length, labelings)
+        return 1e12 * last_seconds(work) / sites
 
     def radii_ps(self, name: str, kind: str, size: int) -> float:
         """Return the ps a site of rows with radii of gyration, summed in blocks."""
@@ -110,6 +100,27 @@ class Run(NamedTuple):
         blocks = SampleBlocks(starts, length)
         work = lambda: coupling.radii_sums(XORWOW, SEED, blocks, limits, geometry)  # noqa: E731
         return 1e12 * last_seconds(work) / (starts.size * length * topology.num_sites)
+
+
+def make_block_sums(
+    name: str, model: str, kind: str, size: int, points: int, length: int, labelings: int
+) -> tuple[Callable[[], object], int]:
+    """Return what sums blocks of so many samples of a small lattice, and the sites that it labels.
+
+    kind: of the boundary.  labelings: about how many grid points are to be labeled.
+    """
+    lattice, draw = load_lattice(name), Model.parse(model)
+    boundary = (kind,) * lattice.dimension
+    topology = lattice.topology(lattice.shape(size), boundary)
+    grid = make_grid(lattice.threshold(model).value, topology, points)
+    limits = np.array([p_to_threshold(p) for p in grid], np.uint64)
+    own = [column for column in list_columns(boundary) if column.is_observable]
+    picks = pick_observables(own), pick_squared(own)
+    coupling: Any = new_coupling("tiled", "cuda", topology, draw, capacity=64)
+    count = max(labelings // (topology.num_points * points * length), 1)
+    blocks = SampleBlocks(np.arange(count, dtype=np.uint64) * np.uint64(length), length)
+    sites = count * length * points * topology.num_sites
+    return lambda: coupling.block_sums(XORWOW, SEED, blocks, limits, *picks), sites
 
 
 def last_seconds(work: Callable[[], object]) -> float:

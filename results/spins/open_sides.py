@@ -91,8 +91,8 @@ def span_probabilities(size: int) -> Any:
 
 
 def find_exponents(sizes: Any, values: Any) -> list[float]:
-    """Return the exponents x above 0.3 with which five values are as the formula says."""
-    tried = np.linspace(0.3, 1.5, 2401)
+    """Return the exponents x with which five values are as the formula says."""
+    tried = np.linspace(0.05, 1.5, 2901)
     misses = []
     for x in tried:
         powers = [np.ones(5), *(sizes ** -(x + n) for n in range(3))]
