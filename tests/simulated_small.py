@@ -7,9 +7,10 @@ import numpy as np
 from helpers import lattice
 
 from percolab.bonds.model import Model
-from percolab.bonds.words import GENERATORS, p_to_threshold
-from percolab.coupled import SampleBlocks, new_coupling, small
+from percolab.bonds.words import GENERATORS, NEVER, TOP, p_to_threshold
+from percolab.coupled import SampleBlocks, new_coupling, small, small_thresholds
 from percolab.coupled.small import SmallCoupling, is_small
+from percolab.coupled.thresholds import bisect
 from percolab.kernels.device import Device
 from percolab.lattices.extent import Extent
 from percolab.measure import block_sums, block_sums_cuda
@@ -67,6 +68,25 @@ def compare(topology, model, grid, samples):
             np.testing.assert_array_equal(one, other)
 
 
+def compare_thresholds(topology, model, samples):
+    """Compare T in windows of all sizes, also where a team has too little room for a window."""
+    reference = new_coupling("reference", "cpu", topology, model)
+    key = GENERATORS["xorwow"], SEED
+    ends = [(0, TOP), (TOP // 2, TOP), (TOP // 5 * 2, TOP // 5 * 3), (TOP // 3, TOP // 3 + 1)]
+    windows = np.array([ends[n % len(ends)] for n in range(samples.size)], np.uint64).T
+    expected = bisect(reference, *key, samples, *windows)
+    for most in (small_thresholds.MOST_OPENING, 3):
+        # Two blocks of threads find the thresholds of all samples.
+        with (
+            patch.object(small_thresholds, "BLOCKS", 2),
+            patch.object(small_thresholds, "MOST_OPENING", most),
+        ):
+            coupling = new_coupling("tiled", "cuda", topology, model, capacity=4)
+            found = coupling.scan_windows(*key, samples, *windows)
+            np.testing.assert_array_equal(found, expected, err_msg=str((topology, str(model))))
+    return set(expected.ravel().tolist()) - {0, NEVER}
+
+
 @contextmanager
 def patched_chunks(samples):
     """Have chunks of so many samples."""
@@ -102,3 +122,6 @@ def main(name, model="bond", count="2", few=""):
     for topology in topologies(name, int(count), not few):
         print(name, model, topology.shape, topology.open_axes)
         compare(topology, Model.parse(model), grid, np.arange(6, dtype=np.uint64))
+        if topology.open_axes:
+            samples = np.arange(10, 18, dtype=np.uint64)
+            assert compare_thresholds(topology, Model.parse(model), samples), "choose another seed"

@@ -13,7 +13,11 @@ from numpy.typing import NDArray
 
 from percolab.bonds.model import Model
 from percolab.bonds.small_cuda import WORDS_EACH, SampleKeys, open_small_kernel
+from percolab.bonds.words import TOP
 from percolab.coupled import Rows, SampleBlocks, Samples
+from percolab.coupled import small_thresholds as thresholds_cuda
+from percolab.coupled.points import measure_by_batches
+from percolab.coupled.thresholds import bisect
 from percolab.coupled.tiled import TiledCoupling
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import MOST_SHARED, THREADS
@@ -58,7 +62,7 @@ class _Buffers(NamedTuple):
 
 
 class SmallCoupling(TiledCoupling):
-    """The coupling of small lattices; thresholds T and radii are those of tiles."""
+    """The coupling of small lattices; radii are those of tiles."""
 
     def __init__(self, labeler: Tiled, *, openings: bool = False) -> None:
         super().__init__(labeler, openings=openings)
@@ -68,6 +72,7 @@ class SmallCoupling(TiledCoupling):
         self._small = _small_lattice(labeler, self._exists.size, self.row_width)
         self._floods = _can_flood(batch.topology)
         self._buffers = _Buffers(0, None, None)
+        self._opening: thresholds_cuda.Opening | None = None
 
     @staticmethod
     def memory(extent: Extent, model: Model, needs: Needs, entries: int) -> Memory:
@@ -76,6 +81,11 @@ class SmallCoupling(TiledCoupling):
         row = 8 * (ROW_WIDTH + needs.openings)
         each = 4 * words + row
         own = Memory(host=row * entries, device=each * _most_entries(extent.num_points))
+        if needs.thresholds:
+            teams = thresholds_cuda.BLOCKS * thresholds_cuda.room_for(
+                extent.num_points * extent.num_classes
+            )
+            own = own.plus(Memory(device=16 * teams))
         return TiledCoupling.memory(extent, model, needs, entries).plus(own)
 
     def rows(self, generator: int, seed: int, samples: Samples, thresholds: Samples) -> Rows:
@@ -164,8 +174,8 @@ class SmallCoupling(TiledCoupling):
         """Return of how many samples a launch has the entries at so many p."""
         return max(_most_entries(self._topology.num_points) // steps, 1)
 
-    def _measure(self, generator: int, keys: SampleKeys, first: int, samples: int) -> None:
-        """Write the rows of so many samples from number ``first`` on to the device's memory."""
+    def _open(self, generator: int, keys: SampleKeys, first: int, samples: int) -> None:
+        """Write what is open in so many samples from number ``first`` on at each of their p."""
         entries = samples * int(keys.steps)
         self._reserve(entries)
         opened, stride, batch = self._buffers.opened, self._exists.size, self.labeler.batch
@@ -173,13 +183,58 @@ class SmallCoupling(TiledCoupling):
         bonds = batch.limits, self._exists, np.uint32(self._topology.num_bond_words), opened
         grid = -(-samples * -(-stride // WORDS_EACH) // THREADS)
         self._launches.blocks(open_small_kernel, grid, THREADS, *drawn, *bonds, np.uint32(samples))
+
+    def _measure(self, generator: int, keys: SampleKeys, first: int, samples: int) -> None:
+        """Write the rows of so many samples from number ``first`` on to the device's memory."""
+        entries = samples * int(keys.steps)
+        self._open(generator, keys, first, samples)
         floods = self._floods and self._topology.num_words <= flood_cuda.MOST_GRID_WORDS
         if floods or keys.steps == 1 or keys.own_limits:
             self.measure_words(entries)
             return
-        rows = self._small, opened, np.uint32(samples), keys.steps, self._buffers.rows
+        rows = self._small, self._buffers.opened, np.uint32(samples), keys.steps, self._buffers.rows
         size, shared = self._teams(samples, 2)
         self._launches.blocks(rows_cuda.small_grid_kernel, *size, *rows, shared=shared)
+
+    @property
+    def widest_window(self) -> int:
+        """The widest window of which a team has room for the opening bonds, and for more."""
+        bonds, share = self._topology.num_bonds, self._model.steepest_share
+        most = thresholds_cuda.room_for(bonds)
+        return TOP if most == bonds else 3 * most * TOP // (4 * bonds * share)
+
+    def scan_windows(
+        self, generator: int, seed: int, samples: Samples, low: Samples, high: Samples
+    ) -> Samples:
+        if 1 in self._topology.shape:
+            return bisect(self, generator, seed, samples, low, high)  # a site may span by itself
+        self._opening = self._opening or thresholds_cuda.Opening.allocate(
+            thresholds_cuda.BLOCKS, thresholds_cuda.room_for(self._topology.num_bonds)
+        )
+        axes = cuda.to_device(np.array(self._topology.open_axes, np.int32))
+
+        def measure(samples: Samples, low: Samples, high: Samples) -> Samples:
+            windows = np.stack([low, high], axis=1).ravel()
+            keys = _keys(seed, samples, 1, windows, 2)
+            self._open(generator, keys, 0, len(samples))
+            found = cuda.device_array((len(samples), axes.size), np.uint64)
+            words, lattice = self._topology.num_words, self._small._replace(together=np.uint32(1))
+            size = min(len(samples), thresholds_cuda.BLOCKS), rows_cuda.team_threads(words)
+            drawn = generator, keys.seed, keys.starts, self.labeler.batch.sites
+            opening = self._buffers.opened, keys.limits, axes, self._opening, found.ravel()
+            shared = thresholds_cuda.shared_bytes(words)
+            kernel = thresholds_cuda.small_thresholds_kernel
+            self._launches.blocks(kernel, *size, *drawn, lattice, *opening, shared=shared)
+            self._launches.wait()
+            thresholds: Samples = found.copy_to_host()
+            if (many := np.any(thresholds == thresholds_cuda.TOO_MANY, axis=1)).any():
+                key = self, generator, seed, samples[many]
+                thresholds[many] = bisect(*key, low[many], high[many])
+            return thresholds
+
+        most = self._most_samples(2)
+        thresholds: Samples = measure_by_batches(measure, most, samples, low, high)
+        return thresholds
 
     def measure_block(
         self, generator: int, seed: int, start: int, samples: int, threshold: int

@@ -28,31 +28,48 @@ def find_thresholds(
     samples: uint64 (n,).  window: two thresholds, low < high, between which to look first; it
     decides how long this takes, and nothing else.
     """
-    numbers, axis, axes = _per_axis(coupling, samples)
-    thresholds = np.full(numbers.size, NEVER, np.uint64)
-    low, high = (np.full(numbers.size, limit, np.uint64) for limit in window)
-    left, widest = np.arange(numbers.size), np.uint64(max(coupling.widest_window, 1))
+    axes = len(coupling.labeler.batch.topology.open_axes)
+    widest = np.uint64(max(coupling.widest_window, 1))
+    thresholds = np.full(samples.size * axes, NEVER, np.uint64)
+    left = np.arange(thresholds.size)
+    low, high = (np.full(samples.size, limit, np.uint64) for limit in window)
+    if window[1] - window[0] <= widest:
+        # All samples begin with one window, and few are left after it.
+        thresholds = coupling.scan_windows(generator, seed, samples, low, high).ravel()
+        left = np.flatnonzero(np.logical_or(*_miss(thresholds, *np.array(window, np.uint64))))
+        place = left // axes
+        left, low, high = _moved_on(left, thresholds[left], low[place], high[place])
+    else:
+        low, high = np.repeat(low, axes), np.repeat(high, axes)
     while left.size:
+        numbers, axis = samples[left // axes], left % axes
         # Halve windows until the coupling can scan them.
         while np.any(wide := high - low > widest):
-            at, middle = left[wide], low[wide] + (high[wide] - low[wide]) // np.uint64(2)
-            spans = _spans(coupling, generator, seed, numbers[at], axis[at], middle)
+            middle = low[wide] + (high[wide] - low[wide]) // np.uint64(2)
+            spans = _spans(coupling, generator, seed, numbers[wide], axis[wide], middle)
             high[wide] = np.where(spans, middle, high[wide])
             low[wide] = np.where(spans, low[wide], middle)
-        first, where = _mark_first(left // axes, low, high)
-        here = numbers[left[first]]
+        first, where = _mark_first(numbers, low, high)
+        here = numbers[first]
         scanned = coupling.scan_windows(generator, seed, here, low[first], high[first])
-        thresholds[left] = scanned[where, axis[left]]
+        thresholds[left] = scanned[where, axis]
         left, low, high = _moved_on(left, thresholds[left], low, high)
     return thresholds.reshape(samples.size, axes)
+
+
+def _miss(
+    thresholds: Samples, low: Samples, high: Samples
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which T are below their windows, and which are above."""
+    below = (thresholds <= low) & (low > 0)
+    return below, (thresholds == np.uint64(NEVER)) & (high < np.uint64(TOP))
 
 
 def _moved_on(
     left: Integers, thresholds: Samples, low: Samples, high: Samples
 ) -> tuple[Integers, Samples, Samples]:
     """Return those whose T is not in its window, and windows twice as wide next to these."""
-    below = (thresholds <= low) & (low > 0)
-    above = (thresholds == np.uint64(NEVER)) & (high < np.uint64(TOP))
+    below, above = _miss(thresholds, low, high)
     wider = np.minimum(high - low, np.uint64(TOP // 2)) * np.uint64(2)
     next_low = np.where(below, low - np.minimum(wider, low), high)
     next_high = np.where(below, low, high + np.minimum(wider, np.uint64(TOP) - high))

@@ -47,7 +47,7 @@ PERIODS, ENDS = 18, 26
 #: Bits that an axis has at least: of four, the last has the four that are left.
 LEAST_WIDTH = 5
 #: Pairs for which there is room on the list of a warp, which later has the sums of its threads.
-_PAIRS = 8 * LANES if SIMULATED else 256
+PAIRS = 8 * LANES if SIMULATED else 256
 _PARENT = (1 << PARENT_BITS) - 1
 #: Marks a pair of nodes on a list of bonds, which else are numbers of periodic bonds.
 _NODES = 1 << 31
@@ -119,7 +119,7 @@ class Team(NamedTuple):
     sizes:    the same, or where clusters grow a table of the sizes and flags alone
     occupied: the occupied sites of its words
     edges:    where runs begin or a vacancy does, of its words
-    pairs:    the list of this warp, ``_PAIRS`` places
+    pairs:    the list of this warp, ``PAIRS`` places
     words:    how many words it has
     word:     this thread's; there are threads without one
     place:    of the word in its entry
@@ -154,7 +154,7 @@ def shared_bytes(words: int, tables: int) -> int:
     """Return the shared memory of a team of so many words with one table or two."""
     warps = team_threads(words) // LANES
     each = tables * WORD_NODES + 2
-    return 4 * (each * words + warps * (_PAIRS + LANES) + 3 * SHARED_WORDS)
+    return 4 * (each * words + warps * (PAIRS + LANES) + 3 * SHARED_WORDS)
 
 
 if SIMULATED:
@@ -162,9 +162,9 @@ if SIMULATED:
     def _rank(flag, pairs):
         """Return (how many lanes before this one have the flag, how many of the warp)."""
         lane = cuda.threadIdx.x % LANES
-        pairs[_PAIRS + lane] = flag
+        pairs[PAIRS + lane] = flag
         cuda.syncwarp()
-        flags = [int(pairs[_PAIRS + n]) for n in range(LANES)]
+        flags = [int(pairs[PAIRS + n]) for n in range(LANES)]
         cuda.syncwarp()
         return sum(flags[:lane]), sum(flags)
 else:
@@ -191,19 +191,19 @@ def _place(site):
 
 
 @cuda.jit(device=True)
-def _node(team, site):
+def node(team, site):
     """Return the node of an occupied site of the team."""
     word, bit = uint32(site >> uint32(5)), uint32(site & uint32(31))
     return uint32(uint32(word * uint32(WORD_NODES)) + _start(team.edges[word], bit))
 
 
 @cuda.jit(device=True)
-def _parent(team, n):
+def parent(team, n):
     return uint32(team.table[n] & uint32(_PARENT))
 
 
 @cuda.jit(device=True)
-def _load_word(team, lattice, opened):
+def load_word(team, lattice, opened):
     """Find the runs of this thread's word, and make its nodes roots.
 
     The first run of the word has its parent in the word before if the chain goes on there.
@@ -240,7 +240,7 @@ def _load_word(team, lattice, opened):
     chained = uint32(joined & uint32(1))
     if chained:
         before = uint32(uint32(word << uint32(5)) - uint32(1))
-        team.table[uint32(word * uint32(WORD_NODES))] = _node(team, before)
+        team.table[uint32(word * uint32(WORD_NODES))] = node(team, before)
     return chained
 
 
@@ -286,12 +286,12 @@ def _read_bonds(team, lattice, opened, k):
 
 
 @cuda.jit(device=True)
-def _join_runs(team, lattice, opened, chained):
+def join_runs(team, lattice, opened, chained):
     """Join the runs of all words by bonds that are in no chain and cross no periodic boundary."""
     listed = _join_word(team, lattice, opened, chained, False)
     # From here on what has no parent is a root.
     cuda.syncthreads()
-    if listed > uint32(_PAIRS):
+    if listed > uint32(PAIRS):
         # The list was too short: it is filled again, and emptied where it gets long.
         listed = _join_word(team, lattice, opened, chained, True)
     cuda.syncwarp()
@@ -329,12 +329,12 @@ def _join_word(team, lattice, opened, chained, is_again):
             if more == uint32(0):
                 break
             slot = uint32(listed + place)
-            if left != uint32(0) and slot < uint32(_PAIRS):
+            if left != uint32(0) and slot < uint32(PAIRS):
                 i, j = _find_ends(team, edges, starts, delta, left)
                 team.pairs[slot] = uint32(uint32(i << uint32(16)) | j)
             left = uint32(left & uint32(left - uint32(1))) if left else uint32(0)
             listed = uint32(listed + more)
-            if is_again and listed > uint32(_PAIRS - LANES):
+            if is_again and listed > uint32(PAIRS - LANES):
                 cuda.syncwarp()
                 _join_listed(team, listed)
                 listed = uint32(0)
@@ -355,7 +355,7 @@ def _find_ends(team, edges, starts, delta, bonds):
         bit = uint32(highest_one(starts))
         return _place(i), _place(uint32(int32(uint32(first + bit)) + delta))
     # The run at the other end begins before these bits do.
-    return _place(i), _node(team, uint32(int32(uint32(first + bit)) + delta))
+    return _place(i), node(team, uint32(int32(uint32(first + bit)) + delta))
 
 
 @cuda.jit(device=True)
@@ -370,7 +370,7 @@ def _join_listed(team, listed):
                 pair = team.pairs[k]
                 i, j = uint32(pair >> uint32(16)), uint32(pair & uint32(0xFFFF))
                 for _ in range(3):
-                    i, j = _parent(team, i), _parent(team, j)
+                    i, j = parent(team, i), parent(team, j)
                 low, high = min(i, j), max(i, j)
                 if low != high:
                     old = uint32(cuda.atomic.cas(team.table, high, high, low))
@@ -387,7 +387,7 @@ def _join_listed(team, listed):
 
 
 @cuda.jit(device=True)
-def _join_periodic_bonds(team, lattice, opened, samples, loops, listed, is_step):
+def join_periodic_bonds(team, lattice, opened, samples, loops, listed, is_step):
     """Join the roots by the open bonds across periodic boundaries, and note what wraps.
 
     samples: of the team.  listed: bonds that are on the list already.  is_step: bonds that were
@@ -403,20 +403,20 @@ def _join_periodic_bonds(team, lattice, opened, samples, loops, listed, is_step)
     while True:
         is_open = is_mine and k < each
         if is_open:
-            is_open = _is_open(team, lattice, opened, base, number, k, is_step)
+            is_open = is_periodic_bond_open(team, lattice, opened, base, number, k, is_step)
         place, more = _rank(is_open, team.pairs)
         if is_open:
             team.pairs[uint32(listed + place)] = uint32(uint32(number << uint32(16)) | k)
         listed, k = uint32(listed + more), uint32(k + threads)
         left = uint32(left - min(left, threads))
-        if listed > uint32(_PAIRS - LANES) or left == uint32(0):
+        if listed > uint32(PAIRS - LANES) or left == uint32(0):
             listed = _join_listed_bonds(team, lattice, listed, loops)
         if left == uint32(0):
             break
 
 
 @cuda.jit(device=True)
-def _is_open(team, lattice, opened, base, number, k, is_step):
+def is_periodic_bond_open(team, lattice, opened, base, number, k, is_step):
     """Return whether the k-th periodic bond of an entry is open and has two occupied sites."""
     bond = lattice.periodic_places[k]
     place = uint32(base + uint32(bond >> uint32(5)))
@@ -471,8 +471,8 @@ def _find_bond(team, lattice, n):
         return number, i, j, int32(0)
     k, number = uint32(n & uint32(0xFFFF)), uint32(n >> uint32(16))
     begin = uint32(uint32(number * lattice.adjacency.num_words) << uint32(5))
-    i = _node(team, uint32(begin + lattice.periodic_owners[k]))
-    j = _node(team, uint32(begin + lattice.periodic_ends[k]))
+    i = node(team, uint32(begin + lattice.periodic_owners[k]))
+    j = node(team, uint32(begin + lattice.periodic_ends[k]))
     return number, i, j, int32(lattice.periodic_codes[k])
 
 
@@ -545,7 +545,7 @@ def _wrapping_bits(lattice, seen):
 
 
 @cuda.jit(device=True)
-def _shorten_links(team, lattice, grows):
+def shorten_links(team, lattice, grows):
     """Give the runs of the word their sizes and flags, and a parent in a word before, or a root.
 
     Afterwards ``edges`` has the starts of runs.  Returns those that are roots.  grows: there is a
@@ -571,7 +571,7 @@ def _shorten_links(team, lattice, grows):
             # The link of that run was shortened before.
             if grows:
                 team.table[n] = _over_two(entry, team.table[up])
-            up = _parent(team, up)
+            up = parent(team, up)
         sites = uint32(uint32(lowest_one(uint32(ends >> bit))) + uint32(1))
         sites = uint32(sites << uint32(PARENT_BITS))
         team.sizes[n] = sites if grows else uint32(up | sites)
@@ -621,7 +621,7 @@ def _words_of_warp(team, lattice):
 
 
 @cuda.jit(device=True)
-def _add_sizes(team, lattice):
+def add_sizes(team, lattice):
     """Hand the sizes and flags of all runs to their parents, from the last word to the first."""
     lane, begin, word = _words_of_warp(team, lattice)
     first = uint32(uint32(word * uint32(WORD_NODES)) + lane)
@@ -637,7 +637,7 @@ def _add_sizes(team, lattice):
 
 @cuda.jit(device=True)
 def _add_to_parent(team, n):
-    up = _parent(team, n)
+    up = parent(team, n)
     if up != n:
         _add_to(team, up, team.sizes[n])
 
@@ -650,7 +650,7 @@ def _add_to(team, n, entry):
 
 
 @cuda.jit(device=True)
-def _point_to_roots(team, lattice):
+def point_to_roots(team, lattice):
     """Make the roots the parents of all runs, from the first word to the last."""
     lane, word, end = _words_of_warp(team, lattice)
     first = uint32(uint32(word * uint32(WORD_NODES)) + lane)
@@ -658,16 +658,16 @@ def _point_to_roots(team, lattice):
         starts = uint32(team.edges[word] >> lane)
         for k in range(_BITS):
             n = uint32(first + uint32(k * LANES))
-            if uint32(starts >> uint32(k * LANES)) & uint32(1) and _parent(team, n) != n:
+            if uint32(starts >> uint32(k * LANES)) & uint32(1) and parent(team, n) != n:
                 # A root is its own parent, over no periods.
-                team.table[n] = _over_two(team.table[n], team.table[_parent(team, n)])
+                team.table[n] = _over_two(team.table[n], team.table[parent(team, n)])
         cuda.syncwarp()
         word, first = uint32(word + uint32(1)), uint32(first + uint32(WORD_NODES))
     cuda.syncthreads()
 
 
 @cuda.jit(device=True)
-def _add_sites(team, lattice, opened, roots):
+def add_sites(team, lattice, opened, roots):
     """Make roots of the sites that are occupied since this step; return the roots with them."""
     fresh = uint32(0)
     if team.is_mine:
@@ -686,7 +686,7 @@ def _add_sites(team, lattice, opened, roots):
 
 
 @cuda.jit(device=True)
-def _read_new_bonds(team, lattice, opened, k):
+def read_new_bonds(team, lattice, opened, k):
     """Return the bonds of class k of the word that have opened since the step before."""
     adjacency, before = lattice.adjacency, uint32(uint32(team.entry - uint32(1)) * lattice.stride)
     index = uint32(uint32(uint32(k) * adjacency.num_words) + team.place)
@@ -707,7 +707,7 @@ def _list_new_bonds(team, lattice, opened, loops):
     for k in range(len(adjacency.ends)):
         delta, left = int32(adjacency.ends[k]), uint32(0)
         if team.is_mine:
-            left = _read_new_bonds(team, lattice, opened, k)
+            left = read_new_bonds(team, lattice, opened, k)
         while True:
             place, more = _rank(left != uint32(0), team.pairs)
             if more == uint32(0):
@@ -715,11 +715,11 @@ def _list_new_bonds(team, lattice, opened, loops):
             if left != uint32(0):
                 site = uint32(uint32(team.word << uint32(5)) + uint32(lowest_one(left)))
                 left = uint32(left & uint32(left - uint32(1)))
-                i, j = _node(team, site), _node(team, uint32(int32(site) + delta))
+                i, j = node(team, site), node(team, uint32(int32(site) + delta))
                 pair = uint32(uint32(i << uint32(16)) | j)
                 team.pairs[uint32(listed + place)] = uint32(pair | uint32(_NODES))
             listed = uint32(listed + more)
-            if listed > uint32(_PAIRS - LANES):
+            if listed > uint32(PAIRS - LANES):
                 listed = _join_listed_bonds(team, lattice, listed, loops)
     return listed
 
@@ -732,13 +732,13 @@ def _hand_on_sizes(team, roots):
         bit = uint32(lowest_one(left))
         left = uint32(left & uint32(left - uint32(1)))
         n = uint32(first + bit)
-        up = _parent(team, n)
+        up = parent(team, n)
         if up != n:
             roots = uint32(roots & uint32(~uint32(uint32(1) << bit)))
-            root = _parent(team, up)
+            root = parent(team, up)
             while root != up:
                 up = root
-                root = _parent(team, up)
+                root = parent(team, up)
             _add_to(team, root, team.sizes[n])
     return roots
 
@@ -804,7 +804,7 @@ def _measure_samples(lattice, opened, samples, steps, rows, grows):
     firsts = uint32(seen + uint32(SHARED_WORDS))
     counted = uint32(firsts + uint32(SHARED_WORDS))
     lists = uint32(counted + uint32(SHARED_WORDS))
-    pairs = uint32(lists + uint32(warp * uint32(_PAIRS + LANES)))
+    pairs = uint32(lists + uint32(warp * uint32(PAIRS + LANES)))
     loops = Loops(signed[firsts:], shared[seen:])
     counts = shared[counted:]
     number = uint32(thread // num_words)
@@ -825,23 +825,23 @@ def _measure_samples(lattice, opened, samples, steps, rows, grows):
                 counts[thread] = uint32(0)
             is_step, listed = step != 0, uint32(0)
             if not is_step:
-                chained = _load_word(team, lattice, opened)
-                _join_runs(team, lattice, opened, chained)
+                chained = load_word(team, lattice, opened)
+                join_runs(team, lattice, opened, chained)
                 cuda.syncthreads()
             elif grows:
                 if lattice.first_site:
-                    roots = _add_sites(team, lattice, opened, roots)
+                    roots = add_sites(team, lattice, opened, roots)
                     cuda.syncthreads()
                 listed = _list_new_bonds(team, lattice, opened, loops)
             if lattice.periodic_places.size or is_step:
-                _join_periodic_bonds(team, lattice, opened, own, loops, listed, is_step)
+                join_periodic_bonds(team, lattice, opened, own, loops, listed, is_step)
                 cuda.syncthreads()
             if not is_step:
-                roots = _shorten_links(team, lattice, grows)
+                roots = shorten_links(team, lattice, grows)
                 cuda.syncthreads()
-                _add_sizes(team, lattice)
+                add_sizes(team, lattice)
                 if grows:
-                    _point_to_roots(team, lattice)
+                    point_to_roots(team, lattice)
             elif grows:
                 roots = _hand_on_sizes(team, roots)
                 cuda.syncthreads()

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from percolab.bonds.model import Model
-from percolab.bonds.words import GENERATORS, p_to_threshold
+from percolab.bonds.words import GENERATORS, TOP, p_to_threshold
 from percolab.coupled import SampleBlocks, new_coupling
+from percolab.coupled.small import is_small
+from percolab.coupled.thresholds import bisect, find_thresholds
+from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import make_geometry
 from percolab.lattices.lattice import load_lattice
 from percolab.measure.block_sums import sum_blocks
@@ -63,6 +66,36 @@ def test_rows_and_sums_equal_those_of_the_cpu(name, model, generator):
             for one, other in zip(found, sum_blocks(by_block, squared, *picks), strict=True):
                 np.testing.assert_array_equal(one, other)
     assert small >= 6
+
+
+@pytest.mark.parametrize("model", ["bond", "site", "site-bond", "bond:x=0.6"])
+@pytest.mark.parametrize("name", ["square", "triangular", "kagome", "cubic"])
+def test_thresholds_equal_those_of_the_cpu(name, model):
+    item, ends = load_lattice(name), [(0, TOP), (TOP // 2, TOP), (TOP // 5, TOP // 5 * 4)]
+    own = Model.parse(model)
+    chosen = own if model != "bond:x=0.6" or name == "square" else Model.parse("bond")
+    compared = 0
+    for size in SIZES[item.dimension]:
+        samples = np.arange(100 if size < 16 else 24, dtype=np.uint64)
+        windows = np.array([ends[n % len(ends)] for n in range(samples.size)], np.uint64).T
+        for opened in range(1, item.dimension + 1):
+            boundary = ("open",) * opened + ("periodic",) * (item.dimension - opened)
+            topology = item.topology(item.shape(size), boundary)
+            if not is_small(Extent.of_topology(topology)):
+                continue
+            device, host = (
+                new_coupling(labeler, kind, topology, chosen, capacity=64)
+                for labeler, kind in (("tiled", "cuda"), ("raster", "cpu"))
+            )
+            generator = size % 2
+            expected = bisect(host, generator, 7, samples, *windows)
+            found = device.scan_windows(generator, 7, samples, *windows)
+            np.testing.assert_array_equal(found, expected, err_msg=f"{size}, {boundary}")
+            expected = find_thresholds(host, generator, 3, samples, (TOP // 3, TOP // 2))
+            found = find_thresholds(device, generator, 3, samples, (TOP // 3, TOP // 2))
+            np.testing.assert_array_equal(found, expected, err_msg=f"{size}, {boundary}")
+            compared += 1
+    assert compared >= 8
 
 
 def compare_sums(size, boundary, model, samples, p):

@@ -1,0 +1,358 @@
+"""CUDA: the spanning thresholds T of samples of small lattices, a team of threads a sample.
+
+A team labels its sample at the lower end of a window (:mod:`percolab.labelers.small_cuda`), lists
+the bonds that open up to the upper end and join two of these clusters, and finds T by trials: all
+bonds below a threshold join their roots, and the sample spans if that joins two nodes which stand
+for the ends of an axis.  Every trial narrows the bracket, and the bonds out of it go: those below
+it have made new nodes, those above it play no part.  The next trial is at the bond nearest to the
+middle of the bracket, so that the last one leaves none in it.  Nothing is sorted.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import int32, types, uint32, uint64
+
+from percolab.bonds.hooks import bond_number
+from percolab.bonds.words import NEVER
+from percolab.kernels.bits import lowest_one
+from percolab.kernels.device import load_cuda
+from percolab.kernels.union_find import find, union
+from percolab.labelers.small_cuda import (
+    ENDS,
+    LANES,
+    PAIRS,
+    WORD_NODES,
+    Loops,
+    Team,
+    add_sites,
+    add_sizes,
+    is_periodic_bond_open,
+    join_periodic_bonds,
+    join_runs,
+    load_word,
+    node,
+    parent,
+    point_to_roots,
+    read_new_bonds,
+    shorten_links,
+    team_threads,
+)
+
+cuda = load_cuda()
+
+#: Bonds for which a team has room, at most; a window has three quarters of them on average.
+MOST_OPENING = 4096
+#: Samples that are in work at the same time, at most.
+BLOCKS = 2**12
+#: In the place of T where a team had too little room for its bonds.
+TOO_MANY = NEVER - 1
+#: Bits of a bond's position in the list; in a choice of the next trial its distance is above them.
+_POSITION_BITS = 13
+_POSITIONS = (1 << _POSITION_BITS) - 1
+_NONE = 0xFFFFFFFF
+#: What a team knows of its sample: opening bonds, axes that it spans, and twice the next trial.
+_STATE = 4
+
+
+class Opening(NamedTuple):
+    """Device memory for the opening bonds of every team, ``room`` of each.
+
+    nodes:   uint32, the roots at both ends, the first in the upper 16 bits
+    bonds:   uint32, their numbers 32 * word + bit
+    numbers: uint64, the thresholds above which they are open
+    left:    uint32, the nodes of those that are left in the bracket of an axis
+    left_numbers: uint64, their numbers
+    room:    uint32
+    """
+
+    nodes: Any
+    bonds: Any
+    numbers: Any
+    left: Any
+    left_numbers: Any
+    room: Any
+
+    @classmethod
+    def allocate(cls, teams: int, room: int) -> Opening:
+        """Return memory for so many teams."""
+        kinds = np.uint32, np.uint32, np.uint64, np.uint32, np.uint64
+        return cls(*(cuda.device_array(teams * room, kind) for kind in kinds), np.uint32(room))
+
+
+def room_for(num_bonds: int) -> int:
+    """Return for how many opening bonds a team has room, of a lattice of so many.
+
+    >>> room_for(100), room_for(10**4)
+    (100, 4096)
+    """
+    return min(num_bonds, MOST_OPENING)
+
+
+def shared_bytes(words: int) -> int:
+    """Return the shared memory of a team of so many words."""
+    warps = team_threads(words) // LANES
+    return 4 * ((2 * WORD_NODES + 2) * words + 2 + warps * (PAIRS + LANES) + 2 + _STATE)
+
+
+@cuda.jit(device=True)
+def _list_bond(opening, base, state, i, j, bond):
+    """List a bond between two clusters; the list may be too short for it."""
+    if i != j:
+        slot = uint32(cuda.atomic.add(state, 0, uint32(1)))
+        if slot < opening.room:
+            opening.nodes[uint32(base + slot)] = uint32(uint32(i << uint32(16)) | j)
+            opening.bonds[uint32(base + slot)] = bond
+
+
+@cuda.jit(device=True)
+def _list_opening_bonds(team, lattice, opened, opening, base, state):
+    """List the bonds that open from the entry before to this one and join two clusters."""
+    adjacency = lattice.adjacency
+    for k in range(len(adjacency.ends)):
+        delta, left = int32(adjacency.ends[k]), uint32(0)
+        if team.is_mine:
+            left = read_new_bonds(team, lattice, opened, k)
+        first = uint32(uint32(uint32(k) * adjacency.num_words) << uint32(5))
+        while left:
+            site = uint32(uint32(team.word << uint32(5)) + uint32(lowest_one(left)))
+            left = uint32(left & uint32(left - uint32(1)))
+            i = parent(team, node(team, site))
+            j = parent(team, node(team, uint32(int32(site) + delta)))
+            _list_bond(opening, base, state, i, j, uint32(first + site))
+    own = uint32(team.entry * lattice.stride)
+    n = uint32(cuda.threadIdx.x)
+    while n < uint32(lattice.periodic_places.size):
+        if is_periodic_bond_open(team, lattice, opened, own, uint32(0), n, True):
+            i = parent(team, node(team, lattice.periodic_owners[n]))
+            j = parent(team, node(team, lattice.periodic_ends[n]))
+            _list_bond(opening, base, state, i, j, lattice.periodic_places[n])
+        n = uint32(n + uint32(cuda.blockDim.x))
+
+
+@cuda.jit(device=True)
+def _spanned_axes(team, roots):
+    """Return the flags of both ends of axes, moved to bit 0, of those that one of the roots has."""
+    spanned, first = uint32(0), uint32(team.word * uint32(WORD_NODES))
+    while roots:
+        flags = uint32(team.sizes[uint32(first + uint32(lowest_one(roots)))] >> uint32(ENDS))
+        roots = uint32(roots & uint32(roots - uint32(1)))
+        spanned = uint32(spanned | uint32(flags & uint32(flags >> uint32(1))))
+    return spanned
+
+
+@cuda.jit(device=True)
+def _take_bonds(team, opening, base, count, ends, begin):
+    """Make the list of an axis, in which a node stands for all roots that touch one end of it.
+
+    Each thread has every ``cuda.blockDim.x``-th place.  ends: the first of the two nodes.  begin:
+    the flag of the first end.  Returns where this thread's bonds end.
+    """
+    n = uint32(cuda.threadIdx.x)
+    to = n
+    while n < count:
+        pair = opening.nodes[uint32(base + n)]
+        i = _move_to_end(team, uint32(pair >> uint32(16)), ends, begin)
+        j = _move_to_end(team, uint32(pair & uint32(0xFFFF)), ends, begin)
+        if i != j:
+            opening.left[uint32(base + to)] = uint32(uint32(i << uint32(16)) | j)
+            opening.left_numbers[uint32(base + to)] = opening.numbers[uint32(base + n)]
+            to = uint32(to + uint32(cuda.blockDim.x))
+        n = uint32(n + uint32(cuda.blockDim.x))
+    return to
+
+
+@cuda.jit(device=True)
+def _move_to_end(team, root, ends, begin):
+    """Return a root, or the node of the end that it touches."""
+    flags = uint32(team.sizes[root] >> uint32(ENDS))
+    if flags & begin:
+        return ends
+    if flags & uint32(begin << uint32(1)):
+        return uint32(ends + uint32(1))
+    return root
+
+
+@cuda.jit(device=True)
+def _join_below(table, opening, base, to, ends, trial):
+    """Join the nodes of all bonds left that are open at a threshold, and no others."""
+    thread = uint32(cuda.threadIdx.x)
+    if thread < uint32(2):
+        table[uint32(ends + thread)] = uint32(ends + thread)
+    n = thread
+    while n < to:
+        pair = opening.left[uint32(base + n)]
+        i, j = uint32(pair >> uint32(16)), uint32(pair & uint32(0xFFFF))
+        table[i], table[j] = i, j
+        n = uint32(n + uint32(cuda.blockDim.x))
+    cuda.syncthreads()
+    n = thread
+    while n < to:
+        if opening.left_numbers[uint32(base + n)] < trial:
+            pair = opening.left[uint32(base + n)]
+            union(table, uint32(0), uint32(pair >> uint32(16)), uint32(pair & uint32(0xFFFF)))
+        n = uint32(n + uint32(cuda.blockDim.x))
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def _root_or_end(table, i, ends, one, other):
+    """Return the root of a node, or the node of the end whose root it is, ``one`` or ``other``."""
+    i = find(table, uint32(0), i)
+    if i == one:
+        return ends
+    return uint32(ends + uint32(1)) if i == other else i
+
+
+@cuda.jit(device=True)
+def _keep_between(table, opening, base, to, bracket, roots, chosen):
+    """Keep this thread's bonds that open within a bracket, and choose the one nearest its middle.
+
+    roots: (the node of the first end, the roots of both); these differ where the trial did not
+    span, and then its clusters become nodes.  chosen: uint32 (1,) of shared memory, _NONE before,
+    where it stays so if no bond is left.  Returns where this thread's bonds end.
+    """
+    (lower, upper), (ends, one, other) = bracket, roots
+    width = uint64(upper - lower)
+    middle, shift = uint64(lower + uint64(width >> uint64(1))), uint32(0)
+    while uint64(width >> uint64(shift)) >= uint64(1 << (31 - _POSITION_BITS)):
+        shift = uint32(shift + uint32(1))
+    n, nearest = uint32(cuda.threadIdx.x), uint32(_NONE)
+    kept = n
+    while n < to:
+        number = opening.left_numbers[uint32(base + n)]
+        opens_at = uint64(number + uint64(1))
+        if lower < opens_at < upper:
+            pair = opening.left[uint32(base + n)]
+            i, j = uint32(pair >> uint32(16)), uint32(pair & uint32(0xFFFF))
+            if one != other:
+                i = _root_or_end(table, i, ends, one, other)
+                j = _root_or_end(table, j, ends, one, other)
+            if i != j:
+                opening.left[uint32(base + kept)] = uint32(uint32(i << uint32(16)) | j)
+                opening.left_numbers[uint32(base + kept)] = number
+                away = uint64(max(opens_at, middle) - min(opens_at, middle))
+                away = uint32(away >> uint64(shift))
+                nearest = min(nearest, uint32(uint32(away << uint32(_POSITION_BITS)) | kept))
+                kept = uint32(kept + uint32(cuda.blockDim.x))
+        n = uint32(n + uint32(cuda.blockDim.x))
+    if nearest != uint32(_NONE):
+        cuda.atomic.min(chosen, 0, nearest)
+    return kept
+
+
+@cuda.jit(device=True)
+def _find_threshold(team, opening, base, count, ends, axis, window, chosen):
+    """Return T along an axis, of a sample that does not span at the lower end of the window.
+
+    chosen: uint32 (2,) of shared memory, for the choices of every other trial.
+    """
+    begin, (lower, trial) = uint32(uint32(1) << uint32(2 * axis)), window
+    upper, which, table = uint64(NEVER), uint32(0), team.table
+    to = _take_bonds(team, opening, base, count, ends, begin)
+    while True:
+        if cuda.threadIdx.x == 0:
+            chosen[which] = uint32(_NONE)
+        _join_below(table, opening, base, to, ends, trial)
+        one = find(table, uint32(0), ends)
+        other = find(table, uint32(0), uint32(ends + uint32(1)))
+        if one == other:
+            upper = trial
+        elif upper == uint64(NEVER):
+            # It does not span at the upper end of the window, which is tried first.
+            break
+        else:
+            lower = trial
+        bracket, roots = (lower, upper), (ends, one, other)
+        to = _keep_between(table, opening, base, to, bracket, roots, chosen[which:])
+        cuda.syncthreads()
+        nearest = chosen[which]
+        if nearest == uint32(_NONE):
+            break
+        n = uint32(nearest & uint32(_POSITIONS))
+        trial = uint64(opening.left_numbers[uint32(base + n)] + uint64(1))
+        which = uint32(which ^ uint32(1))
+    cuda.syncthreads()
+    return upper
+
+
+@cuda.jit(cache=True, max_registers=64)
+def small_thresholds_kernel(
+    generator, seed, numbers, record, lattice, opened, windows, axes, opening, thresholds
+):
+    """Write T of samples along every open axis, as :meth:`Coupling.scan_windows` returns it.
+
+    numbers: uint64 (samples,).  record: of the batch.  opened: uint32, the words of every sample at
+    the lower and at the upper end of its window.  windows: uint64 (2 * samples,), these ends.
+    axes: int32, the open ones.  thresholds: uint64 (samples * axes,); TOO_MANY of a sample with
+    more opening bonds than there is room for.
+    """
+    shared, signed = cuda.shared.array(0, types.uint32), cuda.shared.array(0, types.int32)
+    words, thread = lattice.adjacency.num_words, uint32(cuda.threadIdx.x)
+    ends = uint32(uint32(WORD_NODES) * words)
+    sizes = uint32(ends + uint32(2))
+    occupied = uint32(sizes + ends)
+    edges = uint32(occupied + words)
+    seen = uint32(edges + words)
+    states = uint32(seen + uint32(2))
+    lists = uint32(states + uint32(_STATE))
+    pairs = uint32(lists + uint32(uint32(thread // uint32(LANES)) * uint32(PAIRS + LANES)))
+    loops, state = Loops(signed[uint32(seen + uint32(1)) :], shared[seen:]), shared[states:]
+    base = uint32(uint32(cuda.blockIdx.x) * opening.room)
+    n = uint32(cuda.blockIdx.x)
+    while n < uint32(numbers.size):
+        low, high = windows[uint32(n << uint32(1))], windows[uint32(uint32(n << uint32(1)) | 1)]
+        if thread == uint32(0):
+            state[0], state[1] = uint32(0), uint32(0)
+            loops.seen[0], loops.first[0] = uint32(0), 0
+        entry = uint32(n << uint32(1))
+        team = Team(
+            shared, shared[sizes:], shared[occupied:], shared[edges:], shared[pairs:], words,
+            thread, thread, entry, entry, uint32(2), uint32(0), thread < words,
+        )  # fmt: skip
+        chained = load_word(team, lattice, opened)
+        join_runs(team, lattice, opened, chained)
+        cuda.syncthreads()
+        if lattice.periodic_places.size:
+            join_periodic_bonds(team, lattice, opened, uint32(1), loops, uint32(0), False)
+            cuda.syncthreads()
+        roots = shorten_links(team, lattice, True)
+        cuda.syncthreads()
+        add_sizes(team, lattice)
+        point_to_roots(team, lattice)
+        spanned = _spanned_axes(team, roots)
+        if spanned:
+            cuda.atomic.or_(state, 1, spanned)
+        team = Team(
+            shared, shared[sizes:], shared[occupied:], shared[edges:], shared[pairs:], words,
+            thread, thread, uint32(entry + uint32(1)), entry, uint32(2), uint32(0), thread < words,
+        )  # fmt: skip
+        if lattice.first_site:
+            add_sites(team, lattice, opened, roots)
+            cuda.syncthreads()
+        _list_opening_bonds(team, lattice, opened, opening, base, state)
+        cuda.syncthreads()
+        count, spanned = state[0], state[1]
+        m = thread
+        while m < min(count, opening.room):
+            bond = opening.bonds[uint32(base + m)]
+            opening.numbers[uint32(base + m)] = bond_number(
+                generator, record, seed, numbers[n], bond
+            )
+            m = uint32(m + uint32(cuda.blockDim.x))
+        cuda.syncthreads()
+        for row in range(axes.size):
+            axis, found = uint32(axes[row]), low
+            if count > opening.room:
+                found = uint64(TOO_MANY)
+            elif not uint32(spanned >> uint32(axis << uint32(1))) & uint32(1):
+                window = low, high
+                found = _find_threshold(
+                    team, opening, base, count, ends, axis, window, state[uint32(2) :]
+                )
+            if thread == uint32(0):
+                thresholds[uint32(uint32(n * uint32(axes.size)) + uint32(row))] = found
+        cuda.syncthreads()
+        n = uint32(n + uint32(cuda.gridDim.x))
