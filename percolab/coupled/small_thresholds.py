@@ -17,7 +17,7 @@ from numba import int32, types, uint32, uint64
 
 from percolab.bonds.hooks import bond_number
 from percolab.bonds.words import NEVER
-from percolab.kernels.bits import lowest_one
+from percolab.kernels.bits import highest_one, lowest_one
 from percolab.kernels.device import load_cuda
 from percolab.kernels.union_find import find, union
 from percolab.labelers.small_cuda import (
@@ -25,19 +25,13 @@ from percolab.labelers.small_cuda import (
     LANES,
     PAIRS,
     WORD_NODES,
-    Loops,
     Team,
-    add_sites,
-    add_sizes,
     is_periodic_bond_open,
-    join_periodic_bonds,
     join_runs,
     load_word,
     node,
     parent,
-    point_to_roots,
     read_new_bonds,
-    shorten_links,
     team_threads,
 )
 
@@ -51,8 +45,10 @@ BLOCKS = 2**12
 TOO_MANY = NEVER - 1
 #: Bits of a bond's position in the list; in a choice of the next trial its distance is above them.
 _POSITION_BITS = 13
-_POSITIONS = (1 << _POSITION_BITS) - 1
+_POSITIONS, _DISTANCE_BITS = (1 << _POSITION_BITS) - 1, 31 - _POSITION_BITS
 _NONE = 0xFFFFFFFF
+#: The first end of every axis among the flags of ends.
+_FIRST_ENDS = 0b010101
 #: What a team knows of its sample: opening bonds, axes that it spans, and twice the next trial.
 _STATE = 4
 
@@ -61,6 +57,7 @@ class Opening(NamedTuple):
     """Device memory for the opening bonds of every team, ``room`` of each.
 
     nodes:   uint32, the roots at both ends, the first in the upper 16 bits
+    flags:   uint32, the end layers that these clusters touch, in the same way
     bonds:   uint32, their numbers 32 * word + bit
     numbers: uint64, the thresholds above which they are open
     left:    uint32, the nodes of those that are left in the bracket of an axis
@@ -69,6 +66,7 @@ class Opening(NamedTuple):
     """
 
     nodes: Any
+    flags: Any
     bonds: Any
     numbers: Any
     left: Any
@@ -78,7 +76,7 @@ class Opening(NamedTuple):
     @classmethod
     def allocate(cls, teams: int, room: int) -> Opening:
         """Return memory for so many teams."""
-        kinds = np.uint32, np.uint32, np.uint64, np.uint32, np.uint64
+        kinds = np.uint32, np.uint32, np.uint32, np.uint64, np.uint32, np.uint64
         return cls(*(cuda.device_array(teams * room, kind) for kind in kinds), np.uint32(room))
 
 
@@ -94,16 +92,64 @@ def room_for(num_bonds: int) -> int:
 def shared_bytes(words: int) -> int:
     """Return the shared memory of a team of so many words."""
     warps = team_threads(words) // LANES
-    return 4 * ((2 * WORD_NODES + 2) * words + 2 + warps * (PAIRS + LANES) + 2 + _STATE)
+    return 4 * ((WORD_NODES + 2) * words + 2 + _STATE + warps * (PAIRS + LANES))
 
 
 @cuda.jit(device=True)
-def _list_bond(opening, base, state, i, j, bond):
-    """List a bond between two clusters; the list may be too short for it."""
+def _find_root(team, n):
+    """Return the root of a node of the labeling, whatever the flags of roots are."""
+    up = parent(team, n)
+    while up != n:
+        n = up
+        up = parent(team, n)
+    return n
+
+
+@cuda.jit(device=True)
+def _join_periodic_bonds(team, lattice, opened):
+    """Join the clusters at the ends of the open bonds across periodic boundaries."""
+    base, n = uint32(team.entry * lattice.stride), uint32(cuda.threadIdx.x)
+    while n < uint32(lattice.periodic_places.size):
+        if is_periodic_bond_open(team, lattice, opened, base, uint32(0), n, False):
+            i, j = node(team, lattice.periodic_owners[n]), node(team, lattice.periodic_ends[n])
+            union(team.table, uint32(0), i, j)
+        n = uint32(n + uint32(cuda.blockDim.x))
+
+
+@cuda.jit(device=True)
+def _flag_ends(team, lattice, state):
+    """Give roots the flags of the end layers that they touch, and note the axes that are spanned.
+
+    A site that is vacant so far is a root by itself.
+    """
+    num_words, masks = lattice.adjacency.num_words, lattice.end_masks
+    place, flag = team.word, uint32(1 << ENDS)
+    while team.is_mine and place < uint32(masks.size):
+        left = uint32(masks[place] & team.occupied[team.word])
+        while left:
+            site = uint32(uint32(team.word << uint32(5)) + uint32(lowest_one(left)))
+            left = uint32(left & uint32(left - uint32(1)))
+            root = _find_root(team, node(team, site))
+            flags = uint32(uint32(cuda.atomic.or_(team.table, root, flag)) | flag)
+            flags = uint32(flags >> uint32(ENDS))
+            # The last one to set a flag sees both of an axis.
+            both = uint32(flags & uint32(flags >> uint32(1)))
+            if both & uint32(_FIRST_ENDS):
+                cuda.atomic.or_(state, 1, both)
+        flag, place = uint32(flag << uint32(1)), uint32(place + num_words)
+
+
+@cuda.jit(device=True)
+def _list_bond(team, opening, base, state, i, j, bond):
+    """List a bond if it joins two clusters; the list may be too short for it."""
+    i, j = _find_root(team, i), _find_root(team, j)
     if i != j:
         slot = uint32(cuda.atomic.add(state, 0, uint32(1)))
         if slot < opening.room:
+            flags = uint32(uint32(team.table[i] >> uint32(ENDS)) << uint32(16))
+            flags = uint32(flags | uint32(team.table[j] >> uint32(ENDS)))
             opening.nodes[uint32(base + slot)] = uint32(uint32(i << uint32(16)) | j)
+            opening.flags[uint32(base + slot)] = flags
             opening.bonds[uint32(base + slot)] = bond
 
 
@@ -119,32 +165,18 @@ def _list_opening_bonds(team, lattice, opened, opening, base, state):
         while left:
             site = uint32(uint32(team.word << uint32(5)) + uint32(lowest_one(left)))
             left = uint32(left & uint32(left - uint32(1)))
-            i = parent(team, node(team, site))
-            j = parent(team, node(team, uint32(int32(site) + delta)))
-            _list_bond(opening, base, state, i, j, uint32(first + site))
-    own = uint32(team.entry * lattice.stride)
-    n = uint32(cuda.threadIdx.x)
+            i, j = node(team, site), node(team, uint32(int32(site) + delta))
+            _list_bond(team, opening, base, state, i, j, uint32(first + site))
+    own, n = uint32(team.entry * lattice.stride), uint32(cuda.threadIdx.x)
     while n < uint32(lattice.periodic_places.size):
         if is_periodic_bond_open(team, lattice, opened, own, uint32(0), n, True):
-            i = parent(team, node(team, lattice.periodic_owners[n]))
-            j = parent(team, node(team, lattice.periodic_ends[n]))
-            _list_bond(opening, base, state, i, j, lattice.periodic_places[n])
+            i, j = node(team, lattice.periodic_owners[n]), node(team, lattice.periodic_ends[n])
+            _list_bond(team, opening, base, state, i, j, lattice.periodic_places[n])
         n = uint32(n + uint32(cuda.blockDim.x))
 
 
 @cuda.jit(device=True)
-def _spanned_axes(team, roots):
-    """Return the flags of both ends of axes, moved to bit 0, of those that one of the roots has."""
-    spanned, first = uint32(0), uint32(team.word * uint32(WORD_NODES))
-    while roots:
-        flags = uint32(team.sizes[uint32(first + uint32(lowest_one(roots)))] >> uint32(ENDS))
-        roots = uint32(roots & uint32(roots - uint32(1)))
-        spanned = uint32(spanned | uint32(flags & uint32(flags >> uint32(1))))
-    return spanned
-
-
-@cuda.jit(device=True)
-def _take_bonds(team, opening, base, count, ends, begin):
+def _take_bonds(opening, base, count, ends, begin):
     """Make the list of an axis, in which a node stands for all roots that touch one end of it.
 
     Each thread has every ``cuda.blockDim.x``-th place.  ends: the first of the two nodes.  begin:
@@ -153,9 +185,9 @@ def _take_bonds(team, opening, base, count, ends, begin):
     n = uint32(cuda.threadIdx.x)
     to = n
     while n < count:
-        pair = opening.nodes[uint32(base + n)]
-        i = _move_to_end(team, uint32(pair >> uint32(16)), ends, begin)
-        j = _move_to_end(team, uint32(pair & uint32(0xFFFF)), ends, begin)
+        pair, flags = opening.nodes[uint32(base + n)], opening.flags[uint32(base + n)]
+        i = _move_to_end(uint32(pair >> uint32(16)), uint32(flags >> uint32(16)), ends, begin)
+        j = _move_to_end(uint32(pair & uint32(0xFFFF)), flags, ends, begin)
         if i != j:
             opening.left[uint32(base + to)] = uint32(uint32(i << uint32(16)) | j)
             opening.left_numbers[uint32(base + to)] = opening.numbers[uint32(base + n)]
@@ -165,9 +197,8 @@ def _take_bonds(team, opening, base, count, ends, begin):
 
 
 @cuda.jit(device=True)
-def _move_to_end(team, root, ends, begin):
-    """Return a root, or the node of the end that it touches."""
-    flags = uint32(team.sizes[root] >> uint32(ENDS))
+def _move_to_end(root, flags, ends, begin):
+    """Return a root, or the node of the end that it touches by its flags."""
     if flags & begin:
         return ends
     if flags & uint32(begin << uint32(1)):
@@ -216,9 +247,9 @@ def _keep_between(table, opening, base, to, bracket, roots, chosen):
     """
     (lower, upper), (ends, one, other) = bracket, roots
     width = uint64(upper - lower)
-    middle, shift = uint64(lower + uint64(width >> uint64(1))), uint32(0)
-    while uint64(width >> uint64(shift)) >= uint64(1 << (31 - _POSITION_BITS)):
-        shift = uint32(shift + uint32(1))
+    middle = uint64(lower + uint64(width >> uint64(1)))
+    # A distance is at most half the width.
+    shift = uint64(highest_one(uint32(width >> uint64(32))) + 32 - _DISTANCE_BITS)
     n, nearest = uint32(cuda.threadIdx.x), uint32(_NONE)
     kept = n
     while n < to:
@@ -234,7 +265,7 @@ def _keep_between(table, opening, base, to, bracket, roots, chosen):
                 opening.left[uint32(base + kept)] = uint32(uint32(i << uint32(16)) | j)
                 opening.left_numbers[uint32(base + kept)] = number
                 away = uint64(max(opens_at, middle) - min(opens_at, middle))
-                away = uint32(away >> uint64(shift))
+                away = uint32(away >> shift)
                 nearest = min(nearest, uint32(uint32(away << uint32(_POSITION_BITS)) | kept))
                 kept = uint32(kept + uint32(cuda.blockDim.x))
         n = uint32(n + uint32(cuda.blockDim.x))
@@ -244,14 +275,14 @@ def _keep_between(table, opening, base, to, bracket, roots, chosen):
 
 
 @cuda.jit(device=True)
-def _find_threshold(team, opening, base, count, ends, axis, window, chosen):
+def _find_threshold(table, opening, base, count, ends, axis, window, chosen):
     """Return T along an axis, of a sample that does not span at the lower end of the window.
 
     chosen: uint32 (2,) of shared memory, for the choices of every other trial.
     """
     begin, (lower, trial) = uint32(uint32(1) << uint32(2 * axis)), window
-    upper, which, table = uint64(NEVER), uint32(0), team.table
-    to = _take_bonds(team, opening, base, count, ends, begin)
+    upper, which = uint64(NEVER), uint32(0)
+    to = _take_bonds(opening, base, count, ends, begin)
     while True:
         if cuda.threadIdx.x == 0:
             chosen[which] = uint32(_NONE)
@@ -289,58 +320,50 @@ def small_thresholds_kernel(
     axes: int32, the open ones.  thresholds: uint64 (samples * axes,); TOO_MANY of a sample with
     more opening bonds than there is room for.
     """
-    shared, signed = cuda.shared.array(0, types.uint32), cuda.shared.array(0, types.int32)
+    shared = cuda.shared.array(0, types.uint32)
     words, thread = lattice.adjacency.num_words, uint32(cuda.threadIdx.x)
     ends = uint32(uint32(WORD_NODES) * words)
-    sizes = uint32(ends + uint32(2))
-    occupied = uint32(sizes + ends)
+    occupied = uint32(ends + uint32(2))
     edges = uint32(occupied + words)
-    seen = uint32(edges + words)
-    states = uint32(seen + uint32(2))
+    states = uint32(edges + words)
     lists = uint32(states + uint32(_STATE))
     pairs = uint32(lists + uint32(uint32(thread // uint32(LANES)) * uint32(PAIRS + LANES)))
-    loops, state = Loops(signed[uint32(seen + uint32(1)) :], shared[seen:]), shared[states:]
-    base = uint32(uint32(cuda.blockIdx.x) * opening.room)
+    state, base = shared[states:], uint32(uint32(cuda.blockIdx.x) * opening.room)
     n = uint32(cuda.blockIdx.x)
     while n < uint32(numbers.size):
-        low, high = windows[uint32(n << uint32(1))], windows[uint32(uint32(n << uint32(1)) | 1)]
+        entry = uint32(n << uint32(1))
+        low, high = windows[entry], windows[uint32(entry + uint32(1))]
         if thread == uint32(0):
             state[0], state[1] = uint32(0), uint32(0)
-            loops.seen[0], loops.first[0] = uint32(0), 0
-        entry = uint32(n << uint32(1))
         team = Team(
-            shared, shared[sizes:], shared[occupied:], shared[edges:], shared[pairs:], words,
-            thread, thread, entry, entry, uint32(2), uint32(0), thread < words,
+            shared, shared, shared[occupied:], shared[edges:], shared[pairs:], words, thread,
+            thread, entry, entry, uint32(2), uint32(0), thread < words,
         )  # fmt: skip
         chained = load_word(team, lattice, opened)
         join_runs(team, lattice, opened, chained)
         cuda.syncthreads()
-        if lattice.periodic_places.size:
-            join_periodic_bonds(team, lattice, opened, uint32(1), loops, uint32(0), False)
-            cuda.syncthreads()
-        roots = shorten_links(team, lattice, True)
-        cuda.syncthreads()
-        add_sizes(team, lattice)
-        point_to_roots(team, lattice)
-        spanned = _spanned_axes(team, roots)
-        if spanned:
-            cuda.atomic.or_(state, 1, spanned)
+        _join_periodic_bonds(team, lattice, opened)
+        # From here on it is the entry at the upper end of the window.
         team = Team(
-            shared, shared[sizes:], shared[occupied:], shared[edges:], shared[pairs:], words,
-            thread, thread, uint32(entry + uint32(1)), entry, uint32(2), uint32(0), thread < words,
+            shared, shared, shared[occupied:], shared[edges:], shared[pairs:], words, thread,
+            thread, uint32(entry + uint32(1)), entry, uint32(2), uint32(0), thread < words,
         )  # fmt: skip
         if lattice.first_site:
-            add_sites(team, lattice, opened, roots)
             cuda.syncthreads()
+            if team.is_mine:
+                index = uint32(uint32(team.entry * lattice.stride) + lattice.first_site)
+                team.occupied[thread] = opened[uint32(index + thread)]
+        cuda.syncthreads()
+        _flag_ends(team, lattice, state)
+        cuda.syncthreads()
         _list_opening_bonds(team, lattice, opened, opening, base, state)
         cuda.syncthreads()
         count, spanned = state[0], state[1]
         m = thread
         while m < min(count, opening.room):
             bond = opening.bonds[uint32(base + m)]
-            opening.numbers[uint32(base + m)] = bond_number(
-                generator, record, seed, numbers[n], bond
-            )
+            number = bond_number(generator, record, seed, numbers[n], bond)
+            opening.numbers[uint32(base + m)] = number
             m = uint32(m + uint32(cuda.blockDim.x))
         cuda.syncthreads()
         for row in range(axes.size):
@@ -348,10 +371,8 @@ def small_thresholds_kernel(
             if count > opening.room:
                 found = uint64(TOO_MANY)
             elif not uint32(spanned >> uint32(axis << uint32(1))) & uint32(1):
-                window = low, high
-                found = _find_threshold(
-                    team, opening, base, count, ends, axis, window, state[uint32(2) :]
-                )
+                window, chosen = (low, high), state[uint32(2) :]
+                found = _find_threshold(shared, opening, base, count, ends, axis, window, chosen)
             if thread == uint32(0):
                 thresholds[uint32(uint32(n * uint32(axes.size)) + uint32(row))] = found
         cuda.syncthreads()

@@ -387,7 +387,7 @@ def _join_listed(team, listed):
 
 
 @cuda.jit(device=True)
-def join_periodic_bonds(team, lattice, opened, samples, loops, listed, is_step):
+def _join_periodic_bonds(team, lattice, opened, samples, loops, listed, is_step):
     """Join the roots by the open bonds across periodic boundaries, and note what wraps.
 
     samples: of the team.  listed: bonds that are on the list already.  is_step: bonds that were
@@ -545,7 +545,7 @@ def _wrapping_bits(lattice, seen):
 
 
 @cuda.jit(device=True)
-def shorten_links(team, lattice, grows):
+def _shorten_links(team, lattice, grows):
     """Give the runs of the word their sizes and flags, and a parent in a word before, or a root.
 
     Afterwards ``edges`` has the starts of runs.  Returns those that are roots.  grows: there is a
@@ -621,7 +621,7 @@ def _words_of_warp(team, lattice):
 
 
 @cuda.jit(device=True)
-def add_sizes(team, lattice):
+def _add_sizes(team, lattice):
     """Hand the sizes and flags of all runs to their parents, from the last word to the first."""
     lane, begin, word = _words_of_warp(team, lattice)
     first = uint32(uint32(word * uint32(WORD_NODES)) + lane)
@@ -650,7 +650,7 @@ def _add_to(team, n, entry):
 
 
 @cuda.jit(device=True)
-def point_to_roots(team, lattice):
+def _point_to_roots(team, lattice):
     """Make the roots the parents of all runs, from the first word to the last."""
     lane, word, end = _words_of_warp(team, lattice)
     first = uint32(uint32(word * uint32(WORD_NODES)) + lane)
@@ -667,7 +667,7 @@ def point_to_roots(team, lattice):
 
 
 @cuda.jit(device=True)
-def add_sites(team, lattice, opened, roots):
+def _add_sites(team, lattice, opened, roots):
     """Make roots of the sites that are occupied since this step; return the roots with them."""
     fresh = uint32(0)
     if team.is_mine:
@@ -830,18 +830,18 @@ def _measure_samples(lattice, opened, samples, steps, rows, grows):
                 cuda.syncthreads()
             elif grows:
                 if lattice.first_site:
-                    roots = add_sites(team, lattice, opened, roots)
+                    roots = _add_sites(team, lattice, opened, roots)
                     cuda.syncthreads()
                 listed = _list_new_bonds(team, lattice, opened, loops)
             if lattice.periodic_places.size or is_step:
-                join_periodic_bonds(team, lattice, opened, own, loops, listed, is_step)
+                _join_periodic_bonds(team, lattice, opened, own, loops, listed, is_step)
                 cuda.syncthreads()
             if not is_step:
-                roots = shorten_links(team, lattice, grows)
+                roots = _shorten_links(team, lattice, grows)
                 cuda.syncthreads()
-                add_sizes(team, lattice)
+                _add_sizes(team, lattice)
                 if grows:
-                    point_to_roots(team, lattice)
+                    _point_to_roots(team, lattice)
             elif grows:
                 roots = _hand_on_sizes(team, roots)
                 cuda.syncthreads()
