@@ -24,7 +24,7 @@ from percolab.run.executors import usable_cores
 from percolab.run.processes import Hooks, Processes
 
 #: Processes that compile, at most, and kernels that a rehearsal launches.
-_MOST_PROCESSES, _MOST_LAUNCHES = 8, 10_000
+_MOST_PROCESSES, _MOST_LAUNCHES = 12, 10_000
 
 
 class _Missing(Exception):

@@ -35,6 +35,8 @@ from percolab.tasks.study import Study, Task
 
 # Kernels do not depend on the size of a lattice on the CPU, so the smallest of this L will do.
 _SMALL = 4
+# So near that one labeling serves both, as it does those of a study.
+_TWO_P = 0.5, 0.5001
 
 
 @dataclass(frozen=True)
@@ -285,7 +287,10 @@ def _small_task(study: Study) -> Task:
 
 
 def _task(study: Study, size: int) -> Task:
-    """Return a task of one sample a block; its p makes no difference."""
-    task = replace(study.task(size, study.some_p), block_size=1, functions=())
+    """Return a task of one sample a block; it matters only whether it has one p or several."""
+    p = study.some_p
+    if study.kind.fixed_p is None and len(study.p or ()) != 1:
+        p = _TWO_P
+    task = replace(study.task(size, p), block_size=1, functions=())
     short: Task = study.kind.shorten(task)
     return short
