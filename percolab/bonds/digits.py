@@ -1,6 +1,6 @@
 """The first digits of uniform numbers, as the planes of a word's stream have them."""
 
-from numba import int64, njit, uint32, uint64
+from numba import int64, uint32, uint64
 
 from percolab.bonds.philox import philox_digits
 from percolab.bonds.words import XORWOW
@@ -8,7 +8,7 @@ from percolab.bonds.xorwow import next_digits, xorwow_state
 from percolab.kernels.inner import inner
 
 
-@njit
+@inner
 def fill_planes(generator, seed, sample, word, planes):
     """Write the first ``planes.size`` outputs of a word's stream, uint32."""
     if generator == XORWOW:
@@ -32,7 +32,8 @@ def leading_digits(planes, count, bit):
     """Return the first ``count`` binary digits of the uniform number of one bond, uint64."""
     digits = uint64(0)
     for k in range(count):
-        digits = uint64((digits << uint64(1)) | uint64((planes[k] >> uint32(bit)) & uint32(1)))
+        digit = uint64(uint32(planes[k] >> uint32(bit)) & uint32(1))
+        digits = uint64(digits | uint64(digit << uint64(count - 1 - k)))
     return digits
 
 

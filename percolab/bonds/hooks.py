@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, uint32, uint64
-from numba.extending import overload
 
 from percolab.bonds.digits import word_digits
 from percolab.bonds.words import uniform_number
 from percolab.bonds.words_cpu import fill_open_bonds, fill_samples
-from percolab.kernels.inner import inner
+from percolab.kernels.inner import inner, inner_overload, inner_with_arrays
 
 #: In place of a threshold: the class has that of p.
 VARIES = 2**64 - 1
@@ -86,17 +85,17 @@ def digits_of_bond(generator, seed, sample, bond, planes, last):
     return word_digits(generator, seed, sample, word, bit, planes, last)
 
 
-@njit
+@inner
 def _number(generator, record, seed, sample, bond):
     return number_of_bond(generator, seed, sample, bond)
 
 
-@njit
+@inner
 def _digits(generator, record, seed, sample, bond, planes, last):
     return digits_of_bond(generator, seed, sample, bond, planes, last)
 
 
-@njit
+@inner
 def choose_limit(limits, k, threshold):
     """Return the threshold of class k among ``limits``, uint64, at the threshold of p."""
     limit = uint64(limits[k])
@@ -128,7 +127,7 @@ def draw_samples(
     _HOOKS[type(record)].draw(generator, record, seed, samples, threshold, exists, opened)
 
 
-@overload(draw_samples)
+@inner_overload(draw_samples)
 def _draw_samples(generator, record, seed, samples, threshold, exists, opened):
     return _find_hooks(record).draw.py_func
 
@@ -139,7 +138,7 @@ def fill_opened(generator, record, seed, samples, threshold, exists, opened):
     draw_samples(generator, record, seed, samples, threshold, exists, opened)
 
 
-@inner
+@inner_with_arrays
 def fill_sample(generator, record, seed, sample, threshold, exists, opened):
     """Write one sample's open bonds, uint32 words like ``exists``; threshold: uint64."""
     samples = np.full(1, uint64(sample))
@@ -154,7 +153,7 @@ def bond_number(generator, record, seed, sample, bond):
     return _HOOKS[type(record)].number(generator, record, seed, sample, bond)
 
 
-@overload(bond_number, target="generic")
+@inner_overload(bond_number, target="generic")
 def _bond_number(generator, record, seed, sample, bond):
     return _find_hooks(record).number.py_func
 
@@ -164,7 +163,7 @@ def first_digits(generator, record, seed, sample, bond, planes, last):
     return _HOOKS[type(record)].digits(generator, record, seed, sample, bond, planes, last)
 
 
-@overload(first_digits)
+@inner_overload(first_digits)
 def _first_digits(generator, record, seed, sample, bond, planes, last):
     return _find_hooks(record).digits.py_func
 
@@ -174,7 +173,7 @@ def class_limit(limits, k, threshold):
     return threshold if isinstance(limits, tuple) else choose_limit(limits, k, threshold)
 
 
-@overload(class_limit, target="generic")
+@inner_overload(class_limit, target="generic")
 def _class_limit(limits, k, threshold):
     if hasattr(limits, "dtype") and hasattr(limits, "ndim"):
         return lambda limits, k, threshold: choose_limit(limits, k, threshold)
@@ -188,7 +187,7 @@ def word_limit(record, word, threshold):
     return threshold
 
 
-@overload(word_limit, target="generic")
+@inner_overload(word_limit, target="generic")
 def _word_limit(record, word, threshold):
     if getattr(record, "instance_class", None) is ClassLimits:
         return lambda record, word, threshold: choose_limit(

@@ -8,14 +8,14 @@ Source of the mixer: G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseu
 generators", OOPSLA 2014.
 """
 
-from numba import njit, uint64
+from numba import uint64
 
 from percolab.kernels.inner import inner
 
 GOLDEN = 0x9E3779B97F4A7C15
 
 
-@njit
+@inner
 def mix64(z):
     """Return the SplitMix64 finaliser of a uint64: a bijection, each bit depends on all."""
     z = uint64(z)
@@ -24,7 +24,7 @@ def mix64(z):
     return uint64(z ^ (z >> uint64(31)))
 
 
-@njit
+@inner
 def seed_at(seed, counter):
     """Return the seed, uint64, of a sample's words when they are drawn the ``counter``-th time.
 

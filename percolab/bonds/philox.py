@@ -5,10 +5,12 @@ Counter based: four outputs are a function of (seed, sample, word, block), with 
 Source: J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11.
 """
 
-from numba import njit, uint32, uint64
+from numba import uint32, uint64
+
+from percolab.kernels.inner import inner
 
 
-@njit
+@inner
 def philox_block(c0, c1, c2, c3, k0, k1):
     """Return the four uint32 outputs of Philox 4x32-10 for a 128-bit counter and a 64-bit key."""
     for _ in range(10):
@@ -27,7 +29,7 @@ def philox_block(c0, c1, c2, c3, k0, k1):
     return c0, c1, c2, c3
 
 
-@njit
+@inner
 def philox_digits(seed, sample, word, block):
     """Return outputs 4*block ... 4*block + 3 of the stream of one word, as uint32.
 

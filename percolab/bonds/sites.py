@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import int64, njit, types, uint32, uint64
-from numba.extending import overload
 
 from percolab.bonds.digits import word_digits
 from percolab.bonds.hooks import Hooks, add_hooks, digits_of_bond, number_of_bond
 from percolab.bonds.words import uniform_number
 from percolab.bonds.words_cpu import fill_open_bonds, fill_samples
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.inner import inner
+from percolab.kernels.inner import inner, inner_overload
 from percolab.kernels.neighbours import (
     find_bond_end,
     has_bit,
@@ -46,7 +45,7 @@ class Sites(NamedTuple):
     occupied: Any
 
 
-@njit
+@inner
 def limits_at(rule, threshold):
     """Return the thresholds, uint64, (of sites, of bonds) that belong to a threshold of p."""
     site = uint64(threshold) if rule.site_varies != uint32(0) else uint64(rule.site_limit)
@@ -82,7 +81,7 @@ def _site_number(generator, sites, seed, sample, i):
     return uniform_number(generator, seed, sample, word, uint32(uint32(i) & uint32(31)))
 
 
-@njit
+@inner
 def _number_with_sites(generator, record, seed, sample, bond):
     number = uint64(0)
     if record.rule.bond_varies != uint32(0):
@@ -93,7 +92,7 @@ def _number_with_sites(generator, record, seed, sample, bond):
     return number
 
 
-@njit
+@inner
 def _digits_with_sites(generator, record, seed, sample, bond, planes, last):
     largest = uint64(0)
     if record.rule.bond_varies != uint32(0):
@@ -118,7 +117,7 @@ def _close_class(opened, periodic, occupied, end):
     close(opened, periodic, occupied, end)
 
 
-@overload(_close_class)
+@inner_overload(_close_class)
 def _choose_close(opened, periodic, occupied, end):
     if isinstance(end, types.Array):
         return _close_listed
@@ -181,7 +180,7 @@ def _draw_with_sites(generator, record, seed, samples, threshold, exists, opened
         close_bonds(opened[n], occupied[n], record.adjacency)
 
 
-@njit
+@inner
 def _count_ones(words, among):
     """Return how many bits are ones in both of two arrays of words, int64."""
     ones = int64(0)
@@ -213,7 +212,7 @@ def count_drawn(record, n, opened):
     return _count_drawn(type(record), n, opened)(record, n, opened)
 
 
-@overload(count_drawn)
+@inner_overload(count_drawn)
 def _count_drawn(record, n, opened):
     return _count_vacant if _draws_sites(record) else _count_open
 
@@ -241,7 +240,7 @@ def write_vacant(generator, record, seed, sample, thresholds, counts):
     return write(generator, record, seed, sample, thresholds, counts)
 
 
-@overload(write_vacant)
+@inner_overload(write_vacant)
 def _choose_write(generator, record, seed, sample, thresholds, counts):
     return _write_vacant if _draws_sites(record) else _write_nothing
 

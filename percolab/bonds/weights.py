@@ -49,13 +49,13 @@ def _number_of(u, weight, is_rate):
     return uint64(share * _TOP_FLOAT) if share < 1.0 else uint64(_NEVER)
 
 
-@njit
+@inner
 def _number(generator, record, seed, sample, bond):
     u = number_of_bond(generator, seed, sample, bond)
     return _number_of(u, record.weights[int64(bond)], record.is_rate)
 
 
-@njit
+@inner
 def _digits(generator, record, seed, sample, bond, planes, last):
     number = _number(generator, record, seed, sample, bond)
     return uint64(number >> uint64(_DIGITS - planes.size)), last

@@ -85,7 +85,7 @@ def open_by_planes(planes, state, threshold, exists):
     return _open_in_the_end(state, threshold, undecided, opened)
 
 
-@njit
+@inner
 def open_word_xorwow(seed, sample, word, threshold, exists):
     """Return the uint32 word of open bonds, from the XORWOW stream of (seed, sample, word)."""
     undecided, opened = uint32(exists), uint32(0)
@@ -96,7 +96,7 @@ def open_word_xorwow(seed, sample, word, threshold, exists):
     return _open_in_the_end((v0, v1, v2, v3, v4, d), threshold, undecided, opened)
 
 
-@njit
+@inner
 def open_word_philox(seed, sample, word, threshold, exists):
     """Return the uint32 word of open bonds, from the Philox stream of (seed, sample, word)."""
     undecided, opened = uint32(exists), uint32(0)
@@ -112,7 +112,7 @@ def open_word_philox(seed, sample, word, threshold, exists):
     return opened
 
 
-@njit
+@inner
 def open_word(generator, seed, sample, word, threshold, exists):
     """Return the word of open bonds among the bonds that exist (uint32, one bit a bond).
 

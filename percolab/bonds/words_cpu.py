@@ -10,8 +10,7 @@ from numba import njit, uint32, uint64
 from percolab.bonds.keys import stream_keys
 from percolab.bonds.words import XORWOW, open_word
 from percolab.bonds.xorwow import make_xorwow_state, next_digits
-from percolab.kernels.inner import INNER, inner
-from percolab.kernels.uncounted import UNCOUNTED
+from percolab.kernels.inner import inner, inner_with_arrays
 
 # After so many planes 32 bonds of a word are decided but for one word in 128; twelve were fastest.
 _PLANES = 12
@@ -44,7 +43,7 @@ def fill_open_bonds(generator, seed, sample, threshold, first, exists, opened):
     fill_samples(generator, seed, samples, threshold, first, exists, opened.reshape(1, -1))
 
 
-@njit(**INNER, cache=True)
+@inner_with_arrays
 def fill_samples(generator, seed, samples, threshold, first, exists, opened):
     """Do so for samples, uint64 (n,); opened: (n, words).  Small ones share a block of words."""
     room = min(_BLOCK, opened.size)
@@ -53,7 +52,7 @@ def fill_samples(generator, seed, samples, threshold, first, exists, opened):
     _fill_blocks(generator, seed, samples, threshold, first, exists, flat, *scratch)
 
 
-@njit(**INNER, **UNCOUNTED)
+@inner
 def _fill_blocks(generator, seed, samples, threshold, first, exists, opened, states, planes):
     at_once = generator == XORWOW and uint64(threshold) >> uint64(63) == uint64(0)
     for k in range(_PLANES):

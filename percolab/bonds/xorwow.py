@@ -12,7 +12,7 @@ rotation between them are the scrambler of D. Blackman and S. Vigna, "Scrambled 
 number generators", ACM Trans. Math. Softw. 47(4), 36, 2021.
 """
 
-from numba import njit, uint32, uint64
+from numba import uint32, uint64
 
 from percolab.bonds.keys import mix64, stream_keys
 from percolab.kernels.inner import inner
@@ -20,7 +20,7 @@ from percolab.kernels.inner import inner
 _WEYL = 362437
 
 
-@njit
+@inner
 def xorwow_state(seed, sample, word):
     """Return the six uint32 state words (v0, v1, v2, v3, v4, d) of one stream."""
     start, step = stream_keys(seed, sample)
@@ -45,7 +45,7 @@ def make_xorwow_state(start, step, word):
     )
 
 
-@njit
+@inner
 def xorwow_next(v0, v1, v2, v3, v4, d):
     """Return (output, v0, v1, v2, v3, v4, d): one uint32 output and the state after it."""
     t = uint32(v0 ^ (v0 >> uint32(2)))
@@ -62,7 +62,7 @@ def rotated(x, count):
     return uint32(uint32(x << left) | uint32(x >> right))
 
 
-@njit
+@inner
 def scattered(output, plane):
     """Return the output of a stream, uint32, as the digit plane of that number: 32 digits.
 
@@ -73,7 +73,7 @@ def scattered(output, plane):
     return rotated(uint32(x * uint32(9)), uint32(uint32(11) * uint32(plane)))
 
 
-@njit
+@inner
 def next_digits(plane, v0, v1, v2, v3, v4, d):
     """Return (digits, v0, v1, v2, v3, v4, d): the digit plane of that number and the state after.
 

@@ -20,7 +20,7 @@ import numpy as np
 from numba import float64, int64, njit, uint32
 
 from percolab.bonds.words import TOP, uniform_number
-from percolab.kernels.inner import inner
+from percolab.kernels.inner import inner_with_arrays
 
 _TOP_FLOAT = float(TOP)
 _EQUAL = 1 - 1e-9
@@ -67,7 +67,7 @@ def order_by_score(generator, seed, sample, openings, num_sites, order):
                 chosen -= 1
 
 
-@inner
+@inner_with_arrays
 def _list_neighbours(openings, num_sites):
     """Return where the neighbours of each site begin, these, and the bonds that lead there."""
     pairs, size = openings.pairs, openings.pairs.shape[0]
@@ -89,7 +89,7 @@ def _list_neighbours(openings, num_sites):
     return starts, others, bonds
 
 
-@inner
+@inner_with_arrays
 def _multiply_degrees(pairs, has_bond, num_sites, scores):
     degrees = np.zeros(num_sites, np.int64)
     for n in range(scores.size):
@@ -100,7 +100,7 @@ def _multiply_degrees(pairs, has_bond, num_sites, scores):
         scores[n] = float64(degrees[pairs[n, 0]] * degrees[pairs[n, 1]])
 
 
-@inner
+@inner_with_arrays
 def _find_influence(starts, others, has_site, scores):
     """Write the collective influence of every site that is left."""
     num_sites = has_site.size
@@ -125,7 +125,7 @@ def _find_influence(starts, others, has_site, scores):
         scores[i] = float64(excess[i] * total)
 
 
-@inner
+@inner_with_arrays
 def _add_betweenness(starts, others, bonds, has_site, has_bond, of_sites, scores):
     """Add twice the betweenness of every site, or bond, that is left to its score."""
     num_sites = has_site.size

@@ -5,11 +5,11 @@ opens at one of the *steps*, step j if u lies in [p_{j-1}, p_j).  Its first digi
 only where they do not, one bond in 2^24, all digits are compared.
 """
 
-from numba import float64, int64, njit, uint8, uint32, uint64
+from numba import float64, int64, uint8, uint32, uint64
 
 from percolab.bonds.hooks import bond_number, fill_sample, first_digits
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.inner import INNER, inner
+from percolab.kernels.inner import inner
 
 #: Planes that are compared at once; a multiple of Philox's four.
 PLANES = 24
@@ -34,7 +34,7 @@ def find_step(digits, count, thresholds):
     return thresholds.size, True
 
 
-@njit(**INNER, cache=True)
+@inner
 def list_opening_bonds(generator, record, seed, sample, low, high, exists, opened, later, bonds):
     """Write the bonds open at threshold ``low``, and list those that ``high`` opens in addition.
 
@@ -58,7 +58,7 @@ def list_opening_bonds(generator, record, seed, sample, low, high, exists, opene
     return count
 
 
-@njit(**INNER, cache=True)
+@inner
 def write_bond_steps(generator, record, seed, sample, thresholds, bonds, count, planes, steps):
     """Write at which step of a grid each of the listed bonds opens, uint8.
 
@@ -76,7 +76,7 @@ def write_bond_steps(generator, record, seed, sample, thresholds, bonds, count, 
         steps[n] = uint8(step)
 
 
-@njit(**INNER, cache=True)
+@inner
 def order_by_number(
     generator, record, seed, sample, low, high, bonds, count, planes, numbers, order, heads
 ):

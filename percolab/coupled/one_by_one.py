@@ -18,7 +18,7 @@ from percolab.bonds.words import TOP, uniform_number
 from percolab.coupled.adaptive import order_by_score
 from percolab.coupled.bond_order import count_compared_digits, order_by_number
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.inner import inner
+from percolab.kernels.inner import inner, inner_with_arrays
 from percolab.kernels.union_find import find_halving
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology, unpack_bits
@@ -173,7 +173,7 @@ def add_sample(generator, seed, sample, openings, layers, scratch, picks, width,
         _add_row(state, scratch.row, picks, sums[(n + 1) // width])
 
 
-@njit
+@inner_with_arrays
 def order_by_rank(ranks, order, heads):
     """Sort openings stably by descending rank, the last removed first.
 

@@ -17,9 +17,8 @@ from percolab.bonds.hooks import bond_number, fill_opened
 from percolab.bonds.sites import count_drawn, write_vacant
 from percolab.bonds.words import NEVER
 from percolab.coupled.bond_order import list_opening_bonds, order_by_number, write_bond_steps
-from percolab.kernels.inner import INNER, inner
+from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import bond_period_code, find_bond_end
-from percolab.kernels.uncounted import UNCOUNTED
 from percolab.kernels.union_find import find_halving
 from percolab.labelers.raster_radii import gyration_from_runs
 from percolab.labelers.raster_runs import find_clusters, find_run, join_open_bonds, measure_runs
@@ -62,7 +61,7 @@ class Sample(NamedTuple):
     windings: Any
 
 
-@njit(**INNER, cache=True)
+@inner
 def sort_by_step(steps, count, num_steps, order, ends):
     """Write a list's positions by step, uint8, and where each ends, as in :class:`GridLists`."""
     ends[: num_steps + 1] = 0
@@ -104,7 +103,7 @@ def _add_cluster(sums, sizes, reach, row, a, b):
     return _replaced(sums, large, small)
 
 
-@njit(**INNER, cache=True, **UNCOUNTED)
+@inner
 def _measure(opened, sample, row):
     """Write the row of open bonds; return the number of runs."""
     count, wrapping = find_clusters(
@@ -114,14 +113,14 @@ def _measure(opened, sample, row):
     return count
 
 
-@njit(**INNER, cache=True, **UNCOUNTED)
+@inner
 def _measure_drawn(sample, rows):
     """Write the rows of the samples that are drawn."""
     for n in range(len(rows)):
         _measure(sample.drawn[n], sample, rows[n])
 
 
-@njit(**INNER, cache=True)
+@inner
 def _grid_rows(sample, lists, rows):
     """Write the rows of a sample at every p of a grid, along which the listed bonds open."""
     starts, first, parents, sizes, reach = sample.runs
@@ -229,7 +228,7 @@ def write_radii_rows(generator, seed, samples, grid, record, sample, geometry, s
                 _measure_radii(drawn[n], sample, geometry, sums, rows[first + n, point])
 
 
-@njit(**INNER, cache=True, **UNCOUNTED)
+@inner
 def _measure_radii(opened, sample, geometry, sums, bins):
     adjacency, runs, windings = sample.adjacency, sample.runs, sample.windings
     count, _ = find_clusters(opened, adjacency, sample.occupied, runs, windings)

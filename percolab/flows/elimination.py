@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.flows.net import Net
-from percolab.kernels.inner import inner
+from percolab.kernels.inner import inner, inner_with_arrays
 
 #: Products of two conductances before conjugate gradients take over: for each bond of the backbone,
 #: and at least.
@@ -226,7 +226,7 @@ def _replace(one, node, n, share, degree, lists, ends, values, at):
     size[one] = last - start
 
 
-@inner
+@inner_with_arrays
 def _move(node, wanted, lists, ends, values, used):
     """Move the list of a node to the end of the arrays, with so much room; return these."""
     if used + wanted > ends.size:

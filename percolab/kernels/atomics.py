@@ -3,7 +3,7 @@
 The CPU labels one sample per thread, so its bodies need no lock.  Each returns the old value.
 """
 
-from numba.extending import overload
+from percolab.kernels.inner import inner_overload
 
 
 def atomic_min(array, index, value):
@@ -28,7 +28,7 @@ def _simulated(name, array, index, value):
     return getattr(FakeCUDAAtomic(), name)(array, index, value)
 
 
-@overload(atomic_min, target="cpu")
+@inner_overload(atomic_min, target="cpu")
 def _atomic_min_cpu(array, index, value):
     def body(array, index, value):
         old = array[index]
@@ -39,7 +39,7 @@ def _atomic_min_cpu(array, index, value):
     return body
 
 
-@overload(atomic_add, target="cpu")
+@inner_overload(atomic_add, target="cpu")
 def _atomic_add_cpu(array, index, value):
     def body(array, index, value):
         old = array[index]
@@ -49,7 +49,7 @@ def _atomic_add_cpu(array, index, value):
     return body
 
 
-@overload(atomic_or, target="cpu")
+@inner_overload(atomic_or, target="cpu")
 def _atomic_or_cpu(array, index, value):
     def body(array, index, value):
         old = array[index]

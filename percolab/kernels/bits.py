@@ -6,7 +6,9 @@ Python bodies serve the CUDA simulator, which interprets kernels.
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
+
+from percolab.kernels.inner import inner_overload
 
 
 def popcount(word):
@@ -63,21 +65,21 @@ def _ctlz(typingctx, word):
     return types.uint32(types.uint32), codegen
 
 
-@overload(popcount, target="generic")
+@inner_overload(popcount, target="generic")
 def _popcount(word):
     return lambda word: types.int32(_ctpop(types.uint32(word)))
 
 
-@overload(trailing_zeros, target="generic")
+@inner_overload(trailing_zeros, target="generic")
 def _trailing_zeros(word):
     return lambda word: types.int32(_cttz(types.uint32(word)))
 
 
-@overload(lowest_one, target="generic")
+@inner_overload(lowest_one, target="generic")
 def _lowest_one(word):
     return lambda word: types.int32(_cttz_nonzero(types.uint32(word)))
 
 
-@overload(highest_one, target="generic")
+@inner_overload(highest_one, target="generic")
 def _highest_one(word):
     return lambda word: types.int32(31) - types.int32(_ctlz(types.uint32(word)))

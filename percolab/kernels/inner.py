@@ -1,12 +1,107 @@
-"""The decorator of functions that only jitted functions call.
+"""The decorator of functions that hardly anything but jitted functions calls.
 
-Numba makes two wrappers of every function that it compiles, by which Python and C may call it: an
-eighth of the time of compiling.  An inner function has none: a call of it from Python ends the
-process by a segmentation fault, and ``tests/test_architecture.py`` looks for such calls.  CUDA has
-no such wrappers, and compiles inner functions as it does others.
+Numba makes a library of every function that it compiles: wrappers, by which Python and C may call
+it, optimized code, and machine code.  The functions that call an inner one get its code once more,
+optimize it with their own and make their machine code of that, so an inner function has no more
+than the code that they are given.  That takes a third off the time of compiling.  A call of it from
+Python compiles it once more, with all that, and an exception is then written and not raised.  It
+cannot be cached.  CUDA makes no such libraries, and compiles inner functions as it does others.
+
+Source: Numba's documentation, "Customizing the Compiler"; what is replaced are parts of
+``numba.core.codegen`` as they are from Numba 0.60 to 0.68.
 """
 
-from numba import njit
+import ctypes
+from functools import partial
 
-INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+from numba import njit
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import LoweringPass, register_pass
+from numba.core.typed_passes import AnnotateTypes
+from numba.extending import overload
+
+from percolab.kernels.uncounted import UNCOUNTED
+
+
+class _NoEngine:
+    """In the place of what loads machine code, where there is none."""
+
+    @staticmethod
+    def set_env(name, environment):
+        """Do nothing: only exceptions that are made when they are raised read an environment."""
+
+
+_Wrapper = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+#: By functions, what Python calls in their place.
+_called: dict = {}
+
+
+class _InnerLibrary(JITCodeLibrary):
+    """The code of a function as those that call it get it."""
+
+    def __init__(self, codegen, name, function):
+        super().__init__(codegen, name)
+
+        def call(_, arguments, __):
+            if function not in _called:
+                _called[function] = njit(function)
+            return _called[function](*arguments)
+
+        self._wrapper = _Wrapper(call)
+
+    @property
+    def codegen(self):
+        return _NoEngine
+
+    def _optimize_final_module(self): ...
+
+    def _finalize_final_module(self):
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name):
+        """Return the address of what serves calls from Python, which is all that has one."""
+        self._ensure_finalized()
+        return ctypes.cast(self._wrapper, ctypes.c_void_p).value
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _MakeInnerLibrary(LoweringPass):
+    _name = "make_inner_library"
+
+    def __init__(self):
+        super().__init__()
+
+    def run_pass(self, state):
+        function, models = state.func_id, state.targetctx.data_model_manager
+        if not state.flags.nrt and models[state.return_type].contains_nrt_meminfo():
+            # Its caller would give back a reference that was never counted.
+            raise TypeError(f"{function.func_qualname} returns an array: use inner_with_arrays")
+        state.library = _InnerLibrary(
+            state.targetctx.codegen(), function.func_qualname, function.func
+        )
+        return True
+
+
+class _InnerCompiler(CompilerBase):
+    def define_pipelines(self):
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_MakeInnerLibrary, AnnotateTypes)
+        passes.finalize()
+        return [passes]
+
+
+#: Options of ``njit`` for an inner function that makes no arrays.
+INNER = {
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "pipeline_class": _InnerCompiler,
+    **UNCOUNTED,
+}
 inner = njit(**INNER)
+#: An inner function that makes arrays, or calls what returns new ones.
+inner_with_arrays = njit(**(INNER | {"_nrt": True}))
+#: As Numba's ``overload``, for implementations that are inner functions.
+inner_overload = partial(overload, jit_options=INNER)

@@ -10,11 +10,10 @@ joined from a list of their own.
 
 from typing import Any, NamedTuple
 
-from numba import int32, int64, njit, types, uint32, uint64
-from numba.extending import overload
+from numba import int32, int64, types, uint32, uint64
 
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.inner import inner
+from percolab.kernels.inner import inner, inner_overload
 
 
 class Adjacency(NamedTuple):
@@ -50,7 +49,7 @@ def other_end(ends, k, i):
     return uint32(end[i] if hasattr(end, "__len__") else int(i) + int(end))
 
 
-@overload(other_end, target="generic")
+@inner_overload(other_end, target="generic")
 def _other_end(ends, k, i):
     if isinstance(ends, types.Array) and ends.ndim == 2:
         return lambda ends, k, i: uint32(ends[uint32(k), i])
@@ -62,7 +61,7 @@ def is_chain(ends, k):
     return not hasattr(ends[k], "__len__") and ends[k] == -1
 
 
-@overload(is_chain, target="generic")
+@inner_overload(is_chain, target="generic")
 def _is_chain(ends, k):
     if isinstance(ends, types.Array) and ends.ndim == 2:
         return lambda ends, k: False
@@ -77,7 +76,7 @@ def inner_word(opened, periodic, base, index):
     return opened[base + index] & ~periodic[index] if len(periodic) else opened[base + index]
 
 
-@overload(inner_word, target="generic")
+@inner_overload(inner_word, target="generic")
 def _inner_word(opened, periodic, base, index):
     if isinstance(periodic, types.BaseTuple):
         return lambda opened, periodic, base, index: uint32(opened[uint32(base + index)])
@@ -96,20 +95,20 @@ def periodic_word(periodic, index):
     return periodic[index] if len(periodic) else 0
 
 
-@overload(periodic_word, target="generic")
+@inner_overload(periodic_word, target="generic")
 def _periodic_word(periodic, index):
     if isinstance(periodic, types.BaseTuple):
         return lambda periodic, index: uint32(0)
     return lambda periodic, index: uint32(periodic[index]) if periodic.size else uint32(0)
 
 
-@njit
+@inner
 def has_bit(word, bit):
     """Return whether a bit of a uint32 word is one."""
     return uint32(uint32(uint32(word) >> uint32(bit)) & uint32(1)) != uint32(0)
 
 
-@njit
+@inner
 def _bits_from(words, start, count, place, shift):
     """Return 32 bits from bit ``shift`` of word ``place`` on, zeros outside 0 ... count - 1."""
     bits = uint32(0)
@@ -121,7 +120,7 @@ def _bits_from(words, start, count, place, shift):
     return bits
 
 
-@njit
+@inner
 def _looked_up_bits(words, start, ends, k, word, requested):
     bits, left = uint32(0), uint32(requested)
     while left != uint32(0):
@@ -145,7 +144,7 @@ def other_bits(words, start, count, ends, k, word, requested):
     return _bits_from(words, start, count, int(word) + (delta >> 5), uint32(delta & 31))
 
 
-@overload(other_bits, target="generic")
+@inner_overload(other_bits, target="generic")
 def _other_bits(words, start, count, ends, k, word, requested):
     if isinstance(ends, types.Array) and ends.ndim == 2:
         return lambda words, start, count, ends, k, word, requested: _looked_up_bits(

@@ -6,20 +6,20 @@ bit 0 always starts one, so that no run leaves its word.
 Words, bit arrays, bit numbers and counts are uint32, and so are results.
 """
 
-from numba import njit, uint32
+from numba import uint32
 
 from percolab.kernels.inner import inner
 
 _ALL = 0xFFFFFFFF
 
 
-@njit
+@inner
 def low_bits(count):
     """Return the word whose ``count`` lowest bits are ones, for a count from 1 to 32."""
     return uint32(uint32(_ALL) >> uint32(uint32(32) - uint32(count)))
 
 
-@njit
+@inner
 def bits_at(words, base, bit, count):
     """Return ``count`` bits, 1 to 32, of a bit array that starts at ``words[base]``."""
     place, shift = uint32(base + uint32(bit >> uint32(5))), uint32(bit & uint32(31))
@@ -42,7 +42,7 @@ def negative(word, starts):
     return uint32(summed ^ uint32(uint32(inverse ^ starts) & top))
 
 
-@njit
+@inner
 def mark_segment_starts(word, starts):
     """Return the lowest one of every segment of a word; ``starts`` marks where segments begin.
 
@@ -51,7 +51,7 @@ def mark_segment_starts(word, starts):
     return uint32(word & negative(word, starts))
 
 
-@njit
+@inner
 def fill_segments(word, starts):
     """Return the word with every segment that holds a one filled with ones.
 

@@ -3,7 +3,7 @@
 from numba import int32, int64, njit, uint32, uint64
 
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.inner import INNER
+from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import periodic_bond
 from percolab.kernels.uncounted import UNCOUNTED
 from percolab.labelers.raster_runs import find_run
@@ -13,7 +13,7 @@ from percolab.measure.rows import spanning_bits
 from percolab.measure.wrapping import periods_along
 
 
-@njit(**INNER, **UNCOUNTED)
+@inner
 def _mark_loops(opened, adjacency, runs, periods):
     """Mark the roots of clusters that wrap; every run points at its root."""
     for n in range(adjacency.periodic_bonds.size):
@@ -56,7 +56,7 @@ def gyration_from_runs(opened, adjacency, count, layers, runs, periods, geometry
         add_spread(sums, at, shift.size, bins)
 
 
-@njit(**INNER, **UNCOUNTED)
+@inner
 def _number_clusters(runs, count, width, sums, bins):
     """Number the sums of all clusters, in place of the sizes of roots; return how many there are.
 
@@ -81,7 +81,7 @@ def _number_clusters(runs, count, width, sums, bins):
     return clusters
 
 
-@njit(**INNER, **UNCOUNTED)
+@inner
 def _sum_runs(runs, points, periods, prefixes, spans, shift, sums):
     """Add the places of the sites of every run to the sums of its cluster.
 
@@ -112,7 +112,7 @@ def _sum_runs(runs, points, periods, prefixes, spans, shift, sums):
             at = int64(runs.sizes[uint64(runs.parents[run])]) * (axes + BESIDE)
 
 
-@njit(**INNER, **UNCOUNTED)
+@inner
 def _write_shift(periods, spans, shift):
     """Write the way from a site's place on the grid to where its root sees it, int64 (axes,)."""
     for axis in range(shift.size):
@@ -122,7 +122,7 @@ def _write_shift(periods, spans, shift):
         shift[axis] = way
 
 
-@njit(**INNER, **UNCOUNTED)
+@inner
 def _add_shift(sums, at, begin, end, shift, prefixes):
     """Add what it makes that up to 32 sites in a row are seen ``shift`` away from their places."""
     low, high, count = uint64(0), uint64(0), end - begin

@@ -16,7 +16,7 @@ import numpy as np
 from numba import int32, int64, njit, uint32, uint64
 
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.inner import INNER
+from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import has_bit, inner_word, periodic_bond
 from percolab.kernels.runs import mark_segment_starts
 from percolab.kernels.uncounted import UNCOUNTED
@@ -82,21 +82,21 @@ def number_runs(opened, periodic, chain, num_points, starts, first):
     return runs
 
 
-@njit(**INNER, **UNCOUNTED)
+@inner
 def find_run(site, starts, first):
     """Return the run that holds a site, uint32: other types cost an index a test for its sign."""
     word = uint32(uint32(site) >> uint32(5))
     return _run_in(starts[word], first[word], uint32(uint32(site) & uint32(31)))
 
 
-@njit(**INNER, **UNCOUNTED)
+@inner
 def _run_in(starts, before, bit):
     """Return the run of a bit, of a word of run starts with ``before`` runs before it."""
     upto = uint32(uint32(0xFFFFFFFF) >> uint32(uint32(31) - uint32(bit)))
     return uint32(uint32(before) + uint32(popcount(uint32(starts & upto))) - uint32(1))
 
 
-@njit(**INNER, **UNCOUNTED)
+@inner
 def _attach(run, other, runs, waiting):
     """Give a run that has no parent that of a run before it, or let the pair wait to be joined.
 
@@ -112,14 +112,14 @@ def _attach(run, other, runs, waiting):
     return uint32(waiting + uint32(own != root and not is_new))
 
 
-@njit(**INNER, **UNCOUNTED)
+@inner
 def _join_waiting(runs, waiting):
     """Join the pairs that wait."""
     for n in range(waiting):
         union_halving(runs.parents, runs.sizes[n], runs.reach[n])
 
 
-@njit(**INNER, **UNCOUNTED)
+@inner
 def _join_listed_ends(left, ends, word, runs, waiting):
     """Join the runs at the ends of a word's bonds, the other ends being looked up."""
     starts, first = runs.starts, runs.first
@@ -131,7 +131,7 @@ def _join_listed_ends(left, ends, word, runs, waiting):
     return waiting
 
 
-@njit(**INNER, **UNCOUNTED)
+@inner
 def _join_shifted_ends(left, delta, word, runs, waiting):
     """Join the runs at the ends of a word's bonds, the other ends lying ``delta`` away."""
     starts, first = runs.starts, runs.first
@@ -180,7 +180,7 @@ def join_runs(opened, periodic, ends, chain, runs, begin, end):
     _join_waiting(runs, waiting)
 
 
-@njit(**INNER, cache=True, **UNCOUNTED)
+@inner
 def join_periodic_bonds(opened, adjacency, runs):
     """Join the runs at the two ends of every open bond across a periodic boundary."""
     for n in range(adjacency.periodic_bonds.size):
@@ -190,7 +190,7 @@ def join_periodic_bonds(opened, adjacency, runs):
             union_halving(runs.parents, one, find_run(int64(other), runs.starts, runs.first))
 
 
-@njit(**INNER, cache=True, **UNCOUNTED)
+@inner
 def size_clusters(count, occupied, runs, periods):
     """Point every run at its root, and add up the occupied sites of every cluster in ``sizes``.
 
@@ -223,7 +223,7 @@ def size_clusters(count, occupied, runs, periods):
             left = rest
 
 
-@njit(**INNER, cache=True, **UNCOUNTED)
+@inner
 def spanning_from_runs(end_sites, end_flags, starts, first, parents, reach):
     """Return the spanning bits, given flattened ``parents``; ``reach`` is cleared scratch."""
     spanned = uint32(0)
@@ -248,7 +248,7 @@ def write_labels(starts, parents, origins, labels):
         labels[site] = origins[parents[run]]
 
 
-@njit(**INNER, cache=True, **UNCOUNTED)
+@inner
 def join_open_bonds(opened, adjacency, runs):
     """Join all open bonds of a sample; return the number of runs."""
     count = join_inside(opened, adjacency, runs)
@@ -256,7 +256,7 @@ def join_open_bonds(opened, adjacency, runs):
     return count
 
 
-@njit(**INNER, cache=True, **UNCOUNTED)
+@inner
 def join_inside(opened, adjacency, runs):
     """Join a sample's open bonds across no periodic boundary; return the number of runs."""
     periodic, ends, chain = adjacency.periodic_words, adjacency.ends, int64(adjacency.chain)
@@ -268,7 +268,7 @@ def join_inside(opened, adjacency, runs):
     return count
 
 
-@njit(**INNER, **UNCOUNTED)
+@inner
 def _list_open(opened, bonds, first, most, stride, listed, owners):
     """List which of up to ``most`` periodic bonds from ``first`` on are open, and their owners.
 
@@ -284,7 +284,7 @@ def _list_open(opened, bonds, first, most, stride, listed, owners):
     return count
 
 
-@njit(**INNER, cache=True, **UNCOUNTED)
+@inner
 def join_periodic_over_periods(opened, adjacency, count, runs, windings):
     """Join the open periodic bonds, keeping periods; return the wrapping bits of the sample."""
     starts, first, parents, listed, owners = runs

@@ -15,7 +15,7 @@ import numpy as np
 from numba import int64, njit, uint32, uint64
 
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.inner import INNER, inner
+from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import periodic_bond
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import spanning_bits
@@ -53,7 +53,7 @@ def add_site(sums, root, place, axes):
     sums[at + 2] += uint64(square >> uint64(32))
 
 
-@njit
+@inner
 def read_spread(sums, at, axes):
     """Return (s, low, high) of the cluster whose sums are at ``at``, uint64.
 
@@ -126,7 +126,7 @@ def gyration_from_bonds(opened, adjacency, occupied, layers, geometry, scratch, 
     add_spreads(parents, reach, points, sums, axes, bins)
 
 
-@njit(**INNER, cache=True)
+@inner
 def add_spreads(parents, reach, nodes, sums, axes, bins):
     """Write the numbers of all bins from the sums of the roots that neither wrap nor span.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numba import int64, njit, uint32
 
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.inner import INNER, inner
+from percolab.kernels.inner import inner
 from percolab.measure.sums import ADDED, EXACT_SUMS, ROW, SUMS
 
 CLUSTERS, LARGEST, SECOND_LARGEST, SUM_SQUARES, SPANNING = map(
@@ -27,7 +27,7 @@ CUBES, FOURTHS, BINS = ROW_WIDTH, ROW_WIDTH + 2, ROW_WIDTH + 4
 _empty, _with_cluster, _put = SUMS.empty, SUMS.with_cluster, SUMS.put
 
 
-@njit(**INNER, cache=True)
+@inner
 def row_from_sizes(sizes, count, row):
     """Write the sums of a row from the first ``count`` sizes, integers, 0 where no root is."""
     sums = _empty()

@@ -80,7 +80,7 @@ def current_edges() -> np.ndarray:
     return np.asarray(2.0 ** (0.125 - np.arange(CURRENT_BINS) / 4))
 
 
-@njit
+@inner
 def size_bin(size):
     """Return the bin, int64 from 0 on, of a cluster's size, at least 1 and below 2^32."""
     size = uint32(size)
@@ -91,7 +91,7 @@ def size_bin(size):
     return int64(EXACT - 1) + int64(PER_OCTAVE) * (octave - int64(_OCTAVE)) + part
 
 
-@njit
+@inner
 def find_wide_bin(size):
     """Return the bin, int64, of a cluster's size, at least 1, uint64."""
     size, octaves = uint64(size), int64(0)
@@ -101,7 +101,7 @@ def find_wide_bin(size):
     return int64(size_bin(size) + int64(PER_OCTAVE) * octaves)
 
 
-@njit
+@inner
 def product(x, y):
     """Return x * y, uint64 each, as (low, high) 64 bits."""
     mask, half = uint64(0xFFFFFFFF), uint64(32)
@@ -131,7 +131,7 @@ def negative(low, high):
     return low, uint64(high + (uint64(1) if low == uint64(0) else uint64(0)))
 
 
-@njit
+@inner
 def tally_cluster(row, size, number):
     """Add ``number`` clusters of a size, one or minus one, to the tally of a row."""
     row[BINS + size_bin(size)] += number

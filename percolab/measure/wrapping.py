@@ -16,9 +16,8 @@ import numpy as np
 from numba import int32, int64, njit, uint32, uint64
 
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.inner import INNER, inner
+from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import inner_word, other_end, periodic_bond
-from percolab.kernels.uncounted import UNCOUNTED
 from percolab.lattices.topology import PERIOD_BITS
 
 #: Where the wrapping bits begin in a row's flags, above the spanning bits; and the bit that is set
@@ -102,7 +101,7 @@ def winding_in(signed, unsigned):
 periods_along, are_parallel, wrapping_bits = winding_in(int64, uint64)
 
 
-@njit(**INNER, **UNCOUNTED)
+@inner
 def note_loop(wound, loop, axes):
     """Return the bits of a row's flags that a loop sets; ``loop[0]`` keeps the first one."""
     # What winds as the first loop does, or against it, sets no further bits.
@@ -114,7 +113,7 @@ def note_loop(wound, loop, axes):
     return bits
 
 
-@njit(**INNER, **UNCOUNTED)
+@inner
 def find_winding(parents, periods, i):
     """Return (root of i, periods from the root to i), shortening the path (serial use)."""
     i, total = uint32(i), int64(0)
@@ -130,7 +129,7 @@ def find_winding(parents, periods, i):
     return i, total
 
 
-@njit(**INNER, **UNCOUNTED)
+@inner
 def join_over_periods(parents, periods, i, j, code):
     """Join i and j by a bond that leads from i to j over ``code`` periods (serial use).
 
@@ -151,7 +150,7 @@ def join_over_periods(parents, periods, i, j, code):
     return stays, child, int64(a == b) * away
 
 
-@njit(**INNER, **UNCOUNTED)
+@inner
 def _join_inner_bonds(opened, adjacency, parents, periods):
     """Join the ends of all open bonds that cross no periodic boundary, in a forest of the sites."""
     here, num_words = uint32(0), int64(adjacency.num_words)

@@ -18,7 +18,7 @@ from percolab.bonds.hooks import class_limit
 from percolab.bonds.sites import close_bonds, is_vacant, limits_at
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.inner import inner
+from percolab.kernels.inner import inner, inner_with_arrays
 from percolab.kernels.neighbours import find_periodic_number, has_bit, periodic_word
 from percolab.kernels.union_find import union_halving
 from percolab.labelers.raster_runs import find_run, spanning_from_runs
@@ -50,7 +50,7 @@ class SlabKeys(NamedTuple):
     num_classes: Any  # bond classes; the words of sites follow theirs, uint64
 
 
-@inner
+@inner_with_arrays
 def fill_from(keys, limit, klass, first, exists, opened):
     """Write what is open of the owners ``first`` ... of a class, in words from bit 0 on.
 

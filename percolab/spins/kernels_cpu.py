@@ -14,7 +14,7 @@ from numba import int64, njit, uint32, uint64
 from percolab.bonds.keys import seed_at
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.inner import INNER, inner
+from percolab.kernels.inner import inner, inner_with_arrays
 from percolab.kernels.neighbours import has_bit, periodic_bond, periodic_word
 from percolab.kernels.runs import fill_segments
 from percolab.labelers.raster_runs import find_clusters, find_run, measure_runs
@@ -112,7 +112,7 @@ def _keep_satisfied(planes, num_planes, adjacency, ends, k, alive):
             )
 
 
-@njit
+@inner
 def count_bits(words):
     """Return how many bits of words, uint32 (n,), are 1."""
     count = int64(0)
@@ -169,7 +169,7 @@ def choose_sites(generator, chain, sweep, occupied, num_points, chosen):
         )
 
 
-@njit(**INNER, cache=True)
+@inner_with_arrays
 def _paint_runs_by_bit(generator, chain, sweep, occupied, runs, spins):
     """Give the clusters of a sweep new spins of one binary digit, and count the states.
 
@@ -199,7 +199,7 @@ def _paint_runs_by_bit(generator, chain, sweep, occupied, runs, spins):
     spins.counts[0], spins.counts[1] = sites - ones, ones
 
 
-@njit(**INNER, cache=True)
+@inner_with_arrays
 def _paint_runs(generator, chain, sweep, rule, num_planes, occupied, runs, spins):
     """Give the clusters of a sweep their new spins, run by run, and count the states."""
     planes, marks, counts = spins.planes, spins.marks, spins.counts

@@ -81,7 +81,7 @@ class _Bonds(NamedTuple):
     stamp: Any  # of this sweep
 
 
-@njit(**INNER, **UNCOUNTED)
+@inner
 def _draw_word(bonds, k, w):
     """Write the open bonds of word w of class k."""
     adjacency, planes, num_planes = bonds.adjacency, bonds.planes, bonds.num_planes

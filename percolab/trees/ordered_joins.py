@@ -18,7 +18,7 @@ from percolab.bonds.philox import philox_digits
 from percolab.bonds.words import XORWOW
 from percolab.bonds.xorwow import make_xorwow_state, next_digits
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.inner import INNER, inner
+from percolab.kernels.inner import inner, inner_with_arrays
 from percolab.kernels.neighbours import find_bond_end
 from percolab.kernels.union_find import find_halving
 from percolab.trees.weights import compute_key
@@ -121,7 +121,7 @@ def packed(high, low):
     return uint64(uint64(uint64(high) << uint64(32)) | uint64(uint64(low) & uint64(LOW)))
 
 
-@inner
+@inner_with_arrays
 def sort_pairs(pairs, count):
     """Sort pairs, key above position, by their high 32 bits; equal ones stay in order.
 
@@ -171,7 +171,7 @@ def order_by_all_digits(weights, bonds, count, order):
         order[place] = n
 
 
-@inner
+@inner_with_arrays
 def settle(weights, bonds, pairs, count):
     """Put sorted pairs that agree in their high halves in order; ``bonds[low half]`` is the bond.
 
@@ -217,7 +217,7 @@ def sort_bonds(weights, prefixes, bonds, pairs, count):
     return row
 
 
-@njit(**INNER, cache=True)
+@inner
 def add_to_tree(tree, bond):
     """Set the bit of a bond by its number in a tree, uint32 words."""
     word = uint32(uint32(bond) >> uint32(5))

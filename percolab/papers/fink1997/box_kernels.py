@@ -12,7 +12,7 @@ from percolab.bonds.hooks import class_limit
 from percolab.bonds.sites import close_bonds, limits_at
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.inner import inner
+from percolab.kernels.inner import inner, inner_with_arrays
 from percolab.kernels.union_find import union_halving
 from percolab.labelers.raster_runs import find_run
 
@@ -40,7 +40,7 @@ def _put_bits(made, skip, count, begin, opened):
                 opened[place + n + 1] |= over
 
 
-@inner
+@inner_with_arrays
 def _fill_rows(keys, limit, klass, first, rows, width, exists, opened):
     """Write what is open of the owners in rows, one row after the other from bit 0 on.
 
