@@ -168,9 +168,6 @@ def _find_levels(lattice: str | None, given: dict[str, Any]) -> tuple[dict[str, 
 
     refuse(given, "given weights (--weights) have no samples", *_OF_SAMPLES)
     out = given.pop("out")
-    if given["device"] in ("cpu", "auto"):
-        given["device"] = None
-    refuse(given, "levels of given weights (--weights) are found on the CPU", "device")
     if out is not None:
         check_suffix(out, (".csv",), "paths")
         check_output(out, PATH_CSV, input_files())

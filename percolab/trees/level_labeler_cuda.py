@@ -1,0 +1,422 @@
+"""What is open at a level of given values, and its clusters, on a CUDA device.
+
+A labeler of samples joins the open bonds inside the array.  Of its clusters those are nodes that
+touch an end layer, a bond across a periodic boundary, or a bond that opens; the host joins these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.batch_cuda import CudaBatch, end_flags_on_device, period_width
+from percolab.bonds.model import BOND
+from percolab.errors import InputError
+from percolab.kernels.device import free_memory, load_cuda
+from percolab.kernels.launches import THREADS
+from percolab.kernels.memory import Needs, check_free
+from percolab.labelers import labeler_class, new_labeler, serving_labeler
+from percolab.labelers.forest import Reading
+from percolab.lattices.extent import Extent
+from percolab.lattices.grid_loops import put_periods
+from percolab.lattices.topology import PERIOD_BITS, Topology
+from percolab.trees import levels_cuda as kernels
+from percolab.trees.level_labeler import (
+    TRIED,
+    FoundPath,
+    NewBonds,
+    Nodes,
+    join_loop,
+    make_growth,
+    refuse_value,
+    turned,
+)
+from percolab.trees.levels_cpu import Growth
+
+cuda = load_cuda()
+
+#: Words whose new bonds a thread lists.
+_PART = 1024
+#: Threads of the block that searches for a path.
+_SEARCHERS = min(4 * THREADS, 1024)
+# Values that are copied at a time by pinned memory, how many such parts there are, and by how many
+# threads each is copied there.
+_PART_BYTES, _PARTS, _COPIERS = 2**26, 2, 4
+#: The part of the free memory of a device that is taken.
+_SHARE = 0.9
+_GPU = " of GPU memory"
+
+Integers = NDArray[np.int64]
+Values = NDArray[Any]
+
+
+class CudaLevelLabeler:
+    """Labels what is open at a level on the current CUDA device.
+
+    values: of sites (num_points,), or of bonds (num_classes, num_points), on the host or, without
+    gaps, on the device
+
+    InputError: a graph, or too little memory.
+    """
+
+    few: ClassVar[int] = 2
+
+    def __init__(self, topology: Topology, values: Any, *, above: bool) -> None:
+        if not topology.shape:
+            raise InputError("--device cuda: levels of a graph's weights are found on the CPU")
+        self.topology, self.above = topology, above
+        self.by_site, self.dtype = values.ndim == 1, np.dtype(values.dtype)
+        self._check_memory(values)
+        self.values = _on_device(values)
+        self._chosen: Any = new_labeler(None, "cuda", topology, BOND)
+        batch: CudaBatch = self._chosen.batch
+        self.batch, self.launches, self.adjacency = batch, batch.launches, batch.adjacency
+        self._points = np.uint32(topology.num_points)
+        self._ends = end_flags_on_device(topology)
+        self._among = batch.existing_sites if self.by_site else batch.exists
+        words, bond_words = topology.num_words, topology.num_bond_words
+        self._nodes = cuda.device_array(words, np.uint32) if self.by_site else batch.existing_sites
+        self._opened = batch.opened
+        if topology.num_periodic_bonds:
+            self._opened = cuda.device_array(bond_words, np.uint32)
+        self._later = cuda.device_array(bond_words, np.uint32)
+        #: By labels the numbers of nodes; where a path is searched, the places of sites.
+        self._numbers = cuda.device_array(topology.num_points, np.uint32)
+        self._labels = self._chosen.labels
+        ends, crossing = self._ends[0].size, topology.num_periodic_bonds
+        self._listed = [cuda.device_array(max(size, 1), np.uint32) for size in (ends, ends)]
+        self._pairs = [cuda.device_array(max(crossing, 1), np.uint32) for _ in range(2)]
+        self._codes = cuda.device_array(max(crossing, 1), np.int32)
+        self._count = cuda.device_array(1, np.uint32)
+        self._growth: Growth | None = None
+
+    def _check_memory(self, values: Any) -> None:
+        """Raise InputError if there is not enough memory, on the host or on the device."""
+        extent, what = Extent.of_topology(self.topology), f"{self.topology.num_points} sites need"
+        chosen = labeler_class(serving_labeler(None, "cuda", self.topology), "cuda")
+        memory = chosen.memory(extent, Needs(labels=True), 1)
+        memory = memory.plus(CudaBatch.memory(extent, BOND, 1))
+        words = 2 * extent.num_words + 2 * self.topology.num_words
+        listed = 16 * extent.end_sites + 20 * extent.periodic_bonds
+        own = 4 * extent.num_points + 4 * words + listed
+        if isinstance(values, np.ndarray):
+            own += max(self.dtype.itemsize, 4) * values.size
+        growth = 36 * extent.periodic_bonds + 40 * (extent.end_sites + extent.periodic_bonds)
+        check_free(what, memory.host + growth)
+        free = int(_SHARE * free_memory(cuda))
+        check_free(what, memory.device + own, free, _GPU)
+
+    def _turned(self, values: Values) -> Values:
+        return turned(values, above=self.above)
+
+    # Values
+
+    def candidates(self) -> Values:
+        classes = 1 if self.by_site else self.topology.num_classes
+        lowest, highest = self._extremes()
+        size, points = classes * self.topology.num_points, self.topology.num_points
+        some = np.arange(size)
+        if size > TRIED:
+            some = np.random.Generator(np.random.Philox(0)).integers(size, size=TRIED)
+        k, i = np.divmod(some, points)
+        values, is_there = self._take(32 * self.topology.num_words * k + i)
+        values = values[is_there.astype(bool)]
+        if values.dtype.kind == "f":
+            values = values[np.isfinite(values)]
+        tried = np.concatenate([values, lowest, highest]).astype(self.dtype)
+        return np.unique(self._turned(tried))
+
+    def _extremes(self) -> tuple[Values, Values]:
+        """Return the least and the greatest of all values, finite ones, in arrays; or none."""
+        threads = kernels.BLOCKS * THREADS
+        low, high = (cuda.device_array(threads, self.values.dtype) for _ in range(2))
+        seen = cuda.device_array(threads, np.uint32)
+        given = self.values, self._points, self._among, low, high, seen
+        self.launches.blocks(kernels.extremes_kernel, kernels.BLOCKS, THREADS, *given)
+        self.launches.wait()
+        flags = seen.copy_to_host()
+        every = np.bitwise_or.reduce(flags)
+        if every & kernels.IS_NAN:
+            refuse_value(np.nan, above=self.above)
+        if every & (kernels.PLUS_INFINITY if self.above else kernels.MINUS_INFINITY):
+            refuse_value(np.inf if self.above else -np.inf, above=self.above)
+        has = flags & kernels.FINITE != 0
+        low, high = low.copy_to_host()[has], high.copy_to_host()[has]
+        return low[np.argsort(low)[:1]], high[np.argsort(high)[-1:]]
+
+    def values_at(self, places: Integers) -> Values:
+        found, _ = self._take(places.ravel())
+        return found.reshape(places.shape).astype(self.dtype, copy=False)
+
+    def _take(self, places: Integers) -> tuple[Values, NDArray[np.uint8]]:
+        size = places.size
+        found = cuda.device_array(size, self.values.dtype), cuda.device_array(size, np.uint8)
+        where = cuda.to_device(places.astype(np.int64))
+        given = self.values, self._points, self._among, where
+        self.launches.one(kernels.take_kernel, size, 1, *given, *found)
+        self.launches.wait()
+        values, is_there = (array.copy_to_host() for array in found)
+        return values, is_there
+
+    def count_open(self, level: Any) -> int:
+        total = cuda.to_device(np.zeros(1, np.uint64))
+        words = self._nodes if self.by_site else self._opened
+        self._mark(level, words)
+        self.launches.blocks(kernels.count_kernel, kernels.BLOCKS, THREADS, words, total)
+        self.launches.wait()
+        return int(total.copy_to_host()[0])
+
+    def _mark(self, level: Any, words: Any) -> None:
+        """Mark the sites, or bonds of all classes, that are open at a level."""
+        typed = self.values.dtype.type(self._turned(np.asarray(level)).item())
+        rule = self.values, typed, np.uint32(self.above), self._points
+        self.launches.one(kernels.mark_kernel, words.size, 1, *rule, self._among, words)
+
+    def _open(self, level: Any, opened: Any) -> None:
+        """Mark the bonds that are open at a level, and the sites."""
+        if not self.by_site:
+            self._mark(level, opened)
+            return
+        self._mark(level, self._nodes)
+        one, bonds = self.launches.one, (opened, self._nodes, self.adjacency)
+        kernel, batch = kernels.open_between_sites_kernel, self.batch
+        one(kernel, self.topology.num_words, 1, batch.exists, self._nodes, self.adjacency, opened)
+        one(kernels.close_vacant_ends_kernel, self.topology.num_periodic_bonds, 1, *bonds)
+
+    # Labels
+
+    def label(self, level: Any) -> Nodes:
+        self._open(level, self._opened)
+        self._join()
+        return self._number()
+
+    def label_between(self, low: Any, high: Any) -> tuple[Nodes, NewBonds]:
+        if low is None:
+            self._fill(self._opened, 0)
+        else:
+            self._open(low, self._opened)
+        # The sites that will be open are marked from now on.
+        self._open(high, self._later)
+        self._join()
+        numbers, ends, codes = self._list_new()
+        sites = ends.copy_to_host().view(np.int32).reshape(2, -1)
+        clusters = self._number(ends)
+        nodes = ends.copy_to_host().view(np.int32).reshape(2, -1)
+        wide = self._wide(codes.copy_to_host())
+        return clusters, NewBonds(numbers.copy_to_host(), sites, nodes, wide)
+
+    def _join(self) -> None:
+        """Label the open bonds that cross no boundary."""
+        if self._opened is not self.batch.opened:
+            bonds = self._opened, self.adjacency, self.batch.opened
+            self.launches.each(kernels.inside_kernel, self._opened.size, 1, *bonds)
+        self._chosen.join(1, Reading.LABELS).make_labels()
+
+    def _list_new(self) -> tuple[Any, Any, Any]:
+        """Return the bonds that open, on the device: numbers, the two ends, codes."""
+        bonds = self._opened, self._later, np.uint32(_PART)
+        parts = -(-self._later.size // _PART)
+        counts = cuda.device_array(parts, np.uint32)
+        self.launches.one(kernels.count_new_kernel, parts, 1, *bonds, counts)
+        self.launches.wait()
+        each = counts.copy_to_host()
+        size = int(each.sum(dtype=np.int64))
+        check_free(f"{size} bonds that open need", 20 * size, free_memory(cuda), _GPU)
+        starts = cuda.to_device((np.cumsum(each, dtype=np.int64) - each).astype(np.uint32))
+        new = cuda.device_array(size, np.int64), cuda.device_array(2 * size, np.uint32)
+        codes = cuda.device_array(size, np.int32)
+        listed = *bonds, starts, self.adjacency, *new, codes
+        self.launches.one(kernels.list_new_kernel, parts, 1, *listed)
+        self.launches.wait()
+        return *new, codes
+
+    def _number(self, *others: Any) -> Nodes:
+        """Number the clusters at end layers, at open bonds across boundaries, and of other sites.
+
+        others: sites on the device, in whose place their nodes are written
+        """
+        launch = self.launches.one
+        (sites, flags), (found, found_flags) = self._ends, self._listed
+        of_ends = self._nodes, sites, flags, found, found_flags
+        ends = self._counted(kernels.list_ends_kernel, sites.size, *of_ends)
+        across = self._opened, self.adjacency, *self._pairs, self._codes
+        periodic = self.topology.num_periodic_bonds
+        crossing = self._counted(kernels.list_crossing_kernel, periodic, *across)
+        arrays = [found[:ends], *(pair[:crossing] for pair in self._pairs), *others]
+        arrays = [array for array in arrays if array.size]
+        for array in arrays:
+            clear = self._labels, array, self._numbers
+            launch(kernels.free_numbers_kernel, array.size, 1, *clear)
+        self._fill(self._count, 0)
+        for array in arrays:
+            numbers = self._labels, array, self._numbers, self._count
+            launch(kernels.number_kernel, array.size, 1, *numbers)
+        for array in arrays:
+            launch(kernels.read_numbers_kernel, array.size, 1, self._labels, array, self._numbers)
+        count = self._read_count()
+        reach = cuda.device_array(max(count, 1), np.uint32)
+        self._fill(reach, 0)
+        if ends:
+            launch(kernels.flag_kernel, ends, 1, found[:ends], found_flags[:ends], reach)
+        self.launches.wait()
+        flagged = reach.copy_to_host()
+        touching = np.flatnonzero(flagged).astype(np.int32)
+        pairs = np.empty((2, crossing), np.int32)
+        for row, pair in zip(pairs, self._pairs):
+            if crossing:
+                row[:] = pair[:crossing].copy_to_host().view(np.int32)
+        codes = self._codes[: max(crossing, 1)].copy_to_host()[:crossing]
+        growth = self._grow(count)
+        growth.parents[:count] = np.arange(count, dtype=np.int32)
+        return Nodes(growth, count, touching, flagged[touching], pairs, self._wide(codes))
+
+    def _counted(self, kernel: Any, size: int, *arguments: Any) -> int:
+        """List by a kernel, and return how many are listed."""
+        self._fill(self._count, 0)
+        self.launches.one(kernel, size, 1, *arguments, self._count)
+        return self._read_count()
+
+    def _read_count(self) -> int:
+        self.launches.wait()
+        return int(self._count.copy_to_host()[0])
+
+    def _fill(self, words: Any, word: int) -> None:
+        self.launches.each(kernels.fill_kernel, words.size, 1, words, np.uint32(word))
+
+    def _wide(self, codes: NDArray[np.int32]) -> Integers:
+        """Return codes of periods as the CPU has them."""
+        wide = np.empty(codes.size, np.int64)
+        width = period_width(self.topology)
+        put_periods(codes.astype(np.int64), self.topology.num_axes, width, PERIOD_BITS, wide)
+        return wide
+
+    def _grow(self, count: int) -> Growth:
+        """Return room for so many nodes."""
+        if self._growth is None or self._growth.slots.size < count:
+            self._growth = make_growth(self.topology, count + count // 4 + 1)
+        return self._growth
+
+    def release(self) -> None:
+        # Its labels stay, as the queue of a search.
+        self._growth, self._chosen = None, None
+
+    # Paths
+
+    def find_path(self, level: Any, axis: int) -> FoundPath:
+        search = self._search(level, with_lifts=False)
+        first, last = self.topology.end_layers[axis]
+        targets = self._nodes, cuda.to_device(last.astype(np.uint32)), search.places
+        self.launches.one(kernels.mark_targets_kernel, last.size, 1, *targets)
+        self._begin(search, first)
+        answer = cuda.device_array(2, np.uint64)
+        called = search, self._count, answer
+        self.launches.blocks(kernels.search_target_kernel, 1, _SEARCHERS, *called)
+        self.launches.wait()
+        site, steps = map(int, answer.copy_to_host())
+        back = self._way_back(search, site, steps)
+        return FoundPath(back.sites[::-1], back.codes[::-1])
+
+    def find_loop(self, level: Any, axis: int, site: int) -> FoundPath:
+        search = self._search(level, with_lifts=True)
+        self._begin(search, np.array([site]))
+        answer = cuda.device_array(3, np.uint64)
+        called = search, np.int64(axis), answer
+        self.launches.blocks(kernels.search_loop_kernel, 1, _SEARCHERS, *called)
+        self.launches.wait()
+        bond, steps, both = map(int, answer.copy_to_host())
+        k, owner = divmod(bond, 32 * self.topology.num_words)
+        other, code = self._bond_end(k, owner)
+        one, two = owner, other
+        if both:
+            swapped = other < owner
+        else:
+            place = search.places[owner : owner + 1].copy_to_host()[0]
+            swapped = place < search.starts[steps : steps + 1].copy_to_host()[0]
+        if swapped:
+            one, two, code = other, owner, -code
+        ways = self._way_back(search, one, steps), self._way_back(search, two, steps - 1 + both)
+        return join_loop(*ways, int(ways[0].codes[0]) + code - int(ways[1].codes[0]))
+
+    def _bond_end(self, k: int, owner: int) -> tuple[int, int]:
+        """Return the other end of a bond, and over how many periods it leads, a code."""
+        code, other, stride, rest = 0, 0, 1, owner
+        for axis, (length, step) in enumerate(zip(self.topology.shape, self.topology.offsets[k])):
+            rest, at = divmod(rest, length)
+            turns, at = divmod(at + step, length)
+            code += turns << (PERIOD_BITS * axis)
+            other += stride * at
+            stride *= length
+        return other, code
+
+    def _search(self, level: Any, *, with_lifts: bool) -> kernels.Search:
+        num_open = self.topology.num_sites
+        if self.by_site:
+            num_open = self.count_open(level)
+        room = (4 + 8 * with_lifts) * num_open
+        check_free("the search for a path needs", room, free_memory(cuda), _GPU)
+        self._open(level, self._opened)
+        offsets = np.repeat(np.array(self.topology.offsets, np.int64), 2, axis=0)
+        offsets[1::2] *= -1
+        search = kernels.Search(
+            shape=cuda.to_device(np.array(self.topology.shape, np.int64)),
+            offsets=cuda.to_device(offsets),
+            num_words=np.uint32(self.topology.num_words),
+            opened=self._opened,
+            places=self._numbers,
+            queue=self._labels,
+            starts=cuda.device_array(num_open + 2, np.uint32),
+            lifts=cuda.device_array(num_open if with_lifts else 1, np.int64),
+        )
+        self._fill(search.places, kernels.FREE)
+        return search
+
+    def _begin(self, search: kernels.Search, sources: Integers) -> None:
+        self._fill(self._count, 0)
+        begun = self._nodes, cuda.to_device(sources.astype(np.uint32)), search, self._count
+        self.launches.one(kernels.begin_kernel, sources.size, 1, *begun)
+
+    def _way_back(self, search: kernels.Search, site: int, steps: int) -> FoundPath:
+        sites = cuda.device_array(steps + 1, np.uint32)
+        codes = cuda.device_array(steps + 1, np.int64)
+        called = search, np.uint32(site), np.int64(steps), sites, codes
+        threads = min(2 * self.topology.num_classes, _SEARCHERS)
+        self.launches.blocks(kernels.way_back_kernel, 1, threads, *called)
+        self.launches.wait()
+        periods = codes.copy_to_host()
+        return FoundPath(sites.copy_to_host().astype(np.int64), periods - periods[-1])
+
+
+def _on_device(values: Any) -> Any:
+    """Return values on the device, flat; those of 16 bits as 32."""
+    if not isinstance(values, np.ndarray):
+        return values.reshape(values.size)
+    flat = values.ravel()
+    if flat.dtype == np.float16:
+        flat = flat.astype(np.float32)
+    if flat.nbytes <= _PART_BYTES:
+        return cuda.to_device(flat)
+    device, stream = cuda.device_array(flat.size, flat.dtype), cuda.stream()
+    part = _PART_BYTES // flat.itemsize
+    pinned = [cuda.pinned_array(part, flat.dtype) for _ in range(_PARTS)]
+    copied = [cuda.event() for _ in range(_PARTS)]
+    with ThreadPoolExecutor(_COPIERS) as threads:
+        for n, start in enumerate(range(0, flat.size, part)):
+            to, some = n % _PARTS, flat[start : start + part]
+            if n >= _PARTS:
+                copied[to].synchronize()
+            pieces = list(_pieces(some.size))
+            list(threads.map(lambda p: np.copyto(pinned[to][p], some[p]), pieces))
+            device[start : start + some.size].copy_to_device(pinned[to][: some.size], stream=stream)
+            copied[to].record(stream)
+    stream.synchronize()
+    return device
+
+
+def _pieces(size: int) -> Iterator[slice]:
+    """Yield the pieces of so many numbers that threads copy."""
+    step = -(-size // _COPIERS)
+    return (slice(start, min(start + step, size)) for start in range(0, size, step))

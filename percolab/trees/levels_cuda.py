@@ -1,0 +1,476 @@
+"""CUDA kernels behind the levels at which given values percolate.
+
+values: of sites (num_points,), or of bonds class by class, flat.  Words of sites, or of bonds of
+all classes, are uint32, one bit each.  labels: uint32 (num_points,), of clusters inside the array.
+
+Searches are done by one block of threads, level by level, since paths near the threshold are long
+and few sites are at the same distance.  What they find does not depend on the order in which sites
+are reached (:mod:`percolab.trees.levels_cpu`).
+"""
+
+from typing import Any, NamedTuple
+
+from numba import config, int32, int64, types, uint32, uint64
+
+from percolab.bonds.sites import close_word, is_vacant
+from percolab.kernels.bits import popcount, trailing_zeros
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import PER_THREAD, element
+from percolab.kernels.neighbours import (
+    bond_period_code,
+    find_bond_end,
+    has_bit,
+    inner_word,
+    periodic_bond,
+)
+from percolab.lattices.topology import PERIOD_BITS
+from percolab.measure.wrapping import periods_along
+
+cuda = load_cuda()
+
+#: Blocks that go through all values, or all words, with a result for each thread.
+BLOCKS = 2 if config.ENABLE_CUDASIM else 1024
+#: What there is among values.
+FINITE, IS_NAN, PLUS_INFINITY, MINUS_INFINITY = 1, 2, 4, 8
+#: A site, or a label, that has no number yet; a target; one that a thread is about to number.
+FREE, TARGET, _CLAIMED = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD
+#: Of a search that has found nothing.
+NOTHING = 0xFFFFFFFFFFFFFFFF
+
+
+class Search(NamedTuple):
+    """A grid whose open bonds are searched.
+
+    Slot 2k of a site is its bond of class k, slot 2k + 1 that of class k which leads to it.
+
+    shape:     int64 (axes,), grid points along each
+    offsets:   int64 (slots, axes), grid points to the other end
+    num_words: bond words of a class, uint32
+    opened:    uint32 (num_classes * num_words,), the open bonds
+    places:    uint32 (points,), of a site that was reached its place in the queue; FREE or TARGET
+    queue:     uint32 (points,), the sites in the order in which they were reached
+    starts:    uint32, where the sites at each distance begin in the queue
+    lifts:     int64, by places in the queue over how many periods a site was reached, a code; one
+               element stands for none
+    """
+
+    shape: Any
+    offsets: Any
+    num_words: Any
+    opened: Any
+    places: Any
+    queue: Any
+    starts: Any
+    lifts: Any
+
+
+# Values
+
+
+@cuda.jit(device=True)
+def _first_value(index, points):
+    """Return which value the first bit of a word belongs to."""
+    words = uint32(uint32(points + uint32(31)) >> uint32(5))
+    k = uint32(index // words)
+    word = uint32(index - uint32(k * words))
+    return uint64(uint64(uint64(k) * uint64(points)) + uint64(uint64(word) << uint64(5)))
+
+
+@cuda.jit(cache=True)
+def mark_kernel(values, level, above, points, among, words):
+    """Mark which of the sites, or bonds, ``among`` are open at a level; one thread a word."""
+    index = uint32(cuda.grid(1))
+    if index < among.size:
+        first, left, bits = _first_value(index, points), among[index], uint32(0)
+        for bit in range(32):
+            if has_bit(left, bit):
+                value = values[uint64(first + uint64(bit))]
+                if value >= level if above else value <= level:
+                    bits = uint32(bits | uint32(uint32(1) << uint32(bit)))
+        words[index] = bits
+
+
+@cuda.jit(cache=True)
+def extremes_kernel(values, points, among, lowest, highest, seen):
+    """Write the least and the greatest finite value that each thread has met, and what it has seen.
+
+    lowest, highest: like values, (threads,), where there is any.  seen: uint32 (threads,).
+    """
+    thread, flags = uint32(cuda.grid(1)), uint32(0)
+    low, high = values[0], values[0]
+    for index in range(thread, among.size, cuda.gridsize(1)):
+        first, left = _first_value(uint32(index), points), among[index]
+        while left != uint32(0):
+            value = values[uint64(first + uint64(trailing_zeros(left)))]
+            left = uint32(left & uint32(left - uint32(1)))
+            difference = value - value
+            if difference == difference:
+                if flags & uint32(FINITE) == uint32(0) or value < low:
+                    low = value
+                if flags & uint32(FINITE) == uint32(0) or value > high:
+                    high = value
+                flags = uint32(flags | uint32(FINITE))
+            elif value != value:
+                flags = uint32(flags | uint32(IS_NAN))
+            elif value > 0:
+                flags = uint32(flags | uint32(PLUS_INFINITY))
+            else:
+                flags = uint32(flags | uint32(MINUS_INFINITY))
+    lowest[thread], highest[thread], seen[thread] = low, high, flags
+
+
+@cuda.jit(cache=True)
+def take_kernel(values, points, among, places, found, is_there):
+    """Write values of sites, or of bonds by their numbers, and whether there are such, uint8."""
+    n = uint32(cuda.grid(1))
+    if n < places.size:
+        place = uint64(places[n])
+        index = uint32(place >> uint64(5))
+        found[n] = values[uint64(_first_value(index, points) + uint64(place & uint64(31)))]
+        is_there[n] = has_bit(among[index], uint32(place & uint64(31)))
+
+
+@cuda.jit(cache=True)
+def count_kernel(words, total):
+    """Add the ones of all words to a total, uint64 (1,)."""
+    count = uint64(0)
+    for index in range(cuda.grid(1), words.size, cuda.gridsize(1)):
+        count = uint64(count + uint64(popcount(words[index])))
+    cuda.atomic.add(total, 0, count)
+
+
+# Bonds
+
+
+@cuda.jit(cache=True)
+def open_between_sites_kernel(exists, occupied, adjacency, opened):
+    """Open the bonds between open sites, one thread a word of sites.
+
+    Those across periodic boundaries are closed by :func:`close_vacant_ends_kernel`, where the other
+    end is not open.
+    """
+    word = uint32(cuda.grid(1))
+    if word < adjacency.num_words:
+        for k in range(len(adjacency.ends)):
+            index = uint32(uint32(uint32(k) * adjacency.num_words) + word)
+            opened[index] = exists[index]
+            close_word(opened, uint32(0), occupied, uint32(0), adjacency, k, word)
+
+
+@cuda.jit(cache=True)
+def close_vacant_ends_kernel(opened, occupied, adjacency):
+    """Close the bonds across periodic boundaries whose other end is not open."""
+    n = uint32(cuda.grid(1))
+    if n < adjacency.periodic_bonds.size:
+        if is_vacant(occupied, uint32(0), adjacency.periodic_ends[n]):
+            bond = uint64(adjacency.periodic_bonds[n])
+            bit = uint32(uint32(1) << uint32(bond & uint64(31)))
+            cuda.atomic.and_(opened, uint32(bond >> uint64(5)), uint32(~bit))
+
+
+@cuda.jit(cache=True)
+def inside_kernel(opened, adjacency, inside):
+    """Write the open bonds that cross no boundary."""
+    for step in range(PER_THREAD):
+        index = element(step)
+        if index < opened.size:
+            inside[index] = inner_word(opened, adjacency.periodic_words, uint32(0), index)
+
+
+@cuda.jit(cache=True)
+def fill_kernel(words, word):
+    """Write one word everywhere, uint32."""
+    for step in range(PER_THREAD):
+        index = element(step)
+        if index < words.size:
+            words[index] = word
+
+
+@cuda.jit(cache=True)
+def count_new_kernel(before, after, part, counts):
+    """Count the bonds that open in each part of so many words, uint32."""
+    n, count = uint32(cuda.grid(1)), uint32(0)
+    if n < counts.size:
+        first = uint32(n * part)
+        for index in range(first, min(uint32(first + part), uint32(after.size))):
+            count = uint32(count + uint32(popcount(uint32(after[index] & ~before[index]))))
+        counts[n] = count
+
+
+@cuda.jit(cache=True)
+def list_new_kernel(before, after, part, starts, adjacency, bonds, ends, codes):
+    """List the bonds that open, those of each part from ``starts`` on: in their order.
+
+    bonds: int64 (n,), numbers.  ends: uint32 (2 * n,), owners, then the others.  codes: int32 (n,).
+    """
+    n = uint32(cuda.grid(1))
+    if n < starts.size:
+        place, first = uint32(starts[n]), uint32(n * part)
+        for index in range(first, min(uint32(first + part), uint32(after.size))):
+            left = uint32(after[index] & ~before[index])
+            while left != uint32(0):
+                bond = int64(int64(int64(index) << int64(5)) + int64(trailing_zeros(left)))
+                left = uint32(left & uint32(left - uint32(1)))
+                owner, other = find_bond_end(bond, adjacency)
+                bonds[place] = bond
+                ends[place] = uint32(owner)
+                ends[uint32(place + uint32(bonds.size))] = uint32(other)
+                codes[place] = int32(bond_period_code(bond, adjacency))
+                place = uint32(place + uint32(1))
+
+
+# Nodes
+
+
+@cuda.jit(cache=True)
+def list_ends_kernel(nodes, sites, flags, found, found_flags, count):
+    """List the open sites in end layers with their flags, in any order; count: uint32 (1,)."""
+    n = uint32(cuda.grid(1))
+    if n < sites.size and not is_vacant(nodes, uint32(0), sites[n]):
+        place = cuda.atomic.add(count, 0, uint32(1))
+        found[place], found_flags[place] = sites[n], flags[n]
+
+
+@cuda.jit(cache=True)
+def list_crossing_kernel(opened, adjacency, owners, others, codes, count):
+    """List the open bonds across periodic boundaries, in any order; count: uint32 (1,)."""
+    n = uint32(cuda.grid(1))
+    if n < adjacency.periodic_bonds.size:
+        is_open, owner, other = periodic_bond(n, opened, uint32(0), adjacency)
+        if is_open:
+            place = cuda.atomic.add(count, 0, uint32(1))
+            owners[place], others[place] = owner, other
+            codes[place] = adjacency.periodic_codes[n]
+
+
+@cuda.jit(cache=True)
+def free_numbers_kernel(labels, sites, numbers):
+    """Take the number of the sites' clusters away, where there is any."""
+    n = uint32(cuda.grid(1))
+    if n < sites.size:
+        numbers[labels[sites[n]]] = uint32(FREE)
+
+
+@cuda.jit(cache=True)
+def number_kernel(labels, sites, numbers, count):
+    """Number the clusters of sites that have no number, from ``count`` on, uint32 (1,)."""
+    n = uint32(cuda.grid(1))
+    if n < sites.size:
+        label = labels[sites[n]]
+        if cuda.atomic.cas(numbers, label, uint32(FREE), uint32(_CLAIMED)) == uint32(FREE):
+            numbers[label] = cuda.atomic.add(count, 0, uint32(1))
+
+
+@cuda.jit(cache=True)
+def read_numbers_kernel(labels, sites, numbers):
+    """Write the number of its cluster in the place of every site."""
+    n = uint32(cuda.grid(1))
+    if n < sites.size:
+        sites[n] = numbers[labels[sites[n]]]
+
+
+@cuda.jit(cache=True)
+def flag_kernel(nodes, flags, reach):
+    """Set the flags of nodes, of which one may be listed several times."""
+    n = uint32(cuda.grid(1))
+    if n < nodes.size:
+        cuda.atomic.or_(reach, nodes[n], flags[n])
+
+
+# Paths
+
+
+@cuda.jit(cache=True)
+def mark_targets_kernel(nodes, targets, places):
+    """Mark the targets that are open."""
+    n = uint32(cuda.grid(1))
+    if n < targets.size and not is_vacant(nodes, uint32(0), targets[n]):
+        places[targets[n]] = uint32(TARGET)
+
+
+@cuda.jit(cache=True)
+def begin_kernel(nodes, sources, search, count):
+    """Put the sources that are open into the queue; count: uint32 (1,)."""
+    n = uint32(cuda.grid(1))
+    if n < sources.size and not is_vacant(nodes, uint32(0), sources[n]):
+        place = cuda.atomic.add(count, 0, uint32(1))
+        search.queue[place] = sources[n]
+        search.places[sources[n]] = place
+        if search.lifts.size > 1:
+            search.lifts[place] = int64(0)
+
+
+@cuda.jit(device=True)
+def _follow(search, site, slot):
+    """Return (whether a slot is open and leads to another site, this, periods, the bond)."""
+    other, stride, rest, code = int64(0), int64(1), uint32(site), int64(0)
+    for axis in range(search.shape.size):
+        length = search.shape[axis]
+        at = int64(int64(rest % uint32(length)) + search.offsets[slot, axis])
+        rest = uint32(rest // uint32(length))
+        turns = int64(0)
+        while at < int64(0):
+            at, turns = int64(at + length), int64(turns - int64(1))
+        while at >= length:
+            at, turns = int64(at - length), int64(turns + int64(1))
+        code = int64(code + int64(turns << int64(PERIOD_BITS * axis)))
+        other = int64(other + int64(stride * at))
+        stride = int64(stride * length)
+    other = uint32(other)
+    owner = other if slot & 1 else uint32(site)
+    index = uint32(uint32(uint32(slot >> 1) * search.num_words) + uint32(owner >> uint32(5)))
+    is_open = has_bit(search.opened[index], owner & uint32(31)) and other != uint32(site)
+    bond = uint64(uint64(uint64(index) << uint64(5)) | uint64(owner & uint32(31)))
+    return is_open, other, code, bond
+
+
+@cuda.jit(device=True)
+def _reach(search, other, counts):
+    """Put a free site at the end of the queue, unless another thread does."""
+    if cuda.atomic.cas(search.places, other, uint32(FREE), uint32(_CLAIMED)) == uint32(FREE):
+        place = cuda.atomic.add(counts, 0, uint32(1))
+        search.queue[place] = other
+        search.places[other] = place
+
+
+@cuda.jit(cache=True)
+def search_target_kernel(search, count, answer):
+    """Search the target that is the fewest open bonds from a source, and of those the least site.
+
+    answer: uint64 (2,), the target, or NOTHING, and how many bonds away it is.
+    """
+    counts = cuda.shared.array(1, types.uint32)
+    found = cuda.shared.array(1, types.uint32)
+    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    begin, end, step = uint32(0), count[0], uint32(0)
+    if thread == uint32(0):
+        counts[0], found[0], search.starts[0] = end, uint32(FREE), uint32(0)
+    cuda.syncthreads()
+    is_found = False
+    while begin < end and not is_found:
+        n = uint32(begin + thread)
+        while n < end:
+            site = search.queue[n]
+            for slot in range(search.offsets.shape[0]):
+                is_open, other, _, _ = _follow(search, site, slot)
+                if is_open:
+                    there = search.places[other]
+                    if there == uint32(TARGET):
+                        cuda.atomic.min(found, 0, other)
+                    elif there == uint32(FREE):
+                        _reach(search, other, counts)
+            n = uint32(n + threads)
+        cuda.syncthreads()
+        step = uint32(step + uint32(1))
+        begin, end, is_found = end, counts[0], found[0] != uint32(FREE)
+        if thread == uint32(0):
+            search.starts[step] = begin
+        # Nobody reaches more before all have read how many there are.
+        cuda.syncthreads()
+    if thread == uint32(0):
+        answer[0], answer[1] = uint64(NOTHING), uint64(step)
+        if is_found:
+            answer[0] = uint64(found[0])
+
+
+@cuda.jit(device=True)
+def _lift(search, axis, n, before, begin, closing):
+    """Find over how many periods the n-th site is reached, and loops that close there."""
+    site, lift, is_known = search.queue[n], int64(0), False
+    for slot in range(search.offsets.shape[0]):
+        is_open, other, code, bond = _follow(search, site, slot)
+        if is_open:
+            there = search.places[other]
+            if there >= before and there < begin:
+                if not is_known:
+                    lift, is_known = int64(search.lifts[there] - code), True
+                loop = int64(int64(lift + code) - search.lifts[there])
+                if periods_along(loop, axis, PERIOD_BITS) != int64(0):
+                    cuda.atomic.min(closing, 0, bond)
+    search.lifts[n] = lift
+
+
+@cuda.jit(cache=True)
+def search_loop_kernel(search, axis, answer):
+    """Search the shortest loop of open bonds through the source that winds around an axis.
+
+    answer: uint64 (3,), the bond between its two halves, of several the one with the least number,
+    or NOTHING; the distance of the farther of its sites, and whether both are as far.
+    """
+    counts = cuda.shared.array(1, types.uint32)
+    closing = cuda.shared.array(2, types.uint64)
+    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    before, begin, end, step = uint32(0), uint32(0), uint32(1), uint32(0)
+    if thread == uint32(0):
+        counts[0], search.starts[0] = uint32(1), uint32(0)
+        closing[0] = closing[1] = uint64(NOTHING)
+    cuda.syncthreads()
+    kind = 2
+    while begin < end and kind == 2:
+        n = uint32(begin + thread)
+        while n < end and step > uint32(0):
+            _lift(search, axis, n, before, begin, closing)
+            n = uint32(n + threads)
+        cuda.syncthreads()
+        if closing[0] != uint64(NOTHING):
+            kind = 0
+        else:
+            n = uint32(begin + thread)
+            while n < end:
+                site, lift = search.queue[n], search.lifts[n]
+                for slot in range(search.offsets.shape[0]):
+                    is_open, other, code, bond = _follow(search, site, slot)
+                    if is_open:
+                        there = search.places[other]
+                        if there == uint32(FREE):
+                            _reach(search, other, counts)
+                        elif there >= begin and there < end:
+                            loop = int64(int64(lift + code) - search.lifts[there])
+                            if periods_along(loop, axis, PERIOD_BITS) != int64(0):
+                                cuda.atomic.min(closing, 1, bond)
+                n = uint32(n + threads)
+            cuda.syncthreads()
+            step = uint32(step + uint32(1))
+            before, begin, end = begin, end, counts[0]
+            if closing[1] != uint64(NOTHING):
+                kind = 1
+            if thread == uint32(0):
+                search.starts[step] = begin
+            cuda.syncthreads()
+    if thread == uint32(0):
+        answer[0], answer[1], answer[2] = uint64(NOTHING), uint64(step), uint64(kind)
+        if kind != 2:
+            answer[0] = closing[kind]
+        if kind == 1:
+            answer[1] = uint64(step - uint32(1))
+
+
+@cuda.jit(cache=True)
+def way_back_kernel(search, site, steps, sites, codes):
+    """Write the sites from one, so many steps away, back to a source, and the periods to each.
+
+    sites: uint32 (steps + 1,).  codes: int64 (steps + 1,).  One block.
+    """
+    slots = cuda.shared.array(1, types.uint32)
+    here = cuda.shared.array(1, types.uint32)
+    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    total = int64(0)
+    if thread == uint32(0):
+        here[0], sites[0], codes[0] = site, site, int64(0)
+    for n in range(steps):
+        if thread == uint32(0):
+            slots[0] = uint32(FREE)
+        cuda.syncthreads()
+        left = uint32(uint32(steps) - uint32(n))
+        low, high = search.starts[uint32(left - uint32(1))], search.starts[left]
+        slot = thread
+        while slot < uint32(search.offsets.shape[0]):
+            is_open, other, _, _ = _follow(search, here[0], slot)
+            if is_open and search.places[other] >= low and search.places[other] < high:
+                cuda.atomic.min(slots, 0, slot)
+            slot = uint32(slot + threads)
+        cuda.syncthreads()
+        if thread == uint32(0):
+            _, other, code, _ = _follow(search, here[0], slots[0])
+            total = int64(total + code)
+            here[0], sites[n + 1], codes[n + 1] = other, other, total
