@@ -245,7 +245,7 @@ class CudaLevelLabeler:
         ends = self._counted(kernels.list_ends_kernel, sites.size, *of_ends)
         across = self._opened, self.adjacency, *self._pairs, self._codes
         periodic = self.topology.num_periodic_bonds
-        crossing = self._counted(kernels.list_crossing_kernel, periodic, *across)
+        crossing = self._counted(kernels.list_open_crossing_kernel, periodic, *across)
         arrays = [found[:ends], *(pair[:crossing] for pair in self._pairs), *others]
         arrays = [array for array in arrays if array.size]
         for array in arrays:
@@ -254,7 +254,7 @@ class CudaLevelLabeler:
         self._fill(self._count, 0)
         for array in arrays:
             numbers = self._labels, array, self._numbers, self._count
-            launch(kernels.number_kernel, array.size, 1, *numbers)
+            launch(kernels.number_labels_kernel, array.size, 1, *numbers)
         for array in arrays:
             launch(kernels.read_numbers_kernel, array.size, 1, self._labels, array, self._numbers)
         count = self._read_count()
@@ -377,7 +377,7 @@ class CudaLevelLabeler:
     def _begin(self, search: kernels.Search, sources: Integers) -> None:
         self._fill(self._count, 0)
         begun = self._nodes, cuda.to_device(sources.astype(np.uint32)), search, self._count
-        self.launches.one(kernels.begin_kernel, sources.size, 1, *begun)
+        self.launches.one(kernels.begin_search_kernel, sources.size, 1, *begun)
 
     def _way_back(self, search: kernels.Search, site: int, steps: int) -> FoundPath:
         sites = cuda.device_array(steps + 1, np.uint32)

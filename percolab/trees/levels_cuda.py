@@ -232,7 +232,7 @@ def list_ends_kernel(nodes, sites, flags, found, found_flags, count):
 
 
 @cuda.jit(cache=True)
-def list_crossing_kernel(opened, adjacency, owners, others, codes, count):
+def list_open_crossing_kernel(opened, adjacency, owners, others, codes, count):
     """List the open bonds across periodic boundaries, in any order; count: uint32 (1,)."""
     n = uint32(cuda.grid(1))
     if n < adjacency.periodic_bonds.size:
@@ -252,7 +252,7 @@ def free_numbers_kernel(labels, sites, numbers):
 
 
 @cuda.jit(cache=True)
-def number_kernel(labels, sites, numbers, count):
+def number_labels_kernel(labels, sites, numbers, count):
     """Number the clusters of sites that have no number, from ``count`` on, uint32 (1,)."""
     n = uint32(cuda.grid(1))
     if n < sites.size:
@@ -289,7 +289,7 @@ def mark_targets_kernel(nodes, targets, places):
 
 
 @cuda.jit(cache=True)
-def begin_kernel(nodes, sources, search, count):
+def begin_search_kernel(nodes, sources, search, count):
     """Put the sources that are open into the queue; count: uint32 (1,)."""
     n = uint32(cuda.grid(1))
     if n < sources.size and not is_vacant(nodes, uint32(0), sources[n]):
