@@ -299,26 +299,23 @@ def tree_launches(kind: str, topology: Topology) -> list[Launch]:
 
 def level_launches(kind: str, topology: Topology) -> list[Launch]:
     """Return the launches that find the levels of values of sites and of bonds, and their paths."""
-    from percolab.trees.level_labeler import FoundPath
     from percolab.trees.level_labeler_cuda import CudaLevelLabeler
 
     launches: list[Launch] = []
-    one = np.zeros(1, np.int64)
     module = "percolab.trees.level_labeler_cuda"
     free = mock.patch(f"{module}.free_memory", return_value=2**62)
-    # Whatever is listed, one is there.
-    count = mock.patch(f"{module}.CudaLevelLabeler._read_count", return_value=1)
+    # Whatever is counted, there is one.
+    ones = lambda labeler, array: np.ones(array.size, array.dtype)  # noqa: E731
+    read = mock.patch(f"{module}.CudaLevelLabeler._read", ones)
     shapes = (topology.num_points,), (topology.num_classes, topology.num_points)
-    with on_host(launches, kind), free, count:
+    with on_host(launches, kind), free, read:
         for shape, dtype in zip(shapes, (np.float32, np.uint8), strict=True):
             labeler = CudaLevelLabeler(topology, np.zeros(shape, dtype), above=False)
             labeler.candidates()
-            labeler.count_open(dtype(0))
             labeler.label(dtype(0))
             labeler.label_between(None, dtype(0))
             labeler.find_path(dtype(0), topology.open_axes[0])
-            with mock.patch.object(labeler, "_way_back", return_value=FoundPath(one, one)):
-                labeler.find_loop(dtype(0), 0, 0)
+            labeler.find_loop(dtype(0), 0, 0)
     return launches
 
 

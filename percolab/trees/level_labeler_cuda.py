@@ -1,28 +1,26 @@
 """What is open at a level of given values, and its clusters, on a CUDA device.
 
-A labeler of samples joins the open bonds inside the array.  Of its clusters those are nodes that
-touch an end layer, a bond across a periodic boundary, or a bond that opens; the host joins these.
+The open bonds inside the array are joined there.  Of the clusters those are nodes that touch an end
+layer, a bond across a periodic boundary, or a bond that opens; the host joins these.  A labeler of
+samples would have to cut the array into tiles first, which takes the host seconds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.batch_cuda import CudaBatch, end_flags_on_device, period_width
-from percolab.bonds.model import BOND
+from percolab.bonds.batch_cuda import end_flags_on_device
 from percolab.errors import InputError
 from percolab.kernels.device import free_memory, load_cuda
-from percolab.kernels.launches import THREADS
-from percolab.kernels.memory import Needs, check_free
-from percolab.labelers import labeler_class, new_labeler, serving_labeler
-from percolab.labelers.forest import Reading
+from percolab.kernels.launches import THREADS, Launches
+from percolab.kernels.memory import check_free
 from percolab.lattices.extent import Extent
-from percolab.lattices.grid_loops import put_periods
 from percolab.lattices.topology import PERIOD_BITS, Topology
 from percolab.trees import levels_cuda as kernels
 from percolab.trees.level_labeler import (
@@ -71,44 +69,42 @@ class CudaLevelLabeler:
         self.topology, self.above = topology, above
         self.by_site, self.dtype = values.ndim == 1, np.dtype(values.dtype)
         self._check_memory(values)
-        self.values = _on_device(values)
-        self._chosen: Any = new_labeler(None, "cuda", topology, BOND)
-        batch: CudaBatch = self._chosen.batch
-        self.batch, self.launches, self.adjacency = batch, batch.launches, batch.adjacency
-        self._points = np.uint32(topology.num_points)
-        self._ends = end_flags_on_device(topology)
-        self._among = batch.existing_sites if self.by_site else batch.exists
-        words, bond_words = topology.num_words, topology.num_bond_words
-        self._nodes = cuda.device_array(words, np.uint32) if self.by_site else batch.existing_sites
-        self._opened = batch.opened
-        if topology.num_periodic_bonds:
-            self._opened = cuda.device_array(bond_words, np.uint32)
-        self._later = cuda.device_array(bond_words, np.uint32)
-        #: By labels the numbers of nodes; where a path is searched, the places of sites.
-        self._numbers = cuda.device_array(topology.num_points, np.uint32)
-        self._labels = self._chosen.labels
-        ends, crossing = self._ends[0].size, topology.num_periodic_bonds
-        self._listed = [cuda.device_array(max(size, 1), np.uint32) for size in (ends, ends)]
-        self._pairs = [cuda.device_array(max(crossing, 1), np.uint32) for _ in range(2)]
-        self._codes = cuda.device_array(max(crossing, 1), np.int32)
+        self.values, self.launches = _on_device(values), Launches()
+        points, words = topology.num_points, topology.num_words
+        self._points, self._net = np.uint32(points), _make_net(topology)
+        bonds = (cuda.device_array(topology.num_bond_words, np.uint32) for _ in range(4))
+        self._exists, self._crossing, self._opened, self._later = bonds
+        made = self._net, self._points, self._exists, self._crossing
+        self.launches.one(kernels.make_bonds_kernel, self._exists.size, 1, *made)
+        occupied = cuda.to_device(topology.occupied)
+        self._among = occupied if self.by_site else self._exists
+        self._nodes = cuda.device_array(words, np.uint32) if self.by_site else occupied
+        #: Labels, and by labels the numbers of nodes; or the queue of a search, and places there.
+        self._labels, self._numbers = (cuda.device_array(points, np.uint32) for _ in range(2))
         self._count = cuda.device_array(1, np.uint32)
+        self._ends = end_flags_on_device(topology)
+        self._listed = [cuda.device_array(self._ends[0].size, np.uint32) for _ in range(2)]
+        self._fill(self._later, 0)
+        #: The bonds across periodic boundaries; and of the open ones the ends and codes.
+        self._periodic = self._list_bonds(self._later, self._crossing)
+        crossing = self._periodic[0].size
+        self._pairs = [cuda.device_array(crossing, np.uint32) for _ in range(2)]
+        self._codes = cuda.device_array(crossing, np.int64)
         self._growth: Growth | None = None
 
     def _check_memory(self, values: Any) -> None:
         """Raise InputError if there is not enough memory, on the host or on the device."""
-        extent, what = Extent.of_topology(self.topology), f"{self.topology.num_points} sites need"
-        chosen = labeler_class(serving_labeler(None, "cuda", self.topology), "cuda")
-        memory = chosen.memory(extent, Needs(labels=True), 1)
-        memory = memory.plus(CudaBatch.memory(extent, BOND, 1))
-        words = 2 * extent.num_words + 2 * self.topology.num_words
-        listed = 16 * extent.end_sites + 20 * extent.periodic_bonds
-        own = 4 * extent.num_points + 4 * words + listed
+        topology, extent = self.topology, Extent.of_topology(self.topology)
+        ends, crossing = extent.end_sites, topology.num_periodic_bonds
+        device = 8 * topology.num_points + 16 * topology.num_bond_words + 8 * topology.num_words
+        device += 20 * ends + 44 * crossing + 8 * (topology.num_bond_words // _PART)
         if isinstance(values, np.ndarray):
-            own += max(self.dtype.itemsize, 4) * values.size
-        growth = 36 * extent.periodic_bonds + 40 * (extent.end_sites + extent.periodic_bonds)
-        check_free(what, memory.host + growth)
-        free = int(_SHARE * free_memory(cuda))
-        check_free(what, memory.device + own, free, _GPU)
+            device += max(self.dtype.itemsize, 4) * values.size
+        what = f"{topology.num_points} sites need"
+        # Nodes, and the windings of clusters.
+        host = 24 * (ends + 2 * crossing) + 36 * crossing + _PARTS * _PART_BYTES
+        check_free(what, host)
+        check_free(what, device, int(_SHARE * free_memory(cuda)), _GPU)
 
     def _turned(self, values: Values) -> Values:
         return turned(values, above=self.above)
@@ -137,15 +133,14 @@ class CudaLevelLabeler:
         seen = cuda.device_array(threads, np.uint32)
         given = self.values, self._points, self._among, low, high, seen
         self.launches.blocks(kernels.extremes_kernel, kernels.BLOCKS, THREADS, *given)
-        self.launches.wait()
-        flags = seen.copy_to_host()
+        flags = self._read(seen)
         every = np.bitwise_or.reduce(flags)
         if every & kernels.IS_NAN:
             refuse_value(np.nan, above=self.above)
         if every & (kernels.PLUS_INFINITY if self.above else kernels.MINUS_INFINITY):
             refuse_value(np.inf if self.above else -np.inf, above=self.above)
         has = flags & kernels.FINITE != 0
-        low, high = low.copy_to_host()[has], high.copy_to_host()[has]
+        low, high = self._read(low)[has], self._read(high)[has]
         return low[np.argsort(low)[:1]], high[np.argsort(high)[-1:]]
 
     def values_at(self, places: Integers) -> Values:
@@ -158,17 +153,14 @@ class CudaLevelLabeler:
         where = cuda.to_device(places.astype(np.int64))
         given = self.values, self._points, self._among, where
         self.launches.one(kernels.take_kernel, size, 1, *given, *found)
-        self.launches.wait()
-        values, is_there = (array.copy_to_host() for array in found)
-        return values, is_there
+        return self._read(found[0]), self._read(found[1])
 
     def count_open(self, level: Any) -> int:
         total = cuda.to_device(np.zeros(1, np.uint64))
         words = self._nodes if self.by_site else self._opened
         self._mark(level, words)
         self.launches.blocks(kernels.count_kernel, kernels.BLOCKS, THREADS, words, total)
-        self.launches.wait()
-        return int(total.copy_to_host()[0])
+        return int(self._read(total)[0])
 
     def _mark(self, level: Any, words: Any) -> None:
         """Mark the sites, or bonds of all classes, that are open at a level."""
@@ -182,10 +174,8 @@ class CudaLevelLabeler:
             self._mark(level, opened)
             return
         self._mark(level, self._nodes)
-        one, bonds = self.launches.one, (opened, self._nodes, self.adjacency)
-        kernel, batch = kernels.open_between_sites_kernel, self.batch
-        one(kernel, self.topology.num_words, 1, batch.exists, self._nodes, self.adjacency, opened)
-        one(kernels.close_vacant_ends_kernel, self.topology.num_periodic_bonds, 1, *bonds)
+        bonds = self._net, self._exists, self._crossing, self._nodes, opened
+        self.launches.one(kernels.open_between_kernel, opened.size, 1, *bonds)
 
     # Labels
 
@@ -202,37 +192,32 @@ class CudaLevelLabeler:
         # The sites that will be open are marked from now on.
         self._open(high, self._later)
         self._join()
-        numbers, ends, codes = self._list_new()
-        sites = ends.copy_to_host().view(np.int32).reshape(2, -1)
+        numbers, ends, codes = self._list_bonds(self._opened, self._later)
+        sites = self._read(ends).view(np.int32).reshape(2, -1)
         clusters = self._number(ends)
-        nodes = ends.copy_to_host().view(np.int32).reshape(2, -1)
-        wide = self._wide(codes.copy_to_host())
-        return clusters, NewBonds(numbers.copy_to_host(), sites, nodes, wide)
+        nodes = self._read(ends).view(np.int32).reshape(2, -1)
+        return clusters, NewBonds(self._read(numbers), sites, nodes, self._read(codes))
 
     def _join(self) -> None:
         """Label the open bonds that cross no boundary."""
-        if self._opened is not self.batch.opened:
-            bonds = self._opened, self.adjacency, self.batch.opened
-            self.launches.each(kernels.inside_kernel, self._opened.size, 1, *bonds)
-        self._chosen.join(1, Reading.LABELS).make_labels()
+        bonds = self._net, self._opened, self._crossing, self._labels
+        self.launches.each(kernels.begin_labels_kernel, self._labels.size, 1, *bonds)
+        self.launches.one(kernels.join_labels_kernel, self._opened.size, 1, *bonds)
 
-    def _list_new(self) -> tuple[Any, Any, Any]:
-        """Return the bonds that open, on the device: numbers, the two ends, codes."""
-        bonds = self._opened, self._later, np.uint32(_PART)
-        parts = -(-self._later.size // _PART)
+    def _list_bonds(self, before: Any, after: Any) -> tuple[Any, Any, Any]:
+        """Return the bonds after and not before, on the device: numbers, the two ends, codes."""
+        bonds, parts = (before, after, np.uint32(_PART)), -(-after.size // _PART)
         counts = cuda.device_array(parts, np.uint32)
         self.launches.one(kernels.count_new_kernel, parts, 1, *bonds, counts)
-        self.launches.wait()
-        each = counts.copy_to_host()
+        each = self._read(counts)
         size = int(each.sum(dtype=np.int64))
-        check_free(f"{size} bonds that open need", 20 * size, free_memory(cuda), _GPU)
+        check_free(f"{size} bonds that open need", 24 * size, free_memory(cuda), _GPU)
         starts = cuda.to_device((np.cumsum(each, dtype=np.int64) - each).astype(np.uint32))
-        new = cuda.device_array(size, np.int64), cuda.device_array(2 * size, np.uint32)
-        codes = cuda.device_array(size, np.int32)
-        listed = *bonds, starts, self.adjacency, *new, codes
+        numbers, codes = (cuda.device_array(size, np.int64) for _ in range(2))
+        ends = cuda.device_array(2 * size, np.uint32)
+        listed = *bonds, starts, self._net, numbers, ends, codes
         self.launches.one(kernels.list_new_kernel, parts, 1, *listed)
-        self.launches.wait()
-        return *new, codes
+        return numbers, ends, codes
 
     def _number(self, *others: Any) -> Nodes:
         """Number the clusters at end layers, at open bonds across boundaries, and of other sites.
@@ -243,9 +228,8 @@ class CudaLevelLabeler:
         (sites, flags), (found, found_flags) = self._ends, self._listed
         of_ends = self._nodes, sites, flags, found, found_flags
         ends = self._counted(kernels.list_ends_kernel, sites.size, *of_ends)
-        across = self._opened, self.adjacency, *self._pairs, self._codes
-        periodic = self.topology.num_periodic_bonds
-        crossing = self._counted(kernels.list_open_crossing_kernel, periodic, *across)
+        across = self._opened, *self._periodic, *self._pairs, self._codes
+        crossing = self._counted(kernels.list_open_kernel, self._codes.size, *across)
         arrays = [found[:ends], *(pair[:crossing] for pair in self._pairs), *others]
         arrays = [array for array in arrays if array.size]
         for array in arrays:
@@ -254,45 +238,42 @@ class CudaLevelLabeler:
         self._fill(self._count, 0)
         for array in arrays:
             numbers = self._labels, array, self._numbers, self._count
-            launch(kernels.number_labels_kernel, array.size, 1, *numbers)
+            launch(kernels.number_roots_kernel, array.size, 1, *numbers)
         for array in arrays:
             launch(kernels.read_numbers_kernel, array.size, 1, self._labels, array, self._numbers)
-        count = self._read_count()
+        count = int(self._read(self._count)[0])
         reach = cuda.device_array(max(count, 1), np.uint32)
         self._fill(reach, 0)
         if ends:
             launch(kernels.flag_kernel, ends, 1, found[:ends], found_flags[:ends], reach)
-        self.launches.wait()
-        flagged = reach.copy_to_host()
+        flagged = self._read(reach)
         touching = np.flatnonzero(flagged).astype(np.int32)
         pairs = np.empty((2, crossing), np.int32)
-        for row, pair in zip(pairs, self._pairs):
-            if crossing:
-                row[:] = pair[:crossing].copy_to_host().view(np.int32)
-        codes = self._codes[: max(crossing, 1)].copy_to_host()[:crossing]
+        codes = np.empty(0, np.int64)
+        if crossing:
+            for row, pair in zip(pairs, self._pairs):
+                row[:] = self._read(pair[:crossing]).view(np.int32)
+            codes = self._read(self._codes[:crossing])
         growth = self._grow(count)
         growth.parents[:count] = np.arange(count, dtype=np.int32)
-        return Nodes(growth, count, touching, flagged[touching], pairs, self._wide(codes))
+        return Nodes(growth, count, touching, flagged[touching], pairs, codes)
 
     def _counted(self, kernel: Any, size: int, *arguments: Any) -> int:
-        """List by a kernel, and return how many are listed."""
+        """List some of so many by a kernel, and return how many are listed."""
+        if not size:
+            return 0
         self._fill(self._count, 0)
         self.launches.one(kernel, size, 1, *arguments, self._count)
-        return self._read_count()
+        return int(self._read(self._count)[0])
 
-    def _read_count(self) -> int:
+    def _read(self, array: Any) -> NDArray[Any]:
+        """Return a copy of an array on the host, once all is done."""
         self.launches.wait()
-        return int(self._count.copy_to_host()[0])
+        copy: NDArray[Any] = array.copy_to_host()
+        return copy
 
     def _fill(self, words: Any, word: int) -> None:
         self.launches.each(kernels.fill_kernel, words.size, 1, words, np.uint32(word))
-
-    def _wide(self, codes: NDArray[np.int32]) -> Integers:
-        """Return codes of periods as the CPU has them."""
-        wide = np.empty(codes.size, np.int64)
-        width = period_width(self.topology)
-        put_periods(codes.astype(np.int64), self.topology.num_axes, width, PERIOD_BITS, wide)
-        return wide
 
     def _grow(self, count: int) -> Growth:
         """Return room for so many nodes."""
@@ -301,8 +282,7 @@ class CudaLevelLabeler:
         return self._growth
 
     def release(self) -> None:
-        # Its labels stay, as the queue of a search.
-        self._growth, self._chosen = None, None
+        self._growth = None
 
     # Paths
 
@@ -313,10 +293,9 @@ class CudaLevelLabeler:
         self.launches.one(kernels.mark_targets_kernel, last.size, 1, *targets)
         self._begin(search, first)
         answer = cuda.device_array(2, np.uint64)
-        called = search, self._count, answer
+        called = self._net, search, self._count, answer
         self.launches.blocks(kernels.search_target_kernel, 1, _SEARCHERS, *called)
-        self.launches.wait()
-        site, steps = map(int, answer.copy_to_host())
+        site, steps = map(int, self._read(answer))
         back = self._way_back(search, site, steps)
         return FoundPath(back.sites[::-1], back.codes[::-1])
 
@@ -324,18 +303,17 @@ class CudaLevelLabeler:
         search = self._search(level, with_lifts=True)
         self._begin(search, np.array([site]))
         answer = cuda.device_array(3, np.uint64)
-        called = search, np.int64(axis), answer
+        called = self._net, search, np.int64(axis), answer
         self.launches.blocks(kernels.search_loop_kernel, 1, _SEARCHERS, *called)
-        self.launches.wait()
-        bond, steps, both = map(int, answer.copy_to_host())
+        bond, steps, both = map(int, self._read(answer))
         k, owner = divmod(bond, 32 * self.topology.num_words)
         other, code = self._bond_end(k, owner)
         one, two = owner, other
         if both:
             swapped = other < owner
         else:
-            place = search.places[owner : owner + 1].copy_to_host()[0]
-            swapped = place < search.starts[steps : steps + 1].copy_to_host()[0]
+            place = self._read(search.places[owner : owner + 1])
+            swapped = bool(place < self._read(search.starts[steps : steps + 1]))
         if swapped:
             one, two, code = other, owner, -code
         ways = self._way_back(search, one, steps), self._way_back(search, two, steps - 1 + both)
@@ -359,12 +337,7 @@ class CudaLevelLabeler:
         room = (4 + 8 * with_lifts) * num_open
         check_free("the search for a path needs", room, free_memory(cuda), _GPU)
         self._open(level, self._opened)
-        offsets = np.repeat(np.array(self.topology.offsets, np.int64), 2, axis=0)
-        offsets[1::2] *= -1
         search = kernels.Search(
-            shape=cuda.to_device(np.array(self.topology.shape, np.int64)),
-            offsets=cuda.to_device(offsets),
-            num_words=np.uint32(self.topology.num_words),
             opened=self._opened,
             places=self._numbers,
             queue=self._labels,
@@ -382,12 +355,26 @@ class CudaLevelLabeler:
     def _way_back(self, search: kernels.Search, site: int, steps: int) -> FoundPath:
         sites = cuda.device_array(steps + 1, np.uint32)
         codes = cuda.device_array(steps + 1, np.int64)
-        called = search, np.uint32(site), np.int64(steps), sites, codes
+        called = self._net, search, np.uint32(site), np.int64(steps), sites, codes
         threads = min(2 * self.topology.num_classes, _SEARCHERS)
         self.launches.blocks(kernels.way_back_kernel, 1, threads, *called)
-        self.launches.wait()
-        periods = codes.copy_to_host()
-        return FoundPath(sites.copy_to_host().astype(np.int64), periods - periods[-1])
+        periods = self._read(codes)
+        return FoundPath(self._read(sites).astype(np.int64), periods - periods[-1])
+
+
+def _make_net(topology: Topology) -> kernels.Net:
+    """Return where the bonds of a lattice lead, on the device."""
+    grid = topology.grid
+    owners_at = np.zeros((topology.num_classes, prod(grid.cell)), np.uint8)
+    for k, owners in enumerate(topology.owners_at):
+        for point in owners:
+            owners_at[k, np.ravel_multi_index(point, grid.cell, order="F")] = 1
+    periodic = np.array([kind == "periodic" for kind in grid.boundary], np.uint8)
+    offsets = np.array(topology.offsets, np.int64).reshape(topology.num_classes, -1)
+    arrays = np.array(grid.shape, np.int64), np.array(grid.cell, np.int64), offsets
+    arrays = *arrays, topology.deltas, owners_at, periodic
+    numbers = np.int64(topology.chain), np.uint32(topology.num_words)
+    return kernels.Net(*map(cuda.to_device, arrays), *numbers)
 
 
 def _on_device(values: Any) -> Any:

@@ -1,7 +1,11 @@
 """CUDA kernels behind the levels at which given values percolate.
 
 values: of sites (num_points,), or of bonds class by class, flat.  Words of sites, or of bonds of
-all classes, are uint32, one bit each.  labels: uint32 (num_points,), of clusters inside the array.
+all classes, are uint32, one bit each.
+
+Clusters are found by a union-find of the sites, from word to word, since hardly more than a tenth
+of the bonds are open where a lattice of three dimensions begins to percolate.  labels: uint32
+(num_points,), of every site one of its cluster that is not above it; of roots themselves.
 
 Searches are done by one block of threads, level by level, since paths near the threshold are long
 and few sites are at the same distance.  What they find does not depend on the order in which sites
@@ -10,19 +14,12 @@ are reached (:mod:`percolab.trees.levels_cpu`).
 
 from typing import Any, NamedTuple
 
-from numba import config, int32, int64, types, uint32, uint64
+from numba import config, int64, types, uint32, uint64
 
-from percolab.bonds.sites import close_word, is_vacant
-from percolab.kernels.bits import popcount, trailing_zeros
+from percolab.kernels.bits import highest_one, popcount, trailing_zeros
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, element
-from percolab.kernels.neighbours import (
-    bond_period_code,
-    find_bond_end,
-    has_bit,
-    inner_word,
-    periodic_bond,
-)
+from percolab.kernels.neighbours import has_bit, other_bits
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.wrapping import periods_along
 
@@ -38,25 +35,40 @@ FREE, TARGET, _CLAIMED = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD
 NOTHING = 0xFFFFFFFFFFFFFFFF
 
 
-class Search(NamedTuple):
-    """A grid whose open bonds are searched.
-
-    Slot 2k of a site is its bond of class k, slot 2k + 1 that of class k which leads to it.
+class Net(NamedTuple):
+    """Where the bonds of a lattice lead.
 
     shape:     int64 (axes,), grid points along each
-    offsets:   int64 (slots, axes), grid points to the other end
+    cell:      int64 (axes,), grid points of a cell
+    offsets:   int64 (classes, axes), grid points to the other end
+    deltas:    int64 (classes,), index differences, inside the array
+    owners_at: uint8 (classes, points of a cell), whether a bond is owned there, first axis fastest
+    periodic:  uint8 (axes,)
+    chain:     the class whose bonds join i to i - 1, or -1, int64
     num_words: bond words of a class, uint32
-    opened:    uint32 (num_classes * num_words,), the open bonds
-    places:    uint32 (points,), of a site that was reached its place in the queue; FREE or TARGET
-    queue:     uint32 (points,), the sites in the order in which they were reached
-    starts:    uint32, where the sites at each distance begin in the queue
-    lifts:     int64, by places in the queue over how many periods a site was reached, a code; one
-               element stands for none
     """
 
     shape: Any
+    cell: Any
     offsets: Any
+    deltas: Any
+    owners_at: Any
+    periodic: Any
+    chain: Any
     num_words: Any
+
+
+class Search(NamedTuple):
+    """What a search for a path works on.
+
+    opened: uint32 (num_classes * num_words,), the open bonds
+    places: uint32 (points,), of a site that was reached its place in the queue; FREE or TARGET
+    queue:  uint32 (points,), the sites in the order in which they were reached
+    starts: uint32, where the sites at each distance begin in the queue
+    lifts:  int64, by places in the queue over how many periods a site was reached, a code; one
+            element stands for none
+    """
+
     opened: Any
     places: Any
     queue: Any
@@ -142,39 +154,86 @@ def count_kernel(words, total):
 # Bonds
 
 
-@cuda.jit(cache=True)
-def open_between_sites_kernel(exists, occupied, adjacency, opened):
-    """Open the bonds between open sites, one thread a word of sites.
+@cuda.jit(device=True)
+def _step(net, k, sign, site):
+    """Return (the site that a bond of class k leads to, over how many periods, a code).
 
-    Those across periodic boundaries are closed by :func:`close_vacant_ends_kernel`, where the other
-    end is not open.
+    sign: 1 from its owner, -1 from the other end.
     """
-    word = uint32(cuda.grid(1))
-    if word < adjacency.num_words:
-        for k in range(len(adjacency.ends)):
-            index = uint32(uint32(uint32(k) * adjacency.num_words) + word)
-            opened[index] = exists[index]
-            close_word(opened, uint32(0), occupied, uint32(0), adjacency, k, word)
+    other, stride, rest, code = int64(0), int64(1), uint32(site), int64(0)
+    for axis in range(net.shape.size):
+        length = net.shape[axis]
+        at = int64(int64(rest % uint32(length)) + int64(sign * net.offsets[k, axis]))
+        rest = uint32(rest // uint32(length))
+        turns = int64(0)
+        while at < int64(0):
+            at, turns = int64(at + length), int64(turns - int64(1))
+        while at >= length:
+            at, turns = int64(at - length), int64(turns + int64(1))
+        code = int64(code + int64(turns << int64(PERIOD_BITS * axis)))
+        other = int64(other + int64(stride * at))
+        stride = int64(stride * length)
+    return uint32(other), code
+
+
+@cuda.jit(device=True)
+def _bond_at(net, k, site):
+    """Return whether a site owns a bond of class k (1), and one that crosses a boundary (2); or 0.
+
+    A boundary that is crossed is periodic.
+    """
+    found, point, points, rest = 1, int64(0), int64(1), uint32(site)
+    for axis in range(net.shape.size):
+        length, cell = net.shape[axis], net.cell[axis]
+        x = int64(rest % uint32(length))
+        rest = uint32(rest // uint32(length))
+        point = int64(point + int64(points * int64(x % cell)))
+        points = int64(points * cell)
+        at = int64(x + net.offsets[k, axis])
+        if at < int64(0) or at >= length:
+            if net.periodic[axis] == 0:
+                return 0
+            found = 2
+    return found if net.owners_at[k, point] else 0
 
 
 @cuda.jit(cache=True)
-def close_vacant_ends_kernel(opened, occupied, adjacency):
-    """Close the bonds across periodic boundaries whose other end is not open."""
-    n = uint32(cuda.grid(1))
-    if n < adjacency.periodic_bonds.size:
-        if is_vacant(occupied, uint32(0), adjacency.periodic_ends[n]):
-            bond = uint64(adjacency.periodic_bonds[n])
-            bit = uint32(uint32(1) << uint32(bond & uint64(31)))
-            cuda.atomic.and_(opened, uint32(bond >> uint64(5)), uint32(~bit))
+def make_bonds_kernel(net, points, exists, crossing):
+    """Write which bonds there are, and which of them cross a boundary; one thread a word."""
+    index = uint32(cuda.grid(1))
+    if index < exists.size:
+        k, word = int64(index // net.num_words), uint32(index % net.num_words)
+        there, across = uint32(0), uint32(0)
+        for bit in range(32):
+            site = uint32(uint32(word << uint32(5)) + uint32(bit))
+            if site < points:
+                found, one = _bond_at(net, k, site), uint32(uint32(1) << uint32(bit))
+                if found != 0:
+                    there = uint32(there | one)
+                if found == 2:
+                    across = uint32(across | one)
+        exists[index], crossing[index] = there, across
 
 
 @cuda.jit(cache=True)
-def inside_kernel(opened, adjacency, inside):
-    """Write the open bonds that cross no boundary."""
-    for step in range(PER_THREAD):
-        index = element(step)
-        if index < opened.size:
-            inside[index] = inner_word(opened, adjacency.periodic_words, uint32(0), index)
+def open_between_kernel(net, exists, crossing, nodes, opened):
+    """Open the bonds between open sites; one thread a word of bonds.  nodes: words of sites."""
+    index = uint32(cuda.grid(1))
+    if index < exists.size:
+        k, word = int64(index // net.num_words), uint32(index % net.num_words)
+        bits = uint32(exists[index] & nodes[word])
+        inside = uint32(bits & ~crossing[index])
+        left = uint32(bits & ~inside)
+        start, count = uint32(0), net.num_words
+        others = other_bits(nodes, start, count, net.deltas, k, word, inside)
+        bits = uint32(inside & others)
+        while left != uint32(0):
+            bit = uint32(trailing_zeros(left))
+            left = uint32(left & uint32(left - uint32(1)))
+            other, _ = _step(net, k, int64(1), uint32(uint32(word << uint32(5)) + bit))
+            if has_bit(nodes[other >> uint32(5)], other & uint32(31)):
+                bits = uint32(bits | uint32(uint32(1) << bit))
+        opened[index] = bits
 
 
 @cuda.jit(cache=True)
@@ -198,25 +257,104 @@ def count_new_kernel(before, after, part, counts):
 
 
 @cuda.jit(cache=True)
-def list_new_kernel(before, after, part, starts, adjacency, bonds, ends, codes):
+def list_new_kernel(before, after, part, starts, net, bonds, ends, codes):
     """List the bonds that open, those of each part from ``starts`` on: in their order.
 
-    bonds: int64 (n,), numbers.  ends: uint32 (2 * n,), owners, then the others.  codes: int32 (n,).
+    bonds, codes: int64 (n,), numbers and periods.  ends: uint32 (2 * n,), owners, then the others.
     """
     n = uint32(cuda.grid(1))
     if n < starts.size:
         place, first = uint32(starts[n]), uint32(n * part)
         for index in range(first, min(uint32(first + part), uint32(after.size))):
             left = uint32(after[index] & ~before[index])
+            k, word = int64(index // net.num_words), uint32(index % net.num_words)
             while left != uint32(0):
-                bond = int64(int64(int64(index) << int64(5)) + int64(trailing_zeros(left)))
+                bit = uint32(trailing_zeros(left))
                 left = uint32(left & uint32(left - uint32(1)))
-                owner, other = find_bond_end(bond, adjacency)
-                bonds[place] = bond
-                ends[place] = uint32(owner)
-                ends[uint32(place + uint32(bonds.size))] = uint32(other)
-                codes[place] = int32(bond_period_code(bond, adjacency))
+                owner = uint32(uint32(word << uint32(5)) + bit)
+                other, codes[place] = _step(net, k, int64(1), owner)
+                bonds[place] = int64(int64(int64(index) << int64(5)) + int64(bit))
+                ends[place], ends[uint32(place + uint32(bonds.size))] = owner, other
                 place = uint32(place + uint32(1))
+
+
+# Clusters
+
+
+@cuda.jit(device=True)
+def _find(labels, site):
+    """Return the root of a site; every site on the way skips the next, so that ways get short."""
+    before, root = site, labels[site]
+    if root == site:
+        return root
+    above = labels[root]
+    while above != root:
+        labels[before] = above
+        before, root = root, above
+        above = labels[root]
+    return root
+
+
+@cuda.jit(device=True)
+def _unite(labels, i, j):
+    """Join the clusters of two sites: the larger root gets the smaller one as its label."""
+    i, j = _find(labels, i), _find(labels, j)
+    while i != j:
+        if i < j:
+            i, j = j, i
+        old = cuda.atomic.cas(labels, i, i, j)
+        if old == i:
+            return
+        i = _find(labels, old)
+
+
+@cuda.jit(device=True)
+def _inside(net, opened, crossing, k, word):
+    """Return which bonds of a word are open and cross no boundary."""
+    index = uint32(uint32(uint32(k) * net.num_words) + word)
+    return uint32(opened[index] & ~crossing[index])
+
+
+@cuda.jit(cache=True)
+def begin_labels_kernel(net, opened, crossing, labels):
+    """Label every site by the first of its row of open chain bonds, within its word."""
+    for step in range(PER_THREAD):
+        site = element(step)
+        if site < labels.size:
+            first = site
+            if net.chain >= 0:
+                word, bit = uint32(site >> uint32(5)), uint32(site & uint32(31))
+                joined = _inside(net, opened, crossing, net.chain, word)
+                upto = uint32(uint32(0xFFFFFFFF) >> uint32(uint32(31) - bit))
+                starts = uint32(uint32(~joined | uint32(1)) & upto)
+                first = uint32(uint32(word << uint32(5)) + uint32(highest_one(starts)))
+            labels[site] = first
+
+
+@cuda.jit(cache=True)
+def join_labels_kernel(net, opened, crossing, labels):
+    """Join the labels at the ends of open bonds that cross no boundary; one thread a word of bonds.
+
+    Of chain bonds those from word to word are left.  Of others a bond is left out if the sites at
+    both ends are joined, by chain bonds, to those before them, as the bond before does too.
+    """
+    index = uint32(cuda.grid(1))
+    if index < opened.size:
+        k, word = int64(index // net.num_words), uint32(index % net.num_words)
+        left = _inside(net, opened, crossing, k, word)
+        if k == net.chain:
+            left = uint32(left & uint32(1))
+        elif net.chain >= 0 and left != uint32(0):
+            start, count = uint32(uint32(net.chain) * net.num_words), net.num_words
+            joined = _inside(net, opened, crossing, net.chain, word)
+            others = other_bits(opened, start, count, net.deltas, k, word, left)
+            across = other_bits(crossing, start, count, net.deltas, k, word, left)
+            joined = uint32(joined & uint32(others & ~across))
+            left = uint32(left & ~uint32(uint32(left << uint32(1)) & joined))
+        while left != uint32(0):
+            site = uint32(uint32(word << uint32(5)) + uint32(trailing_zeros(left)))
+            left = uint32(left & uint32(left - uint32(1)))
+            _unite(labels, site, uint32(int64(site) + net.deltas[k]))
 
 
 # Nodes
@@ -226,21 +364,24 @@ def list_new_kernel(before, after, part, starts, adjacency, bonds, ends, codes):
 def list_ends_kernel(nodes, sites, flags, found, found_flags, count):
     """List the open sites in end layers with their flags, in any order; count: uint32 (1,)."""
     n = uint32(cuda.grid(1))
-    if n < sites.size and not is_vacant(nodes, uint32(0), sites[n]):
+    if n < sites.size and has_bit(nodes[sites[n] >> uint32(5)], sites[n] & uint32(31)):
         place = cuda.atomic.add(count, 0, uint32(1))
         found[place], found_flags[place] = sites[n], flags[n]
 
 
 @cuda.jit(cache=True)
-def list_open_crossing_kernel(opened, adjacency, owners, others, codes, count):
-    """List the open bonds across periodic boundaries, in any order; count: uint32 (1,)."""
+def list_open_kernel(opened, bonds, ends, codes, owners, others, found, count):
+    """List those of some bonds that are open, with their codes, in any order; count: uint32 (1,).
+
+    bonds, ends, codes: as of :func:`list_new_kernel`.
+    """
     n = uint32(cuda.grid(1))
-    if n < adjacency.periodic_bonds.size:
-        is_open, owner, other = periodic_bond(n, opened, uint32(0), adjacency)
-        if is_open:
+    if n < bonds.size:
+        bond = uint64(bonds[n])
+        if has_bit(opened[uint32(bond >> uint64(5))], uint32(bond & uint64(31))):
             place = cuda.atomic.add(count, 0, uint32(1))
-            owners[place], others[place] = owner, other
-            codes[place] = adjacency.periodic_codes[n]
+            owners[place], others[place] = ends[n], ends[uint32(n + uint32(bonds.size))]
+            found[place] = codes[n]
 
 
 @cuda.jit(cache=True)
@@ -248,17 +389,17 @@ def free_numbers_kernel(labels, sites, numbers):
     """Take the number of the sites' clusters away, where there is any."""
     n = uint32(cuda.grid(1))
     if n < sites.size:
-        numbers[labels[sites[n]]] = uint32(FREE)
+        numbers[_find(labels, sites[n])] = uint32(FREE)
 
 
 @cuda.jit(cache=True)
-def number_labels_kernel(labels, sites, numbers, count):
+def number_roots_kernel(labels, sites, numbers, count):
     """Number the clusters of sites that have no number, from ``count`` on, uint32 (1,)."""
     n = uint32(cuda.grid(1))
     if n < sites.size:
-        label = labels[sites[n]]
-        if cuda.atomic.cas(numbers, label, uint32(FREE), uint32(_CLAIMED)) == uint32(FREE):
-            numbers[label] = cuda.atomic.add(count, 0, uint32(1))
+        root = _find(labels, sites[n])
+        if cuda.atomic.cas(numbers, root, uint32(FREE), uint32(_CLAIMED)) == uint32(FREE):
+            numbers[root] = cuda.atomic.add(count, 0, uint32(1))
 
 
 @cuda.jit(cache=True)
@@ -266,7 +407,7 @@ def read_numbers_kernel(labels, sites, numbers):
     """Write the number of its cluster in the place of every site."""
     n = uint32(cuda.grid(1))
     if n < sites.size:
-        sites[n] = numbers[labels[sites[n]]]
+        sites[n] = numbers[_find(labels, sites[n])]
 
 
 @cuda.jit(cache=True)
@@ -284,7 +425,7 @@ def flag_kernel(nodes, flags, reach):
 def mark_targets_kernel(nodes, targets, places):
     """Mark the targets that are open."""
     n = uint32(cuda.grid(1))
-    if n < targets.size and not is_vacant(nodes, uint32(0), targets[n]):
+    if n < targets.size and has_bit(nodes[targets[n] >> uint32(5)], targets[n] & uint32(31)):
         places[targets[n]] = uint32(TARGET)
 
 
@@ -292,7 +433,7 @@ def mark_targets_kernel(nodes, targets, places):
 def begin_search_kernel(nodes, sources, search, count):
     """Put the sources that are open into the queue; count: uint32 (1,)."""
     n = uint32(cuda.grid(1))
-    if n < sources.size and not is_vacant(nodes, uint32(0), sources[n]):
+    if n < sources.size and has_bit(nodes[sources[n] >> uint32(5)], sources[n] & uint32(31)):
         place = cuda.atomic.add(count, 0, uint32(1))
         search.queue[place] = sources[n]
         search.places[sources[n]] = place
@@ -301,27 +442,23 @@ def begin_search_kernel(nodes, sources, search, count):
 
 
 @cuda.jit(device=True)
-def _follow(search, site, slot):
-    """Return (whether a slot is open and leads to another site, this, periods, the bond)."""
-    other, stride, rest, code = int64(0), int64(1), uint32(site), int64(0)
-    for axis in range(search.shape.size):
-        length = search.shape[axis]
-        at = int64(int64(rest % uint32(length)) + search.offsets[slot, axis])
-        rest = uint32(rest // uint32(length))
-        turns = int64(0)
-        while at < int64(0):
-            at, turns = int64(at + length), int64(turns - int64(1))
-        while at >= length:
-            at, turns = int64(at - length), int64(turns + int64(1))
-        code = int64(code + int64(turns << int64(PERIOD_BITS * axis)))
-        other = int64(other + int64(stride * at))
-        stride = int64(stride * length)
-    other = uint32(other)
+def _follow(net, search, site, slot):
+    """Return (whether a slot is open and leads to another site, this, periods, the bond).
+
+    Slot 2k of a site is its bond of class k, slot 2k + 1 that of class k which leads to it.
+    """
+    k, sign = int64(slot >> 1), int64(int64(1) - int64(int64(2) * int64(slot & 1)))
+    other, code = _step(net, k, sign, site)
     owner = other if slot & 1 else uint32(site)
-    index = uint32(uint32(uint32(slot >> 1) * search.num_words) + uint32(owner >> uint32(5)))
+    index = uint32(uint32(uint32(k) * net.num_words) + uint32(owner >> uint32(5)))
     is_open = has_bit(search.opened[index], owner & uint32(31)) and other != uint32(site)
     bond = uint64(uint64(uint64(index) << uint64(5)) | uint64(owner & uint32(31)))
     return is_open, other, code, bond
+
+
+@cuda.jit(device=True)
+def _num_slots(net):
+    return uint32(uint32(2) * uint32(net.offsets.shape[0]))
 
 
 @cuda.jit(device=True)
@@ -334,7 +471,7 @@ def _reach(search, other, counts):
 
 
 @cuda.jit(cache=True)
-def search_target_kernel(search, count, answer):
+def search_target_kernel(net, search, count, answer):
     """Search the target that is the fewest open bonds from a source, and of those the least site.
 
     answer: uint64 (2,), the target, or NOTHING, and how many bonds away it is.
@@ -351,8 +488,8 @@ def search_target_kernel(search, count, answer):
         n = uint32(begin + thread)
         while n < end:
             site = search.queue[n]
-            for slot in range(search.offsets.shape[0]):
-                is_open, other, _, _ = _follow(search, site, slot)
+            for slot in range(_num_slots(net)):
+                is_open, other, _, _ = _follow(net, search, site, slot)
                 if is_open:
                     there = search.places[other]
                     if there == uint32(TARGET):
@@ -374,11 +511,11 @@ def search_target_kernel(search, count, answer):
 
 
 @cuda.jit(device=True)
-def _lift(search, axis, n, before, begin, closing):
+def _lift(net, search, axis, n, before, begin, closing):
     """Find over how many periods the n-th site is reached, and loops that close there."""
     site, lift, is_known = search.queue[n], int64(0), False
-    for slot in range(search.offsets.shape[0]):
-        is_open, other, code, bond = _follow(search, site, slot)
+    for slot in range(_num_slots(net)):
+        is_open, other, code, bond = _follow(net, search, site, slot)
         if is_open:
             there = search.places[other]
             if there >= before and there < begin:
@@ -391,7 +528,7 @@ def _lift(search, axis, n, before, begin, closing):
 
 
 @cuda.jit(cache=True)
-def search_loop_kernel(search, axis, answer):
+def search_loop_kernel(net, search, axis, answer):
     """Search the shortest loop of open bonds through the source that winds around an axis.
 
     answer: uint64 (3,), the bond between its two halves, of several the one with the least number,
@@ -409,7 +546,7 @@ def search_loop_kernel(search, axis, answer):
     while begin < end and kind == 2:
         n = uint32(begin + thread)
         while n < end and step > uint32(0):
-            _lift(search, axis, n, before, begin, closing)
+            _lift(net, search, axis, n, before, begin, closing)
             n = uint32(n + threads)
         cuda.syncthreads()
         if closing[0] != uint64(NOTHING):
@@ -418,8 +555,8 @@ def search_loop_kernel(search, axis, answer):
             n = uint32(begin + thread)
             while n < end:
                 site, lift = search.queue[n], search.lifts[n]
-                for slot in range(search.offsets.shape[0]):
-                    is_open, other, code, bond = _follow(search, site, slot)
+                for slot in range(_num_slots(net)):
+                    is_open, other, code, bond = _follow(net, search, site, slot)
                     if is_open:
                         there = search.places[other]
                         if there == uint32(FREE):
@@ -446,7 +583,7 @@ def search_loop_kernel(search, axis, answer):
 
 
 @cuda.jit(cache=True)
-def way_back_kernel(search, site, steps, sites, codes):
+def way_back_kernel(net, search, site, steps, sites, codes):
     """Write the sites from one, so many steps away, back to a source, and the periods to each.
 
     sites: uint32 (steps + 1,).  codes: int64 (steps + 1,).  One block.
@@ -464,13 +601,13 @@ def way_back_kernel(search, site, steps, sites, codes):
         left = uint32(uint32(steps) - uint32(n))
         low, high = search.starts[uint32(left - uint32(1))], search.starts[left]
         slot = thread
-        while slot < uint32(search.offsets.shape[0]):
-            is_open, other, _, _ = _follow(search, here[0], slot)
+        while slot < _num_slots(net):
+            is_open, other, _, _ = _follow(net, search, here[0], slot)
             if is_open and search.places[other] >= low and search.places[other] < high:
                 cuda.atomic.min(slots, 0, slot)
             slot = uint32(slot + threads)
         cuda.syncthreads()
         if thread == uint32(0):
-            _, other, code, _ = _follow(search, here[0], slots[0])
+            _, other, code, _ = _follow(net, search, here[0], slots[0])
             total = int64(total + code)
             here[0], sites[n + 1], codes[n + 1] = other, other, total
