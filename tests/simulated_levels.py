@@ -5,14 +5,16 @@ from unittest.mock import patch
 
 import numpy as np
 from level_support import call, record
+from numba import cuda
 
 import percolab
 from percolab.errors import InputError
+from percolab.kernels.device import Device
 from percolab.trees import level_labeler_cuda
 
 
 def main(*names):
-    """Find the levels of cases, a line each; "refused" stands for what cannot be used."""
+    """Find the levels of cases, a line each, or what refusals say."""
     # Several parts, so that their order counts, and of the values the fewest.
     few = patch.multiple(
         level_labeler_cuda, _PART=2, TRIED=40, _PART_BYTES=256, _COPIERS=3, _SEARCHERS=4
@@ -21,12 +23,36 @@ def main(*names):
         for name in names:
             if name == "refused":
                 print(json.dumps([refusal(np.nan), refusal(-np.inf), refusal(np.inf, above=True)]))
-                continue
-            print(json.dumps(record(percolab.threshold(**call(name), device="cuda"))), flush=True)
+            elif name == "memory":
+                print(json.dumps(without_memory()))
+            elif name == "device array":
+                print(json.dumps(record(on_device())))
+            else:
+                print(json.dumps(record(percolab.threshold(**call(name), device="cuda"))))
+
+
+class DeviceArray:
+    """An array that says it is on a GPU."""
+
+    def __init__(self, array):
+        self.array = array
+        self.__cuda_array_interface__ = {"shape": array.shape}
+
+
+def on_device():
+    arguments = call("open")
+    view = "percolab.configurations.levels._view"
+    with patch(view, lambda given, device: (cuda.to_device(given.array), Device("cuda"))):
+        return percolab.threshold(**arguments | {"weights": DeviceArray(arguments["weights"])})
+
+
+def without_memory():
+    with patch.object(level_labeler_cuda, "free_memory", lambda cuda: 100):
+        return refusal(0.0)
 
 
 def refusal(value, **options):
-    values = np.array([[0, 1, 2], [3, value, np.nan_to_num(-value, nan=0)]])
+    values = np.array([[0, 1, 2], [3, value, 4]])
     try:
         percolab.threshold(weights=values, device="cuda", **options)
     except InputError as error:
