@@ -494,7 +494,7 @@ def threshold(
     of_weights: dict[str, Any] = {name: given.pop(name) for name in _OF_WEIGHTS if name in given}
     if weights is not None:
         own = None if universal == "free" else universal
-        device = given.pop("device", "cpu")
+        device = str(given.pop("device", "cpu"))
         refuse_given("weights have no samples", error=error, time=time, universal=own, **given)
         return find_given_levels(weights, lattice, above=above, device=device, **of_weights)
     refuse_given("only weights have it", above=above or None, **of_weights)

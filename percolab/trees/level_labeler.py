@@ -102,7 +102,7 @@ class LevelLabeler(Protocol):
         """Return the clusters at a level, None below all values, and what opens up to another."""
         ...
 
-    def values_at(self, places: Integers) -> Values:
+    def values_at(self, places: NDArray[Any]) -> Values:
         """Return the values of sites, or of bonds by their numbers, in an array of any shape."""
         ...
 
@@ -129,9 +129,7 @@ def turned(values: Values, *, above: bool) -> Values:
 def refuse_value(value: Any, *, above: bool) -> None:
     """Raise InputError for a value that has no place among levels."""
     solid = "-inf" if above else "inf"
-    raise InputError(
-        f"a value is {value}, but it must be finite, or {solid} for what never opens"
-    )
+    raise InputError(f"a value is {value}, but it must be finite, or {solid} for what never opens")
 
 
 def join_loop(one: FoundPath, other: FoundPath, loop: int) -> FoundPath:
@@ -189,7 +187,7 @@ class CpuLevelLabeler:
     def count_open(self, level: Any) -> int:
         return num_bits(self._mark(level))
 
-    def values_at(self, places: Integers) -> Values:
+    def values_at(self, places: NDArray[Any]) -> Values:
         if self.by_site:
             return np.asarray(self.values[places])
         return np.asarray(self.values[np.divmod(places, 32 * self.topology.num_words)])
@@ -313,8 +311,8 @@ class CpuLevelLabeler:
         lifts = np.empty(found[2].size, np.int64)
         bonds = search.where, search.opened
         one, other, loop = kernels.search_loop(*bonds, site, axis, *found, lifts)
-        ways = (FoundPath(*kernels.way_back(*bonds, end, *found)) for end in (one, other))
-        return join_loop(*ways, loop)
+        first, second = (FoundPath(*kernels.way_back(*bonds, end, *found)) for end in (one, other))
+        return join_loop(first, second, loop)
 
     def _search(self, level: Any) -> _Search:
         opened, nodes = self._open(level)

@@ -7,7 +7,6 @@ samples would have to cut the array into tiles first, which takes the host secon
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from math import prod
 from typing import Any, ClassVar
@@ -38,7 +37,7 @@ from percolab.trees.levels_cpu import Growth
 cuda = load_cuda()
 
 #: Words whose new bonds a thread lists.
-_PART = 1024
+_PART = 256
 #: Threads of the block that searches for a path.
 _SEARCHERS = min(4 * THREADS, 1024)
 # Values that are copied at a time by pinned memory, how many such parts there are, and by how many
@@ -143,11 +142,11 @@ class CudaLevelLabeler:
         low, high = self._read(low)[has], self._read(high)[has]
         return low[np.argsort(low)[:1]], high[np.argsort(high)[-1:]]
 
-    def values_at(self, places: Integers) -> Values:
+    def values_at(self, places: NDArray[Any]) -> Values:
         found, _ = self._take(places.ravel())
         return found.reshape(places.shape).astype(self.dtype, copy=False)
 
-    def _take(self, places: Integers) -> tuple[Values, NDArray[np.uint8]]:
+    def _take(self, places: NDArray[Any]) -> tuple[Values, NDArray[np.uint8]]:
         size = places.size
         found = cuda.device_array(size, self.values.dtype), cuda.device_array(size, np.uint8)
         where = cuda.to_device(places.astype(np.int64))
@@ -371,10 +370,16 @@ def _make_net(topology: Topology) -> kernels.Net:
             owners_at[k, np.ravel_multi_index(point, grid.cell, order="F")] = 1
     periodic = np.array([kind == "periodic" for kind in grid.boundary], np.uint8)
     offsets = np.array(topology.offsets, np.int64).reshape(topology.num_classes, -1)
-    arrays = np.array(grid.shape, np.int64), np.array(grid.cell, np.int64), offsets
-    arrays = *arrays, topology.deltas, owners_at, periodic
-    numbers = np.int64(topology.chain), np.uint32(topology.num_words)
-    return kernels.Net(*map(cuda.to_device, arrays), *numbers)
+    return kernels.Net(
+        shape=cuda.to_device(np.array(grid.shape, np.int64)),
+        cell=cuda.to_device(np.array(grid.cell, np.int64)),
+        offsets=cuda.to_device(offsets),
+        deltas=cuda.to_device(topology.deltas),
+        owners_at=cuda.to_device(owners_at),
+        periodic=cuda.to_device(periodic),
+        chain=np.int64(topology.chain),
+        num_words=np.uint32(topology.num_words),
+    )
 
 
 def _on_device(values: Any) -> Any:
@@ -392,18 +397,19 @@ def _on_device(values: Any) -> Any:
     copied = [cuda.event() for _ in range(_PARTS)]
     with ThreadPoolExecutor(_COPIERS) as threads:
         for n, start in enumerate(range(0, flat.size, part)):
-            to, some = n % _PARTS, flat[start : start + part]
+            some = flat[start : start + part]
+            to, is_copied = pinned[n % _PARTS][: some.size], copied[n % _PARTS]
             if n >= _PARTS:
-                copied[to].synchronize()
-            pieces = list(_pieces(some.size))
-            list(threads.map(lambda p: np.copyto(pinned[to][p], some[p]), pieces))
-            device[start : start + some.size].copy_to_device(pinned[to][: some.size], stream=stream)
-            copied[to].record(stream)
+                is_copied.synchronize()
+            # NumPy copies without Python's lock.
+            list(threads.map(np.copyto, _pieces(to), _pieces(some)))
+            device[start : start + some.size].copy_to_device(to, stream=stream)
+            is_copied.record(stream)
     stream.synchronize()
     return device
 
 
-def _pieces(size: int) -> Iterator[slice]:
-    """Yield the pieces of so many numbers that threads copy."""
-    step = -(-size // _COPIERS)
-    return (slice(start, min(start + step, size)) for start in range(0, size, step))
+def _pieces(array: Values) -> list[Values]:
+    """Return the pieces of an array that threads copy."""
+    step = -(-array.size // _COPIERS)
+    return [array[start : start + step] for start in range(0, array.size, step)]

@@ -231,8 +231,8 @@ def open_in_order(order, nodes, codes, growth, wound, bits, complete, opens):
     return bits
 
 
-# Paths of the fewest steps.  Where several have as few, the search does not depend on the order in
-# which sites are reached: a site is reached from the first of its neighbours that are a step nearer.
+# Paths of the fewest steps.  Which of several is found does not depend on the order in which sites
+# are reached: a site is reached from the first of its neighbours that are a step nearer.
 
 
 @inner

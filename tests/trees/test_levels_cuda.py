@@ -78,13 +78,13 @@ def test_the_memory_that_is_checked_is_that_of_the_arrays(name, boundary, monkey
 
 def test_a_device_that_is_not_there_or_has_no_use_is_refused_in_one_line(monkeypatch):
     monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda: "no GPU here")
-    with pytest.raises(InputError, match="^device cuda: no GPU here$"):
+    with pytest.raises(InputError, match=r"^device cuda: no GPU here$"):
         percolab.threshold(weights=np.ones((3, 3)), device="cuda")
     found = percolab.threshold(weights=np.ones((3, 3)), device="auto")
     assert found.axes["x"].level == 1
     monkeypatch.setattr("percolab.kernels.device.open_device", lambda name: SimpleNamespace())
-    with pytest.raises(InputError, match="^device cuda: levels of a graph's weights are found"):
-        edges = [("a", "b", 4)]
+    edges = [("a", "b", 4)]
+    with pytest.raises(InputError, match=r"^device cuda: levels of a graph's weights are found"):
         percolab.threshold(graph=edges, weights="file", source="a", target="b", device="cuda")
 
 
