@@ -347,9 +347,8 @@ def join_labels_kernel(net, opened, crossing, labels):
         elif net.chain >= 0 and left != uint32(0):
             start, count = uint32(uint32(net.chain) * net.num_words), net.num_words
             joined = _inside(net, opened, crossing, net.chain, word)
-            others = other_bits(opened, start, count, net.deltas, k, word, left)
-            across = other_bits(crossing, start, count, net.deltas, k, word, left)
-            joined = uint32(joined & uint32(others & ~across))
+            # Where neither this bond nor the one before leaves the array, their ends are in one row.
+            joined = uint32(joined & other_bits(opened, start, count, net.deltas, k, word, left))
             left = uint32(left & ~uint32(uint32(left << uint32(1)) & joined))
         while left != uint32(0):
             site = uint32(uint32(word << uint32(5)) + uint32(trailing_zeros(left)))
@@ -511,14 +510,17 @@ def search_target_kernel(net, search, count, answer):
 
 
 @cuda.jit(device=True)
-def _lift(net, search, axis, n, before, begin, closing):
-    """Find over how many periods the n-th site is reached, and loops that close there."""
+def _lift(net, search, axis, n, begin, closing):
+    """Find over how many periods the n-th site is reached, and loops that close there.
+
+    begin: where its level begins.  Of its neighbours those before are a step nearer.
+    """
     site, lift, is_known = search.queue[n], int64(0), False
     for slot in range(_num_slots(net)):
         is_open, other, code, bond = _follow(net, search, site, slot)
         if is_open:
             there = search.places[other]
-            if there >= before and there < begin:
+            if there < begin:
                 if not is_known:
                     lift, is_known = int64(search.lifts[there] - code), True
                 loop = int64(int64(lift + code) - search.lifts[there])
@@ -537,7 +539,7 @@ def search_loop_kernel(net, search, axis, answer):
     counts = cuda.shared.array(1, types.uint32)
     closing = cuda.shared.array(2, types.uint64)
     thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
-    before, begin, end, step = uint32(0), uint32(0), uint32(1), uint32(0)
+    begin, end, step = uint32(0), uint32(1), uint32(0)
     if thread == uint32(0):
         counts[0], search.starts[0] = uint32(1), uint32(0)
         closing[0] = closing[1] = uint64(NOTHING)
@@ -546,7 +548,7 @@ def search_loop_kernel(net, search, axis, answer):
     while begin < end and kind == 2:
         n = uint32(begin + thread)
         while n < end and step > uint32(0):
-            _lift(net, search, axis, n, before, begin, closing)
+            _lift(net, search, axis, n, begin, closing)
             n = uint32(n + threads)
         cuda.syncthreads()
         if closing[0] != uint64(NOTHING):
@@ -568,7 +570,7 @@ def search_loop_kernel(net, search, axis, answer):
                 n = uint32(n + threads)
             cuda.syncthreads()
             step = uint32(step + uint32(1))
-            before, begin, end = begin, end, counts[0]
+            begin, end = end, counts[0]
             if closing[1] != uint64(NOTHING):
                 kind = 1
             if thread == uint32(0):
