@@ -4,6 +4,7 @@ import json
 from unittest.mock import patch
 
 import numpy as np
+from helpers import LATTICES, lattice
 from level_support import call, record
 from numba import cuda
 
@@ -25,10 +26,36 @@ def main(*names):
                 print(json.dumps([refusal(np.nan), refusal(-np.inf), refusal(np.inf, above=True)]))
             elif name == "memory":
                 print(json.dumps(without_memory()))
+            elif name == "bonds of lattices":
+                print(json.dumps(compare_bonds()))
             elif name == "device array":
                 print(json.dumps(record(on_device())))
             else:
                 print(json.dumps(record(percolab.threshold(**call(name), device="cuda"))))
+
+
+def compare_bonds():
+    """Compare the bonds that are made on the device with those of topologies; return how many."""
+    count = 0
+    for name in LATTICES:
+        item = lattice(name)
+        for boundary in ("open", "periodic"):
+            shape = tuple(2 * cell + cell * (axis == 0) for axis, cell in enumerate(item.cell))
+            topology = item.topology(shape, (boundary,) * item.dimension)
+            labeler = level_labeler_cuda.CudaLevelLabeler(
+                topology, np.zeros(topology.num_points), above=False
+            )
+            exists, crossing = labeler._read(labeler._exists), labeler._read(labeler._crossing)
+            np.testing.assert_array_equal(exists, topology.exists.ravel())
+            periodic = topology.periodic_words
+            expected = np.zeros_like(exists) if periodic is None else periodic.ravel()
+            np.testing.assert_array_equal(crossing, expected)
+            numbers, ends, codes = map(labeler._read, labeler._periodic)
+            np.testing.assert_array_equal(numbers, topology.periodic_bonds)
+            np.testing.assert_array_equal(ends[numbers.size :], topology.periodic_ends)
+            np.testing.assert_array_equal(codes, topology.periodic_codes)
+            count += numbers.size
+    return count
 
 
 class DeviceArray:

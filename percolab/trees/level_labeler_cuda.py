@@ -165,7 +165,9 @@ class CudaLevelLabeler:
         """Mark the sites, or bonds of all classes, that are open at a level."""
         typed = self.values.dtype.type(self._turned(np.asarray(level)).item())
         rule = self.values, typed, np.uint32(self.above), self._points
-        self.launches.one(kernels.mark_kernel, words.size, 1, *rule, self._among, words)
+        num_words = self.topology.num_words
+        grid = -(-num_words // THREADS), words.size // num_words
+        self.launches.blocks(kernels.mark_kernel, grid, THREADS, *rule, self._among, words)
 
     def _open(self, level: Any, opened: Any) -> None:
         """Mark the bonds that are open at a level, and the sites."""
@@ -375,6 +377,7 @@ def _make_net(topology: Topology) -> kernels.Net:
         cell=cuda.to_device(np.array(grid.cell, np.int64)),
         offsets=cuda.to_device(offsets),
         deltas=cuda.to_device(topology.deltas),
+        reach=cuda.to_device(np.abs(offsets).max(axis=0)),
         owners_at=cuda.to_device(owners_at),
         periodic=cuda.to_device(periodic),
         chain=np.int64(topology.chain),

@@ -18,7 +18,7 @@ from numba import config, int64, types, uint32, uint64
 
 from percolab.kernels.bits import highest_one, popcount, trailing_zeros
 from percolab.kernels.device import load_cuda
-from percolab.kernels.launches import PER_THREAD, element
+from percolab.kernels.launches import PER_THREAD, THREADS, element
 from percolab.kernels.neighbours import has_bit, other_bits
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.wrapping import periods_along
@@ -27,6 +27,7 @@ cuda = load_cuda()
 
 #: Blocks that go through all values, or all words, with a result for each thread.
 BLOCKS = 2 if config.ENABLE_CUDASIM else 1024
+_FLAGS = 36 * THREADS
 #: What there is among values.
 FINITE, IS_NAN, PLUS_INFINITY, MINUS_INFINITY = 1, 2, 4, 8
 #: A site, or a label, that has no number yet; a target; one that a thread is about to number.
@@ -42,6 +43,7 @@ class Net(NamedTuple):
     cell:      int64 (axes,), grid points of a cell
     offsets:   int64 (classes, axes), grid points to the other end
     deltas:    int64 (classes,), index differences, inside the array
+    reach:     int64 (axes,), grid points that the longest bond spans
     owners_at: uint8 (classes, points of a cell), whether a bond is owned there, first axis fastest
     periodic:  uint8 (axes,)
     chain:     the class whose bonds join i to i - 1, or -1, int64
@@ -52,6 +54,7 @@ class Net(NamedTuple):
     cell: Any
     offsets: Any
     deltas: Any
+    reach: Any
     owners_at: Any
     periodic: Any
     chain: Any
@@ -90,16 +93,39 @@ def _first_value(index, points):
 
 @cuda.jit(cache=True)
 def mark_kernel(values, level, above, points, among, words):
-    """Mark which of the sites, or bonds, ``among`` are open at a level; one thread a word."""
-    index = uint32(cuda.grid(1))
-    if index < among.size:
-        first, left, bits = _first_value(index, points), among[index], uint32(0)
+    """Mark which of the sites, or bonds, ``among`` are open at a level.
+
+    A block of THREADS threads reads the values of as many words in their order; grid axis 1 counts
+    classes.
+    """
+    flags = cuda.shared.array(_FLAGS, types.uint8)
+    thread, k = uint32(cuda.threadIdx.x), uint32(cuda.blockIdx.y)
+    first = uint32(uint32(cuda.blockIdx.x) * uint32(THREADS))
+    row = uint64(uint64(k) * uint64(points))
+    for step in range(32):
+        n = uint32(uint32(uint32(step) * uint32(THREADS)) + thread)
+        point = uint64(uint64(uint64(first) << uint64(5)) + uint64(n))
+        is_open = False
+        if point < uint64(points):
+            value = values[uint64(row + point)]
+            is_open = value >= level if above else value <= level
+        flags[_flag_place(n)] = is_open
+    cuda.syncthreads()
+    word = uint32(first + thread)
+    num_words = uint32(uint32(points + uint32(31)) >> uint32(5))
+    if word < num_words:
+        bits = uint32(0)
         for bit in range(32):
-            if has_bit(left, bit):
-                value = values[uint64(first + uint64(bit))]
-                if value >= level if above else value <= level:
-                    bits = uint32(bits | uint32(uint32(1) << uint32(bit)))
-        words[index] = bits
+            place = _flag_place(uint32(uint32(thread << uint32(5)) + uint32(bit)))
+            bits = uint32(bits | uint32(uint32(flags[place]) << uint32(bit)))
+        index = uint32(uint32(k * num_words) + word)
+        words[index] = uint32(bits & among[index])
+
+
+@cuda.jit(device=True)
+def _flag_place(n):
+    """Return where the flag of a value is in shared memory: 36 bytes a word, in different banks."""
+    return uint32(n + uint32(uint32(n >> uint32(5)) << uint32(2)))
 
 
 @cuda.jit(cache=True)
@@ -347,7 +373,7 @@ def join_labels_kernel(net, opened, crossing, labels):
         elif net.chain >= 0 and left != uint32(0):
             start, count = uint32(uint32(net.chain) * net.num_words), net.num_words
             joined = _inside(net, opened, crossing, net.chain, word)
-            # Where neither this bond nor the one before leaves the array, their ends are in one row.
+            # If neither this bond nor the one before leaves the array, their ends are in a row.
             joined = uint32(joined & other_bits(opened, start, count, net.deltas, k, word, left))
             left = uint32(left & ~uint32(uint32(left << uint32(1)) & joined))
         while left != uint32(0):
@@ -441,13 +467,27 @@ def begin_search_kernel(nodes, sources, search, count):
 
 
 @cuda.jit(device=True)
-def _follow(net, search, site, slot):
+def _is_inner(net, site):
+    """Return whether no bond of a site crosses a boundary."""
+    rest = uint32(site)
+    for axis in range(net.shape.size):
+        length, x = net.shape[axis], int64(rest % uint32(net.shape[axis]))
+        rest = uint32(rest // uint32(length))
+        if x < net.reach[axis] or x >= int64(length - net.reach[axis]):
+            return False
+    return True
+
+
+@cuda.jit(device=True)
+def _follow(net, search, site, is_inner, slot):
     """Return (whether a slot is open and leads to another site, this, periods, the bond).
 
     Slot 2k of a site is its bond of class k, slot 2k + 1 that of class k which leads to it.
     """
     k, sign = int64(slot >> 1), int64(int64(1) - int64(int64(2) * int64(slot & 1)))
-    other, code = _step(net, k, sign, site)
+    other, code = uint32(int64(site) + int64(sign * net.deltas[k])), int64(0)
+    if not is_inner:
+        other, code = _step(net, k, sign, site)
     owner = other if slot & 1 else uint32(site)
     index = uint32(uint32(uint32(k) * net.num_words) + uint32(owner >> uint32(5)))
     is_open = has_bit(search.opened[index], owner & uint32(31)) and other != uint32(site)
@@ -487,8 +527,9 @@ def search_target_kernel(net, search, count, answer):
         n = uint32(begin + thread)
         while n < end:
             site = search.queue[n]
+            is_inner = _is_inner(net, site)
             for slot in range(_num_slots(net)):
-                is_open, other, _, _ = _follow(net, search, site, slot)
+                is_open, other, _, _ = _follow(net, search, site, is_inner, slot)
                 if is_open:
                     there = search.places[other]
                     if there == uint32(TARGET):
@@ -516,8 +557,9 @@ def _lift(net, search, axis, n, begin, closing):
     begin: where its level begins.  Of its neighbours those before are a step nearer.
     """
     site, lift, is_known = search.queue[n], int64(0), False
+    is_inner = _is_inner(net, site)
     for slot in range(_num_slots(net)):
-        is_open, other, code, bond = _follow(net, search, site, slot)
+        is_open, other, code, bond = _follow(net, search, site, is_inner, slot)
         if is_open:
             there = search.places[other]
             if there < begin:
@@ -557,8 +599,9 @@ def search_loop_kernel(net, search, axis, answer):
             n = uint32(begin + thread)
             while n < end:
                 site, lift = search.queue[n], search.lifts[n]
+                is_inner = _is_inner(net, site)
                 for slot in range(_num_slots(net)):
-                    is_open, other, code, bond = _follow(net, search, site, slot)
+                    is_open, other, code, bond = _follow(net, search, site, is_inner, slot)
                     if is_open:
                         there = search.places[other]
                         if there == uint32(FREE):
@@ -604,12 +647,12 @@ def way_back_kernel(net, search, site, steps, sites, codes):
         low, high = search.starts[uint32(left - uint32(1))], search.starts[left]
         slot = thread
         while slot < _num_slots(net):
-            is_open, other, _, _ = _follow(net, search, here[0], slot)
+            is_open, other, _, _ = _follow(net, search, here[0], False, slot)
             if is_open and search.places[other] >= low and search.places[other] < high:
                 cuda.atomic.min(slots, 0, slot)
             slot = uint32(slot + threads)
         cuda.syncthreads()
         if thread == uint32(0):
-            _, other, code, _ = _follow(net, search, here[0], slots[0])
+            _, other, code, _ = _follow(net, search, here[0], False, slots[0])
             total = int64(total + code)
             here[0], sites[n + 1], codes[n + 1] = other, other, total

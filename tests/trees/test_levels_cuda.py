@@ -45,6 +45,12 @@ def test_what_has_no_levels_and_what_does_not_fit_is_refused_on_cuda_too():
     assert of_array == record(percolab.threshold(**call("open")))
 
 
+@needs_cuda
+def test_bonds_that_are_made_on_the_device_are_those_of_the_lattice():
+    (count,) = simulated("bonds of lattices")
+    assert count > 50
+
+
 @pytest.mark.parametrize("boundary", ["open", "periodic"])
 @pytest.mark.parametrize("name", ["kagome", "cubic"])
 def test_the_memory_that_is_checked_is_that_of_the_arrays(name, boundary, monkeypatch):
