@@ -231,8 +231,8 @@ class CudaLevelLabeler:
         ends = self._counted(kernels.list_ends_kernel, sites.size, *of_ends)
         across = self._opened, *self._periodic, *self._pairs, self._codes
         crossing = self._counted(kernels.list_open_kernel, self._codes.size, *across)
-        arrays = [found[:ends], *(pair[:crossing] for pair in self._pairs), *others]
-        arrays = [array for array in arrays if array.size]
+        listed = ((found, ends), *((pair, crossing) for pair in self._pairs))
+        arrays = [*(array[:size] for array, size in listed if size), *others]
         for array in arrays:
             clear = self._labels, array, self._numbers
             launch(kernels.free_numbers_kernel, array.size, 1, *clear)
