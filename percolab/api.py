@@ -479,7 +479,8 @@ def threshold(
     With weights the answer is :class:`percolab.Levels` (docs/fields.md): an array, or a file of
     one, of sites (..., y, x) or bonds (classes, ..., y, x), by default on the square or the cubic
     lattice; of a ``graph`` with source and target one for each bond, or "file", its own.
-    above: large values open first.  Of the settings only those from ``boundary`` on are for it.
+    above: large values open first.  Of the settings only the device, the CPU unless given, and
+    those from ``boundary`` on are for it.  An array on a GPU (``__cuda_array_interface__``) stays.
 
     Raises InputError (one line) for anything that cannot be used, and where ``out`` holds another
     study; AnalysisError where the time is too short for an answer.
@@ -493,8 +494,9 @@ def threshold(
     of_weights: dict[str, Any] = {name: given.pop(name) for name in _OF_WEIGHTS if name in given}
     if weights is not None:
         own = None if universal == "free" else universal
+        device = str(given.pop("device", "cpu"))
         refuse_given("weights have no samples", error=error, time=time, universal=own, **given)
-        return find_given_levels(weights, lattice, above=above, **of_weights)
+        return find_given_levels(weights, lattice, above=above, device=device, **of_weights)
     refuse_given("only weights have it", above=above or None, **of_weights)
     if lattice is None:
         raise InputError("threshold: give a lattice, or weights")

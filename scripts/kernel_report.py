@@ -297,6 +297,28 @@ def tree_launches(kind: str, topology: Topology) -> list[Launch]:
     return launches
 
 
+def level_launches(kind: str, topology: Topology) -> list[Launch]:
+    """Return the launches that find the levels of values of sites and of bonds, and their paths."""
+    from percolab.trees.level_labeler_cuda import CudaLevelLabeler
+
+    launches: list[Launch] = []
+    module = "percolab.trees.level_labeler_cuda"
+    free = mock.patch(f"{module}.free_memory", return_value=2**62)
+    # Whatever is counted, there is one.
+    ones = lambda labeler, array: np.ones(array.size, array.dtype)  # noqa: E731
+    read = mock.patch(f"{module}.CudaLevelLabeler._read", ones)
+    shapes = (topology.num_points,), (topology.num_classes, topology.num_points)
+    with on_host(launches, kind), free, read:
+        for shape, dtype in zip(shapes, (np.float32, np.uint8), strict=True):
+            labeler = CudaLevelLabeler(topology, np.zeros(shape, dtype), above=False)
+            labeler.candidates()
+            labeler.label(dtype(0))
+            labeler.label_between(None, dtype(0))
+            labeler.find_path(dtype(0), topology.open_axes[0])
+            labeler.find_loop(dtype(0), 0, 0)
+    return launches
+
+
 def flow_launches(kind: str, topology: Topology) -> list[Launch]:
     """Return the launches that read what flows through a sample."""
     from percolab.flows.readers import Backbone, Bridges, Path
@@ -407,7 +429,8 @@ def all_launches() -> list[Launch]:
             found.setdefault((launch.name, launch.signature), launch)
         if model == BOND:
             flow = flow_launches(kind, topology) if topology.open_axes else []
-            for launch in (*tree_launches(kind, topology), *flow):
+            levels = level_launches(kind, topology) if topology.shape else []
+            for launch in (*tree_launches(kind, topology), *levels, *flow):
                 found.setdefault((launch.name, launch.signature), launch)
     return list(found.values())
 

@@ -84,7 +84,7 @@ def command(lattice: str | None, as_json: bool, quiet: bool, **given: Any) -> No
 
     With --weights it is the lowest level at which given values percolate, along every axis and in
     one, two, three directions, with the path (docs/fields.md): an energy landscape, heights, pore
-    sizes, or the weights of a network.
+    sizes, or the weights of a network; on the CPU, or with --device cuda on a GPU.
     """
     if given["weights"] is not None:
         write_answer(*_find_levels(lattice, given), as_json=as_json)
@@ -168,9 +168,6 @@ def _find_levels(lattice: str | None, given: dict[str, Any]) -> tuple[dict[str, 
 
     refuse(given, "given weights (--weights) have no samples", *_OF_SAMPLES)
     out = given.pop("out")
-    if given["device"] in ("cpu", "auto"):
-        given["device"] = None
-    refuse(given, "levels of given weights (--weights) are found on the CPU", "device")
     if out is not None:
         check_suffix(out, (".csv",), "paths")
         check_output(out, PATH_CSV, input_files())

@@ -13,6 +13,7 @@ from percolab.configurations.array_files import read_array
 from percolab.configurations.configuration import DEFAULT_LATTICES
 from percolab.configurations.tree import IN_FILE, take_weighted_graph
 from percolab.errors import InputError, refuse_given
+from percolab.kernels.device import Device, open_device
 from percolab.lattices.graph import Graph
 from percolab.lattices.graph_files.weights import make_weights
 from percolab.lattices.lattice import AXIS_NAMES, Lattice, load_lattice
@@ -33,6 +34,7 @@ def find_given_levels(
     *,
     above: bool = False,
     boundary: str | Sequence[str] | None = None,
+    device: str = "cpu",
     graph: Any = None,
     **of_graph: Any,
 ) -> Levels:
@@ -40,7 +42,9 @@ def find_given_levels(
 
     weights: an array, or a .npy file or "file.h5:/dataset", of sites (..., y, x), or of bonds
     (classes, ..., y, x); of a graph one for each bond, or "file", its own.  lattice: None is the
-    square lattice of an array of two dimensions, the cubic one of three.
+    square lattice of an array of two dimensions, the cubic one of three.  device: "auto", "cpu",
+    "cuda" or "cuda:n", where levels of a lattice are found; an array with
+    ``__cuda_array_interface__``, without gaps, is on a GPU already and stays there.
     graph: a file or an object, as :func:`percolab.tree` takes them, or a :class:`Graph`, which has
     its source and target.  of_graph: else source and target, also multi and columns.
 
@@ -49,6 +53,9 @@ def find_given_levels(
     above = take_flag("above", above)
     if graph is not None:
         refuse_given("a graph has none", lattice=lattice, boundary=boundary)
+        where = Device.parse(device)
+        if where.kind == "cuda":
+            raise InputError(f"--device {device}: levels of a graph's weights are found on the CPU")
         return _levels_of_graph(graph, weights, above, of_graph)
     refuse_given("only a graph has it", **of_graph)
     if isinstance(weights, str) and weights == IN_FILE:
@@ -70,19 +77,42 @@ def find_given_levels(
                     f"bonds ({classes}, {names})")  # fmt: skip
         if not 1 <= prod(points) <= MAX_POINTS:
             return f"{prod(points)} sites, but there are 1 to {MAX_POINTS}"
+        if where.kind == "cuda":
+            return ""
         return levels_too_large(prod(points), classes, dtype.itemsize * prod(shape))
 
-    if not isinstance(weights, np.ndarray):
+    where = Device.parse(device).resolve()
+    if hasattr(weights, "__cuda_array_interface__"):
+        weights, where = _view(weights, where)
+    if not hasattr(weights, "dtype"):
         weights = read_array(weights, wrong)
     elif problem := wrong(weights.shape, weights.dtype):
         raise InputError(f"weights: {problem}")
     known = known or load_lattice(DEFAULT_LATTICES[weights.ndim])
     kinds = axis_boundaries(known, boundary)
-    values = np.ascontiguousarray(weights, weights.dtype.newbyteorder("="))
+    values = weights
+    if isinstance(values, np.ndarray):
+        values = np.ascontiguousarray(weights, weights.dtype.newbyteorder("="))
     first = values.ndim - known.dimension
     topology = known.topology(values.shape[: first - 1 if first else None : -1], kinds)
-    flat = values.reshape(*values.shape[:first], -1)
-    return LevelSearch(topology, flat, known, kinds, above=above).find()
+    flat = values.reshape(*values.shape[:first], topology.num_points)
+    with where.driven():
+        search = LevelSearch(topology, flat, known, kinds, above=above, device=where.kind)
+        return search.find()
+
+
+def _view(weights: Any, device: Device) -> tuple[Any, Device]:
+    """Return weights on a GPU as Numba has them, once what is under way is done, and this GPU."""
+    if device.kind != "cuda":
+        device = Device.parse("cuda")
+    cuda = open_device(str(device))
+    view = cuda.as_cuda_array(weights)
+    cuda.synchronize()
+    if not view.is_c_contiguous():
+        raise InputError("weights: an array on a GPU must be contiguous (torch: x.contiguous())")
+    if view.dtype == np.float16:
+        raise InputError("weights: an array of float16 on a GPU; make it float32 there first")
+    return view, Device("cuda", cuda.get_current_device().id)
 
 
 def _levels_of_graph(graph: Any, weights: Any, above: bool, options: dict[str, Any]) -> Levels:

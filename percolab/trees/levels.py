@@ -9,9 +9,6 @@ order, as Newman and Ziff (2001) do.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -21,35 +18,27 @@ from numpy.typing import NDArray
 
 from percolab.bonds.batch_cpu import make_adjacency
 from percolab.errors import InputError
-from percolab.kernels.memory import check_free, explain_lack
-from percolab.labelers.raster_runs import Runs, join_runs, number_runs
+from percolab.kernels.memory import explain_lack
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.shown import Shown
 from percolab.lattices.structure import Structure
-from percolab.lattices.topology import (
-    PERIOD_BITS,
-    Topology,
-    decode_periods,
-    num_bits,
-    pack_bits,
-    unpack_bits,
-)
+from percolab.lattices.topology import PERIOD_BITS, Topology, decode_periods
 from percolab.trees import levels_cpu as kernels
 from percolab.trees.invasion import lattice_ground, topology_ground
+from percolab.trees.level_labeler import (
+    CpuLevelLabeler,
+    FoundPath,
+    LevelLabeler,
+    Nodes,
+    turned,
+)
 
-#: Values over which levels are bisected, and how many of them are left at the end.
-_TRIED, _FEW = 4096, 16
-#: Threads, and words of values that one compares at a time.
-_THREADS, _SOME_WORDS = min(os.cpu_count() or 1, 8), 1 << 18
-# Bytes of a run of open sites, and of a site where a path is searched.
-_RUN_BYTES, _SEARCH_BYTES = 24, 20
 # Bytes of a grid point, where values are independent, and of each of its bonds.
 _POINT_BYTES, _BOND_BYTES = 8, 1
 
 Integers = NDArray[np.int64]
 Values = NDArray[Any]
-Words = NDArray[np.uint32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +145,7 @@ class LevelSearch:
     values: (num_points,), of sites; or (num_classes, num_points), of bonds, by their owners.  What
     is at a point without a site, or without a bond, is not used.  inf never opens.
     above: open is what has at least the level, and -inf never opens.
+    device: "cpu"; or "cuda", the current one, where values may be already.
 
     InputError: NaN or -inf (above: inf); a site on both sides of an axis; a graph without source
     and target.
@@ -164,27 +154,27 @@ class LevelSearch:
     def __init__(
         self,
         topology: Topology,
-        values: Values,
+        values: Any,
         structure: Structure,
         boundary: tuple[str, ...] = (),
         *,
         above: bool = False,
+        device: str = "cpu",
     ) -> None:
         self.topology, self.structure, self.boundary = topology, structure, boundary
-        self.above, self.by_site, self.values = above, values.ndim == 1, values
-        words = topology.occupied if self.by_site else topology.exists
+        self.above, self.by_site = above, values.ndim == 1
         self.total = topology.num_sites if self.by_site else topology.num_bonds
-        used = values.ravel()
-        if self.total < values.size:
-            used = values[unpack_bits(words, topology.num_points)]
-        self.tried = self._candidates(used)
+        self.labeler: LevelLabeler
+        if device == "cuda":
+            from percolab.trees.level_labeler_cuda import CudaLevelLabeler
+
+            self.labeler = CudaLevelLabeler(topology, values, above=above)
+        else:
+            self.labeler = CpuLevelLabeler(topology, values, lambda: self._ground, above=above)
+        self.tried = self.labeler.candidates()
         self.bottom = self._turned(self.tried[0]).item() if self.tried.size else None
         self._check()
-        self.adjacency, self.exists = make_adjacency(topology), topology.exists.ravel()
-        self.growth: Any = None
         self.wound = np.empty(topology.num_axes, np.int64)
-        self.parts, room = self._cut(), topology.num_words
-        self.starts = np.empty(room, np.uint32), np.empty(room, np.int32)
         #: By level: the part of all that is open there.
         self.shares: dict[Any, float] = {}
         #: By what is reached: the level, the number of the bond that opens last, and its ends.
@@ -194,10 +184,10 @@ class LevelSearch:
         num_open = 0
         if self.tried.size:
             last = len(self.tried) - 1
-            self._look(-1, 0, last, self._label(self._open(self.tried[last])))
-            num_open = num_bits(self._mark(self.tried[-1]))
+            self._look(-1, 0, last, self._read(self.labeler.label(self.tried[last])))
+            num_open = self.labeler.count_open(self.tried[-1])
             # Paths need its memory.
-            self.growth = None
+            self.labeler.release()
         dimension = self.topology.num_axes
         axes = AXIS_NAMES[:dimension] if self.topology.shape else ["source-target"]
         return Levels(
@@ -211,10 +201,7 @@ class LevelSearch:
         )
 
     def _turned(self, values: Values) -> Values:
-        """Return values of the same type in reverse order if large ones open first, or undo it."""
-        if not self.above:
-            return values
-        return -values if values.dtype.kind == "f" else ~values
+        return turned(values, above=self.above)
 
     def _check(self) -> None:
         topology = self.topology
@@ -235,110 +222,10 @@ class LevelSearch:
 
     # Levels
 
-    def _candidates(self, used: Values) -> Values:
-        """Return some of the values that open, ascending, the lowest and the highest among them.
-
-        used: those of all sites, or bonds, that exist.  Here and below they are turned.
-        """
-        if used.size and used.dtype.kind == "f":
-            lowest, highest = self._turned(np.sort(self._turned(_ends(used))))
-            # A minimum is NaN where any of the values is.
-            if not self._turned(lowest) > -np.inf:
-                solid = "-inf" if self.above else "inf"
-                raise InputError(f"a value is {lowest}, but it must be finite, or {solid} for what "
-                                 "never opens")  # fmt: skip
-            if np.isinf(highest):
-                used = used[np.isfinite(used)]
-        if used.size > _TRIED:
-            # At random, since a stride may follow a row of the array.
-            some = np.random.Generator(np.random.Philox(0)).integers(used.size, size=_TRIED)
-            used = np.concatenate([used[some], _ends(used)])
-        return np.unique(self._turned(used))
-
-    def _mark(self, level: Any) -> NDArray[np.uint32]:
-        """Return the words of the sites, or bonds of all classes, that are open at a level."""
-        values, level = self.values, self._turned(level)
-        words = np.empty((*values.shape[:-1], self.topology.num_words), np.uint32)
-        is_open = np.greater_equal if self.above else np.less_equal
-
-        def mark(first: int) -> None:
-            part = values[..., 32 * first : 32 * (first + _SOME_WORDS)]
-            words[..., first : first + _SOME_WORDS] = pack_bits(is_open(part, level))
-
-        _at_once(mark, range(0, self.topology.num_words, _SOME_WORDS))
-        words &= self.topology.occupied if self.by_site else self.topology.exists
-        return words
-
-    def _open(self, level: Any) -> tuple[Words, Words]:
-        """Return the words of the bonds open at a level, and of sites with all their ends."""
-        words = self._mark(level)
-        if not self.by_site:
-            return words.ravel(), self.topology.occupied
-        opened = np.empty_like(self.exists)
-        kernels.write_open_bonds(self.exists, words, self.adjacency, opened)
-        return opened, words
-
-    def _cut(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """Return ranges of words whose bonds can be joined at once, and those between them.
-
-        Runs do not leave their row, so no thread meets the runs of another.
-        """
-        topology, words = self.topology, self.topology.num_words
-        if not topology.shape:
-            return [(0, words)], []
-        margin = (int(np.abs(topology.deltas).max()) + topology.shape[0]) // 32 + 1
-        count = max(min(_THREADS, words // (4 * margin)), 1)
-        edges = [words * n // count for n in range(1, count)]
-        firsts = [0, *(edge + margin for edge in edges)]
-        lasts = [*(edge - margin for edge in edges), words]
-        return list(zip(firsts, lasts)), [(edge - margin, edge + margin) for edge in edges]
-
-    def _label(self, opened: tuple[Words, Words], nodes: Words | None = None) -> int:
-        """Join all open bonds of a configuration; return what its clusters reach.
-
-        nodes: the sites that are open, or will be.
-        """
-        bonds, nodes = opened[0], opened[1] if nodes is None else nodes
-        starts, first = self.starts
-        adjacency, points = self.adjacency, self.topology.num_points
-        of_lattice = bonds, adjacency.periodic_words, adjacency.ends, int(adjacency.chain)
-        number_runs(*of_lattice[:2], of_lattice[3], points, starts, first)
-        starts &= nodes
-        count = kernels.count_before(starts, first)
-        parts, between = self.parts
-        self._make_growth(max(count, 32 * len(parts)))
-        growth, runs, size = self.growth, self.growth.runs, self.growth.slots.size
-        runs.parents[:count] = np.arange(count, dtype=np.int32)
-
-        def join(n: int) -> None:
-            # Each has room of its own for pairs that wait.
-            wait = slice(n * size // len(parts), (n + 1) * size // len(parts))
-            own = runs._replace(sizes=runs.sizes[wait], reach=runs.reach[wait])
-            join_runs(*of_lattice, own, *parts[n])
-
-        _at_once(join, range(len(parts)))
-        for begin, end in between:
-            join_runs(*of_lattice, runs, begin, end)
-        ends = self.topology.end_flags()
-        return int(kernels.join_ends(bonds, adjacency, nodes, count, *ends, growth, self.wound))
-
-    def _make_growth(self, size: int) -> None:
-        """Make the arrays of so many runs, unless there are."""
-        if self.growth is not None and self.growth.slots.size >= size:
-            return
-        self.growth = None
-        check_free("the open sites need", _RUN_BYTES * size)
-        crossing, axes = self.topology.num_periodic_bonds, self.topology.num_axes
-        numbers = (np.empty(size, kind) for kind in (np.int32, np.int32, np.uint32))
-        self.growth = kernels.Growth(
-            runs=Runs(*self.starts, *numbers),
-            periods=np.empty(size, np.int64),
-            slots=np.empty(size, np.int32),
-            # Every cluster that wraps has a periodic bond of its own.
-            windings=np.empty((crossing, axes, axes), np.int32),
-            ranks=np.empty(crossing, np.int8),
-            count=np.zeros(1, np.int64),
-        )
+    def _read(self, clusters: Nodes) -> int:
+        """Join clusters across periodic boundaries; return what they reach."""
+        found = clusters.ends, clusters.flags, clusters.pairs, clusters.codes
+        return int(kernels.join_ends(clusters.growth, clusters.count, *found, self.wound))
 
     def _look(self, low: int, before: int, high: int, after: int) -> None:
         """Find what is reached above one candidate, where there is ``before``, and up to another.
@@ -347,46 +234,40 @@ class LevelSearch:
         """
         if before == after:
             return
-        if high - low > _FEW:
+        if high - low > self.labeler.few:
             middle = (low + high) // 2
-            between = self._label(self._open(self.tried[middle]))
+            between = self._read(self.labeler.label(self.tried[middle]))
             self._look(low, before, middle, between)
             self._look(middle, between, high, after)
             return
-        later, nodes = self._open(self.tried[high])
-        opened = np.zeros_like(self.exists), np.zeros_like(nodes)
-        if low >= 0:
-            opened = self._open(self.tried[low])
-        self._label(opened, nodes)
-        count = int(np.bitwise_count(later & ~opened[0]).sum(dtype=np.int64))
-        bonds, ends = np.empty(count, np.int64), np.empty((2, count), np.int32)
-        kernels.list_new_bonds(opened[0], later, self.adjacency, bonds, ends)
+        lower = self.tried[low] if low >= 0 else None
+        clusters, new = self.labeler.label_between(lower, self.tried[high])
+        self._read(clusters)
         if self.by_site:
-            levels = self._turned(self.values[ends]).max(axis=0)
+            levels = self._turned(self.labeler.values_at(new.ends)).max(axis=0)
         else:
-            levels = self._turned(self._bond_values(bonds))
+            levels = self._turned(self.labeler.values_at(new.numbers))
         order, opens = np.argsort(levels, kind="stable"), np.full(64, -1, np.int64)
-        called = order, bonds, ends, self.adjacency, self.growth, self.wound
+        called = order, new.nodes, new.codes, clusters.growth, self.wound
         kernels.open_in_order(*called, before, after, opens)
         for bit in np.flatnonzero(opens >= 0).tolist():
             n = opens[bit]
-            self.reached[bit] = levels[n], int(bonds[n]), (int(ends[0, n]), int(ends[1, n]))
-
-    def _bond_values(self, bonds: Integers) -> Values:
-        return np.asarray(self.values[np.divmod(bonds, 32 * self.topology.num_words)])
+            ends = int(new.ends[0, n]), int(new.ends[1, n])
+            self.reached[bit] = levels[n], int(new.numbers[n]), ends
 
     def _saddle(self, bit: int) -> tuple[int, ...]:
         level, _, ends = self.reached[bit]
         if not self.by_site:
             return ends
-        return (ends[0] if self._turned(self.values[ends[0]]) == level else ends[1],)
+        value = self._turned(self.labeler.values_at(np.array(ends[:1])))[0]
+        return (ends[0] if value == level else ends[1],)
 
     def _level(self, bit: int, path: LevelPath | None = None) -> Level | None:
         if bit not in self.reached:
             return None
         level = self.reached[bit][0]
         if level not in self.shares:
-            self.shares[level] = num_bits(self._mark(level)) / self.total
+            self.shares[level] = self.labeler.count_open(level) / self.total
         value = self._turned(level).item()
         saddle = tuple(self._outer(self._saddle(bit)).tolist())
         return Level(value, abs(value - self.bottom), self.shares[level], saddle, path)
@@ -403,44 +284,37 @@ class LevelSearch:
         if axis not in self.reached:
             return None
         level, number, ends = self.reached[axis]
-        (opened, nodes), where = self._open(level), (self._ground, self.adjacency)
         if ends[0] == ends[1]:
-            # The axis has one site.
-            sites, numbers = np.array(ends, np.int64), self.adjacency.periodic_bonds
-            codes = np.append(np.int64(0), self.adjacency.periodic_codes[numbers == number])
+            # The axis has one site, whose bond leads around it.
+            owners = self.topology.periodic_bonds == number
+            codes = np.append(np.int64(0), self.topology.periodic_codes[owners])
+            found = FoundPath(np.array(ends, np.int64), codes)
+        elif self.topology.end_layers[axis][1].size:
+            found = self.labeler.find_path(level, axis)
         else:
-            first, last = self.topology.end_layers[axis]
-            if not last.size:
-                first = np.array(self._saddle(axis)[:1], np.int32)
-            counts = np.empty(nodes.size, np.int32)
-            num_open = kernels.count_before(nodes, counts)
-            check_free("the search for a path needs", _SEARCH_BYTES * num_open)
-            found = nodes, counts, np.empty(num_open, kernels.REACHED)
-            one, other, loop = kernels.search_path(where, opened, first, last, axis, *found)
-            (sites, codes), back = (kernels.way_back(site, *found) for site in (one, other))
-            sites, codes = sites[::-1], codes[::-1]
-            if not last.size:
-                sites, codes = np.append(sites, back[0]), np.append(codes, back[1] + loop)
-        periods = decode_periods(codes, self.topology.num_axes)
+            found = self.labeler.find_loop(level, axis, self._saddle(axis)[0])
+        periods = decode_periods(found.codes, self.topology.num_axes)
         shape = self.topology.shape
-        places = np.empty((sites.size, len(shape)), np.int64)
+        places = np.empty((found.sites.size, len(shape)), np.int64)
         if shape:
-            places[:] = np.stack(np.unravel_index(sites, shape[::-1])[::-1], 1) + periods * shape
+            along = np.stack(np.unravel_index(found.sites, shape[::-1])[::-1], 1)
+            places[:] = along + periods * shape
         if self.by_site:
-            values = self.values[sites]
+            values = self.labeler.values_at(found.sites)
         else:
-            numbers = np.full(sites.size - 1, number)
-            kernels.list_path_bonds(where, opened, sites, codes, numbers)
-            values = self._bond_values(numbers)
+            values = self._path_values(found, level, number)
         winding = tuple(periods[-1].tolist())
-        return LevelPath(self._outer(sites), places, values, winding)
+        return LevelPath(self._outer(found.sites), places, values, winding)
 
+    def _path_values(self, path: FoundPath, level: Any, number: int) -> Values:
+        """Return the values of the bonds of a path, (n - 1,), of one of several parallel ones.
 
-def _ends(values: Values) -> Values:
-    return np.array([values.min(), values.max()])
-
-
-def _at_once(call: Callable[[int], None], numbers: range) -> None:
-    """Call a function with every number, in threads."""
-    with ThreadPoolExecutor(min(_THREADS, len(numbers))) as threads:
-        list(threads.map(call, numbers))
+        number: the bond of a step from a site to itself
+        """
+        bonds = np.full((path.sites.size - 1, 1 + self._ground.degree), number)
+        where = self._ground, make_adjacency(self.topology)
+        kernels.list_path_bonds(where, path.sites, path.codes, bonds[:, 1:])
+        values = self._turned(self.labeler.values_at(np.maximum(bonds, 0)))
+        is_open = (bonds >= 0) & (values <= level)
+        last = bonds.shape[1] - 1 - np.argmax(is_open[:, ::-1], axis=1)
+        return self._turned(np.take_along_axis(values, last[:, None], 1)[:, 0])

@@ -1,9 +1,9 @@
 """The kernels behind the levels at which given values percolate: clusters with their directions.
 
-Clusters are joined as runs (:mod:`percolab.labelers.raster_runs`), without sites that are never
-open, and keep the periods to their roots.  A cluster has a *direction* for every open axis that it
-spans and for every independent winding of its closed loops: a loop along a diagonal of a torus is
-one direction, not two.
+The clusters of the open bonds inside the array are nodes; what is joined on them carries periods.
+On the CPU they are runs (:mod:`percolab.labelers.raster_runs`), without sites that are never open.
+A cluster has a *direction* for every open axis that it spans and for every independent winding of
+its closed loops: a loop along a diagonal of a torus is one direction, not two.
 """
 
 from math import gcd
@@ -24,24 +24,22 @@ from percolab.trees.invasion_cpu import neighbours
 
 #: Of the bits of what a cluster reaches: bit a for axis a, and from here on one direction, two ...
 FIRST_DIRECTION = 8
+#: The periods to a site that are not known yet.
+_UNKNOWN = np.iinfo(np.int64).min
 _KERNEL = {"nogil": True, "cache": True}
 
 
 class Growth(NamedTuple):
-    """The clusters of the bonds that are open so far."""
+    """The clusters of the bonds that are open so far, as a union-find of nodes."""
 
-    runs: Any  # a :class:`percolab.labelers.raster_runs.Runs`; ``reach`` of the roots
-    periods: Any  # int64 (runs,), periods from its root to every run
-    slots: Any  # int32 (runs,), of every root the row of its windings, -1 if it has none
+    parents: Any  # int32 (nodes,)
+    reach: Any  # uint32 (nodes,), end flags of the clusters at their roots
+    periods: Any  # int64 (nodes,), periods from its root to every node
+    slots: Any  # int32 (nodes,), of every root the row of its windings, -1 if it has none
     # int32 (slots, axes, axes), independent windings, each 0 at the first axis of those before it
     windings: Any
     ranks: Any  # int8 (slots,), how many
     count: Any  # int64 (1,), slots in use
-
-
-#: Of a site that a search reaches: the site before it, itself for a source; how many steps lead
-#: there, below 0 where none do; and over which periods, as a code.  Together in memory.
-REACHED = np.dtype([("before", np.int32), ("steps", np.int32), ("lifts", np.int64)])
 
 
 @njit(**_KERNEL)
@@ -77,7 +75,7 @@ def _add_winding(growth, slot, wound):
 @inner
 def _cluster_bits(growth, root):
     """Return what a cluster reaches: axes that it spans or wraps around, and its directions."""
-    bits = int64(spanning_bits(growth.runs.reach[root]))
+    bits = int64(spanning_bits(growth.reach[root]))
     directions, slot = int64(popcount(uint32(bits))), growth.slots[root]
     if slot >= 0:
         for r in range(growth.ranks[slot]):
@@ -95,9 +93,9 @@ def _join(growth, i, j, code, wound):
     0 if nothing has changed.  wound: int64 (axes,), scratch.
     """
     slots = growth.slots
-    root, child, loop = join_over_periods(growth.runs.parents, growth.periods, i, j, code)
+    root, child, loop = join_over_periods(growth.parents, growth.periods, i, j, code)
     if root != child:
-        growth.runs.reach[root] |= growth.runs.reach[child]
+        growth.reach[root] |= growth.reach[child]
         slot = slots[child]
         if slots[root] < 0:
             slots[root] = slot
@@ -130,68 +128,102 @@ def count_before(words, before):
 
 
 @njit(**_KERNEL)
-def join_ends(opened, adjacency, nodes, count, end_sites, end_flags, growth, wound):
-    """Join runs across periodic boundaries; return what all clusters reach.
+def list_ends(nodes, starts, first, end_sites, end_flags, ends, flags):
+    """List the runs of open sites in end layers, int32, with their flags; return how many.
 
-    opened: uint32, the open bonds; those inside are joined already.  nodes: uint32 (num_words,),
-    the sites that have runs, ``count`` of these.  end_sites, end_flags: as ``Topology.end_flags``.
-    wound: int64 (axes,), scratch.
+    nodes: uint32 (num_words,), the sites that are open, or will be.  end_sites, end_flags: as
+    ``Topology.end_flags``.
     """
-    runs = growth.runs
-    growth.periods[:count] = 0
-    growth.slots[:count] = -1
-    runs.reach[:count] = 0
-    growth.count[0] = 0
+    count = int64(0)
     for n in range(end_sites.size):
-        if not has_bit(nodes[end_sites[n] >> 5], end_sites[n] & 31):
-            continue
-        run = find_run(int64(end_sites[n]), runs.starts, runs.first)
-        root, _ = find_winding(runs.parents, growth.periods, run)
-        runs.reach[root] |= end_flags[n]
-    bits, stride = int64(0), int64(32) * int64(adjacency.num_words)
+        if has_bit(nodes[end_sites[n] >> 5], end_sites[n] & 31):
+            ends[count] = find_run(int64(end_sites[n]), starts, first)
+            flags[count] = end_flags[n]
+            count += 1
+    return count
+
+
+@njit(**_KERNEL)
+def list_crossing(opened, adjacency, starts, first, pairs, codes):
+    """List open bonds across periodic boundaries: two runs, int32 (2, n), and codes, int64 (n,).
+
+    Returns how many there are.
+    """
+    count, stride = int64(0), int64(32) * int64(adjacency.num_words)
     for n in range(adjacency.periodic_bonds.size):
         bond = adjacency.periodic_bonds[n]
         if has_bit(opened[bond >> 5], bond & 31):
-            i = find_run(bond % stride, runs.starts, runs.first)
-            j = find_run(int64(adjacency.periodic_ends[n]), runs.starts, runs.first)
-            bits |= _join(growth, i, j, adjacency.periodic_codes[n], wound)
-    for n in range(end_sites.size):
-        if not has_bit(nodes[end_sites[n] >> 5], end_sites[n] & 31):
-            continue
-        run = find_run(int64(end_sites[n]), runs.starts, runs.first)
-        root, _ = find_winding(runs.parents, growth.periods, run)
+            pairs[0, count] = find_run(bond % stride, starts, first)
+            pairs[1, count] = find_run(int64(adjacency.periodic_ends[n]), starts, first)
+            codes[count] = adjacency.periodic_codes[n]
+            count += 1
+    return count
+
+
+@njit(**_KERNEL)
+def join_ends(growth, count, ends, flags, pairs, codes, wound):
+    """Join clusters across periodic boundaries; return what all of them reach.
+
+    growth: its parents say what is joined inside the array; the rest is overwritten.  count: nodes.
+    ends, flags: int32 and uint32 (n,), nodes in end layers.  pairs, codes: int32 (2, m) and int64
+    (m,), the nodes that open bonds across boundaries join.  wound: int64 (axes,), scratch.
+    """
+    growth.periods[:count] = 0
+    growth.slots[:count] = -1
+    growth.reach[:count] = 0
+    growth.count[0] = 0
+    for n in range(ends.size):
+        root, _ = find_winding(growth.parents, growth.periods, ends[n])
+        growth.reach[root] |= flags[n]
+    bits = int64(0)
+    for n in range(codes.size):
+        bits |= _join(growth, pairs[0, n], pairs[1, n], codes[n], wound)
+    for n in range(ends.size):
+        root, _ = find_winding(growth.parents, growth.periods, ends[n])
         bits |= _cluster_bits(growth, root)
     return bits
 
 
 @njit(**_KERNEL)
-def list_new_bonds(before, after, adjacency, bonds, ends):
-    """List the bonds open after and not before: numbers, int64 (n,), and ends, int32 (2, n)."""
-    count = int64(0)
+def list_new_bonds(before, after, adjacency, bonds, ends, codes):
+    """List the bonds open after and not before, in their order.
+
+    bonds, codes: int64 (n,), numbers, and over how many periods they lead.  ends: int32 (2, n).
+    """
+    count, periodic = int64(0), adjacency.periodic_words
     for word in range(after.size):
         left = uint32(after[word] & ~before[word])
         while left != uint32(0):
-            bonds[count] = 32 * word + int64(trailing_zeros(left))
+            bit = trailing_zeros(left)
             left = uint32(left & uint32(left - uint32(1)))
+            bonds[count] = 32 * word + int64(bit)
             ends[0, count], ends[1, count] = find_bond_end(bonds[count], adjacency)
+            codes[count] = 0
+            if periodic.size and has_bit(periodic[word], bit):
+                codes[count] = bond_period_code(bonds[count], adjacency)
             count += 1
 
 
 @njit(**_KERNEL)
-def open_in_order(order, bonds, ends, adjacency, growth, wound, bits, complete, opens):
+def find_runs(sites, starts, first, found):
+    """Write the runs of sites, int32 (2, n) both."""
+    for n in range(sites.shape[1]):
+        found[0, n] = find_run(int64(sites[0, n]), starts, first)
+        found[1, n] = find_run(int64(sites[1, n]), starts, first)
+
+
+@njit(**_KERNEL)
+def open_in_order(order, nodes, codes, growth, wound, bits, complete, opens):
     """Open bonds one by one, and write which of them first reaches what; return what is reached.
 
-    order: int64, places in bonds and ends.  bits: what is reached before; complete: what there is
-    to reach.  opens: int64 (64,), gains the place of the bond that sets each further bit.
+    order: int64, places in nodes and codes, int32 (2, n) and int64 (n,).  bits: what is reached
+    before; complete: what there is to reach.  opens: int64 (64,), gains the place of the bond that
+    sets each further bit.
     """
-    runs = growth.runs
     for n in order:
         if bits == complete:
             break
-        i = find_run(int64(ends[0, n]), runs.starts, runs.first)
-        j = find_run(int64(ends[1, n]), runs.starts, runs.first)
-        code = bond_period_code(bonds[n], adjacency)
-        gained = _join(growth, i, j, code, wound) & ~bits
+        gained = _join(growth, nodes[0, n], nodes[1, n], codes[n], wound) & ~bits
         for bit in range(2 * FIRST_DIRECTION + 1):
             if (gained >> bit) & 1:
                 opens[bit] = n
@@ -199,107 +231,165 @@ def open_in_order(order, bonds, ends, adjacency, growth, wound, bits, complete, 
     return bits
 
 
-# Paths of the fewest steps
+# Paths of the fewest steps.  Which of several is found does not depend on the order in which sites
+# are reached: a site is reached from the first of its neighbours that are a step nearer.
 
 
 @inner
 def _code_from(site, bond, class_size, adjacency):
     """Return over how many periods a bond leads away from one of its sites, as a code."""
+    if adjacency.periodic_words.size == 0:
+        return int64(0)
+    if not has_bit(adjacency.periodic_words[bond >> 5], bond & 31):
+        return int64(0)
     code = bond_period_code(bond, adjacency)
     return code if bond % class_size == site else -code
 
 
 @njit(**_KERNEL)
-def search_path(where, opened, sources, targets, axis, nodes, first, reached):
-    """Search the path of the fewest open bonds to a target, or without targets around an axis.
+def search_target(where, opened, sources, targets, nodes, first, steps):
+    """Search the target of the fewest open bonds from a source, and of those the least site.
 
-    Returns (one site, other site, winding, as a code): the search leads from the one back to a
-    source, and from the other.  Both are the target; or a bond between them closes the loop, around
-    the axis, that is the shortest through the one source.  It consists of two shortest paths and a
-    bond, so the search looks at all bonds that close loops.
+    Returns it, or -1.
 
     where: a lattice's :class:`Ground` and its adjacency.  nodes, first: uint32 and int32
     (num_words,), sites with all ends of open bonds among them, and how many there are before each
-    word; of sources and targets only these count.  reached:
-    REACHED (sites,), overwritten.
+    word; of sources and targets only these count.  steps: int32 (sites,), gains how many steps lead
+    to a site, below 0 where it was not reached.
     """
     # Numba counts references wherever a field is read, so fields are read outside of the loops.
-    ground, adjacency = where
+    ground, _ = where
     axes, numbers, offsets = ground.axes, ground.first, ground.steps
-    periodic, class_size = adjacency.periodic_words, int64(ground.class_size)
-    queue = np.empty(reached.size, np.int32)
+    queue = np.empty(steps.size, np.int32)
     ends, bonds = np.empty(ground.degree, np.int64), np.empty(ground.degree, np.int64)
-    for node in range(reached.size):
-        reached[node].steps = -1
+    steps[:] = -1
     for site in targets:
         if has_bit(nodes[site >> 5], site & 31):
-            reached[find_run(site, nodes, first)].steps = -2
-    begin, last, best = int64(0), int64(0), int64(2) ** 62
-    found = int64(-1), int64(-1), int64(0)
+            steps[find_run(site, nodes, first)] = -2
+    begin, last, found, nearest = int64(0), int64(0), int64(-1), int64(2) ** 62
     for site in sources:
-        if not has_bit(nodes[site >> 5], site & 31):
-            continue
-        item = reached[find_run(site, nodes, first)]
-        item.before, item.lifts, item.steps, queue[last] = site, 0, 0, site
-        last += 1
+        if has_bit(nodes[site >> 5], site & 31):
+            steps[find_run(site, nodes, first)], queue[last] = 0, site
+            last += 1
     while begin < last:
         site = int64(queue[begin])
-        here = reached[find_run(site, nodes, first)]
-        lift, step = here.lifts, int64(here.steps)
+        step = int64(steps[find_run(site, nodes, first)])
         begin += 1
-        if best <= 2 * step + 1:
+        if step >= nearest:
             break
         for n in range(neighbours(axes, numbers, offsets, site, ends, bonds)):
             end, bond = ends[n], bonds[n]
             if not has_bit(opened[bond >> 5], bond & 31):
                 continue
-            there, item = lift, reached[find_run(end, nodes, first)]
-            if periodic.size and has_bit(periodic[bond >> 5], bond & 31):
-                there += _code_from(site, bond, class_size, adjacency)
-            if item.steps < 0:
-                item.before, item.lifts = site, there
-                if item.steps == -2:
-                    return end, end, int64(0)
-                item.steps, queue[last] = step + 1, end
+            there = find_run(end, nodes, first)
+            if steps[there] == -2:
+                found = end if found < 0 else min(found, end)
+                nearest = step + 1
+            elif steps[there] == -1:
+                steps[there], queue[last] = step + 1, end
                 last += 1
-            elif targets.size == 0 and step + item.steps + 1 < best:
-                loop = there - item.lifts
-                if periods_along(loop, axis, PERIOD_BITS) != 0:
-                    best, found = int64(step + item.steps + 1), (site, end, loop)
+    if found >= 0:
+        steps[find_run(found, nodes, first)] = nearest
     return found
 
 
 @njit(**_KERNEL)
-def way_back(site, nodes, first, reached):
+def search_loop(where, opened, source, axis, nodes, first, steps, lifts):
+    """Search the shortest loop of open bonds through a site that winds around an axis.
+
+    Returns (one site, other site, winding, as a code): shortest paths lead from both back to the
+    source, and a bond between them closes the loop; -1 for sites where there is none.  Of all such
+    bonds it is the one with the least number, and the one site is the farther, or the lesser.
+
+    lifts: int64 (sites,), gains over how many periods a site was reached.  The others: as for
+    :func:`search_target`.
+    """
+    ground, adjacency = where
+    axes, numbers, offsets = ground.axes, ground.first, ground.steps
+    class_size = int64(ground.class_size)
+    queue = np.empty(steps.size, np.int32)
+    ends, bonds = np.empty(ground.degree, np.int64), np.empty(ground.degree, np.int64)
+    steps[:] = -1
+    begin, last, shortest, closing = int64(0), int64(1), int64(2) ** 62, int64(2) ** 62
+    found = int64(-1), int64(-1), int64(0)
+    start = find_run(source, nodes, first)
+    steps[start], lifts[start], queue[0] = 0, 0, source
+    while begin < last:
+        site = int64(queue[begin])
+        here = find_run(site, nodes, first)
+        step, lift = int64(steps[here]), int64(0)
+        begin += 1
+        if 2 * step > shortest:
+            break
+        count = neighbours(axes, numbers, offsets, site, ends, bonds)
+        for n in range(count if step > 0 else 0):
+            if not has_bit(opened[bonds[n] >> 5], bonds[n] & 31):
+                continue
+            there = find_run(ends[n], nodes, first)
+            if steps[there] == step - 1:
+                lift = lifts[there] - _code_from(site, bonds[n], class_size, adjacency)
+                break
+        lifts[here] = lift
+        for n in range(count):
+            end, bond = ends[n], bonds[n]
+            if not has_bit(opened[bond >> 5], bond & 31):
+                continue
+            there = find_run(end, nodes, first)
+            if steps[there] < 0:
+                steps[there], lifts[there], queue[last] = step + 1, _UNKNOWN, end
+                last += 1
+                continue
+            length = step + steps[there] + 1
+            # Of two sites that are as far, the later one looks at the bond.
+            if steps[there] > step or lifts[there] == _UNKNOWN or length > shortest:
+                continue
+            if length == shortest and bond >= closing:
+                continue
+            loop = lift + _code_from(site, bond, class_size, adjacency) - lifts[there]
+            if periods_along(loop, axis, PERIOD_BITS) != 0:
+                shortest, closing, found = length, bond, (site, end, loop)
+                if steps[there] == step and end < site:
+                    found = end, site, -loop
+    return found
+
+
+@njit(**_KERNEL)
+def way_back(where, opened, site, nodes, first, steps):
     """Return the sites from one back to a source, and the periods there, int64 (n,) as codes.
 
-    nodes, first, reached: as :func:`search_path` has left them.
+    The arguments: as a search has left them.
     """
-    count, here, back = 1, int64(site), int64(reached[find_run(site, nodes, first)].before)
-    while back != here:
-        here = back
-        back = int64(reached[find_run(here, nodes, first)].before)
-        count += 1
-    sites, codes, here = np.empty(count, np.int64), np.empty(count, np.int64), int64(site)
-    for n in range(count):
-        item = reached[find_run(here, nodes, first)]
-        sites[n], codes[n], here = here, item.lifts, int64(item.before)
+    ground, adjacency = where
+    ends, bonds = np.empty(ground.degree, np.int64), np.empty(ground.degree, np.int64)
+    step = int64(steps[find_run(site, nodes, first)])
+    sites, codes = np.empty(step + 1, np.int64), np.zeros(step + 1, np.int64)
+    sites[0] = site
+    for n in range(step):
+        here = sites[n]
+        for k in range(neighbours(ground.axes, ground.first, ground.steps, here, ends, bonds)):
+            if not has_bit(opened[bonds[k] >> 5], bonds[k] & 31):
+                continue
+            if steps[find_run(ends[k], nodes, first)] == step - n - 1:
+                sites[n + 1] = ends[k]
+                code = _code_from(here, bonds[k], ground.class_size, adjacency)
+                codes[n + 1] = codes[n] + code
+                break
+    codes -= codes[step]
     return sites, codes
 
 
 @njit(**_KERNEL)
-def list_path_bonds(where, opened, sites, codes, numbers):
-    """Write the open bonds of a path, int64 (n - 1,), one of parallel ones; none to its own site.
+def list_path_bonds(where, sites, codes, found):
+    """Write all bonds that may be a step of a path, int64 (n - 1, degree), -1 for none.
 
-    where: as for :func:`search_path`.  codes: int64 (n,), periods from the first site.
+    where: as for :func:`search_target`.  sites, codes: int64 (n,), periods from the first site.
     """
     ground, adjacency = where
     ends, bonds = np.empty(ground.degree, np.int64), np.empty(ground.degree, np.int64)
-    for k in range(numbers.size):
+    found[:] = -1
+    for k in range(found.shape[0]):
         site, step = int64(sites[k]), codes[k + 1] - codes[k]
         for n in range(neighbours(ground.axes, ground.first, ground.steps, site, ends, bonds)):
-            bond = bonds[n]
-            if ends[n] != sites[k + 1] or not has_bit(opened[bond >> 5], bond & 31):
-                continue
-            if _code_from(site, bond, ground.class_size, adjacency) == step:
-                numbers[k] = bond
+            is_step = _code_from(site, bonds[n], ground.class_size, adjacency) == step
+            if ends[n] == sites[k + 1] and is_step:
+                found[k, n] = bonds[n]

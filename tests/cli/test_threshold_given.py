@@ -11,7 +11,7 @@ from PIL import Image
 
 import percolab
 
-pytestmark = pytest.mark.usefixtures("own_directory")
+pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
 FIELD = np.array([[3, 1, 2, 5], [9, 9, 4, 7], [0, 6, 8, 1]])
 
@@ -44,6 +44,7 @@ def test_json_is_what_python_has_to_say(field):
     found = json.loads(answer(*field, "--above", "--json"))
     assert found == percolab.threshold(weights=FIELD, above=True).to_dict()
     assert found == percolab.threshold(weights="field.npy", above=True).to_dict()
+    assert found == json.loads(answer(*field, "--above", "--json", "--device", "auto"))
     assert found["axes"]["x"]["path"] == [4, 5, 6, 7]
 
 
@@ -69,10 +70,8 @@ def test_weights_are_read_of_images_hdf5_and_graph_files():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ("--device", "cuda"),
-            "--device: levels of given weights",
-        ),
+        (("--device", "cuda"), "--device cuda: no GPU here"),
+        (("--device", "gpu"), "--device gpu: must be auto, cpu, cuda or cuda:n"),
         (("-L", "4"), "-L: given weights (--weights) have no samples"),
         (("--error", "1e-3"), "--error: given weights (--weights) have no samples"),
         (("--out", "path.h5"), "path.h5: cannot write paths as '.h5'"),

@@ -17,7 +17,7 @@ from percolab.errors import InputError
 from percolab.kernels import memory
 from percolab.lattices.lattice import load_lattice
 from percolab.tasks.study import Task, axis_boundaries
-from percolab.trees import levels
+from percolab.trees import level_labeler, levels
 from percolab.trees.weights import make_bond_keys, make_sample_weights
 
 #: Lattice, shape of the array, boundary; cells of several sites, and short axes, among them.
@@ -239,14 +239,15 @@ def test_parts_of_a_lattice_that_threads_join_give_the_same_levels_and_paths(
 ):
     rng, answers, rooms = np.random.default_rng(5), [], []
     fields = [rng.normal(size=shape) for _ in range(8)]
-    make = levels.LevelSearch._make_growth
+    labeler = level_labeler.CpuLevelLabeler
+    make = labeler._make_growth
     monkeypatch.setattr(
-        levels.LevelSearch,
+        labeler,
         "_make_growth",
         lambda self, size: (rooms.append(size), make(self, size)),
     )
     for threads in (1, 4):
-        monkeypatch.setattr(levels, "_THREADS", threads)
+        monkeypatch.setattr(level_labeler, "_THREADS", threads)
         for boundary, field in product(("open", "periodic"), fields):
             found = percolab.threshold(name, weights=field, boundary=boundary)
             answers.append((threads, found.to_dict()))
@@ -254,7 +255,7 @@ def test_parts_of_a_lattice_that_threads_join_give_the_same_levels_and_paths(
     assert alone == together
     lattice = load_lattice(name)
     topology = lattice.topology(shape[::-1], ("open",) * len(shape))
-    parts, between = levels.LevelSearch(topology, fields[0].ravel(), lattice).parts
+    parts, between = levels.LevelSearch(topology, fields[0].ravel(), lattice).labeler.parts
     assert len(parts) > 1
     assert len(between) == len(parts) - 1
     # Sites that are never open take no room.

@@ -1,0 +1,362 @@
+"""What is open at a level of given values, and its clusters: the labeler of a search of levels.
+
+A labeler knows the values, on its device.  The search (:mod:`percolab.trees.levels`) is the same
+for all devices; it asks for clusters at a level, and for the bonds that open up to a higher one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from percolab.bonds.batch_cpu import make_adjacency
+from percolab.errors import InputError
+from percolab.kernels.memory import check_free
+from percolab.labelers.raster_runs import Runs, join_runs, number_runs
+from percolab.lattices.topology import Topology, num_bits, pack_bits, unpack_bits
+from percolab.trees import levels_cpu as kernels
+from percolab.trees.levels_cpu import Growth
+
+#: Values over which levels are bisected.
+TRIED = 4096
+#: Threads, and words of values that one compares at a time.
+_THREADS, _SOME_WORDS = min(os.cpu_count() or 1, 8), 1 << 18
+# Bytes of a run of open sites, and of a site where a path is searched; of a loop 8 more.
+_RUN_BYTES, _SEARCH_BYTES, _LIFT_BYTES = 24, 8, 8
+
+Integers = NDArray[np.int64]
+Values = NDArray[Any]
+Words = NDArray[np.uint32]
+
+
+@dataclass(frozen=True, eq=False)
+class NewBonds:
+    """The bonds that open between two levels, in the order of their numbers.
+
+    numbers, codes: int64 (n,), 32 * word + bit, and over how many periods they lead
+    ends, nodes:    int32 (2, n), their sites, and the nodes that these are in
+    """
+
+    numbers: Integers
+    ends: NDArray[np.int32]
+    nodes: NDArray[np.int32]
+    codes: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """The clusters of what is open inside the array, as nodes, and what is to be joined on them.
+
+    growth: its ``parents`` say which nodes are one cluster; the rest is room.  count: of nodes
+    ends, flags:  int32 and uint32 (n,), nodes in end layers, and which
+    pairs, codes: int32 (2, m) and int64 (m,), nodes that bonds across boundaries join
+    """
+
+    growth: Growth
+    count: int
+    ends: NDArray[np.int32]
+    flags: NDArray[np.uint32]
+    pairs: NDArray[np.int32]
+    codes: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class FoundPath:
+    """The sites of a path, int64 (n,), and the periods from the first to each, as codes."""
+
+    sites: Integers
+    codes: Integers
+
+
+class LevelLabeler(Protocol):
+    """What is open at a level of given values, on one device.
+
+    Levels are as in :func:`turned`.  few: where so many candidates are left, labelings cost more
+    than to open the bonds between them one by one.
+    """
+
+    few: ClassVar[int]
+
+    def candidates(self) -> Values:
+        """Return some of the values that open, ascending, the lowest and the highest among them.
+
+        InputError: NaN, or the infinity that would always be open.
+        """
+        ...
+
+    def count_open(self, level: Any) -> int:
+        """Return how many sites, or bonds, are open at a level."""
+        ...
+
+    def label(self, level: Any) -> Nodes:
+        """Return the clusters at a level; they are valid until the next labeling."""
+        ...
+
+    def label_between(self, low: Any, high: Any) -> tuple[Nodes, NewBonds]:
+        """Return the clusters at a level, None below all values, and what opens up to another."""
+        ...
+
+    def values_at(self, places: NDArray[Any]) -> Values:
+        """Return the values of sites, or of bonds by their numbers, in an array of any shape."""
+        ...
+
+    def release(self) -> None:
+        """Let go of the memory of labelings."""
+        ...
+
+    def find_path(self, level: Any, axis: int) -> FoundPath:
+        """Return the path of the fewest steps along an open axis at a level where there is one."""
+        ...
+
+    def find_loop(self, level: Any, axis: int, site: int) -> FoundPath:
+        """Return the loop of the fewest steps around an axis through a site, where there is one."""
+        ...
+
+
+def turned(values: Values, *, above: bool) -> Values:
+    """Return values of the same type in reverse order if large ones open first, or undo it."""
+    if not above:
+        return values
+    return -values if values.dtype.kind == "f" else ~values
+
+
+def refuse_value(value: Any, *, above: bool) -> None:
+    """Raise InputError for a value that has no place among levels."""
+    solid = "-inf" if above else "inf"
+    raise InputError(f"a value is {value}, but it must be finite, or {solid} for what never opens")
+
+
+def join_loop(one: FoundPath, other: FoundPath, loop: int) -> FoundPath:
+    """Return the loop of two paths to the source and a bond between their first sites.
+
+    loop: over how many periods it leads, as a code
+    """
+    sites = np.append(one.sites[::-1], other.sites)
+    return FoundPath(sites, np.append(one.codes[::-1], other.codes + loop))
+
+
+class CpuLevelLabeler:
+    """Labels what is open at a level on the CPU: runs of sites as nodes, joined by threads.
+
+    values: (num_points,), of sites; or (num_classes, num_points), of bonds, by their owners
+    ground: makes the :class:`percolab.trees.invasion_cpu.Ground` that paths are searched on
+    """
+
+    few: ClassVar[int] = 16
+
+    def __init__(
+        self, topology: Topology, values: Values, ground: Callable[[], Any], *, above: bool
+    ) -> None:
+        self.topology, self.values, self.above = topology, values, above
+        self._make_ground = ground
+        self.by_site = values.ndim == 1
+        self.adjacency, self.exists = make_adjacency(topology), topology.exists.ravel()
+        self.growth: Any = None
+        self.runs: Any = None
+        self.parts, room = self._cut(), topology.num_words
+        self.starts = np.empty(room, np.uint32), np.empty(room, np.int32)
+        self.end_flags = topology.end_flags()
+
+    def _turned(self, values: Values) -> Values:
+        return turned(values, above=self.above)
+
+    def candidates(self) -> Values:
+        words = self.topology.occupied if self.by_site else self.topology.exists
+        used = self.values.ravel()
+        if num_bits(words) < self.values.size:
+            used = self.values[unpack_bits(words, self.topology.num_points)]
+        if used.size and used.dtype.kind == "f":
+            lowest, highest = self._turned(np.sort(self._turned(_ends(used))))
+            # A minimum is NaN where any of the values is.
+            if not self._turned(lowest) > -np.inf:
+                refuse_value(lowest, above=self.above)
+            if np.isinf(highest):
+                used = used[np.isfinite(used)]
+        if used.size > TRIED:
+            # At random, since a stride may follow a row of the array.
+            some = np.random.Generator(np.random.Philox(0)).integers(used.size, size=TRIED)
+            used = np.concatenate([used[some], _ends(used)])
+        return np.unique(self._turned(used))
+
+    def count_open(self, level: Any) -> int:
+        return num_bits(self._mark(level))
+
+    def values_at(self, places: NDArray[Any]) -> Values:
+        if self.by_site:
+            return np.asarray(self.values[places])
+        return np.asarray(self.values[np.divmod(places, 32 * self.topology.num_words)])
+
+    def _mark(self, level: Any) -> Words:
+        """Return the words of the sites, or bonds of all classes, that are open at a level."""
+        values, level = self.values, self._turned(level)
+        words = np.empty((*values.shape[:-1], self.topology.num_words), np.uint32)
+        is_open = np.greater_equal if self.above else np.less_equal
+
+        def mark(first: int) -> None:
+            part = values[..., 32 * first : 32 * (first + _SOME_WORDS)]
+            words[..., first : first + _SOME_WORDS] = pack_bits(is_open(part, level))
+
+        _at_once(mark, range(0, self.topology.num_words, _SOME_WORDS))
+        words &= self.topology.occupied if self.by_site else self.topology.exists
+        return words
+
+    def _open(self, level: Any) -> tuple[Words, Words]:
+        """Return the words of the bonds open at a level, and of sites with all their ends."""
+        words = self._mark(level)
+        if not self.by_site:
+            return words.ravel(), self.topology.occupied
+        opened = np.empty_like(self.exists)
+        kernels.write_open_bonds(self.exists, words, self.adjacency, opened)
+        return opened, words
+
+    # Labels
+
+    def label(self, level: Any) -> Nodes:
+        return self._join(*self._open(level))
+
+    def label_between(self, low: Any, high: Any) -> tuple[Nodes, NewBonds]:
+        later, nodes = self._open(high)
+        opened = np.zeros_like(self.exists) if low is None else self._open(low)[0]
+        clusters = self._join(opened, nodes)
+        count = int(np.bitwise_count(later & ~opened).sum(dtype=np.int64))
+        numbers, codes = np.empty((2, count), np.int64)
+        ends, runs = np.empty((2, 2, count), np.int32)
+        kernels.list_new_bonds(opened, later, self.adjacency, numbers, ends, codes)
+        kernels.find_runs(ends, *self.starts, runs)
+        return clusters, NewBonds(numbers, ends, runs, codes)
+
+    def _cut(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """Return ranges of words whose bonds can be joined at once, and those between them.
+
+        Runs do not leave their row, so no thread meets the runs of another.
+        """
+        topology, words = self.topology, self.topology.num_words
+        if not topology.shape:
+            return [(0, words)], []
+        margin = (int(np.abs(topology.deltas).max()) + topology.shape[0]) // 32 + 1
+        count = max(min(_THREADS, words // (4 * margin)), 1)
+        edges = [words * n // count for n in range(1, count)]
+        firsts = [0, *(edge + margin for edge in edges)]
+        lasts = [*(edge - margin for edge in edges), words]
+        return list(zip(firsts, lasts)), [(edge - margin, edge + margin) for edge in edges]
+
+    def _join(self, opened: Words, nodes: Words) -> Nodes:
+        """Join all open bonds inside the array; nodes: the sites that are open, or will be."""
+        starts, first = self.starts
+        adjacency, points = self.adjacency, self.topology.num_points
+        of_lattice = opened, adjacency.periodic_words, adjacency.ends, int(adjacency.chain)
+        number_runs(*of_lattice[:2], of_lattice[3], points, starts, first)
+        starts &= nodes
+        count = kernels.count_before(starts, first)
+        parts, between = self.parts
+        self._make_growth(max(count, 32 * len(parts)))
+        runs, size = self.runs, self.growth.slots.size
+        runs.parents[:count] = np.arange(count, dtype=np.int32)
+
+        def join(n: int) -> None:
+            # Each has room of its own for pairs that wait.
+            wait = slice(n * size // len(parts), (n + 1) * size // len(parts))
+            own = runs._replace(sizes=runs.sizes[wait], reach=runs.reach[wait])
+            join_runs(*of_lattice, own, *parts[n])
+
+        _at_once(join, range(len(parts)))
+        for begin, end in between:
+            join_runs(*of_lattice, runs, begin, end)
+        return Nodes(self.growth, count, *self._list_ends(nodes), *self._list_crossing(opened))
+
+    def _list_ends(self, nodes: Words) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
+        sites, flags = self.end_flags
+        found = np.empty(sites.size, np.int32), np.empty(sites.size, np.uint32)
+        count = kernels.list_ends(nodes, *self.starts, sites, flags, *found)
+        return found[0][:count], found[1][:count]
+
+    def _list_crossing(self, opened: Words) -> tuple[NDArray[np.int32], Integers]:
+        crossing = self.topology.num_periodic_bonds
+        pairs, codes = np.empty((2, crossing), np.int32), np.empty(crossing, np.int64)
+        count = kernels.list_crossing(opened, self.adjacency, *self.starts, pairs, codes)
+        return pairs[:, :count], codes[:count]
+
+    def _make_growth(self, size: int) -> None:
+        """Make the arrays of so many runs, unless there are."""
+        if self.growth is not None and self.growth.slots.size >= size:
+            return
+        self.release()
+        check_free("the open sites need", _RUN_BYTES * size)
+        self.growth = make_growth(self.topology, size)
+        sizes = np.empty(size, np.int32)
+        self.runs = Runs(*self.starts, self.growth.parents, sizes, self.growth.reach)
+
+    def release(self) -> None:
+        self.growth = self.runs = None
+
+    # Paths
+
+    def find_path(self, level: Any, axis: int) -> FoundPath:
+        search, steps = self._search(level), _SEARCH_BYTES
+        first, last = self.topology.end_layers[axis]
+        found = search.nodes, search.counts, search.make(steps)
+        site = kernels.search_target(search.where, search.opened, first, last, *found)
+        sites, codes = kernels.way_back(search.where, search.opened, site, *found)
+        return FoundPath(sites[::-1], codes[::-1])
+
+    def find_loop(self, level: Any, axis: int, site: int) -> FoundPath:
+        search = self._search(level)
+        found = search.nodes, search.counts, search.make(_SEARCH_BYTES + _LIFT_BYTES)
+        lifts = np.empty(found[2].size, np.int64)
+        bonds = search.where, search.opened
+        one, other, loop = kernels.search_loop(*bonds, site, axis, *found, lifts)
+        first, second = (FoundPath(*kernels.way_back(*bonds, end, *found)) for end in (one, other))
+        return join_loop(first, second, loop)
+
+    def _search(self, level: Any) -> _Search:
+        opened, nodes = self._open(level)
+        counts = np.empty(nodes.size, np.int32)
+        num_open = kernels.count_before(nodes, counts)
+        return _Search((self._make_ground(), self.adjacency), opened, nodes, counts, num_open)
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What a search for a path takes, as its kernels do; num_open: of the sites."""
+
+    where: tuple[Any, Any]
+    opened: Words
+    nodes: Words
+    counts: NDArray[np.int32]
+    num_open: int
+
+    def make(self, site_bytes: int) -> NDArray[np.int32]:
+        """Return room for steps; InputError if the search, of so many bytes a site, has none."""
+        check_free("the search for a path needs", site_bytes * self.num_open)
+        return np.empty(self.num_open, np.int32)
+
+
+def make_growth(topology: Topology, size: int) -> Growth:
+    """Return room for clusters of so many nodes."""
+    crossing, axes = topology.num_periodic_bonds, topology.num_axes
+    return Growth(
+        parents=np.empty(size, np.int32),
+        reach=np.empty(size, np.uint32),
+        periods=np.empty(size, np.int64),
+        slots=np.empty(size, np.int32),
+        # Every cluster that wraps has a periodic bond of its own.
+        windings=np.empty((crossing, axes, axes), np.int32),
+        ranks=np.empty(crossing, np.int8),
+        count=np.zeros(1, np.int64),
+    )
+
+
+def _ends(values: Values) -> Values:
+    return np.array([values.min(), values.max()])
+
+
+def _at_once(call: Callable[[int], None], numbers: range) -> None:
+    """Call a function with every number, in threads."""
+    with ThreadPoolExecutor(min(_THREADS, len(numbers))) as threads:
+        list(threads.map(call, numbers))

@@ -1,0 +1,658 @@
+"""CUDA kernels behind the levels at which given values percolate.
+
+values: of sites (num_points,), or of bonds class by class, flat.  Words of sites, or of bonds of
+all classes, are uint32, one bit each.
+
+Clusters are found by a union-find of the sites, from word to word, since hardly more than a tenth
+of the bonds are open where a lattice of three dimensions begins to percolate.  labels: uint32
+(num_points,), of every site one of its cluster that is not above it; of roots themselves.
+
+Searches are done by one block of threads, level by level, since paths near the threshold are long
+and few sites are at the same distance.  What they find does not depend on the order in which sites
+are reached (:mod:`percolab.trees.levels_cpu`).
+"""
+
+from typing import Any, NamedTuple
+
+from numba import config, int64, types, uint32, uint64
+
+from percolab.kernels.bits import highest_one, popcount, trailing_zeros
+from percolab.kernels.device import load_cuda
+from percolab.kernels.launches import PER_THREAD, THREADS, element
+from percolab.kernels.neighbours import has_bit, other_bits
+from percolab.lattices.topology import PERIOD_BITS
+from percolab.measure.wrapping import periods_along
+
+cuda = load_cuda()
+
+#: Blocks that go through all values, or all words, with a result for each thread.
+BLOCKS = 2 if config.ENABLE_CUDASIM else 1024
+_FLAGS = 36 * THREADS
+#: What there is among values.
+FINITE, IS_NAN, PLUS_INFINITY, MINUS_INFINITY = 1, 2, 4, 8
+#: A site, or a label, that has no number yet; a target; one that a thread is about to number.
+FREE, TARGET, _CLAIMED = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD
+#: Of a search that has found nothing.
+NOTHING = 0xFFFFFFFFFFFFFFFF
+
+
+class Net(NamedTuple):
+    """Where the bonds of a lattice lead.
+
+    shape:     int64 (axes,), grid points along each
+    cell:      int64 (axes,), grid points of a cell
+    offsets:   int64 (classes, axes), grid points to the other end
+    deltas:    int64 (classes,), index differences, inside the array
+    reach:     int64 (axes,), grid points that the longest bond spans
+    owners_at: uint8 (classes, points of a cell), whether a bond is owned there, first axis fastest
+    periodic:  uint8 (axes,)
+    chain:     the class whose bonds join i to i - 1, or -1, int64
+    num_words: bond words of a class, uint32
+    """
+
+    shape: Any
+    cell: Any
+    offsets: Any
+    deltas: Any
+    reach: Any
+    owners_at: Any
+    periodic: Any
+    chain: Any
+    num_words: Any
+
+
+class Search(NamedTuple):
+    """What a search for a path works on.
+
+    opened: uint32 (num_classes * num_words,), the open bonds
+    places: uint32 (points,), of a site that was reached its place in the queue; FREE or TARGET
+    queue:  uint32 (points,), the sites in the order in which they were reached
+    starts: uint32, where the sites at each distance begin in the queue
+    lifts:  int64, by places in the queue over how many periods a site was reached, a code; one
+            element stands for none
+    """
+
+    opened: Any
+    places: Any
+    queue: Any
+    starts: Any
+    lifts: Any
+
+
+# Values
+
+
+@cuda.jit(device=True)
+def _first_value(index, points):
+    """Return which value the first bit of a word belongs to."""
+    words = uint32(uint32(points + uint32(31)) >> uint32(5))
+    k = uint32(index // words)
+    word = uint32(index - uint32(k * words))
+    return uint64(uint64(uint64(k) * uint64(points)) + uint64(uint64(word) << uint64(5)))
+
+
+@cuda.jit(cache=True)
+def mark_kernel(values, level, above, points, among, words):
+    """Mark which of the sites, or bonds, ``among`` are open at a level.
+
+    A block of THREADS threads reads the values of as many words in their order; grid axis 1 counts
+    classes.
+    """
+    flags = cuda.shared.array(_FLAGS, types.uint8)
+    thread, k = uint32(cuda.threadIdx.x), uint32(cuda.blockIdx.y)
+    first = uint32(uint32(cuda.blockIdx.x) * uint32(THREADS))
+    row = uint64(uint64(k) * uint64(points))
+    for step in range(32):
+        n = uint32(uint32(uint32(step) * uint32(THREADS)) + thread)
+        point = uint64(uint64(uint64(first) << uint64(5)) + uint64(n))
+        is_open = False
+        if point < uint64(points):
+            value = values[uint64(row + point)]
+            is_open = value >= level if above else value <= level
+        flags[_flag_place(n)] = is_open
+    cuda.syncthreads()
+    word = uint32(first + thread)
+    num_words = uint32(uint32(points + uint32(31)) >> uint32(5))
+    if word < num_words:
+        bits = uint32(0)
+        for bit in range(32):
+            place = _flag_place(uint32(uint32(thread << uint32(5)) + uint32(bit)))
+            bits = uint32(bits | uint32(uint32(flags[place]) << uint32(bit)))
+        index = uint32(uint32(k * num_words) + word)
+        words[index] = uint32(bits & among[index])
+
+
+@cuda.jit(device=True)
+def _flag_place(n):
+    """Return where the flag of a value is in shared memory: 36 bytes a word, in different banks."""
+    return uint32(n + uint32(uint32(n >> uint32(5)) << uint32(2)))
+
+
+@cuda.jit(cache=True)
+def extremes_kernel(values, points, among, lowest, highest, seen):
+    """Write the least and the greatest finite value that each thread has met, and what it has seen.
+
+    lowest, highest: like values, (threads,), where there is any.  seen: uint32 (threads,).
+    """
+    thread, flags = uint32(cuda.grid(1)), uint32(0)
+    low, high = values[0], values[0]
+    for index in range(thread, among.size, cuda.gridsize(1)):
+        first, left = _first_value(uint32(index), points), among[index]
+        while left != uint32(0):
+            value = values[uint64(first + uint64(trailing_zeros(left)))]
+            left = uint32(left & uint32(left - uint32(1)))
+            difference = value - value
+            if difference == difference:
+                if flags & uint32(FINITE) == uint32(0) or value < low:
+                    low = value
+                if flags & uint32(FINITE) == uint32(0) or value > high:
+                    high = value
+                flags = uint32(flags | uint32(FINITE))
+            elif value != value:
+                flags = uint32(flags | uint32(IS_NAN))
+            elif value > 0:
+                flags = uint32(flags | uint32(PLUS_INFINITY))
+            else:
+                flags = uint32(flags | uint32(MINUS_INFINITY))
+    lowest[thread], highest[thread], seen[thread] = low, high, flags
+
+
+@cuda.jit(cache=True)
+def take_kernel(values, points, among, places, found, is_there):
+    """Write values of sites, or of bonds by their numbers, and whether there are such, uint8."""
+    n = uint32(cuda.grid(1))
+    if n < places.size:
+        place = uint64(places[n])
+        index = uint32(place >> uint64(5))
+        found[n] = values[uint64(_first_value(index, points) + uint64(place & uint64(31)))]
+        is_there[n] = has_bit(among[index], uint32(place & uint64(31)))
+
+
+@cuda.jit(cache=True)
+def count_kernel(words, total):
+    """Add the ones of all words to a total, uint64 (1,)."""
+    count = uint64(0)
+    for index in range(cuda.grid(1), words.size, cuda.gridsize(1)):
+        count = uint64(count + uint64(popcount(words[index])))
+    cuda.atomic.add(total, 0, count)
+
+
+# Bonds
+
+
+@cuda.jit(device=True)
+def _step(net, k, sign, site):
+    """Return (the site that a bond of class k leads to, over how many periods, a code).
+
+    sign: 1 from its owner, -1 from the other end.
+    """
+    other, stride, rest, code = int64(0), int64(1), uint32(site), int64(0)
+    for axis in range(net.shape.size):
+        length = net.shape[axis]
+        at = int64(int64(rest % uint32(length)) + int64(sign * net.offsets[k, axis]))
+        rest = uint32(rest // uint32(length))
+        turns = int64(0)
+        while at < int64(0):
+            at, turns = int64(at + length), int64(turns - int64(1))
+        while at >= length:
+            at, turns = int64(at - length), int64(turns + int64(1))
+        code = int64(code + int64(turns << int64(PERIOD_BITS * axis)))
+        other = int64(other + int64(stride * at))
+        stride = int64(stride * length)
+    return uint32(other), code
+
+
+@cuda.jit(device=True)
+def _bond_at(net, k, site):
+    """Return whether a site owns a bond of class k (1), and one that crosses a boundary (2); or 0.
+
+    A boundary that is crossed is periodic.
+    """
+    found, point, points, rest = 1, int64(0), int64(1), uint32(site)
+    for axis in range(net.shape.size):
+        length, cell = net.shape[axis], net.cell[axis]
+        x = int64(rest % uint32(length))
+        rest = uint32(rest // uint32(length))
+        point = int64(point + int64(points * int64(x % cell)))
+        points = int64(points * cell)
+        at = int64(x + net.offsets[k, axis])
+        if at < int64(0) or at >= length:
+            if net.periodic[axis] == 0:
+                return 0
+            found = 2
+    return found if net.owners_at[k, point] else 0
+
+
+@cuda.jit(cache=True)
+def make_bonds_kernel(net, points, exists, crossing):
+    """Write which bonds there are, and which of them cross a boundary; one thread a word."""
+    index = uint32(cuda.grid(1))
+    if index < exists.size:
+        k, word = int64(index // net.num_words), uint32(index % net.num_words)
+        there, across = uint32(0), uint32(0)
+        for bit in range(32):
+            site = uint32(uint32(word << uint32(5)) + uint32(bit))
+            if site < points:
+                found, one = _bond_at(net, k, site), uint32(uint32(1) << uint32(bit))
+                if found != 0:
+                    there = uint32(there | one)
+                if found == 2:
+                    across = uint32(across | one)
+        exists[index], crossing[index] = there, across
+
+
+@cuda.jit(cache=True)
+def open_between_kernel(net, exists, crossing, nodes, opened):
+    """Open the bonds between open sites; one thread a word of bonds.  nodes: words of sites."""
+    index = uint32(cuda.grid(1))
+    if index < exists.size:
+        k, word = int64(index // net.num_words), uint32(index % net.num_words)
+        bits = uint32(exists[index] & nodes[word])
+        inside = uint32(bits & ~crossing[index])
+        left = uint32(bits & ~inside)
+        start, count = uint32(0), net.num_words
+        others = other_bits(nodes, start, count, net.deltas, k, word, inside)
+        bits = uint32(inside & others)
+        while left != uint32(0):
+            bit = uint32(trailing_zeros(left))
+            left = uint32(left & uint32(left - uint32(1)))
+            other, _ = _step(net, k, int64(1), uint32(uint32(word << uint32(5)) + bit))
+            if has_bit(nodes[other >> uint32(5)], other & uint32(31)):
+                bits = uint32(bits | uint32(uint32(1) << bit))
+        opened[index] = bits
+
+
+@cuda.jit(cache=True)
+def fill_kernel(words, word):
+    """Write one word everywhere, uint32."""
+    for step in range(PER_THREAD):
+        index = element(step)
+        if index < words.size:
+            words[index] = word
+
+
+@cuda.jit(cache=True)
+def count_new_kernel(before, after, part, counts):
+    """Count the bonds that open in each part of so many words, uint32."""
+    n, count = uint32(cuda.grid(1)), uint32(0)
+    if n < counts.size:
+        first = uint32(n * part)
+        for index in range(first, min(uint32(first + part), uint32(after.size))):
+            count = uint32(count + uint32(popcount(uint32(after[index] & ~before[index]))))
+        counts[n] = count
+
+
+@cuda.jit(cache=True)
+def list_new_kernel(before, after, part, starts, net, bonds, ends, codes):
+    """List the bonds that open, those of each part from ``starts`` on: in their order.
+
+    bonds, codes: int64 (n,), numbers and periods.  ends: uint32 (2 * n,), owners, then the others.
+    """
+    n = uint32(cuda.grid(1))
+    if n < starts.size:
+        place, first = uint32(starts[n]), uint32(n * part)
+        for index in range(first, min(uint32(first + part), uint32(after.size))):
+            left = uint32(after[index] & ~before[index])
+            k, word = int64(index // net.num_words), uint32(index % net.num_words)
+            while left != uint32(0):
+                bit = uint32(trailing_zeros(left))
+                left = uint32(left & uint32(left - uint32(1)))
+                owner = uint32(uint32(word << uint32(5)) + bit)
+                other, codes[place] = _step(net, k, int64(1), owner)
+                bonds[place] = int64(int64(int64(index) << int64(5)) + int64(bit))
+                ends[place], ends[uint32(place + uint32(bonds.size))] = owner, other
+                place = uint32(place + uint32(1))
+
+
+# Clusters
+
+
+@cuda.jit(device=True)
+def _find(labels, site):
+    """Return the root of a site; every site on the way skips the next, so that ways get short."""
+    before, root = site, labels[site]
+    if root == site:
+        return root
+    above = labels[root]
+    while above != root:
+        labels[before] = above
+        before, root = root, above
+        above = labels[root]
+    return root
+
+
+@cuda.jit(device=True)
+def _unite(labels, i, j):
+    """Join the clusters of two sites: the larger root gets the smaller one as its label."""
+    i, j = _find(labels, i), _find(labels, j)
+    while i != j:
+        if i < j:
+            i, j = j, i
+        old = cuda.atomic.cas(labels, i, i, j)
+        if old == i:
+            return
+        i = _find(labels, old)
+
+
+@cuda.jit(device=True)
+def _inside(net, opened, crossing, k, word):
+    """Return which bonds of a word are open and cross no boundary."""
+    index = uint32(uint32(uint32(k) * net.num_words) + word)
+    return uint32(opened[index] & ~crossing[index])
+
+
+@cuda.jit(cache=True)
+def begin_labels_kernel(net, opened, crossing, labels):
+    """Label every site by the first of its row of open chain bonds, within its word."""
+    for step in range(PER_THREAD):
+        site = element(step)
+        if site < labels.size:
+            first = site
+            if net.chain >= 0:
+                word, bit = uint32(site >> uint32(5)), uint32(site & uint32(31))
+                joined = _inside(net, opened, crossing, net.chain, word)
+                upto = uint32(uint32(0xFFFFFFFF) >> uint32(uint32(31) - bit))
+                starts = uint32(uint32(~joined | uint32(1)) & upto)
+                first = uint32(uint32(word << uint32(5)) + uint32(highest_one(starts)))
+            labels[site] = first
+
+
+@cuda.jit(cache=True)
+def join_labels_kernel(net, opened, crossing, labels):
+    """Join the labels at the ends of open bonds that cross no boundary; one thread a word of bonds.
+
+    Of chain bonds those from word to word are left.  Of others a bond is left out if the sites at
+    both ends are joined, by chain bonds, to those before them, as the bond before does too.
+    """
+    index = uint32(cuda.grid(1))
+    if index < opened.size:
+        k, word = int64(index // net.num_words), uint32(index % net.num_words)
+        left = _inside(net, opened, crossing, k, word)
+        if k == net.chain:
+            left = uint32(left & uint32(1))
+        elif net.chain >= 0 and left != uint32(0):
+            start, count = uint32(uint32(net.chain) * net.num_words), net.num_words
+            joined = _inside(net, opened, crossing, net.chain, word)
+            # If neither this bond nor the one before leaves the array, their ends are in a row.
+            joined = uint32(joined & other_bits(opened, start, count, net.deltas, k, word, left))
+            left = uint32(left & ~uint32(uint32(left << uint32(1)) & joined))
+        while left != uint32(0):
+            site = uint32(uint32(word << uint32(5)) + uint32(trailing_zeros(left)))
+            left = uint32(left & uint32(left - uint32(1)))
+            _unite(labels, site, uint32(int64(site) + net.deltas[k]))
+
+
+# Nodes
+
+
+@cuda.jit(cache=True)
+def list_ends_kernel(nodes, sites, flags, found, found_flags, count):
+    """List the open sites in end layers with their flags, in any order; count: uint32 (1,)."""
+    n = uint32(cuda.grid(1))
+    if n < sites.size and has_bit(nodes[sites[n] >> uint32(5)], sites[n] & uint32(31)):
+        place = cuda.atomic.add(count, 0, uint32(1))
+        found[place], found_flags[place] = sites[n], flags[n]
+
+
+@cuda.jit(cache=True)
+def list_open_kernel(opened, bonds, ends, codes, owners, others, found, count):
+    """List those of some bonds that are open, with their codes, in any order; count: uint32 (1,).
+
+    bonds, ends, codes: as of :func:`list_new_kernel`.
+    """
+    n = uint32(cuda.grid(1))
+    if n < bonds.size:
+        bond = uint64(bonds[n])
+        if has_bit(opened[uint32(bond >> uint64(5))], uint32(bond & uint64(31))):
+            place = cuda.atomic.add(count, 0, uint32(1))
+            owners[place], others[place] = ends[n], ends[uint32(n + uint32(bonds.size))]
+            found[place] = codes[n]
+
+
+@cuda.jit(cache=True)
+def free_numbers_kernel(labels, sites, numbers):
+    """Take the number of the sites' clusters away, where there is any."""
+    n = uint32(cuda.grid(1))
+    if n < sites.size:
+        numbers[_find(labels, sites[n])] = uint32(FREE)
+
+
+@cuda.jit(cache=True)
+def number_roots_kernel(labels, sites, numbers, count):
+    """Number the clusters of sites that have no number, from ``count`` on, uint32 (1,)."""
+    n = uint32(cuda.grid(1))
+    if n < sites.size:
+        root = _find(labels, sites[n])
+        if cuda.atomic.cas(numbers, root, uint32(FREE), uint32(_CLAIMED)) == uint32(FREE):
+            numbers[root] = cuda.atomic.add(count, 0, uint32(1))
+
+
+@cuda.jit(cache=True)
+def read_numbers_kernel(labels, sites, numbers):
+    """Write the number of its cluster in the place of every site."""
+    n = uint32(cuda.grid(1))
+    if n < sites.size:
+        sites[n] = numbers[_find(labels, sites[n])]
+
+
+@cuda.jit(cache=True)
+def flag_kernel(nodes, flags, reach):
+    """Set the flags of nodes, of which one may be listed several times."""
+    n = uint32(cuda.grid(1))
+    if n < nodes.size:
+        cuda.atomic.or_(reach, nodes[n], flags[n])
+
+
+# Paths
+
+
+@cuda.jit(cache=True)
+def mark_targets_kernel(nodes, targets, places):
+    """Mark the targets that are open."""
+    n = uint32(cuda.grid(1))
+    if n < targets.size and has_bit(nodes[targets[n] >> uint32(5)], targets[n] & uint32(31)):
+        places[targets[n]] = uint32(TARGET)
+
+
+@cuda.jit(cache=True)
+def begin_search_kernel(nodes, sources, search, count):
+    """Put the sources that are open into the queue; count: uint32 (1,)."""
+    n = uint32(cuda.grid(1))
+    if n < sources.size and has_bit(nodes[sources[n] >> uint32(5)], sources[n] & uint32(31)):
+        place = cuda.atomic.add(count, 0, uint32(1))
+        search.queue[place] = sources[n]
+        search.places[sources[n]] = place
+        if search.lifts.size > 1:
+            search.lifts[place] = int64(0)
+
+
+@cuda.jit(device=True)
+def _is_inner(net, site):
+    """Return whether no bond of a site crosses a boundary."""
+    rest = uint32(site)
+    for axis in range(net.shape.size):
+        length, x = net.shape[axis], int64(rest % uint32(net.shape[axis]))
+        rest = uint32(rest // uint32(length))
+        if x < net.reach[axis] or x >= int64(length - net.reach[axis]):
+            return False
+    return True
+
+
+@cuda.jit(device=True)
+def _follow(net, search, site, is_inner, slot):
+    """Return (whether a slot is open and leads to another site, this, periods, the bond).
+
+    Slot 2k of a site is its bond of class k, slot 2k + 1 that of class k which leads to it.
+    """
+    k, sign = int64(slot >> 1), int64(int64(1) - int64(int64(2) * int64(slot & 1)))
+    other, code = uint32(int64(site) + int64(sign * net.deltas[k])), int64(0)
+    if not is_inner:
+        other, code = _step(net, k, sign, site)
+    owner = other if slot & 1 else uint32(site)
+    index = uint32(uint32(uint32(k) * net.num_words) + uint32(owner >> uint32(5)))
+    is_open = has_bit(search.opened[index], owner & uint32(31)) and other != uint32(site)
+    bond = uint64(uint64(uint64(index) << uint64(5)) | uint64(owner & uint32(31)))
+    return is_open, other, code, bond
+
+
+@cuda.jit(device=True)
+def _num_slots(net):
+    return uint32(uint32(2) * uint32(net.offsets.shape[0]))
+
+
+@cuda.jit(device=True)
+def _reach(search, other, counts):
+    """Put a free site at the end of the queue, unless another thread does."""
+    if cuda.atomic.cas(search.places, other, uint32(FREE), uint32(_CLAIMED)) == uint32(FREE):
+        place = cuda.atomic.add(counts, 0, uint32(1))
+        search.queue[place] = other
+        search.places[other] = place
+
+
+@cuda.jit(cache=True)
+def search_target_kernel(net, search, count, answer):
+    """Search the target that is the fewest open bonds from a source, and of those the least site.
+
+    answer: uint64 (2,), the target, or NOTHING, and how many bonds away it is.
+    """
+    counts = cuda.shared.array(1, types.uint32)
+    found = cuda.shared.array(1, types.uint32)
+    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    begin, end, step = uint32(0), count[0], uint32(0)
+    if thread == uint32(0):
+        counts[0], found[0], search.starts[0] = end, uint32(FREE), uint32(0)
+    cuda.syncthreads()
+    is_found = False
+    while begin < end and not is_found:
+        n = uint32(begin + thread)
+        while n < end:
+            site = search.queue[n]
+            is_inner = _is_inner(net, site)
+            for slot in range(_num_slots(net)):
+                is_open, other, _, _ = _follow(net, search, site, is_inner, slot)
+                if is_open:
+                    there = search.places[other]
+                    if there == uint32(TARGET):
+                        cuda.atomic.min(found, 0, other)
+                    elif there == uint32(FREE):
+                        _reach(search, other, counts)
+            n = uint32(n + threads)
+        cuda.syncthreads()
+        step = uint32(step + uint32(1))
+        begin, end, is_found = end, counts[0], found[0] != uint32(FREE)
+        if thread == uint32(0):
+            search.starts[step] = begin
+        # Nobody reaches more before all have read how many there are.
+        cuda.syncthreads()
+    if thread == uint32(0):
+        answer[0], answer[1] = uint64(NOTHING), uint64(step)
+        if is_found:
+            answer[0] = uint64(found[0])
+
+
+@cuda.jit(device=True)
+def _lift(net, search, axis, n, begin, closing):
+    """Find over how many periods the n-th site is reached, and loops that close there.
+
+    begin: where its level begins.  Of its neighbours those before are a step nearer.
+    """
+    site, lift, is_known = search.queue[n], int64(0), False
+    is_inner = _is_inner(net, site)
+    for slot in range(_num_slots(net)):
+        is_open, other, code, bond = _follow(net, search, site, is_inner, slot)
+        if is_open:
+            there = search.places[other]
+            if there < begin:
+                if not is_known:
+                    lift, is_known = int64(search.lifts[there] - code), True
+                loop = int64(int64(lift + code) - search.lifts[there])
+                if periods_along(loop, axis, PERIOD_BITS) != int64(0):
+                    cuda.atomic.min(closing, 0, bond)
+    search.lifts[n] = lift
+
+
+@cuda.jit(cache=True)
+def search_loop_kernel(net, search, axis, answer):
+    """Search the shortest loop of open bonds through the source that winds around an axis.
+
+    answer: uint64 (3,), the bond between its two halves, of several the one with the least number,
+    or NOTHING; the distance of the farther of its sites, and whether both are as far.
+    """
+    counts = cuda.shared.array(1, types.uint32)
+    closing = cuda.shared.array(2, types.uint64)
+    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    begin, end, step = uint32(0), uint32(1), uint32(0)
+    if thread == uint32(0):
+        counts[0], search.starts[0] = uint32(1), uint32(0)
+        closing[0] = closing[1] = uint64(NOTHING)
+    cuda.syncthreads()
+    kind = 2
+    while begin < end and kind == 2:
+        n = uint32(begin + thread)
+        while n < end and step > uint32(0):
+            _lift(net, search, axis, n, begin, closing)
+            n = uint32(n + threads)
+        cuda.syncthreads()
+        if closing[0] != uint64(NOTHING):
+            kind = 0
+        else:
+            n = uint32(begin + thread)
+            while n < end:
+                site, lift = search.queue[n], search.lifts[n]
+                is_inner = _is_inner(net, site)
+                for slot in range(_num_slots(net)):
+                    is_open, other, code, bond = _follow(net, search, site, is_inner, slot)
+                    if is_open:
+                        there = search.places[other]
+                        if there == uint32(FREE):
+                            _reach(search, other, counts)
+                        elif there >= begin and there < end:
+                            loop = int64(int64(lift + code) - search.lifts[there])
+                            if periods_along(loop, axis, PERIOD_BITS) != int64(0):
+                                cuda.atomic.min(closing, 1, bond)
+                n = uint32(n + threads)
+            cuda.syncthreads()
+            step = uint32(step + uint32(1))
+            begin, end = end, counts[0]
+            if closing[1] != uint64(NOTHING):
+                kind = 1
+            if thread == uint32(0):
+                search.starts[step] = begin
+            cuda.syncthreads()
+    if thread == uint32(0):
+        answer[0], answer[1], answer[2] = uint64(NOTHING), uint64(step), uint64(kind)
+        if kind != 2:
+            answer[0] = closing[kind]
+        if kind == 1:
+            answer[1] = uint64(step - uint32(1))
+
+
+@cuda.jit(cache=True)
+def way_back_kernel(net, search, site, steps, sites, codes):
+    """Write the sites from one, so many steps away, back to a source, and the periods to each.
+
+    sites: uint32 (steps + 1,).  codes: int64 (steps + 1,).  One block.
+    """
+    slots = cuda.shared.array(1, types.uint32)
+    here = cuda.shared.array(1, types.uint32)
+    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    total = int64(0)
+    if thread == uint32(0):
+        here[0], sites[0], codes[0] = site, site, int64(0)
+    for n in range(steps):
+        if thread == uint32(0):
+            slots[0] = uint32(FREE)
+        cuda.syncthreads()
+        left = uint32(uint32(steps) - uint32(n))
+        low, high = search.starts[uint32(left - uint32(1))], search.starts[left]
+        slot = thread
+        while slot < _num_slots(net):
+            is_open, other, _, _ = _follow(net, search, here[0], False, slot)
+            if is_open and search.places[other] >= low and search.places[other] < high:
+                cuda.atomic.min(slots, 0, slot)
+            slot = uint32(slot + threads)
+        cuda.syncthreads()
+        if thread == uint32(0):
+            _, other, code, _ = _follow(net, search, here[0], False, slots[0])
+            total = int64(total + code)
+            here[0], sites[n + 1], codes[n + 1] = other, other, total
