@@ -312,7 +312,8 @@ def flow_launches(kind: str, topology: Topology) -> list[Launch]:
                 for reader in (Bridges, Backbone, Path):
                     reader(None, ()).rows(coupling, *keys)
         if topology.shape:
-            Bridges(load_lattice("square"), topology.shape).rows(coupling, *keys)
+            for reader in (Bridges, Backbone):
+                reader(load_lattice("square"), topology.shape).rows(coupling, *keys)
     return launches
 
 

@@ -62,16 +62,15 @@ class Corners(NamedTuple):
 def make_corners(lattice: Lattice, topology: Topology) -> Corners | None:
     """Return the corners between the two sides of the last open axis.
 
-    None where what lies beyond a side does not hang together in its plane, where a bond leads
-    around a cylinder to its own site, or a site has too many bonds.  InputError: as for
+    None where what lies beyond a side does not hang together in its plane, where a bond is as long
+    as a layer, where layers belong to both sides, or a site has too many bonds.  InputError: as for
     :func:`percolab.lattices.dual.make_dual`.
     """
     axis = topology.open_axes[-1]
     across, length = topology.shape[1 - axis], topology.shape[axis]
     depth = topology.grid.depths[axis]
-    loops = any(not at[axis] and at[1 - axis] % across == 0 for at in topology.offsets)
-    cell = DrawnCell.of_lattice(lattice)
-    if loops or 2 * depth > length or max(map(len, cell.around)) > MOST_BONDS:
+    cell, reach = DrawnCell.of_lattice(lattice), max(abs(at[1 - axis]) for at in topology.offsets)
+    if across <= reach or 2 * depth > length or max(map(len, cell.around)) > MOST_BONDS:
         return None
     dual = make_dual_topology(lattice, topology, between=axis)
     table = _Table(lattice, topology, cell, dual, axis)
