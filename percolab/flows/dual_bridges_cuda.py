@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from percolab.bonds.batch_cuda import CudaBatch
 from percolab.bonds.model import BOND
 from percolab.kernels.device import free_memory, load_cuda
-from percolab.kernels.launches import PER_THREAD, element, zero_kernel
+from percolab.kernels.launches import PER_THREAD, Launches, element, zero_kernel
 from percolab.kernels.memory import Memory, Needs, entries_that_fit
 from percolab.kernels.neighbours import has_bit, inner_word, other_end, periodic_bond
 from percolab.labelers import labeler_class, serving_labeler
 from percolab.labelers.forest import Reading
 from percolab.lattices.dual import CONTRACTED, MISSING, DualTopology
 from percolab.lattices.extent import Extent
+from percolab.lattices.topology import Topology
 
 cuda = load_cuda()
 
@@ -109,31 +110,43 @@ def copy_sources(dual: DualTopology) -> Any:
     return cuda.to_device(np.ascontiguousarray(sources).ravel())
 
 
-class DualLabels:
-    """Labels of the duals of samples of a batch, of ``entries`` at a time.
+def label_memory(topology: Topology, entries: int) -> Memory:
+    """Return the memory of the bonds and labels of so many entries."""
+    chosen, extent = _labeler_of(topology), Extent.of_topology(topology)
+    labels: Memory = chosen.memory(extent, Needs(labels=True), entries)
+    return CudaBatch.memory(extent, BOND, entries).plus(labels)
 
-    batch: of samples; dual: of their topology.  most: entries at a time.  memory: of what else
-    there is for so many entries.
+
+def dual_memory(dual: DualTopology, entries: int) -> Memory:
+    """Return the memory of labels of the dual of so many entries."""
+    return label_memory(dual.topology, entries).plus(Memory(device=4 * dual.sources.size))
+
+
+def entries_at_once(batch: CudaBatch, memory: Callable[[int], Memory]) -> int:
+    """Return how many entries of a batch are read at once; memory: of so many."""
+    return max(min(batch.capacity, entries_that_fit(memory, free_memory(cuda) // _SHARE)), 1)
+
+
+def new_batch_labeler(topology: Topology, entries: int, launches: Launches) -> Any:
+    """Return a labeler for the labels of so many entries, whose bonds are written elsewhere."""
+    return _labeler_of(topology)(CudaBatch(topology, BOND, entries, launches=launches))
+
+
+def _labeler_of(topology: Topology) -> Any:
+    """Return the class of the labeler of a topology."""
+    return labeler_class(serving_labeler(None, "cuda", topology), "cuda")
+
+
+class DualLabels:
+    """Labels of the duals of samples of a batch, of so many entries at a time.
+
+    batch: of samples; dual: of their topology.
     """
 
-    def __init__(
-        self,
-        batch: CudaBatch,
-        dual: DualTopology,
-        most: int,
-        memory: Callable[[int], Memory] = lambda entries: Memory(),
-    ) -> None:
-        name = serving_labeler(None, "cuda", dual.topology)
-        chosen, extent = labeler_class(name, "cuda"), Extent.of_topology(dual.topology)
-
-        def needed(entries: int) -> Memory:
-            labels: Memory = chosen.memory(extent, Needs(labels=True), entries)
-            return CudaBatch.memory(extent, BOND, entries).plus(labels).plus(memory(entries))
-
-        fitting = entries_that_fit(needed, free_memory(cuda) // _SHARE)
-        own = CudaBatch(dual.topology, BOND, max(min(most, fitting), 1), launches=batch.launches)
+    def __init__(self, batch: CudaBatch, dual: DualTopology, entries: int) -> None:
         self._opened, self._words = batch.opened, np.uint32(batch.topology.num_bond_words)
-        self.batch, self.labeler, self.entries = own, chosen(own), own.capacity
+        self.labeler = new_batch_labeler(dual.topology, entries, batch.launches)
+        self.batch = self.labeler.batch
         self._sources = copy_sources(dual)
 
     def join(self, first: int, entries: int) -> Any:
@@ -152,7 +165,8 @@ class DualBridges:
     """
 
     def __init__(self, batch: CudaBatch, dual: DualTopology) -> None:
-        self._batch, self._dual = batch, DualLabels(batch, dual, batch.capacity)
+        entries = entries_at_once(batch, lambda entries: dual_memory(dual, entries))
+        self._batch, self._dual = batch, DualLabels(batch, dual, entries)
         self._counts = cuda.device_array(batch.capacity, np.uint64)
 
     def rows(self, entries: int) -> NDArray[np.int64]:
@@ -161,8 +175,9 @@ class DualBridges:
 
         def work() -> None:
             launches.each(zero_kernel, entries, 1, counts, np.uint32(entries))
-            for first in range(0, entries, self._dual.entries):
-                self._count(first, min(self._dual.entries, entries - first))
+            step = self._dual.batch.capacity
+            for first in range(0, entries, step):
+                self._count(first, min(step, entries - first))
 
         launches.call(("dual bridges", entries), work)
         launches.wait()

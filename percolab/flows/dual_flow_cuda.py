@@ -28,19 +28,22 @@ from numba import config, int32, types, uint32, uint64
 from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import CudaBatch
-from percolab.bonds.model import BOND
-from percolab.flows.dual_bridges_cuda import DualLabels
+from percolab.flows.dual_bridges_cuda import (
+    DualLabels,
+    dual_memory,
+    entries_at_once,
+    label_memory,
+    new_batch_labeler,
+)
 from percolab.flows.net import end_layers
 from percolab.kernels.atomics import atomic_or
-from percolab.kernels.device import load_cuda
+from percolab.kernels.device import free_memory, load_cuda
 from percolab.kernels.launches import PER_THREAD, element, zero_kernel
-from percolab.kernels.memory import Memory, Needs
+from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import has_bit
 from percolab.kernels.union_find import union
-from percolab.labelers import labeler_class, serving_labeler
 from percolab.labelers.forest import Reading
 from percolab.lattices.corners import MOST_BONDS, Corners
-from percolab.lattices.extent import Extent
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.topology import Topology
 
@@ -54,8 +57,6 @@ _FIRST, _LAST = 1, 2
 _NOWHERE = 0x80000000
 #: Threads of a block that goes along a side, at most.
 _SIDE_THREADS = 8 if config.ENABLE_CUDASIM else 512
-
-
 
 
 class Plane(NamedTuple):
@@ -490,11 +491,12 @@ def count_kernel(words, plane, trails, first, numbers):
             point = _cell_point(plane, place)
             for row in range(plane.starts[point], plane.starts[uint32(point + uint32(1))]):
                 bond = _kept_bond(plane, trails, base, place, row)
-                if bond != uint32(0xFFFFFFFF):
-                    if trails.parents[uint32(start + bond)] == backbone:
-                        is_site = uint32(1)
-                        if plane.around[row, 1] == 0 and plane.around[row, 2] == 0:
-                            bonds = uint32(bonds + uint32(1))
+                if bond == uint32(0xFFFFFFFF):
+                    continue
+                if trails.parents[uint32(start + bond)] == backbone:
+                    is_site = uint32(1)
+                    if plane.around[row, 1] == 0 and plane.around[row, 2] == 0:
+                        bonds = uint32(bonds + uint32(1))
             sites = uint32(sites + is_site)
     if sites != uint32(0):
         cuda.atomic.add(shared, 0, bonds)
@@ -529,6 +531,26 @@ def copy_plane(lattice: Lattice, topology: Topology, corners: Corners) -> Plane:
     )
 
 
+def flow_memory(topology: Topology, corners: Corners, entries: int) -> Memory:
+    """Return the memory of :class:`DualFlow` for so many entries."""
+    dual, nodes = corners.dual, 32 * topology.num_bond_words + 1
+    each = 4 * (nodes + dual.topology.num_points + _reach_size(corners) + 1) + topology.num_points
+    labels = dual_memory(dual, entries).plus(label_memory(topology, entries))
+    return labels.plus(Memory(device=entries * each))
+
+
+def make_flow(batch: CudaBatch, lattice: Lattice, corners: Corners) -> DualFlow | None:
+    """Return what reads the samples of a batch; None if there is no memory for one."""
+    if flow_memory(batch.topology, corners, 1).device > free_memory(cuda):
+        return None
+    return DualFlow(batch, lattice, corners)
+
+
+def _reach_size(corners: Corners) -> int:
+    """Return how many corners the longer side has, in both turns."""
+    return 2 * max(side.faces.size for side in corners.sides)
+
+
 class DualFlow:
     """Counts red bonds, trails and the backbone of every sample of a labeler's batch.
 
@@ -538,21 +560,13 @@ class DualFlow:
 
     def __init__(self, batch: CudaBatch, lattice: Lattice, corners: Corners) -> None:
         topology, dual = batch.topology, corners.dual
-        words, points = topology.num_bond_words, topology.num_points
-        name = serving_labeler(None, "cuda", topology)
-        chosen, extent = labeler_class(name, "cuda"), Extent.of_topology(topology)
-        nodes, reach = 32 * words + 1, 2 * max(side.faces.size for side in corners.sides)
-        each = 4 * (nodes + dual.topology.num_points + reach + 1) + points
-
-        def memory(entries: int) -> Memory:
-            labels: Memory = chosen.memory(extent, Needs(labels=True), entries)
-            bonds = CudaBatch.memory(extent, BOND, entries)
-            return bonds.plus(labels).plus(Memory(device=entries * each))
-
-        most = min(batch.capacity, (2**32 - 1) // nodes)
-        self._batch, self._dual = batch, DualLabels(batch, dual, most, memory)
-        entries = self._dual.entries
-        self._labeler = chosen(CudaBatch(topology, BOND, entries, launches=batch.launches))
+        nodes, points = 32 * topology.num_bond_words + 1, topology.num_points
+        entries = entries_at_once(batch, lambda entries: flow_memory(topology, corners, entries))
+        # Bonds of all entries are numbered with 32 bits.
+        entries = min(entries, (2**32 - 1) // nodes)
+        self._batch, self._dual = batch, DualLabels(batch, dual, entries)
+        self._labeler = new_batch_labeler(topology, entries, batch.launches)
+        self._entries = min(self._dual.batch.capacity, self._labeler.batch.capacity)
         self._plane = copy_plane(lattice, topology, corners)
         self._ends = [cuda.to_device(end.astype(np.uint32)) for end in end_layers(topology)]
         self._sides = [tuple(map(cuda.to_device, side)) for side in corners.sides]
@@ -564,7 +578,7 @@ class DualFlow:
             cuda.device_array(entries * nodes, np.uint32),
         )
         self._corner = cuda.device_array(entries * dual.topology.num_points, np.uint32)
-        self._reach = cuda.device_array(entries * reach, np.uint32)
+        self._reach = cuda.device_array(entries * _reach_size(corners), np.uint32)
         self._numbers = cuda.device_array((batch.capacity, _SITES + 1), np.uint64)
         self._flat = self._numbers.reshape(self._numbers.size)
 
@@ -574,9 +588,8 @@ class DualFlow:
 
         def work() -> None:
             launches.each(zero_kernel, size, 1, self._flat, np.uint32(size))
-            step = self._dual.entries
-            for first in range(0, entries, step):
-                self._read(first, min(step, entries - first))
+            for first in range(0, entries, self._entries):
+                self._read(first, min(self._entries, entries - first))
 
         launches.call(("dual flow", entries), work)
         launches.wait()

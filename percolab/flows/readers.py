@@ -199,9 +199,10 @@ class Backbone(FlowReader):
         """Return what reads it there: labels of the dual, between sides of planar lattices."""
         lattice, topology = self._structure, labeler.batch.topology
         if _has_dual(lattice, topology) and not any(self._ends.values()):
-            corners = make_corners(lattice, topology)
-            if corners is not None:
-                return load("flows.dual_flow_cuda:DualFlow")(labeler.batch, lattice, corners)
+            corners, make = make_corners(lattice, topology), load("flows.dual_flow_cuda:make_flow")
+            reading = make(labeler.batch, lattice, corners) if corners else None
+            if reading:
+                return reading
         return super()._make_on_device(labeler)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from percolab.lattices.dual import DrawnCell, DualTopology, make_dual_topology, reverse
 from percolab.lattices.lattice import Lattice
-from percolab.lattices.topology import Topology, unpack_bits
+from percolab.lattices.topology import Topology
 
 #: Bonds of a site, at most.
 MOST_BONDS = 16
@@ -123,7 +123,7 @@ class _Table:
         return np.array(starts, np.int32), np.array(rows, np.int32)
 
     def walk_side(self, edge: int, inward: int) -> tuple[list[_Step], int]:
-        """Return the bonds along a side, for one cell of it, and the direction of the walk, 1 or -1.
+        """Return the bonds along a cell's part of a side, and the direction of the walk, 1 or -1.
 
         edge: the last layer of the terminal; inward: in which direction the lattice lies from it.
         The walk is in the plane of the lattice, along the bonds that the terminal contracts.  No
@@ -171,8 +171,8 @@ class _Table:
         if is_cyclic:
             # Two turns.
             places, last = places[: places.size // 2], last[:0]
-        faces = np.concatenate([first, last])
-        return Side(places.astype(np.uint32), faces.astype(np.uint32))
+        every = np.concatenate([first, last])
+        return Side(places.astype(np.uint32), every.astype(np.uint32))
 
     def _bond(self, site: _Site, slot: int) -> _Step:
         """Return class, owner and the faces on the left and right of a bond of a site."""

@@ -61,8 +61,8 @@ class DualTopology(NamedTuple):
     """The dual of a topology: a site in every face, a bond across every bond.
 
     topology: of the dual lattice.  Along an open axis it goes on around the lattice.
-    sources:  int64 (32 * num_bond_words,), of every place in its bond words the place in those of
-              the lattice of the bond that it crosses, :data:`MISSING` or :data:`CONTRACTED`.  A
+    sources:  integers (32 * num_bond_words,), of every place in its bond words the place in those
+              of the lattice of the bond that it crosses, :data:`MISSING` or :data:`CONTRACTED`.  A
               bond of the dual is open where the bond that it crosses is closed, or missing.
     faces:    of a cell
     size:     cells along each axis
@@ -71,7 +71,7 @@ class DualTopology(NamedTuple):
     """
 
     topology: Topology
-    sources: NDArray[np.int64]
+    sources: NDArray[Any]
     faces: int
     size: tuple[int, int]
     around: tuple[int, int]
@@ -115,7 +115,8 @@ def make_dual_topology(
     turn = cells * [between is not None and kind == "periodic" for kind in kinds]
     size = cells + turn + 2 * around
     made = dual.topology(tuple((size * dual.cell).tolist()), tuple(kinds))
-    sources = np.full(32 * made.num_bond_words, MISSING, np.int64)
+    kind = np.int32 if 32 * topology.num_bond_words < 2**31 else np.int64
+    sources = np.full(32 * made.num_bond_words, MISSING, kind)
     found = DualTopology(made, sources, dual.cell[0], _pair(size), _pair(around), _pair(turn))
     classes = {bond.offset: k for k, bond in enumerate(dual.bonds)}
     crossing = iter(DrawnCell.of_lattice(lattice).find_dual_bonds()[1])
