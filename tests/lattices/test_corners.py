@@ -8,6 +8,7 @@ from helpers import PLANAR, lattice
 from percolab.labelers import new_labeler
 from percolab.labelers.forest import Reading
 from percolab.lattices.corners import make_corners
+from percolab.lattices.dual import make_dual
 from percolab.lattices.lattice import lattice_from_text
 from percolab.lattices.topology import unpack_bits
 
@@ -93,9 +94,12 @@ def test_sides_have_every_bond_that_leaves_a_terminal_once(name):
 
 def test_lattices_without_such_corners_are_told():
     square = lattice("square")
-    # A bond around a cylinder to its own site, and a layer that belongs to both sides.
+    # A bond around a cylinder to its own site, and layers that belong to both sides.
     assert make_corners(square, square.topology((1, 5), ("periodic", "open"))) is None
     assert make_corners(square, square.topology((5, 1), ("periodic", "open"))) is None
+    dual = make_dual(lattice("four-eight"), name="deep")
+    assert make_corners(dual, dual.topology((7, 4), ("open", "periodic"))) is None
+    assert make_corners(dual, dual.topology((8, 4), ("open", "periodic"))) is not None
     assert make_corners(square, square.topology((2, 2), ("periodic", "open"))) is not None
     # Every second site of the first layer has bonds inward alone, and so has all beyond it.
     text = """
