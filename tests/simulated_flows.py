@@ -30,7 +30,9 @@ def main(name, size):
     structure = None if name == "graph" else load_lattice(name)
     for shape, boundary, model, ps in CUDA_CASES[name]:
         topology = structure.topology(shape, boundary) if structure else flow_graph(34, 35, 33, 4)
-        for word, rows in assert_same_flow(structure, topology, model, ps, kinds=kinds).items():
+        # All blocks read what labels of the dual do not.
+        known = structure if size == "small" else None
+        for word, rows in assert_same_flow(known, topology, model, ps, kinds=kinds).items():
             assert rows.any(), f"{name} {model}: nothing flows"
             print(name, model, word)
 

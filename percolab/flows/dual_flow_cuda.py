@@ -174,7 +174,7 @@ def _row(table, n, first):
 
 
 @cuda.jit(device=True)
-def _is_terminal(plane, layer):
+def _terminal_of(plane, layer):
     """Return which terminal a layer belongs to, 1 or 2, or 0."""
     if layer < plane.depth:
         return int32(1)
@@ -204,8 +204,8 @@ def keep_kernel(opened, words, first, labels, plane, kept, numbers):
             row, layer = _cell_point(plane, place), place[plane.axis]
             while word < words:
                 if has_bit(opened[uint32(base + word)], i & uint32(31)):
-                    terminal = _is_terminal(plane, layer)
-                    other = _is_terminal(plane, int32(layer + plane.bonds[row, 6]))
+                    terminal = _terminal_of(plane, layer)
+                    other = _terminal_of(plane, int32(layer + plane.bonds[row, 6]))
                     if terminal == int32(0) or other != terminal:
                         sides = labels, start, edges, place
                         one, _ = _face_labels(plane, *sides, _row(plane.bonds, row, 0))
@@ -335,7 +335,7 @@ def join_kernel(words, labels, plane, trails):
         if i >= plane.points or not _is_marked(plane, trails, entry, i):
             continue
         place = _place(plane, i)
-        if _is_terminal(plane, place[plane.axis]) != int32(0):
+        if _terminal_of(plane, place[plane.axis]) != int32(0):
             continue
         point, count = _cell_point(plane, place), uint32(0)
         for row in range(plane.starts[point], plane.starts[uint32(point + uint32(1))]):
@@ -357,7 +357,8 @@ def join_kernel(words, labels, plane, trails):
                     break
             following = uint32(before + uint32(1))
             following = uint32(0) if following == count else following
-            if following != uint32(n):
+            # Bonds of a group follow one another around the site, and only once backward.
+            if following > uint32(n):
                 _join(parents, start, bonds[n], bonds[following])
             for other in range(count):
                 if ones[n] == turned[other]:

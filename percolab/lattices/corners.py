@@ -19,8 +19,6 @@ from percolab.lattices.topology import Topology
 
 #: Bonds of a site, at most.
 MOST_BONDS = 16
-#: Cells beyond those of a lattice in which bonds of its outermost ones may begin.
-_MORE = 4
 #: A site of the infinite lattice, or a face: its number in the cell, and the cell.
 _Site = tuple[int, tuple[int, int]]
 #: A bond on a walk: class, owner, and the faces before and after it.
@@ -78,9 +76,14 @@ def make_corners(lattice: Lattice, topology: Topology) -> Corners | None:
     if not all(walk for walk, _ in walks):
         return None
     first, last = (table.make_side(*walk) for walk in walks)
-    if not (first.places.size and last.places.size):
+    bonds, (starts, around) = table.bonds(), table.around()
+    # Faces are at most one turn away.
+    is_near = max(np.abs(bonds[:, [1, 2, 4, 5]]).max(), np.abs(around[:, 4:]).max()) <= min(
+        dual.size
+    )
+    if not (first.places.size and last.places.size and is_near):
         return None
-    return Corners(dual, table.bonds(), *table.around(), (first, last))
+    return Corners(dual, bonds, starts, around, (first, last))
 
 
 class _Table:
@@ -150,7 +153,9 @@ class _Table:
         """Return the bonds of the whole side; direction: 1 or -1, of the walk."""
         across, shape, dual = 1 - self._axis, self._topology.shape, self._dual
         cells, is_cyclic = -(-shape[across] // self._size[across]), any(dual.turn)
-        along = np.arange(2 * cells) if is_cyclic else np.arange(-_MORE, cells + _MORE)
+        # Bonds may begin in other cells than the walk is in.
+        more = 1 + max(abs(owner[across]) // self._size[across] for _, owner, *_ in walk)
+        along = np.arange(2 * cells) if is_cyclic else np.arange(-more, cells + more)
         moved = np.zeros((along.size, 2), np.int64)
         moved[:, across] = along if direction > 0 else cells - 1 - along
         places, before, after = np.empty((3, along.size, len(walk)), np.int64)

@@ -120,7 +120,8 @@ def test_samples_that_all_blocks_read_have_the_same_flow(monkeypatch, name, shap
     monkeypatch.setattr("percolab.flows.flow_batch.is_large", lambda points, entries: True)
     topology = lattice(name).topology(shape, boundary)
     for model in ("bond", "site"):
-        assert_same_flow(lattice(name), topology, model, ps, samples=5, capacity=2)
+        # Of no lattice that is known to be planar.
+        assert_same_flow(None, topology, model, ps, samples=5, capacity=2)
 
 
 @pytest.mark.gpu
