@@ -38,7 +38,7 @@ from percolab.flows.dual_bridges_cuda import (
 from percolab.flows.net import end_layers
 from percolab.kernels.atomics import atomic_or
 from percolab.kernels.device import free_memory, load_cuda
-from percolab.kernels.launches import PER_THREAD, element, zero_kernel
+from percolab.kernels.launches import PER_THREAD, THREADS, element, zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import has_bit
 from percolab.kernels.union_find import union
@@ -55,6 +55,8 @@ _RED, _TRAILS, _BONDS, _SITES = 0, 1, 2, 3
 _FIRST, _LAST = 1, 2
 #: In a label one turn further, where a cluster does not lead around.
 _NOWHERE = 0x80000000
+#: Bonds around the sites of all threads of a block.
+_BONDS_OF_BLOCK = MOST_BONDS * THREADS
 #: Threads of a block that goes along a side, at most.
 _SIDE_THREADS = 8 if config.ENABLE_CUDASIM else 512
 
@@ -327,9 +329,11 @@ def join_kernel(words, labels, plane, trails):
     base, virtual = uint32(entry * words), uint32(words << uint32(5))
     start, dual_start = uint32(entry * uint32(virtual + 1)), uint32(entry * plane.dual_points)
     edges, parents = _edge_labels(plane, labels, dual_start), trails.parents
-    bonds = cuda.local.array(MOST_BONDS, types.uint32)
-    ones = cuda.local.array(MOST_BONDS, types.uint32)
-    turned = cuda.local.array(MOST_BONDS, types.uint32)
+    # Of every thread the bonds of a site, and the labels of the corners after them.
+    bonds = cuda.shared.array(_BONDS_OF_BLOCK, types.uint32)
+    ones = cuda.shared.array(_BONDS_OF_BLOCK, types.uint32)
+    turned = cuda.shared.array(_BONDS_OF_BLOCK, types.uint32)
+    thread = uint32(cuda.threadIdx.x)
     for step in range(PER_THREAD):
         i = element(step)
         if i >= plane.points or not _is_marked(plane, trails, entry, i):
@@ -337,43 +341,57 @@ def join_kernel(words, labels, plane, trails):
         place = _place(plane, i)
         if _terminal_of(plane, place[plane.axis]) != int32(0):
             continue
-        point, count = _cell_point(plane, place), uint32(0)
+        # One is as far from the next as there are threads.
+        point, end = _cell_point(plane, place), thread
         for row in range(plane.starts[point], plane.starts[uint32(point + uint32(1))]):
             bond = _kept_bond(plane, trails, base, place, row)
             if bond != uint32(0xFFFFFFFF):
                 face = _row(plane.around, row, 3)
                 both = _face_labels(plane, labels, dual_start, edges, place, face)
-                bonds[count], ones[count], turned[count] = bond, both[0], both[1]
-                count = uint32(count + uint32(1))
-        # Corners that a cluster around has, by bits.
-        around = uint32(0)
-        for n in range(count):
+                bonds[end], ones[end], turned[end] = bond, both[0], both[1]
+                end = uint32(end + uint32(THREADS))
+        # Corners of a cluster that leads around, by bits.
+        around, n = uint32(0), thread
+        while n < end:
             # Back to the last corner with the label of the one after this bond.
-            before = uint32(n)
-            while True:
-                before = uint32((before if before != uint32(0) else count) - uint32(1))
-                is_same = ones[n] == ones[before] or ones[n] == turned[before]
-                if before == uint32(n) or is_same:
-                    break
-            following = uint32(before + uint32(1))
-            following = uint32(0) if following == count else following
+            before = _before(n, thread, end)
+            while before != n and ones[n] != ones[before] and ones[n] != turned[before]:
+                before = _before(before, thread, end)
+            following = _after(before, thread, end)
             # Bonds of a group follow one another around the site, and only once backward.
-            if following > uint32(n):
+            if following > n:
                 _join(parents, start, bonds[n], bonds[following])
-            for other in range(count):
+            other = thread
+            while other < end:
                 if ones[n] == turned[other]:
-                    around = uint32(around | uint32(uint32(1) << uint32(n)))
-        for n in range(count):
-            if has_bit(around, n):
-                following = uint32(uint32(n) + uint32(1))
-                following = uint32(0) if following == count else following
-                # What begins behind this corner, up to the next of these.
-                last = following
-                while not has_bit(around, last):
-                    last = uint32(last + uint32(1))
-                    last = uint32(0) if last == count else last
-                if ones[n] == turned[last]:
-                    _join(parents, start, bonds[following], virtual)
+                    around = uint32(around | uint32(uint32(1) << uint32(n // uint32(THREADS))))
+                other = uint32(other + uint32(THREADS))
+            n = uint32(n + uint32(THREADS))
+        if around != uint32(0):
+            n = thread
+            while n < end:
+                if has_bit(around, uint32(n // uint32(THREADS))):
+                    # What begins behind this corner, up to the next of these.
+                    following = _after(n, thread, end)
+                    last = following
+                    while not has_bit(around, uint32(last // uint32(THREADS))):
+                        last = _after(last, thread, end)
+                    if ones[n] == turned[last]:
+                        _join(parents, start, bonds[following], virtual)
+                n = uint32(n + uint32(THREADS))
+
+
+@cuda.jit(device=True)
+def _after(n, thread, end):
+    """Return where a thread has the bond after one, going around, uint32."""
+    n = uint32(n + uint32(THREADS))
+    return thread if n == end else n
+
+
+@cuda.jit(device=True)
+def _before(n, thread, end):
+    """Return where a thread has the bond before one, going around, uint32."""
+    return uint32((end if n == thread else n) - uint32(THREADS))
 
 
 @cuda.jit(cache=True)

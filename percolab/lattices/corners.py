@@ -18,7 +18,7 @@ from percolab.lattices.lattice import Lattice
 from percolab.lattices.topology import Topology
 
 #: Bonds of a site, at most.
-MOST_BONDS = 16
+MOST_BONDS = 12
 #: A site of the infinite lattice, or a face: its number in the cell, and the cell.
 _Site = tuple[int, tuple[int, int]]
 #: A bond on a walk: class, owner, and the faces before and after it.
