@@ -31,7 +31,7 @@ def test_shortest_paths_of_large_samples_are_the_same(case):
     assert_simulated("simulated_flows.py", case, "paths")
 
 
-@pytest.mark.parametrize("name", slow_but(DUAL, "triangular", "kagome"))
+@pytest.mark.parametrize("name", slow_but(DUAL, "square", "triangular"))
 def test_labels_of_the_dual_of_a_simulated_gpu_give_the_same_backbone(name):
     assert_simulated("simulated_flows.py", name, "planar")
 
