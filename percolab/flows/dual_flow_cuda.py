@@ -184,7 +184,7 @@ def _terminal_of(plane, layer):
 
 
 @cuda.jit(cache=True)
-def keep_kernel(opened, words, first, labels, plane, kept, numbers):
+def keep_trails_kernel(opened, words, first, labels, plane, kept, numbers):
     """Set the bonds of ``kept``, which were none, and count red bonds; a thread a site.
 
     opened: uint32, ``words`` of every entry, from number ``first`` on.  labels: of the dual.
@@ -227,7 +227,7 @@ def keep_kernel(opened, words, first, labels, plane, kept, numbers):
 
 
 @cuda.jit(cache=True)
-def mark_kernel(sites, terminal, points, trails):
+def mark_trails_kernel(sites, terminal, points, trails):
     """Mark the clusters of trails that touch a terminal, the first one first; a thread a site.
 
     terminal: uint8, which one.
@@ -251,7 +251,7 @@ def _is_marked(plane, trails, entry, i):
 
 
 @cuda.jit(cache=True)
-def begin_kernel(words, plane, trails, first, numbers):
+def begin_trails_kernel(words, plane, trails, first, numbers):
     """Make every bond of trails a block of its own, and count them; a thread a site."""
     shared = cuda.shared.array(1, types.uint32)
     entry = uint32(cuda.blockIdx.y)
@@ -321,7 +321,7 @@ def _kept_bond(plane, trails, base, place, row):
 
 
 @cuda.jit(cache=True)
-def join_kernel(words, labels, plane, trails):
+def join_corners_kernel(words, labels, plane, trails):
     """Join the bonds of blocks at every site that is no terminal; a thread a site."""
     entry = uint32(cuda.blockIdx.y)
     if trails.connected[entry] == uint32(0):
@@ -395,7 +395,7 @@ def _before(n, thread, end):
 
 
 @cuda.jit(cache=True)
-def side_kernel(words, labels, plane, trails, places, faces, corner, reach):
+def join_side_kernel(words, labels, plane, trails, places, faces, corner, reach):
     """Join the bonds of a terminal that no two corners with one label enclose; a block an entry.
 
     places, faces: of a :class:`percolab.lattices.corners.Side`.  corner: uint32 (entries * faces
@@ -469,7 +469,7 @@ def _reach(labels, start, faces, corner, reach, own, turn, is_cyclic, a):
 
 
 @cuda.jit(cache=True)
-def shorten_kernel(words, plane, trails):
+def shorten_ways_kernel(words, plane, trails):
     """Make the root of every bond of trails its parent; a thread a site."""
     entry = uint32(cuda.blockIdx.y)
     if trails.connected[entry] == uint32(0):
@@ -490,7 +490,7 @@ def shorten_kernel(words, plane, trails):
 
 
 @cuda.jit(cache=True)
-def count_kernel(words, plane, trails, first, numbers):
+def count_backbone_kernel(words, plane, trails, first, numbers):
     """Count the bonds and sites of the backbone; a thread a site."""
     shared = cuda.shared.array(2, types.uint32)
     entry, thread = uint32(cuda.blockIdx.y), uint32(cuda.threadIdx.x)
@@ -628,16 +628,16 @@ class DualFlow:
         labels, counts = self._dual.join(first, entries), (number, self._numbers)
         kept = plane, trails.kept, self._numbers
         opened = self._batch.opened, words, number
-        launches.each(keep_kernel, points, entries, *opened, labels, *kept)
+        launches.each(keep_trails_kernel, points, entries, *opened, labels, *kept)
         self._labeler.join(entries, Reading.LABELS).make_labels()
         for end, terminal in zip(self._ends, (_FIRST, _LAST), strict=True):
             marks = end, np.uint8(terminal), plane.points, trails
-            launches.one(mark_kernel, end.size, entries, *marks)
-        launches.each(begin_kernel, points, entries, words, plane, trails, *counts)
-        launches.each(join_kernel, points, entries, words, labels, plane, trails)
+            launches.one(mark_trails_kernel, end.size, entries, *marks)
+        launches.each(begin_trails_kernel, points, entries, words, plane, trails, *counts)
+        launches.each(join_corners_kernel, points, entries, words, labels, plane, trails)
         for side in self._sides:
             bonds = words, labels, plane, trails, *side, self._corner, self._reach
             threads = min(1 << (side[1].size // 4).bit_length(), _SIDE_THREADS)
-            launches.blocks(side_kernel, entries, threads, *bonds)
-        launches.each(shorten_kernel, points, entries, words, plane, trails)
-        launches.each(count_kernel, points, entries, words, plane, trails, *counts)
+            launches.blocks(join_side_kernel, entries, threads, *bonds)
+        launches.each(shorten_ways_kernel, points, entries, words, plane, trails)
+        launches.each(count_backbone_kernel, points, entries, words, plane, trails, *counts)

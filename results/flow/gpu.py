@@ -244,7 +244,7 @@ def kernel_times(reading: Any, launches: Any) -> str:
     times: dict[str, float] = {}
     labels = 0
     for name, pair in events:
-        if name == "dual_words_kernel" or name == "keep_kernel":
+        if name == "dual_words_kernel" or name == "keep_trails_kernel":
             labels += 1
         key = name if name in (*names, "dual_words_kernel") else f"labels {labels}"
         times[key] = times.get(key, 0.0) + cuda.event_elapsed_time(*pair)
