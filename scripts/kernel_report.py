@@ -214,9 +214,12 @@ def on_host(
         ):
             stack.enter_context(mock.patch.object(cuda, name, substitute))
         stack.enter_context(mock.patch("percolab.kernels.launches.urgent_stream", stream))
-        for module in ("flow_batch", "large_paths", "dual_bridges_cuda"):
-            free = mock.patch(f"percolab.flows.{module}.free_memory", return_value=0)
-            stack.enter_context(free)
+        for module, free in (
+            *dict.fromkeys(("flow_batch", "large_paths", "dual_bridges_cuda"), 0).items(),
+            ("dual_flow_cuda", 2**32),
+        ):
+            place = f"percolab.flows.{module}.free_memory"
+            stack.enter_context(mock.patch(place, return_value=free))
         # Nothing is captured as a graph.
         direct = mock.patch.object(Launches, "call", lambda self, key, work: work())
         stack.enter_context(direct)
@@ -334,7 +337,8 @@ def flow_launches(kind: str, topology: Topology) -> list[Launch]:
                 for reader in (Bridges, Backbone, Path):
                     reader(None, ()).rows(coupling, *keys)
         if topology.shape:
-            Bridges(load_lattice("square"), topology.shape).rows(coupling, *keys)
+            for reader in (Bridges, Backbone):
+                reader(load_lattice("square"), topology.shape).rows(coupling, *keys)
     return launches
 
 

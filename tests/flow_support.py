@@ -160,6 +160,23 @@ CUDA_CASES = {
 }
 
 
+def planar_topologies(item, times=1):
+    """Yield topologies of a few cells of a planar lattice, open and around a cylinder.
+
+    times: as many cells along both axes.
+    """
+    for cells, boundary in (
+        ((4, 4), ("open", "open")),
+        ((5, 3), ("periodic", "open")),
+        ((3, 2), ("open", "periodic")),
+    ):
+        # An open side may cut a cell.
+        shape = tuple(
+            times * n * unit + (kind == "open") for n, unit, kind in zip(cells, item.cell, boundary)
+        )
+        yield item.topology(shape, boundary)
+
+
 def flow_graph(size, bonds, degree, seed=3):
     """Return a random graph with loops, a hub, and terminals of three sites and of one.
 
@@ -180,14 +197,19 @@ def choose_ends(topology):
     return {"source": "centre", "target": "sides"} if topology.shape and wide else {}
 
 
-def assert_same_flow(structure, topology, model, ps, *, samples=5, capacity=3, kinds=ALL_KINDS):
-    """Assert that the numbers of samples on CUDA are the CPU's; return the CPU's by their word."""
+def assert_same_flow(
+    structure, topology, model, ps, *, samples=5, capacity=3, kinds=ALL_KINDS, ends=None
+):
+    """Assert that the numbers of samples on CUDA are the CPU's; return the CPU's by their word.
+
+    ends: the terminals, chosen here if None.
+    """
     numbers = np.arange(samples, dtype=np.uint64)
     thresholds = np.array([p_to_threshold(p) for p in ps], np.uint64)
     device = cuda_coupling("tiled", topology, Model.parse(model), capacity=capacity)
     host = new_coupling("raster", "cpu", topology, Model.parse(model))
     assert device.labeler.batch.capacity == capacity
-    rows, ends = {}, choose_ends(topology)
+    rows, ends = {}, choose_ends(topology) if ends is None else ends
     for kind in kinds:
         if kind.with_terminals and not (topology.open_axes or ends):
             continue

@@ -8,6 +8,7 @@ One labeling finds all of them, however large the sample is.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,19 @@ from numpy.typing import NDArray
 from percolab.bonds.batch_cuda import CudaBatch
 from percolab.bonds.model import BOND
 from percolab.kernels.device import free_memory, load_cuda
-from percolab.kernels.launches import PER_THREAD, element, zero_kernel
+from percolab.kernels.launches import PER_THREAD, Launches, element, zero_kernel
 from percolab.kernels.memory import Memory, Needs, entries_that_fit
 from percolab.kernels.neighbours import has_bit, inner_word, other_end, periodic_bond
 from percolab.labelers import labeler_class, serving_labeler
 from percolab.labelers.forest import Reading
-from percolab.lattices.dual import DualTopology
+from percolab.lattices.dual import CONTRACTED, MISSING, DualTopology
 from percolab.lattices.extent import Extent
+from percolab.lattices.topology import Topology
 
 cuda = load_cuda()
 
-#: In the place of the bond that a bond of the dual crosses, where there is none.
-_NONE = 0xFFFFFFFF
+#: In the place of the bond that a bond of the dual crosses: there is none, or it is contracted.
+_NONE, _CONTRACTED = MISSING & 0xFFFFFFFF, CONTRACTED & 0xFFFFFFFF
 #: The part of the free memory of a device that the dual takes, one over this; one sample's must
 #: fit.
 _SHARE = 4
@@ -50,8 +52,8 @@ def dual_words_kernel(opened, words, first, sources, exists, crossing):
             is_open = uint32(0)
             for bit in range(32):
                 place = sources[uint32(uint32(uint32(bit) * size) + word)]
-                closed = True
-                if place != uint32(_NONE):
+                closed = place == uint32(_NONE)
+                if place < uint32(_CONTRACTED):
                     own = opened[uint32(base + uint32(place >> uint32(5)))]
                     closed = not has_bit(own, place & uint32(31))
                 if closed:
@@ -108,6 +110,54 @@ def copy_sources(dual: DualTopology) -> Any:
     return cuda.to_device(np.ascontiguousarray(sources).ravel())
 
 
+def label_memory(topology: Topology, entries: int) -> Memory:
+    """Return the memory of the bonds and labels of so many entries."""
+    chosen, extent = _labeler_of(topology), Extent.of_topology(topology)
+    labels: Memory = chosen.memory(extent, Needs(labels=True), entries)
+    return CudaBatch.memory(extent, BOND, entries).plus(labels)
+
+
+def dual_memory(dual: DualTopology, entries: int) -> Memory:
+    """Return the memory of labels of the dual of so many entries."""
+    return label_memory(dual.topology, entries).plus(Memory(device=4 * dual.sources.size))
+
+
+def entries_at_once(batch: CudaBatch, memory: Callable[[int], Memory]) -> int:
+    """Return how many entries of a batch are read at once; memory: of so many."""
+    return max(min(batch.capacity, entries_that_fit(memory, free_memory(cuda) // _SHARE)), 1)
+
+
+def new_batch_labeler(topology: Topology, entries: int, launches: Launches) -> Any:
+    """Return a labeler for the labels of so many entries, whose bonds are written elsewhere."""
+    return _labeler_of(topology)(CudaBatch(topology, BOND, entries, launches=launches))
+
+
+def _labeler_of(topology: Topology) -> Any:
+    """Return the class of the labeler of a topology."""
+    return labeler_class(serving_labeler(None, "cuda", topology), "cuda")
+
+
+class DualLabels:
+    """Labels of the duals of samples of a batch, of so many entries at a time.
+
+    batch: of samples; dual: of their topology.
+    """
+
+    def __init__(self, batch: CudaBatch, dual: DualTopology, entries: int) -> None:
+        self._opened, self._words = batch.opened, np.uint32(batch.topology.num_bond_words)
+        self.labeler = new_batch_labeler(dual.topology, entries, batch.launches)
+        self.batch = self.labeler.batch
+        self._sources = copy_sources(dual)
+
+    def join(self, first: int, entries: int) -> Any:
+        """Label the duals of entries from a number on; return the labels."""
+        own, start = self.batch, np.uint32(first)
+        bonds = self._opened, self._words, start, self._sources, own.exists, own.opened
+        own.launches.each(dual_words_kernel, own.exists.size, entries, *bonds)
+        self.labeler.join(entries, Reading.LABELS).make_labels()
+        return self.labeler.labels
+
+
 class DualBridges:
     """Counts the bridges of every sample of a labeler's batch, a few samples at a time.
 
@@ -115,18 +165,8 @@ class DualBridges:
     """
 
     def __init__(self, batch: CudaBatch, dual: DualTopology) -> None:
-        name = serving_labeler(None, "cuda", dual.topology)
-        chosen, extent = labeler_class(name, "cuda"), Extent.of_topology(dual.topology)
-
-        def memory(entries: int) -> Memory:
-            labels: Memory = chosen.memory(extent, Needs(labels=True), entries)
-            return CudaBatch.memory(extent, BOND, entries).plus(labels)
-
-        fitting = entries_that_fit(memory, free_memory(cuda) // _SHARE)
-        entries = max(min(batch.capacity, fitting), 1)
-        own = CudaBatch(dual.topology, BOND, entries, launches=batch.launches)
-        self._batch, self._labeler = batch, chosen(own)
-        self._sources = copy_sources(dual)
+        entries = entries_at_once(batch, lambda entries: dual_memory(dual, entries))
+        self._batch, self._dual = batch, DualLabels(batch, dual, entries)
         self._counts = cuda.device_array(batch.capacity, np.uint64)
 
     def rows(self, entries: int) -> NDArray[np.int64]:
@@ -135,7 +175,7 @@ class DualBridges:
 
         def work() -> None:
             launches.each(zero_kernel, entries, 1, counts, np.uint32(entries))
-            step = self._labeler.batch.capacity
+            step = self._dual.batch.capacity
             for first in range(0, entries, step):
                 self._count(first, min(step, entries - first))
 
@@ -146,12 +186,9 @@ class DualBridges:
 
     def _count(self, first: int, entries: int) -> None:
         """Add up the bridges of entries from a number on."""
-        labeler, own, launches = self._labeler, self._labeler.batch, self._batch.launches
-        start, words = np.uint32(first), np.uint32(self._batch.topology.num_bond_words)
-        bonds = self._batch.opened, words, start, self._sources, own.exists, own.opened
-        launches.each(dual_words_kernel, own.exists.size, entries, *bonds)
-        labeler.join(entries, Reading.LABELS).make_labels()
-        counts: tuple[Any, ...] = labeler.labels, own.adjacency, start, self._counts
+        own, launches = self._dual.batch, self._batch.launches
+        labels = self._dual.join(first, entries)
+        counts: tuple[Any, ...] = labels, own.adjacency, np.uint32(first), self._counts
         points, words = own.topology.num_points, np.uint32(own.exists.size)
         launches.each(count_joined_kernel, points, entries, own.exists, own.opened, *counts)
         periodic = own.topology.num_periodic_bonds

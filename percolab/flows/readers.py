@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,8 @@ from percolab.flows.net import list_bonds, net_bytes, unpack_open
 from percolab.flows.tile_net import LEAST_LARGE, tile_bytes
 from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
-from percolab.lattices.dual import make_dual_topology
+from percolab.lattices.corners import make_corners
+from percolab.lattices.dual import make_dual, make_dual_topology
 from percolab.lattices.extent import Extent
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.planarity import is_drawn_planar
@@ -167,12 +168,9 @@ class Bridges(FlowReader):
 
     def _make_on_device(self, labeler: Any) -> Any:
         """Return what counts bridges there: by labels of the dual where the lattice is planar."""
-        lattice, topology, dual = self._structure, labeler.batch.topology, None
-        if isinstance(lattice, Lattice) and topology.open_axes and is_drawn_planar(lattice):
-            # There are planar lattices whose dual is no lattice.
-            with suppress(InputError):
-                dual = make_dual_topology(lattice, topology)
-        if dual is not None:
+        lattice, topology = self._structure, labeler.batch.topology
+        if _has_dual(lattice, topology):
+            dual = make_dual_topology(lattice, topology)
             return load("flows.dual_bridges_cuda:DualBridges")(labeler.batch, dual)
         return super()._make_on_device(labeler)
 
@@ -196,6 +194,16 @@ class Backbone(FlowReader):
     site_bytes = 47
     device_bytes = 40
     tile_bytes = 57
+
+    def _make_on_device(self, labeler: Any) -> Any:
+        """Return what reads it there: labels of the dual, between sides of planar lattices."""
+        lattice, topology = self._structure, labeler.batch.topology
+        if _has_dual(lattice, topology) and not any(self._ends.values()):
+            corners, make = make_corners(lattice, topology), load("flows.dual_flow_cuda:make_flow")
+            reading = make(labeler.batch, lattice, corners) if corners else None
+            if reading:
+                return reading
+        return super()._make_on_device(labeler)
 
 
 class Path(FlowReader):
@@ -281,3 +289,14 @@ class Currents(Conductance):
         whole = rows.sum(axis=1)
         moments = whole[..., CURRENT_BINS:] / 2.0**_DIGITS
         return {self.word: whole[..., :CURRENT_BINS], "current_moments": moments}
+
+
+def _has_dual(structure: Structure, topology: Topology) -> TypeGuard[Lattice]:
+    """Return whether the faces of a lattice with an open axis are the sites of another lattice."""
+    if not (isinstance(structure, Lattice) and topology.open_axes and is_drawn_planar(structure)):
+        return False
+    # There are planar lattices whose dual is none.
+    with suppress(InputError):
+        make_dual(structure, name="dual")
+        return True
+    return False

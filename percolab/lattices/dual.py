@@ -43,7 +43,7 @@ def make_dual(
     """
     if not is_drawn_planar(lattice):
         raise InputError(f"{lattice.name}: only a lattice drawn without crossings has a dual")
-    cell = _Cell.of_lattice(lattice)
+    cell = DrawnCell.of_lattice(lattice)
     parts, crossing = cell.find_dual_bonds()
     dual = [(a, b, np.subtract(end, start).tolist()) for (a, start), (b, end) in crossing]
     both = [*dual, *((b, a, [-n for n in offset]) for a, b, offset in dual)]
@@ -61,59 +61,96 @@ class DualTopology(NamedTuple):
     """The dual of a topology: a site in every face, a bond across every bond.
 
     topology: of the dual lattice.  Along an open axis it goes on around the lattice.
-    sources:  int64 (32 * num_bond_words,), of every place in its bond words the place in those of
-              the lattice of the bond that it crosses, or -1.  A bond of the dual is open where the
-              bond that it crosses is closed, or missing.
+    sources:  integers (32 * num_bond_words,), of every place in its bond words the place in those
+              of the lattice of the bond that it crosses, :data:`MISSING` or :data:`CONTRACTED`.  A
+              bond of the dual is open where the bond that it crosses is closed, or missing.
+    faces:    of a cell
+    size:     cells along each axis
+    around:   cells before those of the lattice
+    turn:     cells once around the lattice, where the dual has two turns; else 0
     """
 
     topology: Topology
-    sources: NDArray[np.int64]
+    sources: NDArray[Any]
+    faces: int
+    size: tuple[int, int]
+    around: tuple[int, int]
+    turn: tuple[int, int]
 
     def open_words(self, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """Return the open bonds of the dual of samples with these, uint32 (n, words) both."""
-        # The last bit stands for bonds that are missing.
-        is_open = np.pad(unpack_bits(words, 32 * words.shape[1]), ((0, 0), (0, 1)))
+        # The last two bits stand for bonds that are contracted, as if open, and missing.
+        is_open = np.pad(unpack_bits(words, 32 * words.shape[1]), ((0, 0), (0, 2)))
+        is_open[:, CONTRACTED] = True
         opened = pack_bits(~is_open[:, self.sources]) & self.topology.exists.ravel()
         return np.asarray(opened, np.uint32)
 
+    def face(self, face: int, x: Any, y: Any) -> Any:
+        """Return the site of a face of cells of the lattice; their places may be arrays."""
+        x, y = (x + self.around[0]) % self.size[0], (y + self.around[1]) % self.size[1]
+        return x * self.faces + face + self.size[0] * self.faces * y
 
+
+#: In the place of the bond that a bond of the dual crosses: there is none, or it lies beyond a
+#: terminal.
+MISSING, CONTRACTED = -1, -2
 #: Cells of the dual around a lattice with open sides.
 _AROUND = 2
 
 
-def make_dual_topology(lattice: Lattice, topology: Topology) -> DualTopology:
+def make_dual_topology(
+    lattice: Lattice, topology: Topology, *, between: int | None = None
+) -> DualTopology:
     """Return the dual of a topology of a lattice that is drawn without crossings.
 
     The region outside of open sides is one site, whose parts around the lattice are joined by bonds
-    that are always open.  InputError: as for :func:`make_dual`.
+    that are always open.  between: an open axis, whose two sides are contracted to one node each
+    with all that lies beyond; where the other axis is periodic, the dual goes around it twice.
+    InputError: as for :func:`make_dual`.
     """
     dual = make_dual(lattice, name="dual")
     kinds = ["open" if axis in topology.open_axes else "periodic" for axis in range(2)]
     around = np.array([_AROUND * (kind == "open") for kind in kinds])
     cells = -(-np.array(topology.shape) // lattice.cell)
-    size = cells + 2 * around
+    turn = cells * [between is not None and kind == "periodic" for kind in kinds]
+    size = cells + turn + 2 * around
     made = dual.topology(tuple((size * dual.cell).tolist()), tuple(kinds))
-    sources = np.full(32 * made.num_bond_words, -1, np.int64)
+    kind = np.int32 if 32 * topology.num_bond_words < 2**31 else np.int64
+    sources = np.full(32 * made.num_bond_words, MISSING, kind)
+    found = DualTopology(made, sources, dual.cell[0], _pair(size), _pair(around), _pair(turn))
     classes = {bond.offset: k for k, bond in enumerate(dual.bonds)}
-    cell, faces = _Cell.of_lattice(lattice), dual.cell[0]
-    crossing = iter(cell.find_dual_bonds()[1])
+    crossing = iter(DrawnCell.of_lattice(lattice).find_dual_bonds()[1])
     for k, bond in enumerate(lattice.bonds):
         exists = unpack_bits(topology.compute_exists(k), topology.num_points)
         exists = exists.reshape(topology.shape[::-1])
         for at in bond.at:
             (one, start), (other, end) = next(crossing)
             step = np.subtract(end, start)
-            offset = (int(step[0]) * faces + other - one, int(step[1]))
+            offset = (int(step[0]) * found.faces + other - one, int(step[1]))
             if offset[::-1] > (0, 0):
                 one, start, offset = other, end, (-offset[0], -offset[1])
+            first = 32 * made.num_words * classes[offset]
             y, x = np.nonzero(exists[at[1] :: lattice.cell[1], at[0] :: lattice.cell[0]])
-            place = (x + start[0] + around[0]) % size[0], (y + start[1] + around[1]) % size[1]
-            owner = place[0] * faces + one + size[0] * faces * place[1]
             site = x * lattice.cell[0] + at[0] + topology.shape[0] * (y * lattice.cell[1] + at[1])
-            sources[32 * made.num_words * classes[offset] + owner] = (
-                32 * topology.num_words * k + site
-            )
-    return DualTopology(made, sources)
+            for more in {(0, 0), found.turn}:
+                owner = found.face(one, x + start[0] + more[0], y + start[1] + more[1])
+                sources[first + owner] = 32 * topology.num_words * k + site
+            if between is not None:
+                # Cells along the axis of the dual bonds that cross contracted ones.
+                along = np.arange(size[between]) - found.around[between] - start[between]
+                ends = along * lattice.cell[between] + at[between]
+                ends = np.array([ends, ends + bond.offset[between]])
+                depth, length = topology.grid.depths[between], topology.shape[between]
+                beyond = (ends < depth).all(axis=0) | (ends >= length - depth).all(axis=0)
+                rows = sources[first : first + made.num_points].reshape(size[1], size[0], -1)
+                rows = rows if between else rows.swapaxes(0, 1)
+                rows[beyond, :, one] = CONTRACTED
+    return found
+
+
+def _pair(numbers: Any) -> tuple[int, int]:
+    """Return two integers."""
+    return int(numbers[0]), int(numbers[1])
 
 
 def find_faces(lattice: Lattice, topology: Topology) -> NDArray[np.int32]:
@@ -145,7 +182,7 @@ def find_faces(lattice: Lattice, topology: Topology) -> NDArray[np.int32]:
 
 
 @dataclass(frozen=True)
-class _Cell:
+class DrawnCell:
     """The drawing of a cell.
 
     periods: float64 (2, 2), from a cell to the next.  places: float64 (n, 2), of its sites.  bonds:
@@ -158,7 +195,7 @@ class _Cell:
     around: list[list[_Directed]]
 
     @classmethod
-    def of_lattice(cls, lattice: Lattice) -> _Cell:
+    def of_lattice(cls, lattice: Lattice) -> DrawnCell:
         cell, shifts = lattice.cell, dict(lattice.shifts)
         periods = np.array(lattice.vectors or np.eye(2)) * np.array(cell)[:, None]
         points = [at for at in product(*map(range, cell)) if at not in lattice.vacant]
@@ -170,7 +207,7 @@ class _Cell:
                 (i, x), (j, y) = (divmod(a + o, c)[::-1] for a, o, c in zip(at, bond.offset, cell))
                 bonds.append((number[at], (number[i, j], (x, y))))
         around: list[list[_Directed]] = [[] for _ in points]
-        for directed in (*bonds, *map(_reverse, bonds)):
+        for directed in (*bonds, *map(reverse, bonds)):
             around[directed[0]].append(directed)
 
         def angle(bond: _Directed) -> float:
@@ -206,7 +243,7 @@ class _Cell:
             return face, (int(x + begin[0] + cells[face][0]), int(y + begin[1] + cells[face][1]))
 
         # The bond back begins in the cell that the bond leads to.
-        bonds = [(place(bond, (0, 0)), place(_reverse(bond), bond[1][1])) for bond in self.bonds]
+        bonds = [(place(bond, (0, 0)), place(reverse(bond), bond[1][1])) for bond in self.bonds]
         return parts - cells, bonds
 
     def walk_face(self, first: _Directed) -> Iterator[tuple[_Directed, tuple[int, int]]]:
@@ -218,12 +255,12 @@ class _Cell:
             x, y = x + moved[0], y + moved[1]
             # The sharpest turn to the left.
             own = self.around[there]
-            bond = own[own.index(_reverse(bond)) - 1]
+            bond = own[own.index(reverse(bond)) - 1]
             if bond == first:
                 return
 
 
-def _reverse(bond: _Directed) -> _Directed:
+def reverse(bond: _Directed) -> _Directed:
     """Return a bond in the other direction, from the cell at the origin."""
     here, (there, (x, y)) = bond
     return there, (here, (-x, -y))

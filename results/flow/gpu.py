@@ -6,9 +6,10 @@ First all numbers of samples of many lattices are compared with the CPU's.  Then
 at p_c are read twice each, their bonds being known: labels, which bridges need, are part of the
 time.  Lines have milliseconds of the batch and of one sample alone, and nanoseconds a site of the
 batch and of one core.  What would begin after SECONDS, 130 unless given, is left out, with a line.
-Last, bridges of square lattices by labels of the dual are compared with those by words, and timed
-beside rows.  ``large`` times single large samples whose sides are connected, read by all blocks,
-and compares them with those of one block.  Stages that are named are done alone.
+``planar`` compares bridges and backbones of planar lattices by labels of the dual with those by
+words, and times both beside rows, and the kernels of the largest samples.  ``large`` times single
+large samples whose sides are connected, read by all blocks, and compares them with those of one
+block.  Stages that are named are done alone.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import percolab
 from percolab.bonds.model import Model
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import new_coupling
-from percolab.flows.dual_bridges_cuda import DualBridges
+from percolab.flows import dual_flow_cuda
 from percolab.flows.flow import Flow
 from percolab.flows.flow_batch import FlowBatch, copy_net
 from percolab.flows.large_flow import LargeFlow
@@ -35,8 +36,6 @@ from percolab.flows.readers import Backbone, Bridges, Path
 from percolab.flows.tile_net import make_tiles
 from percolab.kernels.device import device_name, load_cuda
 from percolab.labelers import new_labeler
-from percolab.labelers.forest import Reading
-from percolab.lattices.dual import make_dual_topology
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import load_lattice
 
@@ -62,8 +61,25 @@ TIMED = (
     ("square", 0.5, (4096,), 2**30),
 )
 READERS = (Bridges, Backbone, Path)
-#: Bridges of square lattices by the dual: sizes, and the sites of a batch.
-PLANAR, PLANAR_SITES = (64, 256, 1024, 4096), 2**26
+#: Planar lattices: boundary, p, and (size, samples, whether words are read, too).
+PLANAR = (
+    (
+        ("square", "oo", 0.5),
+        (
+            (64, 2**14, True),
+            (64, 1, True),
+            (16, 65535, True),
+            (256, 1024, True),
+            (1024, 1, True),
+            (1024, 64, True),
+            (4096, 1, True),
+        ),
+    ),
+    (("square", "po", 0.5), ((64, 2**14, True), (1024, 1, True), (4096, 1, False))),
+    (("triangular", "oo", 0.34729636), ((64, 2**14, True), (1024, 1, True), (4096, 1, False))),
+    (("honeycomb", "oo", 0.65270364), ((64, 2**14, True), (1024, 1, True), (4096, 1, False))),
+    (("square", "oo", 0.6), ((64, 2**14, True), (1024, 1, True), (4096, 1, False))),
+)
 #: Single large samples.
 LARGE = (
     ("square", 0.5, (256, 512, 1024, 2048, 4096)),
@@ -200,41 +216,92 @@ def time_size(name: str, p: float, size: int, batch_sites: int, last: float) -> 
         del reading
 
 
-def time_planar(size: int, items: int) -> bool:
-    """Print times of rows and of bridges by the dual; return whether words give the same."""
-    lattice = load_lattice("square")
-    topology = lattice.topology((size, size), ("periodic", "open"))
+def kernel_times(reading: Any, launches: Any) -> str:
+    """Return the times of the kernels that read one sample, those of labelers together, as text."""
+    events = []
+
+    def timed(launch: Any) -> Any:
+        def launched(kernel: Any, *arguments: Any, **more: Any) -> None:
+            pair = [cuda.event(timing=True) for _ in range(2)]
+            pair[0].record(launches.stream)
+            launch(kernel, *arguments, **more)
+            pair[1].record(launches.stream)
+            name = kernel.py_func.__name__ if hasattr(kernel, "py_func") else str(kernel)
+            events.append((name, pair))
+
+        return launched
+
+    cuda, own = load_cuda(), ("each", "one", "blocks")
+    names = [name for name in vars(dual_flow_cuda) if name.endswith("_kernel")]
+    for name in own:
+        setattr(launches, name, timed(getattr(launches, name)))
+    for _ in range(2):
+        events.clear()
+        reading._read(0, 1)
+        launches.wait()
+    for name in own:
+        delattr(launches, name)
+    times: dict[str, float] = {}
+    labels = 0
+    for name, pair in events:
+        if name == "dual_words_kernel" or name == "keep_trails_kernel":
+            labels += 1
+        key = name if name in (*names, "dual_words_kernel") else f"labels {labels}"
+        times[key] = times.get(key, 0.0) + cuda.event_elapsed_time(*pair)
+    return ", ".join(f"{key} {ms:.3f}" for key, ms in times.items())
+
+
+def time_planar(case: tuple[str, str, float], size: int, items: int, *, by_words: bool) -> bool:
+    """Print times of rows, bridges and backbones; return whether words give the same."""
+    name, letters, p = case
+    lattice = load_lattice(name)
+    boundary = tuple({"o": "open", "p": "periodic"}[letter] for letter in letters)
+    topology = lattice.topology((size, size), boundary)
     labeler = new_labeler(None, "cuda", topology, capacity=items)
     batch, items = labeler.batch, labeler.batch.capacity
-    samples = np.arange(items, dtype=np.uint64)
-    batch.fill(XORWOW, 3, samples, np.full(items, p_to_threshold(0.5), np.uint64))
-    reading = DualBridges(batch, make_dual_topology(lattice, topology))
-    net = copy_net(Bridges(lattice, ())._make_circuit(topology), "bridges")
-    equal = np.array_equal(reading.rows(items), FlowBatch(labeler, net, "bridges", 1).rows(items))
-    dual = reading._labeler
-    held = min(items, dual.batch.capacity)
+    samples, good = np.arange(items, dtype=np.uint64), True
+
+    def fill() -> None:
+        batch.fill(XORWOW, 3, samples, np.full(items, p_to_threshold(p), np.uint64))
 
     def row() -> None:
         batch.launches.call(("row", items), lambda: labeler.join(items).enqueue_rows())
         batch.launches.wait()
 
-    def label() -> None:
-        work = dual.join
-        batch.launches.call(("labels", held), lambda: work(held, Reading.LABELS).make_labels())
-        batch.launches.wait()
-
+    fill()
     row()
-    label()
-    times = [least_ms(work, 6) for work in (row, lambda: reading.rows(items), label)]
-    each = 1e9 / items / size**2
-    print(
-        f"planar {size:5} {items:6} samples ({held} at a time): row {times[0]:.3f} ms, bridges "
-        f"{times[1]:.3f} ms, labels of {held} duals {times[2]:.3f} ms; row {each * times[0]:.2f} "
-        f"and bridges {each * times[1]:.2f} ps a site, {'OK' if equal else 'NOT EQUAL'} "
-        f"[{elapsed():.0f} s]",
-        flush=True,
-    )
-    return equal
+    each, what = 1e9 / items / size**2, f"planar {name} {letters} {p:.2f} {size:5} {items:6}"
+    print(f"{what} row {least_ms(row, 6):9.3f} ms [{elapsed():.0f} s]", flush=True)
+    for reader in (Backbone, Bridges):
+        start, host = time.perf_counter(), ""
+        reading = reader(lattice, topology.shape)._make_on_device(labeler)
+        made = time.perf_counter() - start
+        # A single sample whose sides are connected.
+        while items == 1 and reader is Backbone and not reading.rows(1).any():
+            samples += np.uint64(1)
+            fill()
+        found = reading.rows(items)
+        ms = least_ms(lambda each=reading: each.rows(items), 6)
+        if by_words:
+            words = reader(None, topology.shape)._make_on_device(labeler)
+            equal = np.array_equal(found, words.rows(items))
+            before = least_ms(lambda each=words: each.rows(items), 3)
+            good &= equal
+            kind = type(words).__name__
+            host = f"words {before:9.3f} ms ({kind}), {'OK' if equal else 'NOT EQUAL'} "
+            del words
+        print(
+            f"{what} {reader.word:8} {ms:9.3f} ms {each * ms:8.2f} ps a site, {host}"
+            f"{type(reading).__name__}, made in {made:.1f} s, sum {found.sum(axis=0).tolist()} "
+            f"[{elapsed():.0f} s]",
+            flush=True,
+        )
+        if reader is Backbone and size >= 1024 and items == 1:
+            print(f"{what} kernels {kernel_times(reading, batch.launches)}", flush=True)
+        # Its memory goes before that of the next is made.
+        del reading
+        batch.launches.forget()
+    return good
 
 
 def time_large(name: str, p: float, size: int) -> bool:
@@ -292,12 +359,12 @@ def main() -> None:
                 print(f"{name} {size}: left out after {elapsed():.0f} s")
             else:
                 time_size(name, p, size, batch_sites, last)
-    for size in PLANAR if "planar" in named else ():
-        for items in sorted({max(PLANAR_SITES // size**2, 1), 1}):
+    for case, sizes in PLANAR if "planar" in named else ():
+        for size, items, by_words in sizes:
             if elapsed() > last:
-                print(f"planar {size}: left out after {elapsed():.0f} s")
+                print(f"planar {case} {size} {items}: left out after {elapsed():.0f} s")
             else:
-                good &= time_planar(size, items)
+                good &= time_planar(case, size, items, by_words=by_words)
     for name, p, sizes in LARGE if "large" in named else ():
         for size in sizes:
             if elapsed() > last:

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from flow_support import CUDA_CASES, assert_same_flow, flow_graph
-from helpers import LATTICES, assert_same_blocks, assert_simulated, lattice
+from flow_support import CUDA_CASES, assert_same_flow, flow_graph, planar_topologies
+from helpers import LATTICES, PLANAR, assert_same_blocks, assert_simulated, lattice, slow_but
 from kernel_report_support import load_report
 
 import percolab
@@ -13,9 +13,12 @@ from percolab.flows.flow import Circuit
 from percolab.flows.net import list_bonds
 from percolab.flows.readers import Backbone, BridgeFree, Bridges, Path, PathLengths
 from percolab.flows.tile_net import TILE, count_tiles, make_tiles, number_nodes
+from percolab.lattices.corners import make_corners
 from percolab.lattices.extent import Extent
 
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in CUDA_CASES if name != "square"]
+#: Planar lattices whose duals are lattices.
+DUAL = [name for name in PLANAR if name != "lieb"]
 
 
 @pytest.mark.parametrize("case", ["square", *SLOW])
@@ -26,6 +29,11 @@ def test_samples_that_a_gpu_draws_have_the_same_flow(case):
 @pytest.mark.parametrize("case", ["square", *SLOW])
 def test_shortest_paths_of_large_samples_are_the_same(case):
     assert_simulated("simulated_flows.py", case, "paths")
+
+
+@pytest.mark.parametrize("name", slow_but(DUAL, "square", "triangular"))
+def test_labels_of_the_dual_of_a_simulated_gpu_give_the_same_backbone(name):
+    assert_simulated("simulated_flows.py", name, "planar")
 
 
 @pytest.mark.slow
@@ -54,6 +62,23 @@ def test_memory_of_paths_of_large_samples_is_stated(monkeypatch):
     used = sum(array.nbytes for array in arrays) - without
     stated = Path.memory(Extent.of_topology(topology)).device
     assert 0.8 * stated < used <= stated
+
+
+@pytest.mark.parametrize("capacity", [1, 3])
+def test_memory_of_backbones_by_labels_of_the_dual_is_stated(capacity):
+    report, arrays = load_report(), []
+    flows = pytest.importorskip("percolab.flows.dual_flow_cuda")
+    # Around a cylinder the dual has two turns.
+    topology = lattice("triangular").topology((192, 160), ("periodic", "open"))
+    corners = make_corners(lattice("triangular"), topology)
+    with report.on_host([], "periodic", arrays.append):
+        coupling = new_coupling(None, "cuda", topology, capacity=capacity)
+        without = sum(array.nbytes for array in arrays)
+        flows.DualFlow(coupling.labeler.batch, lattice("triangular"), corners)
+    used = sum(array.nbytes for array in arrays) - without
+    # With no memory to share, one sample is read at a time.
+    stated = flows.flow_memory(topology, corners, 1).device
+    assert 0.8 * stated < used <= stated + 32 * capacity
 
 
 def test_tiles_list_every_bond_and_those_between_them_at_both_ends():
@@ -95,7 +120,27 @@ def test_samples_that_all_blocks_read_have_the_same_flow(monkeypatch, name, shap
     monkeypatch.setattr("percolab.flows.flow_batch.is_large", lambda points, entries: True)
     topology = lattice(name).topology(shape, boundary)
     for model in ("bond", "site"):
-        assert_same_flow(lattice(name), topology, model, ps, samples=5, capacity=2)
+        # Of no lattice that is known to be planar.
+        assert_same_flow(None, topology, model, ps, samples=5, capacity=2)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("times", [1, 9, 60])
+@pytest.mark.parametrize("name", DUAL)
+def test_labels_of_the_dual_give_the_same_backbone(name, times):
+    item = lattice(name)
+    ps = tuple(share / item.coordination_number for share in (2, 2.3, 2.8))
+    many, found = (6, 4) if times == 60 else (100, 64), []
+    for topology in planar_topologies(item, times):
+        for model in ("bond", "site"):
+            rows = assert_same_flow(
+                item, topology, model, ps, samples=many[0], capacity=many[1],
+                kinds=(Bridges, Backbone), ends={},
+            )  # fmt: skip
+            found.append(rows["backbone"].reshape(-1, 4))
+    red, trails, bonds, _ = np.concatenate(found).T
+    assert red.any()
+    assert (trails > bonds).any()
 
 
 @pytest.mark.gpu
