@@ -81,16 +81,11 @@ class ClusterMeans:
 
 
 def plot_clusters(
-    curves: Sequence[ClusterMeans],
-    *,
-    title: str,
-    exact: elements.Exact | None = None,
-    into: Target = NEW_FIGURE,
+    curves: Sequence[ClusterMeans], figures: StudyView, into: Target = NEW_FIGURE
 ) -> Drawn:
     """Draw every mean of PANELS against p, a panel each, one curve a task with its errors.
 
-    curves: at least one; of one p alone they are drawn against L.  Returns the figure and all
-    numbers drawn.
+    curves: at least one; of one p alone they are drawn against L.
     """
     sites = {curve.L: curve.num_sites for curve in curves}
     at = elements.only_p(curves)
@@ -107,7 +102,7 @@ def plot_clusters(
                 axes.set_yscale("log")
             elif values.max() > 4 * values.min():
                 axes.set_ylim(bottom=0.0)
-            elements.draw_exact(axes, exact if at is None else None)
+            elements.draw_exact(axes, figures.exact if at is None else None)
         for axes in panels[-1]:
             axes.set_xlabel("$p$")
             if at is not None:
@@ -116,7 +111,7 @@ def plot_clusters(
             panels.flat[0].set_xscale("log")
         for axes in panels.flat:
             elements.plain_ticks(axes)
-        sheet.set_title(elements.title_with_p(title, at))
+        sheet.set_title(elements.title_with_p(figures.title, at))
         elements.letter_panels(panels.flat)
         if at is None:
             elements.keep_to_probabilities(*panels.flat)
@@ -159,7 +154,7 @@ def _cluster_means(study: Study, task: TaskResult) -> ClusterMeans:
 
 def _draw_clusters(figures: StudyView, into: Target) -> Drawn:
     means = [_cluster_means(figures.study, task) for task in figures.measured("grid")]
-    return plot_clusters(means, title=figures.title, exact=figures.exact, into=into)
+    return plot_clusters(means, figures, into)
 
 
 def _describe_clusters(numbers: Numbers) -> list[str]:
@@ -208,13 +203,12 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
         elements.letter_panels(panels)
         elements.keep_to_probabilities(*panels)
         panels[-1].set_xlabel("$p$")
-        entries = [entry for axes in panels for entry in elements.legend_entries(axes)]
         known = elements.jackknife_title(
             each for curve in clusters for each in curve.errors().values()
         )
         intervals = "of $R$ 68 % Wilson intervals" if spanning else ""
         about = "; ".join(filter(None, [known, intervals])) or None
-        sheet.add_legend(entries, ncols=2, title=about)
+        sheet.add_legend(elements.legend_entries(*panels), ncols=2, title=about)
     return sheet.figure, {
         "curves": [
             _list_numbers(each, each.samples.sum(), each.means(), each.errors())
@@ -241,8 +235,7 @@ def _mark(axes: Axes, estimate: Estimate) -> None:
     label = f"{name}: {where}"
     axes.axvline(estimate.p, color=colour, linestyle=dashes, linewidth=1.0, label=label, zorder=0)
     if np.isfinite(estimate.error):
-        low, high = estimate.p - estimate.error, estimate.p + estimate.error
-        axes.axvspan(low, high, color=colour, alpha=0.25, linewidth=0, zorder=0)
+        elements.draw_band(axes, estimate.p, estimate.error, color=colour, alpha=0.25, linewidth=0)
 
 
 def _no_maxima(figures: StudyView) -> str | None:

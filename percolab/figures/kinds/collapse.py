@@ -41,7 +41,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     L^-omega: points miss the line by these and by their errors.
     """
     fit, exact = figures.fit, figures.exact
-    collapses: Any = figures.collapses
+    collapses = figures.collapses
     axis_label = f"${figures.symbol}(p)$"
     sizes = sorted({int(size) for collapse, _ in collapses for size in collapse.L})
     line = None
@@ -182,10 +182,7 @@ COLLAPSE = FigureKind(
         "S is the mean squared distance of a point from the other sizes in units of its error. "
         "Below the collapse are the points less the fit with its corrections, in standard errors."
     ),
-    problems=(
-        StudyView.no_fit,
-        lambda figures: figures.collapses if isinstance(figures.collapses, str) else None,
-    ),
+    problems=(StudyView.no_fit, lambda figures: None if figures.collapses else ""),
     draw=_draw,
     alt=_describe,
 )

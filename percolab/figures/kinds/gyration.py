@@ -56,11 +56,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
         elements.draw_exact(right, exact)
         elements.letter_panels([left, beneath, right])
         sheet.set_title(figures.title)
-        entries = [
-            *elements.legend_entries(left),
-            *elements.legend_entries(beneath),
-            *elements.legend_entries(right),
-        ]
+        entries = elements.legend_entries(left, beneath, right)
         about = elements.jackknife_title(task["radius_error"] for task in numbers)
         sheet.add_legend(entries, ncols=3, title=about)
     return sheet.figure, {

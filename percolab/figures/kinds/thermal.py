@@ -266,9 +266,8 @@ def _draw_critical(
         label = f"$k_B T_c / J = {critical[0]:.8g}$ {typeset(critical[1])}"
         axes.axvline(critical[0], label=label, zorder=0, **style.EXACT_LINE)
     if fitted is not None:
-        value, error = fitted
-        label = f"$k_B T_c / J = {format_with_error(value, error)}$, fit of all sizes"
-        axes.axvspan(value - error, value + error, label=label, zorder=0, **style.BAND)
+        label = f"$k_B T_c / J = {format_with_error(*fitted)}$, fit of all sizes"
+        elements.draw_band(axes, *fitted, label=label)
 
 
 def _draw_susceptibility(figures: StudyView, into: Target) -> Drawn:
