@@ -139,7 +139,7 @@ def fit_spins(results: StoredResults, names: Sequence[str] = ("all",), **options
             "shows where its spins order"
         )
     model = Model.parse(study.model)
-    items = [result for result in joined(results).tasks.values() if result.blocks]
+    items = joined(results).measured
     differences = start_differences(items)
     first_order, order = classify_order(items, model)
     try:

@@ -104,7 +104,7 @@ def list_notes(results: StoredResults) -> tuple[str, ...]:
     study = results.study
     if not isinstance(study.structure, Lattice):
         return ()
-    sizes = sorted({result.task.size for result in results.tasks.values() if result.blocks})
+    sizes = sorted({result.task.size for result in results.measured})
     for axis, (kind, cell) in enumerate(zip(study.boundary, study.structure.cell, strict=True)):
         rests = {study.structure.shape(size)[axis] % cell for size in sizes}
         if kind == "open" and len(rests) > 1:
@@ -254,7 +254,7 @@ def read_estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[Siz
     study, clusters = results.study, stored.read_cluster_curves(results)
     coupled = bool(study.boundary) and not find_analysis(study).no_curve
     spanning = stored.read_curves(results) if coupled else []
-    items = [result for result in results.tasks.values() if result.blocks]
+    items = results.measured
     sites = {result.task.size: result.task.num_sites for result in items}
     if not sites:
         raise AnalysisError("no samples yet")

@@ -33,7 +33,6 @@ from percolab.analysis.averaging import (
     average_three_times,
 )
 from percolab.analysis.collapse import Collapse, Measured, collapse_curves
-from percolab.analysis.crossings import cross_sizes, extrapolate
 from percolab.analysis.json_values import Part
 from percolab.analysis.likelihood import SizeFit, invert_curvature
 from percolab.analysis.quantity_model import Start, search_start
@@ -398,7 +397,13 @@ def fit_series(
     sampled = float(series.x[allowed].min()), float(series.x[allowed].max())
     by_size = SizeAnalysis((), (), None)
     if not kappa:
-        by_size = _analyse_sizes(series.at(used), scaling, unit / abs(scaling.coefficients[1]))
+        slope = scaling.coefficients[1]
+        fits, own = [], {"omega": omega, "y_t": scaling.y_t, "width": unit / abs(slope)}
+        rows = series.at(used)
+        for size in rows.lines:
+            with suppress(AnalysisError):
+                fits.append(_fit_size(rows.of_size(size)))
+        by_size = SizeAnalysis.of(fits, rises=slope > 0, **own)
     return TableFit(
         **assess_threshold(best.threshold, wide.threshold, sampled, notes, axis=series.axis),
         exponent=best.y_t,
@@ -451,17 +456,6 @@ def _units(x: Floats, sizes: Sequence[int], start: Start) -> Units:
     return Units(start.threshold, width, L_0, scale)
 
 
-def _analyse_sizes(near: Series, scaling: ScalingFunction, width: float) -> SizeAnalysis:
-    """Fit each size alone, cross neighbours, extrapolate; width: 1 / |a_1|."""
-    fits = []
-    for size in near.lines:
-        with suppress(AnalysisError):
-            fits.append(_fit_size(near.of_size(size)))
-    crossings, covariance = cross_sizes(fits, rises=scaling.coefficients[1] > 0)
-    drift = extrapolate(crossings, covariance, omega=scaling.omega, y_t=scaling.y_t, width=width)
-    return SizeAnalysis(tuple(fits), crossings, drift)
-
-
 def _fit_size(rows: Series) -> SizeFit:
     """Fit a cubic to the rows of one size; AnalysisError: they do not determine it."""
     from scipy import optimize
@@ -481,16 +475,7 @@ def _fit_size(rows: Series) -> SizeFit:
     )
     weighted = design * rows.residuals(design @ best.x)[2][:, None]
     covariance = invert_curvature(weighted.T @ weighted)
+    quality = ChiSquare.of(2 * float(best.cost), rows.x.size - degree - 1)
+    samples = 0 if rows.trials is None else int(rows.trials.sum())
     kind = SizeFit if rows.is_probability else MeanFit
-    return kind(
-        L=int(rows.L[0]),
-        p_mid=middle,
-        scale=scale,
-        coefficients=tuple(best.x.tolist()),
-        p_low=low,
-        p_high=high,
-        points=rows.x.size,
-        samples=0 if rows.trials is None else int(rows.trials.sum()),
-        chi_square=ChiSquare.of(2 * float(best.cost), rows.x.size - degree - 1),
-        covariance=tuple(map(tuple, covariance.tolist())),
-    )
+    return kind.of(int(rows.L[0]), rows.x, best.x, covariance, quality, samples)

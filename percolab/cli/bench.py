@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import Number, Numbers, WholeNumber, output_file
+from percolab.cli.options import Number, Numbers, WholeNumber, check_target, output_file, refuse
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
 
@@ -126,7 +126,9 @@ def _make_jobs(
 
     model = Model.parse(options.model or "bond")
     if model.has_spins:
-        _refuse_of_spins(options)
+        given = {"stage": options.stages or None, "plot": options.plot_file}
+        given |= {key: getattr(options, key) for key in _FURTHER_OPTIONS}
+        refuse(given, "not of spins, whose whole sweeps are timed")
         setting = _make_setting(options, model, several=False)
         times.check_samples(setting, "square", "periodic")
         return setting, [times.time_sweeps]
@@ -154,14 +156,6 @@ def _make_jobs(
     elif options.plot_file is not None:
         raise InputError(f"--plot: draws {', '.join(STAGES)}; name one of them by --stage")
     return setting, jobs
-
-
-def _refuse_of_spins(options: SimpleNamespace) -> None:
-    given = {"stage": options.stages, "plot": options.plot_file}
-    given |= {key: getattr(options, key) for key in _FURTHER_OPTIONS}
-    for name, value in given.items():
-        if value not in (None, ()):
-            raise InputError(f"--{name}: not of spins, whose whole sweeps are timed; leave it out")
 
 
 def _make_setting(options: SimpleNamespace, model: Model, *, several: bool) -> Setting:
@@ -204,14 +198,12 @@ def _write_document(file: str | None, document: dict[str, Any]) -> None:
 
 def _check_targets(options: SimpleNamespace) -> None:
     """Refuse, before anything is timed, a file that could not be written."""
-    from percolab.figures import FORMATS
-    from percolab.store.output_files import TIMES, check_suffix
+    from percolab.store.output_files import TIMES
 
     if options.json_file not in (None, "-"):
         output_file(options.json_file, "", TIMES)
     if options.plot_file is not None:
-        check_suffix(options.plot_file, FORMATS, "a figure")
-        output_file(options.plot_file, "")
+        check_target(options.plot_file)
 
 
 def _preamble(machine: dict[str, Any], bandwidth: float) -> str:

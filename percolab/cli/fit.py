@@ -21,7 +21,6 @@ from percolab.cli.options import (
     refuse_scaling,
     results_file,
     table_options,
-    threshold_record,
     without_table_options,
     write_answer,
 )
@@ -153,7 +152,7 @@ def _fit_table(source: str, options: dict[str, Any]) -> Answer:
 
 def _fit_searched(stored: StoredResults, universal: Prior | None) -> Answer:
     """Return p_c of ``percolab threshold``; universal: whether values at p_c are priors."""
-    from percolab.analysis.roots import asks_for_roots, difference_text, fit_roots
+    from percolab.analysis.roots import asks_for_roots, difference_text, fit_roots, threshold_record
     from percolab.analysis.text import describe_fit
     from percolab.analysis.wrapping_fit import fit_wrapping
 
@@ -298,7 +297,8 @@ def _read_joint(options: dict[str, Any], reason: str) -> tuple[list[str], dict[s
     InputError: an option that it does not take.
     """
     others = _without_defaults(options, "bootstrap")
-    refuse({name: others[name] for name in others.keys() - {"quantities", *_JOINT}}, reason)
+    taken = ("quantities", *_JOINT)
+    refuse({name: value for name, value in others.items() if name not in taken}, reason)
     names = (options["quantities"] or "all").split(",")
     return [name.strip() for name in names], {name: options[name] for name in _JOINT}
 

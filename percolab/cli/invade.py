@@ -11,10 +11,10 @@ import click
 from percolab.cli.groups import GroupedCommand, grouped
 from percolab.cli.options import (
     as_json,
+    check_target,
     counted,
     echo_json,
     input_files,
-    output_file,
     refuse,
     write_figure,
 )
@@ -105,9 +105,7 @@ def command(**given: Any) -> None:
     from percolab.analysis.trees import InvasionMeans
     from percolab.configurations.invade import make_invaders
     from percolab.configurations.invasion_files import check_invasion_target, write_invasion
-    from percolab.figures import FORMATS
     from percolab.figures.invasion import Curves
-    from percolab.store.output_files import check_suffix
     from percolab.tasks.values import parse_sizes
 
     given = _with_defaults(given)
@@ -115,8 +113,7 @@ def command(**given: Any) -> None:
     if given["out"]:
         check_invasion_target(given["out"], input_files())
     if given["plot"]:
-        check_suffix(given["plot"], FORMATS, "a figure")
-        output_file(given["plot"], "")
+        check_target(given["plot"])
     for name in ("out", "plot"):
         if given[name] and len(sizes or ()) > 1:
             raise InputError(f"--{name}: an invasion has one size; give one -L")

@@ -10,6 +10,7 @@ import click
 
 from percolab.cli.options import (
     as_json,
+    check_target,
     echo_json,
     fit_from_options,
     fit_options,
@@ -76,22 +77,26 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     from percolab.configurations import read_labels
     from percolab.configurations.invasion_files import holds_invasion
     from percolab.configurations.picture import draw_stored_labels
-    from percolab.figures import FORMATS
+    from percolab.errors import AnalysisError
     from percolab.figures.kinds import KINDS, study_figure
-    from percolab.store.output_files import check_suffix, is_labels
+    from percolab.figures.table import draw_table
+    from percolab.store.output_files import is_labels
 
     if kind is not None and kind not in ("invasion", *KINDS):
         raise InputError(f"unknown kind {kind!r}; {nearest(kind, [*KINDS, 'invasion'])}")
     if out:
-        check_suffix(out, FORMATS, "a figure")
-        output_file(out, "")
+        check_target(out)
     path = Path(results)
     named = path.parent / (f"{path.stem}-{kind}.png" if kind else f"{path.stem}.png")
     target = output_file(out, named)
-    if not is_table(results):
-        options = without_table_options(options)
-    if is_table(results):
-        figure, numbers = _table_figure(results, kind, options)
+    of_table = is_table(results)
+    options = options if of_table else without_table_options(options)
+    if of_table:
+        table, fits = fit_table_file(results, options)
+        table.choose(options["series"])
+        fit = next(iter(fits.values()))
+        assert not isinstance(fit, AnalysisError)
+        figure, numbers = draw_table(fit, kind)
     elif is_labels(results):
         refuse(options | {"kind": kind}, "labels have one figure", "kind", "observable")
         refuse_scaling(options)
@@ -106,20 +111,7 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
         fitted = partial(fit_from_options, stored, **options)
         figure, numbers = study_figure(stored, fitted=fitted, kind=kind, **keys)
     write_figure(figure, target, quiet=as_json)
-    for note in () if is_table(results) else numbers.get("notes", ()):
+    for note in () if of_table else numbers.get("notes", ()):
         echo(f"note: {note}", err=as_json)
     if as_json:
         echo_json(numbers)
-
-
-def _table_figure(
-    source: str, kind: str | None, options: dict[str, Any]
-) -> tuple[Any, dict[str, Any]]:
-    from percolab.errors import AnalysisError
-    from percolab.figures.table import draw_table
-
-    table, fits = fit_table_file(source, options)
-    table.choose(options["series"])
-    fit = next(iter(fits.values()))
-    assert not isinstance(fit, AnalysisError)
-    return draw_table(fit, kind)

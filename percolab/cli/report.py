@@ -10,6 +10,7 @@ import click
 
 from percolab.cli.options import (
     as_json,
+    check_target,
     echo_json,
     fit_from_options,
     fit_options,
@@ -44,11 +45,10 @@ def command(results: str, out: str | None, as_json: bool, **options: Any) -> Non
 
     With --json the numbers of all fits and figures go to stdout.
     """
-    from percolab.store.output_files import check_suffix, is_labels, write_output
+    from percolab.store.output_files import is_labels, write_output
 
     if out:
-        check_suffix(out, PAGES, "a page")
-        output_file(out, "")
+        check_target(out, "a page", PAGES)
     default = Path(results).with_suffix(".html")
     if is_labels(results):
         refuse(options, "labels have none", "observable")
@@ -119,13 +119,12 @@ def label_page(file: str) -> tuple[str, dict[str, Any]]:
             "", f"Clusters of {name}", Markup(svg_text(figure, "clusters")),
         ))  # fmt: skip
     record = {**given.record, "shape": given.shape, "SHA-256": numbers["sha256"]}
-    rows = [(key, _as_text(value)) for key, value in record.items()]
+    rows = [
+        (key, ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
+        for key, value in record.items()
+    ]
     sections = [
         Section("clusters", "Clusters", [preformatted(text)], drawn),
         Section("provenance", "Provenance", [table((), [("file", name), *rows])]),
     ]
     return page(f"Labels of {given.record.get('input', name)}", [], sections), numbers
-
-
-def _as_text(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -10,11 +10,10 @@ import click
 from percolab.cli.groups import GroupedCommand, grouped, quiet_option
 from percolab.cli.options import (
     as_json,
+    check_target,
     exit_if_interrupted,
-    input_files,
     published_lines,
     refuse,
-    threshold_record,
     write_answer,
 )
 from percolab.cli.progress import ProgressBar, root_text
@@ -113,28 +112,29 @@ def command(lattice: str | None, as_json: bool, quiet: bool, **given: Any) -> No
 
 def _answer(results: StoredResults, out: Path) -> tuple[dict[str, Any], str]:
     """Return the answer for JSON, and in a few lines: p_c, how it was found, what would help."""
-    from percolab.analysis.roots import coupling_rows, difference_text, fit_roots, why_no_roots
+    from percolab.analysis import roots as of_plane
 
     study = results.study
-    if why_no_roots(study):
+    if of_plane.why_no_roots(study):
         from percolab.analysis.wrapping_fit import fit_wrapping
 
         fit: Any = fit_wrapping(results)
     else:
-        fit = fit_roots(results)
+        fit = of_plane.fit_roots(results)
     value = fit.p_c
     notes = [f"note: {note}" for note in fit.notes]
     if fit.problem is not None:
-        return threshold_record(study, fit), "\n".join([fit.problem, *notes])
-    if why_no_roots(study):
+        return of_plane.threshold_record(study, fit), "\n".join([fit.problem, *notes])
+    if of_plane.why_no_roots(study):
         sizes = ", ".join(map(str, fit.sizes))
         way = f"P(wrapping around any axis, one, all) on tori of L = {sizes} in one fit"
         quality = f"{value.quality}"
     else:
         roots = ", ".join(f"{root.value} at L = {root.size}" for root in fit.roots)
-        way = f"roots of {difference_text(study.model)} on tori: {roots}"
+        way = f"roots of {of_plane.difference_text(study.model)} on tori: {roots}"
         quality = f"{value.quality}" if value.quality.dof else "one size, so no test of its drift"
-    couplings = ", ".join(f"{name} = {text}" for name, text, _ in coupling_rows(value, study.model))
+    rows = of_plane.coupling_rows(value, study.model)
+    couplings = ", ".join(f"{name} = {text}" for name, text, _ in rows)
     lines = [
         f"{study.structure.title}, {study.model}: p_c = {value}"
         f"  (statistical {value.statistical_error:.1e}, systematic {value.systematic_error:.1e})",
@@ -144,7 +144,7 @@ def _answer(results: StoredResults, out: Path) -> tuple[dict[str, Any], str]:
         *notes,
         *published_lines(study, value.value, value.error),
     ]
-    return threshold_record(study, fit), "\n".join(lines)
+    return of_plane.threshold_record(study, fit), "\n".join(lines)
 
 
 def _advice(value: Value) -> str:
@@ -164,7 +164,7 @@ def _find_levels(lattice: str | None, given: dict[str, Any]) -> tuple[dict[str, 
     InputError: options that do not go together, values that cannot be used.
     """
     from percolab.configurations.levels import PATH_CSV, find_given_levels, path_csv
-    from percolab.store.output_files import check_output, check_suffix, write_output
+    from percolab.store.output_files import write_output
 
     refuse(given, "given weights (--weights) have no samples", *_OF_SAMPLES)
     out = given.pop("out")
@@ -172,8 +172,7 @@ def _find_levels(lattice: str | None, given: dict[str, Any]) -> tuple[dict[str, 
         given["device"] = None
     refuse(given, "levels of given weights (--weights) are found on the CPU", "device")
     if out is not None:
-        check_suffix(out, (".csv",), "paths")
-        check_output(out, PATH_CSV, input_files())
+        check_target(out, "paths", (".csv",), PATH_CSV)
     levels = find_given_levels(
         given["weights"], lattice, above=given["above"], **given_settings(given)
     )

@@ -90,17 +90,11 @@ def _make_panel(
         grid = np.linspace(temperatures.min(), temperatures.max(), _POINTS)
         grid = grid[(1 / grid >= _COUPLINGS[0]) & (1 / grid <= _COUPLINGS[1])]
         for size in (*(sorted({curve.L for curve in curves}) if on_torus else ()), None):
-            values = [_exact_value(name, figures, size, 1 / float(at)) for at in grid]
+            values = [ising.exact_mean(name, figures.model, 1 / float(at), size) for at in grid]
             known = np.array([value is not None for value in values], bool)
             if known.any():
                 exact.append(ExactCurve(size, grid[known], np.array(values)[known].astype(float)))
     return ThermalPanel(name, label, curves, seconds, exact, **options)
-
-
-def _exact_value(name: str, figures: StudyView, size: int | None, coupling: float) -> float | None:
-    if size is None:
-        return ising.exact_infinite(name, figures.model, coupling)
-    return ising.exact_on_torus(name, figures.model, size, coupling)
 
 
 def _make_curve(task: Thermodynamics, name: str, *, on_torus: bool = False) -> ThermalCurve:
@@ -111,7 +105,7 @@ def _make_curve(task: Thermodynamics, name: str, *, on_torus: bool = False) -> T
         # The coupling is 0 at p = 0, and too large for the formulae near p = 1.
         kept &= (task.coupling >= _COUPLINGS[0]) & (task.coupling <= _COUPLINGS[1])
         couplings, model = task.coupling[kept].tolist(), task.system.model
-        exact = np.array([ising.exact_on_torus(name, model, task.L, k) for k in couplings], float)
+        exact = np.array([ising.exact_mean(name, model, k, task.L) for k in couplings], float)
     arrays = (task.p, task.temperature, task.values[name], task.errors[name])
     p, temperature, values, errors = (array[kept] for array in arrays)
     return ThermalCurve(task.L, p, temperature, values, errors, exact)
