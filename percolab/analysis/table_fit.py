@@ -16,7 +16,6 @@ from several smallest sizes on and within two reaches are averaged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -361,7 +360,12 @@ def fit_series(
     if not series.is_probability:
         scaled = replace(series, values=series.values / unit, errors=series.errors / unit)
     start, used = _near(scaled, allowed, kappa)
-    near, units = scaled.at(used), _units(series.x[allowed], series.at(used).sizes, start)
+    # In these f changes by one of its units where X does.
+    near, x = scaled.at(used), series.x[allowed]
+    L_0, is_share = geometric_mean(near.sizes), np.all((x > 0) & (x < 1))
+    width = 1.0 / max(start.slopes[0], 1e-12) / L_0**start.y_t
+    scale = None if is_share else max(abs(start.threshold), 0.5 * float(np.ptp(x)))
+    units = Units(start.threshold, width, L_0, scale)
     reaches = REACHES[series.is_probability]
     choices = [(n, reach) for reach in reaches for n in ((degree,) if degree else DEGREES)]
 
@@ -394,7 +398,7 @@ def fit_series(
         critical = a_0.scaled(unit * a_0.value, unit)
     lost = int(np.sum(~used))
     notes = [f"{lost} of {used.size} rows are too far from {series.axis}_c to be used"] * bool(lost)
-    sampled = float(series.x[allowed].min()), float(series.x[allowed].max())
+    sampled = float(x.min()), float(x.max())
     by_size = SizeAnalysis((), (), None)
     if not kappa:
         slope = scaling.coefficients[1]
@@ -445,15 +449,6 @@ def _near(
             break
         used, start = near, search_start([tuple(table[:, near])], power=kappa)
     return start, used
-
-
-def _units(x: Floats, sizes: Sequence[int], start: Start) -> Units:
-    """Return units in which f changes by one of its units where X does; x: all of them."""
-    L_0 = geometric_mean(sizes)
-    width = 1.0 / max(start.slopes[0], 1e-12) / L_0**start.y_t
-    within = np.all((x > 0) & (x < 1))
-    scale = None if within else max(abs(start.threshold), 0.5 * float(np.ptp(x)))
-    return Units(start.threshold, width, L_0, scale)
 
 
 def _fit_size(rows: Series) -> SizeFit:

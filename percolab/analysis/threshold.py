@@ -314,7 +314,8 @@ def select(
     notes: list[str] = []
     for size in linear_sizes(allowed):
         own = [part for c in select_curves(allowed, size) if (part := cut(c, window)) is not None]
-        if _rises(own):
+        p, R = np.array([(p, R) for c in own for p, R in zip(c.p, c.probability)]).reshape(-1, 2).T
+        if own and np.polyfit(p - p.mean(), R, 1)[0] > 1e-9:
             used += own
         else:
             notes.append(f"L = {size} not used: fewer than two p at which R is between 0 and 1")
@@ -334,14 +335,6 @@ def cut(curve: SpanningCurve, window: tuple[float, float] = WINDOW) -> SpanningC
         nearest = np.argsort(np.abs(R - 0.5), kind="stable")[:2]
         inside = np.isin(np.arange(R.size), nearest) & (R > 0) & (R < 1)
     return curve.at(inside) if inside.sum() > 1 else None
-
-
-def _rises(curves: Sequence[SpanningCurve]) -> bool:
-    if not curves:
-        return False
-    p = np.concatenate([curve.p for curve in curves])
-    probability = np.concatenate([curve.probability for curve in curves])
-    return bool(np.polyfit(p - p.mean(), probability, 1)[0] > 1e-9)
 
 
 def _listed(curves: Sequence[SpanningCurve]) -> str:

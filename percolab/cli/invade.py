@@ -102,7 +102,7 @@ def command(**given: Any) -> None:
     dimension, by the sites invaded at breakthrough, or, from a single site, by those within a
     distance of it.  --out and --plot have the first sample.
     """  # fmt: skip
-    from percolab.analysis.trees import InvasionMeans
+    from percolab.analysis.trees import InvasionMeans, fit_size_dimension
     from percolab.configurations.invade import make_invaders
     from percolab.configurations.invasion_files import check_invasion_target, write_invasion
     from percolab.figures.invasion import Curves
@@ -124,7 +124,13 @@ def command(**given: Any) -> None:
         for number in range(given["sample"], given["sample"] + (given["samples"] or 1)):
             invasion = invader.run(number)
             first = first or invasion
-            rows.append(_take_averaged(invasion, given["p0"]))
+            rows.append({
+                "invaded": invasion.num_invaded,
+                "threshold": invasion.threshold,
+                "front": int(invasion.fronts[-1]) if invasion.num_invaded else 0,
+                "largest_burst": int(invasion.bursts(given["p0"]).max(initial=0)),
+                "reached": invasion.breakthrough is not None or not invasion.has_target,
+            })  # fmt: skip
             if radii is not None:
                 # Beyond what is invaded there are none.
                 apart = invader.field.distances(invasion.sites, int(invasion.sites[0]))
@@ -144,7 +150,9 @@ def command(**given: Any) -> None:
         figure, numbers = _draw(invaders[0], first, curves, record)
         write_figure(figure, given["plot"], quiet=given["as_json"])
         record |= {"figure": {"file": given["plot"], **numbers}}
-    fit = _fit_sizes(invaders, means) if len(invaders) > 1 else fit
+    # Where several sizes are invaded to breakthrough.
+    scales = invaders[0].field.structure.is_scalable and invaders[0].stop == "spanning"
+    fit = fit if len(invaders) == 1 else fit_size_dimension(means) if scales else None
     if given["as_json"]:
         echo_json(_complete_record(record, means, first, fit))
         return
@@ -167,16 +175,6 @@ def _with_defaults(given: dict[str, Any]) -> dict[str, Any]:
         raise InputError(f"--p0 {p0}, but the weights of a sample are from 0 to 1")
     is_number = stop is not None and re.fullmatch(r"-?\d{1,18}", stop)
     return with_usual(given) | {"stop": int(stop) if is_number else stop}
-
-
-def _take_averaged(invasion: Invasion, p0: float | None) -> dict[str, Any]:
-    return {
-        "invaded": invasion.num_invaded,
-        "threshold": invasion.threshold,
-        "front": int(invasion.fronts[-1]) if invasion.num_invaded else 0,
-        "largest_burst": int(invasion.bursts(p0).max(initial=0)),
-        "reached": invasion.breakthrough is not None or not invasion.has_target,
-    }
 
 
 def _draw(
@@ -254,15 +252,6 @@ def _fit_masses(radii: np.ndarray, masses: list[np.ndarray]) -> Value | None:
     table = np.array(masses, np.float64)
     reached = (table > 0).all(axis=0)
     return fit_mass_dimension(radii[reached], table[:, reached])
-
-
-def _fit_sizes(invaders: list[Invader], means: list[InvasionMeans]) -> Value | None:
-    """Return the dimension by the sites at breakthrough, where that is where invasions end."""
-    from percolab.analysis.trees import fit_size_dimension
-
-    if not invaders[0].field.structure.is_scalable or invaders[0].stop != "spanning":
-        return None
-    return fit_size_dimension(means)
 
 
 def _record(invader: Invader, given: dict[str, Any]) -> dict[str, Any]:

@@ -216,14 +216,8 @@ def _describe_plan(plan: Plan) -> list[str]:
         rate = "-" if size.rate is None else f"{size.rate:.4g}"
         gpu = f" + {_bytes(size.device_bytes)} GPU" if size.device_bytes else ""
         memory = _bytes(size.host_bytes) + gpu
-        numbers = (
-            str(size.L),
-            str(size.points or "all"),
-            str(size.samples),
-            str(size.stored),
-            rate,
-        )
-        rows.append((*numbers, _time(size.seconds), memory, _bytes(size.file_bytes)))
+        numbers = map(str, (size.L, size.points or "all", size.samples, size.stored))
+        rows.append((*numbers, rate, _time(size.seconds), memory, _bytes(size.file_bytes)))
     widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows)]
     table = ((text.rjust(n) for text, n in zip(row, widths)) for row in (_HEADINGS, *rows))
     return [*map("  ".join, table), *_totals(plan), *(f"note: {note}" for note in plan.notes)]

@@ -46,7 +46,7 @@ Found = TypeVar("Found")
 _COLLAPSED = {"largest": ("beta/nu", -1), "chi": ("gamma/nu", 1)}
 
 
-def _or_problem(find: Callable[[], Found], error: type[UserError]) -> Found | str:
+def find_or_problem(find: Callable[[], Found], error: type[UserError]) -> Found | str:
     """Return what is found, or the line of such an error."""
     try:
         return find()
@@ -54,11 +54,11 @@ def _or_problem(find: Callable[[], Found], error: type[UserError]) -> Found | st
         return str(problem)
 
 
-def _raised(found: Found | str) -> Found:
+def found(given: Found | str) -> Found:
     """Return what is found; AnalysisError: it is the line of an error."""
-    if isinstance(found, str):
-        raise AnalysisError(found)
-    return found
+    if isinstance(given, str):
+        raise AnalysisError(given)
+    return given
 
 
 @dataclass(eq=False)
@@ -100,20 +100,20 @@ class StudyView:
     @cached_property
     def fit_or_problem(self) -> ThresholdFit | str:
         """The fit, or one line on why there is none."""
-        return self.of_kind.no_curve or _or_problem(self.fitted, AnalysisError)
+        return self.of_kind.no_curve or find_or_problem(self.fitted, AnalysisError)
 
     @cached_property
     def spin_fit_or_problem(self) -> SpinFit | str:
         """The fit of the transition of spins, or one line on why there is none."""
-        return _or_problem(partial(fit_spins, self.results), UserError)
+        return find_or_problem(partial(fit_spins, self.results), UserError)
 
     @property
     def spin_fit(self) -> SpinFit:
-        return _raised(self.spin_fit_or_problem)
+        return found(self.spin_fit_or_problem)
 
     @property
     def fit(self) -> ThresholdFit:
-        return _raised(self.fit_or_problem)
+        return found(self.fit_or_problem)
 
     @cached_property
     def notes(self) -> list[str]:
@@ -242,8 +242,8 @@ class StudyView:
 
     def no_fit(self) -> str | None:
         """Return why there is no fit of all sizes, or None."""
-        found = self.no_independent_samples() or self.fit_or_problem
-        return found if isinstance(found, str) else None
+        problem = self.no_independent_samples() or self.fit_or_problem
+        return problem if isinstance(problem, str) else None
 
     def no_grid(self) -> str | None:
         """Return why there are no cluster sizes to draw, or None."""

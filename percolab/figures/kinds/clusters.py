@@ -44,6 +44,7 @@ PANELS: Mapping[str, tuple[str, str, str]] = {
 }
 #: A mean cluster size that grows by more than this has a logarithmic axis.
 _WIDE = 20.0
+_OTHERS = "it is for graphs and Bethe lattices, whose sizes do not scale"
 _BARS: dict[str, Any] = {"linewidth": 0.7, "linestyle": "-", "capsize": 1.5}
 
 #: Of figure maxima, a panel each: its axis; an estimator of the same name is marked in it.
@@ -190,7 +191,14 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
                     elements.draw_bars(axes, curve.p, curve.probability, bars, look | _BARS)
                 axes.set_ylabel("$R$")
             else:
-                _draw_mean(axes, clusters, name)
+                sites = {curve.L: curve.num_sites for curve in clusters}
+                for cluster, look, new in choose_looks(clusters):
+                    unit = float(cluster.num_sites) if name in ("largest", "second") else 1.0
+                    values, errors = cluster.means()[name] / unit, cluster.errors()[name] / unit
+                    is_named = name == "largest" and new
+                    look |= {"label": elements.size_label(cluster.L, sites) if is_named else None}
+                    elements.draw_bars(axes, cluster.p, values, errors, look | _BARS)
+                axes.set_ylabel(_MAXIMA[name])
             top = axes.get_ylim()[1]
             axes.set_ylim(-0.04 * top, top)
             elements.draw_exact(axes, exact, labelled=name == "largest")
@@ -219,16 +227,6 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
     }
 
 
-def _draw_mean(axes: Axes, curves: Sequence[ClusterCurve], name: str) -> None:
-    sites = {curve.L: curve.num_sites for curve in curves}
-    for curve, look, new in choose_looks(curves):
-        unit = float(curve.num_sites) if name in ("largest", "second") else 1.0
-        label = elements.size_label(curve.L, sites) if name == "largest" and new else None
-        values, errors = curve.means()[name] / unit, curve.errors()[name] / unit
-        elements.draw_bars(axes, curve.p, values, errors, look | _BARS, label=label)
-    axes.set_ylabel(_MAXIMA[name])
-
-
 def _mark(axes: Axes, estimate: Estimate) -> None:
     name, colour, dashes = _MARKS[estimate.name]
     where = "end of the grid" if estimate.at_edge else format_with_error(estimate.p, estimate.error)
@@ -236,12 +234,6 @@ def _mark(axes: Axes, estimate: Estimate) -> None:
     axes.axvline(estimate.p, color=colour, linestyle=dashes, linewidth=1.0, label=label, zorder=0)
     if np.isfinite(estimate.error):
         elements.draw_band(axes, estimate.p, estimate.error, color=colour, alpha=0.25, linewidth=0)
-
-
-def _no_maxima(figures: StudyView) -> str | None:
-    if figures.study.structure.is_scalable:
-        return "it is for graphs and Bethe lattices, whose sizes do not scale"
-    return None
 
 
 def _describe_maxima(numbers: Numbers) -> list[str]:
@@ -270,7 +262,10 @@ MAXIMA = FigureKind(
         "Error bars are one standard error, of a jackknife over blocks, those of R 68 % Wilson "
         "intervals; bands are the errors of the thresholds, of a bootstrap over blocks."
     ),
-    problems=(_no_maxima, StudyView.no_clusters),
+    problems=(
+        lambda figures: _OTHERS if figures.study.structure.is_scalable else None,
+        StudyView.no_clusters,
+    ),
     draw=draw_maxima,
     alt=_describe_maxima,
 )

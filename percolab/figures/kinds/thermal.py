@@ -27,6 +27,9 @@ _POINTS, _COUPLINGS = 160, (1e-3, 20.0)
 _MOST_AXES = 3
 #: xi / L at T_c of the Ising model on a large square torus.
 _XI_AT_CRITICALITY, _XI_SOURCE = 0.9050488292, "Salas and Sokal 2000"
+#: The Hamiltonian of the Ising model and of a Potts model, and the temperature axis with it.
+_ISING = "-J sum s s'", r"$k_B T / J = 1/K$    ($H = -J\,\Sigma\,s s^\prime,\ s = \pm 1$)"
+_POTTS = "-J sum delta(s, s')", r"$k_B T / J = 1/\beta$    ($H = -J\,\Sigma\,\delta_{s s^\prime}$)"
 _RATIO = r"$Q_m = \langle M^2 \rangle^2 / \langle M^4 \rangle$"
 
 
@@ -126,7 +129,9 @@ def _draw(
     torus, and its label.  with_fit: whether the fitted T_c is drawn.
     """
     model, critical = figures.model, figures.critical_temperature
-    fitted = _fitted_temperature(figures) if with_fit else None
+    fit = figures.spin_fit_or_problem if with_fit else ""
+    fitted = None if isinstance(fit, str) or fit.temperature[1] is None else fit.temperature
+    hamiltonian, axis = _ISING if model.name == "ising" else _POTTS
     curves = panels[0].curves
     against_size = elements.only_p(curves) is not None
     has_exact = any(curve.exact is not None for curve in curves)
@@ -153,7 +158,7 @@ def _draw(
                 elements.place_sizes(axes, sorted({curve.L for curve in curves}))
             elements.plain_ticks(axes)
             axes.set_xlabel("")
-        label = "$L$" if against_size else _temperature_label(figures)
+        label = "$L$" if against_size else axis
         for axes in grid[-1]:
             # Three panels side by side have no room for long labels.
             axes.set_xlabel(label.replace("    ", "\n") if len(panels) > 2 else label)
@@ -164,7 +169,7 @@ def _draw(
         about = elements.jackknife_title(errors, over="chains")
         sheet.add_legend(elements.legend_entries(grid[0, 0]), ncols=4 if wide else 3, title=about)
     return sheet.figure, {
-        "hamiltonian": "-J sum s s'" if model.name == "ising" else "-J sum delta(s, s')",
+        "hamiltonian": hamiltonian,
         "critical_temperature": elements.exact_record(critical),
         "fitted_temperature": list(fitted) if fitted is not None else None,
         "panels": [
@@ -178,20 +183,6 @@ def _draw(
             for panel in panels
         ],
     }
-
-
-def _fitted_temperature(figures: StudyView) -> tuple[float, float] | None:
-    fit = figures.spin_fit_or_problem
-    if isinstance(fit, str) or fit.temperature[1] is None:
-        return None
-    return fit.temperature[0], fit.temperature[1]
-
-
-def _temperature_label(figures: StudyView) -> str:
-    """Return the label of a temperature axis: the unit, and the Hamiltonian it belongs to."""
-    if figures.model.name == "ising":
-        return r"$k_B T / J = 1/K$    ($H = -J\,\Sigma\,s s^\prime,\ s = \pm 1$)"
-    return r"$k_B T / J = 1/\beta$    ($H = -J\,\Sigma\,\delta_{s s^\prime}$)"
 
 
 def _draw_panel(axes: Axes, panel: ThermalPanel, *, against_size: bool) -> None:
@@ -252,7 +243,7 @@ def _draw_deviations(axes: Axes, curves: Sequence[ThermalCurve], *, against_size
 
 
 def _draw_critical(
-    axes: Axes, critical: elements.Exact | None, fitted: tuple[float, float] | None
+    axes: Axes, critical: elements.Exact | None, fitted: tuple[float, Any] | None
 ) -> None:
     """Draw the published critical temperature where the axis shows it, and the fitted as a band."""
     low, high = axes.get_xlim()

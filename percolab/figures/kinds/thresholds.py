@@ -15,7 +15,7 @@ from percolab.analysis.value import format_with_error
 from percolab.bonds.words import NEVER, TOP
 from percolab.figures import elements
 from percolab.figures.sheet import NEW_FIGURE, Target
-from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
+from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import COLOURS, PAGE_WIDTH, Axes, choose_looks
 
 #: Sizes whose deviations differ by more than this are drawn on a logarithmic axis.
@@ -200,14 +200,6 @@ def _no_thresholds(figures: StudyView) -> str | None:
     return None if spans else "no sample spans, even with all bonds open"
 
 
-def _describe(numbers: Numbers) -> list[str]:
-    return [
-        f"T of L = {sample['L']}: one peak with median {sample['median']:.5g}, "
-        f"{sample['deviation'] or 0:.3g} wide."
-        for sample in numbers["sizes"]
-    ]
-
-
 THRESHOLDS = FigureKind(
     help="the p at which single samples begin to span",
     meaning=(
@@ -220,5 +212,9 @@ THRESHOLDS = FigureKind(
     ),
     problems=(_no_thresholds,),
     draw=_draw,
-    alt=_describe,
+    alt=lambda numbers: [
+        f"T of L = {sample['L']}: one peak with median {sample['median']:.5g}, "
+        f"{sample['deviation'] or 0:.3g} wide."
+        for sample in numbers["sizes"]
+    ],
 )

@@ -31,7 +31,6 @@ from percolab.figures.study_view import (
 )
 from percolab.figures.style import COLUMN_WIDTH, PAGE_WIDTH, Axes, choose_looks
 from percolab.measure.columns import spanning_names, wrapping_names
-from percolab.store.task_result import TaskResult
 
 #: Theory's value at p_c, in every panel that has one.
 _VALUE: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 0.9, "zorder": 1}
@@ -267,21 +266,19 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
         known = None
         if not figures.model.chains:
             known = critical_probability(study.structure, study.boundary, name, study.model)
-        curves = [_make_curve(task, name) for task in figures.measured("grid")]
+        curves = []
+        for task in figures.measured("grid"):
+            samples, counts = task.samples, task.column(name)
+            means = counts / samples[:, None]
+            errors = None if task.task.kind.independent else standard_error(means, samples)
+            own = (np.array(task.task.p), counts.sum(axis=0), errors, means, samples)
+            curves.append(WrappingCurve(task.task.size, task.num_samples, *own))
         meaning, symbol = observables[name].meaning, symbol_text(observables[name].symbol)
         panels.append(WrappingPanel(name, meaning, symbol, curves, known))
     fit, fitted = figures.spin_fit_or_problem if figures.model.chains else "", None
     if not isinstance(fit, str) and fit.threshold_error is not None:
         fitted = fit.threshold, fit.threshold_error
     return plot_wrapping(panels, figures, into, fitted=fitted)
-
-
-def _make_curve(task: TaskResult, name: str) -> WrappingCurve:
-    samples, counts = task.samples, task.column(name)
-    means = counts / samples[:, None]
-    errors = None if task.task.kind.independent else standard_error(means, samples)
-    known = (np.array(task.task.p), counts.sum(axis=0), errors, means, samples)
-    return WrappingCurve(task.task.size, task.num_samples, *known)
 
 
 def _describe(numbers: Numbers) -> list[str]:
