@@ -6,7 +6,7 @@ Options that are not given follow from the dimension and boundary of the study.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -32,7 +32,7 @@ from percolab.analysis.quantities import (
     find_lack,
     least_sizes,
 )
-from percolab.analysis.quantity_fits import QuantityAnalysis, analyse_quantities
+from percolab.analysis.quantity_fits import JointInput, QuantityAnalysis, analyse_quantities
 from percolab.analysis.sample_thresholds import SampleThresholds, analyse_samples
 from percolab.analysis.study_kinds import find_analysis
 from percolab.analysis.tau import TauFit, fit_tau
@@ -317,26 +317,12 @@ def fit_quantities(
     InputError: no such quantity.  AnalysisError: the data cannot give a threshold.
     """
     joint = read_joint_input(results, names, omega=omega, nu=nu, universal=universal)
-    moments, chosen = joint.moments, joint.quantities
-    own: dict[str, Any] = {"omegas": joint.omegas, "y_t": joint.y_t, "critical": joint.critical}
-    fit = analyse_quantities(moments, chosen, **own, **options)
+    fit = analyse_quantities(joint, **options)
     quantities = tuple(
         replace(value, known=_known(results, quantity))
-        for value, quantity in zip(fit.quantities, chosen, strict=True)
+        for value, quantity in zip(fit.quantities, joint.quantities, strict=True)
     )
     return replace(fit, quantities=quantities, notes=(*joint.notes, *fit.notes))
-
-
-@dataclass(frozen=True, eq=False)
-class JointInput:
-    """What a joint fit of several quantities takes; notes: on what was left out of it."""
-
-    moments: list[BlockMoments]
-    quantities: tuple[Quantity, ...]
-    omegas: list[float]
-    y_t: Known | None
-    critical: tuple[Known | None, ...]
-    notes: tuple[str, ...]
 
 
 def _with_enough_blocks(

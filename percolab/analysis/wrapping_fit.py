@@ -105,10 +105,8 @@ class WrappingEstimate:
             raise AnalysisError("no samples yet")
         own = read_universal(results) if universal is None else universal
         joint = read_joint_input(results, QUANTITIES, universal=own)
-        moments, chosen, y_t = joint.moments, joint.quantities, joint.y_t
-        options: dict[str, Any] = {"omegas": joint.omegas, "critical": joint.critical}
-        fitter, *_ = make_fitter(moments, chosen, y_t=y_t, degrees=DEGREES, **options)
-        return cls(fitter, fitter.average(y_t), y_t)
+        fitter, *_ = make_fitter(joint, degrees=DEGREES)
+        return cls(fitter, fitter.average(joint.y_t), joint.y_t)
 
     @property
     def threshold(self) -> Value:
