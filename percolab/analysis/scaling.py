@@ -81,10 +81,6 @@ class ScalingFunction:
         """Return R = Phi(f) at `p` for size `L` (broadcast), float64."""
         return np.asarray(ndtr(self(p, L)), np.float64)
 
-    @property
-    def critical_probability(self) -> float:
-        return float(ndtr(self.coefficients[0]))
-
 
 @dataclass(frozen=True)
 class Units:

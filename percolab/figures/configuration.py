@@ -14,13 +14,7 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.figures import new_figure
-from percolab.figures.colours import (
-    ClusterColours,
-    add_legend,
-    choose_colours,
-    legend_numbers,
-    spin_rgb,
-)
+from percolab.figures.colours import ClusterColours, choose_colours, spin_rgb
 from percolab.figures.elements import set_title
 from percolab.figures.lattice import check_places
 from percolab.figures.style import Axes, Figure
@@ -103,9 +97,9 @@ def plot_clusters(
         for axes in grid.flat:
             _finish(axes, corners, first_row_on_top)
         _draw_directions(panels[0], plane)
-        add_legend(figure, clusters, colours, with_bonds=drawn == "bonds")
+        colours.add_legend(figure, with_bonds=drawn == "bonds")
     layer_numbers = layers if lattice.dimension == 3 else None
-    return figure, legend_numbers(clusters, colours, title, drawn=drawn, layers=layer_numbers)
+    return figure, colours.to_dict(title, drawn=drawn, layers=layer_numbers)
 
 
 def check_drawable(lattice: Lattice, num_points: int) -> None:

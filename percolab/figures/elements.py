@@ -134,9 +134,7 @@ def known_text(known: Any) -> str:
 
 def rejection_label(quality: ChiSquare | None) -> str | None:
     """Return what a figure says of a fit that chi^2 rejects; None of any other, or of no fit."""
-    from percolab.analysis.value import is_rejected
-
-    if quality is None or not is_rejected(quality):
+    if quality is None or not quality.rejects:
         return None
     p_value = f"{quality.p_value:.1g}" if quality.p_value > 0 else "< 1e-300"
     shown = re.sub(r"(\d)e([+-])0*(\d+)", r"\1 \\times 10^{\g<2>\3}", p_value)
