@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import Executor
-from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,18 +82,13 @@ def command(study: str | None, **given: Any) -> None:
     if given["executor"] != MPI:
         _sweep(study, given)
         return
-    with _opened_by_mpi(given["split"], plan=given["plan"]) as executor:
-        if executor is not None:
-            _sweep(study, given | {"executor": executor})
-
-
-def _opened_by_mpi(split: object, *, plan: bool) -> AbstractContextManager[Executor | None]:
-    """Return what opens an executor on rank 0, and on the others yields None after their work."""
     from percolab.run.mpi import mpi_executor, mpi_ranks, mpi_workers
 
-    if split:
-        return mpi_ranks()
-    return mpi_workers() if plan else mpi_executor()
+    # An executor on rank 0; None on the others, after their work.
+    opened = mpi_ranks if given["split"] else mpi_workers if given["plan"] else mpi_executor
+    with opened() as executor:
+        if executor is not None:
+            _sweep(study, given | {"executor": executor})
 
 
 def _sweep(study: str | None, given: Mapping[str, Any]) -> None:

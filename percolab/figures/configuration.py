@@ -63,9 +63,11 @@ def plot_clusters(
     width, height = np.ptp(corners, axis=0)
     rows, columns = (1, 1) if spins is None else (1, 2) if len(layers) == 1 else (2, 1)
     columns *= len(layers)
-    inches = _figure_size(height / width, columns)
-    inches = inches[0], inches[1] + (rows - 1) * (inches[1] - _BELOW)
-    with new_figure(*inches) as figure:
+    ratio, wide, tall = height / width, 7.2, 7.2 / columns * min(height / width, 2.0) + 1.5
+    if columns == 1:
+        wide = min(4.8, 5.6 / ratio)
+        wide, tall = max(wide + 0.4, 3.6), wide * ratio + 1.3
+    with new_figure(wide, tall + (rows - 1) * (tall - _BELOW)) as figure:
         grid = figure.subplots(rows, columns, squeeze=False)
         panels = grid.ravel()[-len(layers) :]
         set_title(figure, title)
@@ -124,14 +126,6 @@ def in_plane(lattice: Lattice) -> np.ndarray:
     right = first / np.linalg.norm(first)
     along = second @ right
     return np.array([[np.linalg.norm(first), 0.0], [along, np.linalg.norm(second - along * right)]])
-
-
-def _figure_size(ratio: float, panels: int) -> tuple[float, float]:
-    """Return width and height in inches for panels of a height-to-width ratio, and a legend."""
-    if panels > 1:
-        return 7.2, 7.2 / panels * min(ratio, 2.0) + 1.5
-    width = min(4.8, 5.6 / ratio)
-    return max(width + 0.4, 3.6), width * ratio + 1.3
 
 
 def _draw_layer(
