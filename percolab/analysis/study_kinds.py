@@ -99,21 +99,17 @@ class KindAnalysis:
         if name == "s^4":
             return np.asarray(result.extra("powers")[..., 1], np.float64)
         if name in ("m^2", "m^4"):
-            return self._order_parameter(result, squared=name == "m^4")
+            # m^2 = (q sum N_a^2 / N^2 - 1) / (q - 1), and its square.
+            q, sites = int(result.task.draw.states), float(result.task.num_sites) ** 2
+            squares = result.column("state_squares").astype(float) / sites
+            if name == "m^2":
+                return (q * squares - result.samples[:, None]) / (q - 1)
+            products = self.moment_sums(result, "state_squares*state_squares", p) / sites**2
+            both = q**2 * products - 2 * q * squares + result.samples[:, None]
+            return np.asarray(both / (q - 1) ** 2)
         if "*" not in name:
             return result.column(name).astype(float)
         return result.squares(name.partition("*")[0])
-
-    def _order_parameter(self, result: TaskResult, *, squared: bool) -> Floats:
-        """Return the block sums of m^2 = (q sum N_a^2 / N^2 - 1) / (q - 1), or of its square."""
-        states, sites = int(result.task.draw.states), float(result.task.num_sites) ** 2
-        squares = result.column("state_squares").astype(float) / sites
-        if not squared:
-            return (states * squares - result.samples[:, None]) / (states - 1)
-        p = np.array(result.task.p)
-        products = self.moment_sums(result, "state_squares*state_squares", p) / sites**2
-        both = states**2 * products - 2 * states * squares + result.samples[:, None]
-        return np.asarray(both / (states - 1) ** 2)
 
 
 class ThresholdAnalysis(KindAnalysis):

@@ -28,11 +28,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.analysis.statistics import Floats
 from percolab.bonds.model import Model
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.structure import Structure
-
-Floats = NDArray[np.float64]
 
 #: sinh 2K = 1.
 CRITICAL_COUPLING = math.log1p(math.sqrt(2)) / 2

@@ -102,11 +102,9 @@ def _draw_roots(axes: Axes, fit: RootFit) -> dict[str, Any]:
     value, roots = fit.threshold, fit.roots
     draw_threshold(axes, value, fit.problem)
     for n, root in enumerate(roots):
-        label = f"root at {elements.size_label(root.size, {})}"
-        style: dict[str, Any] = {"elinewidth": 0.9, "capsize": 2.5, "label": label}
-        elements.draw_bars(
-            axes, root.size, root.value.value, root.value.error, size_look(n), **style
-        )
+        look = size_look(n) | {"label": f"root at {elements.size_label(root.size, {})}"}
+        point = root.size, root.value.value, root.value.error
+        elements.draw_bars(axes, *point, look, elinewidth=0.9, capsize=2.5)
     elements.place_sizes(axes, [root.size for root in roots])
     grid = np.geomspace(*axes.get_xlim(), 100)
     points = grid * roots[0].length / roots[0].size
@@ -162,8 +160,8 @@ def _draw_crossings(figures: StudyView, into: Target) -> Drawn:
             own = [crossing for crossing in crossings if crossing.quantity == name]
             sizes = np.array([crossing.L2 for crossing in own]) * _APART ** (n - 1)
             p, errors = [crossing.p for crossing in own], [crossing.error for crossing in own]
-            style: dict[str, Any] = {"elinewidth": 0.9, "capsize": 2.0, "label": _NAMES[name]}
-            elements.draw_bars(axes, sizes, p, errors, size_look(n), **style)
+            look = size_look(n) | {"label": _NAMES[name]}
+            elements.draw_bars(axes, sizes, p, errors, look, elinewidth=0.9, capsize=2.0)
         elements.place_sizes(axes, sorted({crossing.L2 for crossing in crossings}))
         elements.draw_exact(axes, figures.exact, across=True, zorder=1)
         axes.set(ylabel="crossing with the next smaller size, $p$")
