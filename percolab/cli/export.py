@@ -51,8 +51,6 @@ def command(
 
     Of labels (percolab label) write the clusters, a line each.
     """
-    from percolab.configurations import read_labels
-    from percolab.configurations.label_array import cluster_table
     from percolab.store.output_files import CLUSTERS_CSV, is_labels
     from percolab.store.results import read_results
     from percolab.tasks.values import parse_probabilities
@@ -63,6 +61,9 @@ def command(
     if out is not None or default is not None:
         out = str(output_file(out, default or "", kind))
     if labels:
+        from percolab.configurations import read_labels
+        from percolab.configurations.label_array import cluster_table
+
         others = {"p": probabilities} | tables | {"format netcdf": form == "netcdf"}
         refuse(others, "labels have one table, that of their clusters")
         given = read_labels(results)

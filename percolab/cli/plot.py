@@ -63,7 +63,6 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     from percolab.configurations.picture import draw_stored_labels
     from percolab.errors import AnalysisError
     from percolab.figures.kinds import KINDS, study_figure
-    from percolab.figures.table import draw_table
     from percolab.store.output_files import is_labels
 
     if kind is not None and kind not in ("invasion", *KINDS):
@@ -76,6 +75,8 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     of_table = shared.is_table(results)
     options = options if of_table else shared.without_table_options(options)
     if of_table:
+        from percolab.figures.table import draw_table
+
         table, fits = shared.fit_table_file(results, options)
         table.choose(options["series"])
         fit = next(iter(fits.values()))
