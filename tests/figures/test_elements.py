@@ -13,6 +13,7 @@ from percolab.figures.elements import (
     add_column_legend,
     add_legend,
     bars_if_known,
+    draw_band,
     few_ticks,
     place_sizes,
     plain_ticks,
@@ -188,6 +189,15 @@ def test_nine_sizes_close_to_the_threshold_are_not_hidden_by_their_legend(with_d
     for curve in curves:
         for point in axes.transData.transform(np.column_stack([curve.p, curve.probability])):
             assert not any(box.contains(*point) for box in boxes)
+
+
+@pytest.mark.parametrize("across", [False, True])
+def test_a_band_is_one_error_wide_on_either_side(across):
+    with new_figure(3, 3) as figure:
+        axes = figure.subplots()
+        draw_band(axes, 0.5, 0.1, across=across)
+    box = axes.patches[0].get_extents().transformed(axes.transData.inverted())
+    assert (box.intervaly if across else box.intervalx) == pytest.approx([0.4, 0.6])
 
 
 def points_of(axes):
