@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from percolab.cli import options as shared
 from percolab.cli.groups import GroupedCommand, grouped
-from percolab.cli.options import (
-    as_json,
-    check_target,
-    counted,
-    echo_json,
-    input_files,
-    refuse,
-    write_figure,
-)
 from percolab.cli.sample_options import with_usual
 from percolab.cli.setting_options import setting_option
 from percolab.cli.terminal import echo
@@ -89,7 +81,7 @@ _FIRST_RADIUS, _FACTOR, _INNER = 4.0, 2**0.5, 1 / 16
 )
 @grouped(OUTPUT, "--out", type=click.Path(), help="The steps of one invasion: .csv, .npz or .h5.")
 @grouped(OUTPUT, "--plot", type=click.Path(), help="Figure: .png, .pdf or .svg.")
-@as_json
+@shared.as_json
 def command(**given: Any) -> None:
     """Invade a lattice or a graph from a source, always by the easiest bond or site.
 
@@ -111,9 +103,9 @@ def command(**given: Any) -> None:
     given = _with_defaults(given)
     sizes = None if given["L"] is None else parse_sizes(given["L"])
     if given["out"]:
-        check_invasion_target(given["out"], input_files())
+        check_invasion_target(given["out"], shared.input_files())
     if given["plot"]:
-        check_target(given["plot"])
+        shared.check_target(given["plot"])
     for name in ("out", "plot"):
         if given[name] and len(sizes or ()) > 1:
             raise InputError(f"--{name}: an invasion has one size; give one -L")
@@ -148,13 +140,13 @@ def command(**given: Any) -> None:
         write_invasion(given["out"], first, record)
     if curves is not None:
         figure, numbers = _draw(invaders[0], first, curves, record)
-        write_figure(figure, given["plot"], quiet=given["as_json"])
+        shared.write_figure(figure, given["plot"], quiet=given["as_json"])
         record |= {"figure": {"file": given["plot"], **numbers}}
     # Where several sizes are invaded to breakthrough.
     scales = invaders[0].field.structure.is_scalable and invaders[0].stop == "spanning"
     fit = fit if len(invaders) == 1 else fit_size_dimension(means) if scales else None
     if given["as_json"]:
-        echo_json(_complete_record(record, means, first, fit))
+        shared.echo_json(_complete_record(record, means, first, fit))
         return
     echo(_name_invasion(invaders[0], record).replace("$", ""))
     _echo_means(invaders[0], means, first)
@@ -167,7 +159,7 @@ def command(**given: Any) -> None:
 def _with_defaults(given: dict[str, Any]) -> dict[str, Any]:
     """Return options with those of a sample at their defaults; InputError for what does not go."""
     if given["weights"] is not None:
-        refuse(given, "given weights have no samples", "samples")
+        shared.refuse(given, "given weights have no samples", "samples")
     p0, stop = given["p0"], given["stop"]
     if p0 is not None and not math.isfinite(p0):
         raise InputError(f"--p0 {p0}, but it must be a finite number")
@@ -328,7 +320,7 @@ def _echo_means(invader: Invader, means: list[InvasionMeans], first: Invasion) -
         return
     numbers = means[0].means
     share = 100 * first.num_invaded / first.num_sites
-    invaded = f"invaded {first.num_invaded} of {counted(first.num_sites, 'site')}"
+    invaded = f"invaded {first.num_invaded} of {shared.counted(first.num_sites, 'site')}"
     echo(f"{invaded} ({share:.3g} %), front {numbers['front']:.0f}")
     if first.breakthrough is not None:
         echo(f"breakthrough at step {first.breakthrough}, {taken} = {first.threshold:.12g}")

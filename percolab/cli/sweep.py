@@ -9,16 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from percolab.cli import options as shared
 from percolab.cli.answers import find_answers
 from percolab.cli.groups import GroupedCommand, grouped, quiet_option
-from percolab.cli.options import (
-    complete_study,
-    counted,
-    described,
-    echo_json,
-    estimates_answer,
-    exit_if_interrupted,
-)
 from percolab.cli.progress import ProgressBar
 from percolab.cli.setting_options import given_settings, setting_options
 from percolab.cli.terminal import echo
@@ -45,7 +38,7 @@ _HEADINGS = ("L", "p", "samples", "stored", "samples/s", "time", "memory", "file
     required=False,
     type=click.Path(),
     metavar="[STUDY]",
-    shell_complete=complete_study,
+    shell_complete=shared.complete_study,
 )
 @setting_options
 @grouped(
@@ -113,10 +106,10 @@ def _sweep(study: str | None, given: Mapping[str, Any]) -> None:
     with ResultsWriter(request.out) as ways["writer"]:
         if prepare:
             prepared = prepare_study(request.study, request.rule, **ways)
-            tasks = counted(len(prepared.tasks), "task")
-            echo(f"{described(prepared.study)}: {tasks} prepared in {request.out}")
+            tasks = shared.counted(len(prepared.tasks), "task")
+            echo(f"{shared.described(prepared.study)}: {tasks} prepared in {request.out}")
             return
-        with exit_if_interrupted(request.out):
+        with shared.exit_if_interrupted(request.out):
             results = run_study(request.study, request.rule, **ways)
     _write_end(results, request.out, request.rule.target_error)
 
@@ -138,8 +131,8 @@ def _write_end(results: StoredResults, out: Path, target_error: float | None) ->
     """Write what a study has come to, as far as its samples give it."""
     study = results.study
     if not study.structure.is_scalable:
-        echo(f"{described(study)}; results in {out}")
-        echo(estimates_answer(results)[1])
+        echo(f"{shared.described(study)}; results in {out}")
+        echo(shared.estimates_answer(results)[1])
         return
     sizes = ", ".join(map(str, sorted(study.sizes)))
     echo(f"{study.structure.title}: L = {sizes}; results in {out}")
@@ -194,9 +187,9 @@ def _write_plan(request: SweepRequest, ways: Mapping[str, Any], *, as_json: bool
     from percolab.run.plan import plan_study
 
     plan = plan_study(request.study, request.rule, **ways, writer=ResultsWriter(request.out))
-    title = described(request.study)
+    title = shared.described(request.study)
     if as_json:
-        echo_json({"study": title, "results": str(request.out)} | asdict(plan))
+        shared.echo_json({"study": title, "results": str(request.out)} | asdict(plan))
         return
     echo(f"{title}; would go to {request.out}")
     echo("\n".join(_describe_plan(plan)))
@@ -219,7 +212,7 @@ def _describe_plan(plan: Plan) -> list[str]:
 def _totals(plan: Plan) -> list[str]:
     from percolab.run.plan import FACTOR
 
-    workers = counted(plan.workers, "worker")
+    workers = shared.counted(plan.workers, "worker")
     lines = [
         f"time    {_time(plan.seconds)} within a factor of {FACTOR}, on {plan.device} with "
         f"{workers}, labeler {plan.labeler} (of it {_time(plan.start_seconds)} to start, "

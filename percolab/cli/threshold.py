@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from percolab.cli import options as shared
 from percolab.cli.groups import GroupedCommand, grouped, quiet_option
-from percolab.cli.options import (
-    as_json,
-    check_target,
-    exit_if_interrupted,
-    published_lines,
-    refuse,
-    write_answer,
-)
 from percolab.cli.progress import ProgressBar, root_text
 from percolab.cli.setting_options import given_settings, settings_named
 from percolab.errors import InputError
@@ -66,7 +59,7 @@ _OF_SAMPLES = (
     help="Results file; an existing one of the same study is continued.  With --weights the paths, "
     f".csv.  [default: {_OUT}; no paths]",
 )
-@as_json
+@shared.as_json
 @quiet_option()
 def command(lattice: str | None, as_json: bool, quiet: bool, **given: Any) -> None:
     """Find the threshold p_c of a lattice, to the requested precision.
@@ -86,7 +79,7 @@ def command(lattice: str | None, as_json: bool, quiet: bool, **given: Any) -> No
     sizes, or the weights of a network.
     """
     if given["weights"] is not None:
-        write_answer(*_find_levels(lattice, given), as_json=as_json)
+        shared.write_answer(*_find_levels(lattice, given), as_json=as_json)
         return
     if given["graph"] is not None:
         raise InputError(
@@ -94,7 +87,7 @@ def command(lattice: str | None, as_json: bool, quiet: bool, **given: Any) -> No
             f"its critical share: percolab sweep --graph {given['graph']} --order random "
             "--method microcanonical"
         )
-    refuse(given, "only given weights (--weights) have it", "above", *_OF_WEIGHTS)
+    shared.refuse(given, "only given weights (--weights) have it", "above", *_OF_WEIGHTS)
     if lattice is None:
         raise InputError("name a LATTICE (percolab lattices), or give --weights")
     from percolab.run.search_steps import Goal
@@ -104,10 +97,10 @@ def command(lattice: str | None, as_json: bool, quiet: bool, **given: Any) -> No
     out = given["out"] = given["out"] or _OUT
     request = request_threshold(lattice, goal, **given_settings(given))
     observer = ProgressBar(silent=quiet, estimate=root_text)
-    with ResultsWriter(request.out) as writer, exit_if_interrupted(out):
+    with ResultsWriter(request.out) as writer, shared.exit_if_interrupted(out):
         ways = {**request.options, "writer": writer, "observer": observer}
         results = find_threshold(request.study, goal, **ways)
-    write_answer(*_answer(results, Path(out)), as_json=as_json)
+    shared.write_answer(*_answer(results, Path(out)), as_json=as_json)
 
 
 def _answer(results: StoredResults, out: Path) -> tuple[dict[str, Any], str]:
@@ -142,7 +135,7 @@ def _answer(results: StoredResults, out: Path) -> tuple[dict[str, Any], str]:
         f"{way}; {quality}",
         f"{_advice(value)}; samples in {out}",
         *notes,
-        *published_lines(study, value.value, value.error),
+        *shared.published_lines(study, value.value, value.error),
     ]
     return of_plane.threshold_record(study, fit), "\n".join(lines)
 
@@ -166,13 +159,13 @@ def _find_levels(lattice: str | None, given: dict[str, Any]) -> tuple[dict[str, 
     from percolab.configurations.levels import PATH_CSV, find_given_levels, path_csv
     from percolab.store.output_files import write_output
 
-    refuse(given, "given weights (--weights) have no samples", *_OF_SAMPLES)
+    shared.refuse(given, "given weights (--weights) have no samples", *_OF_SAMPLES)
     out = given.pop("out")
     if given["device"] in ("cpu", "auto"):
         given["device"] = None
-    refuse(given, "levels of given weights (--weights) are found on the CPU", "device")
+    shared.refuse(given, "levels of given weights (--weights) are found on the CPU", "device")
     if out is not None:
-        check_target(out, "paths", (".csv",), PATH_CSV)
+        shared.check_target(out, "paths", (".csv",), PATH_CSV)
     levels = find_given_levels(
         given["weights"], lattice, above=given["above"], **given_settings(given)
     )
