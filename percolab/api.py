@@ -21,6 +21,7 @@ from percolab.analysis.roots import (
     coupling_rows,
     fit_roots,
     known_threshold,
+    threshold_record,
     why_no_roots,
 )
 from percolab.analysis.spin_fit import SpinFit, fit_spins
@@ -32,7 +33,6 @@ from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.value import NO_VALUE, Value
 from percolab.analysis.wrapping_fit import asks_for_wrapping, fit_wrapping
 from percolab.cli.export import FORMATS, find_format, write_table
-from percolab.cli.options import threshold_record
 from percolab.cli.progress import LoggedProgress, root_text
 from percolab.cli.report import PAGES, write_report
 from percolab.cli.status import status_record

@@ -7,7 +7,7 @@ correlated, too.
 import numpy as np
 
 from percolab.analysis.quantities import BlockMoments, list_quantities
-from percolab.analysis.quantity_fits import analyse_quantities
+from percolab.analysis.quantity_fits import JointInput, analyse_quantities
 from percolab.analysis.theory.known_exponents import Known
 
 P_C, Y_T, OMEGA = 0.2488, 1.14, 1.2
@@ -75,4 +75,5 @@ def one_p(rng):
 
 def analysed(moments, **options):
     own = {"omegas": (OMEGA,) * len(QUANTITIES), "y_t": Known(Y_T, 0.0, "", "")}
-    return analyse_quantities(moments, QUANTITIES, **own | options)
+    own |= {name: options.pop(name) for name in ("omegas", "y_t", "critical") if name in options}
+    return analyse_quantities(JointInput(moments, QUANTITIES, **own), **options)

@@ -6,12 +6,23 @@ Fitting a synthetic study tells what error bar a number of samples will buy befo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.scaling import ScalingFunction
+from percolab.analysis.threshold import ThresholdFit
+
+
+def study_view(data: ThresholdFit | Sequence[SpanningCurve], **known: Any) -> Any:
+    """Return what figures ask of a study, with a fit or bare curves; known: in place of nothing."""
+    fit = data if isinstance(data, ThresholdFit) else "no fit"
+    own: dict[str, Any] = {"title": "honeycomb", "name": "spanning", "symbol": "R", "num_sites": {}}
+    own |= {"exact": None, "median": None, "fit": fit, "fit_or_problem": fit, "curves": data}
+    return SimpleNamespace(**own | known)
 
 
 def synthetic_curve(

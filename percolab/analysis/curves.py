@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats, jackknife_error, wilson_interval
 from percolab.lattices.shown import Shown, few
-
-Number = TypeVar("Number", bound=np.generic)
 
 # Points that a polynomial is put through.
 _NODES = 7
@@ -47,9 +45,10 @@ class SpanningCurve(Shown):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "L", int(self.L))
-        object.__setattr__(self, "p", _frozen(self.p, np.float64))
-        object.__setattr__(self, "samples", _frozen(self.samples, np.int64))
-        object.__setattr__(self, "spanning", _frozen(self.spanning, np.int64))
+        for name, dtype in (("p", np.float64), ("samples", np.int64), ("spanning", np.int64)):
+            array = np.array(getattr(self, name), dtype)
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
         problem = self._problem()
         if problem:
             name = f" {self.label!r}" if self.label else ""
@@ -134,12 +133,6 @@ def probit_points(curves: Sequence[SpanningCurve]) -> tuple[Floats, Floats]:
     probability = np.concatenate([curve.probability for curve in curves])
     p = np.concatenate([curve.p for curve in curves])
     return p, ndtri(np.clip(probability, 0.5 / samples, 1.0 - 0.5 / samples))
-
-
-def _frozen(values: ArrayLike, dtype: type[Number]) -> NDArray[Number]:
-    array = np.array(values, dtype=dtype)
-    array.setflags(write=False)
-    return array
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -196,7 +196,12 @@ def fit_exponents(
         exponent, own_notes = _read_off(own, omega, known, dimension)
         exponents += [] if exponent is None else [exponent]
         notes += own_notes
-    exponents += _derived(exponents, dimension, known)
+    for strength in [each.result for each in exponents if each.name == "beta/nu"]:
+        d_f = dimension - strength.value
+        tau = strength.scaled(1 + dimension / d_f, dimension / d_f**2)
+        by_d_f = strength.scaled(d_f, -1.0)
+        exponents.append(Exponent("d_f", by_d_f, "d - beta/nu", known.get("d_f")))
+        exponents.append(Exponent("tau", tau, "1 + d/d_f", known.get("tau")))
     tau_fit = None
     try:
         if numbers:
@@ -256,17 +261,6 @@ def _read_off(
     power = result.value - (dimension - 2 if quantity.of_cube else 0)
     result = result.scaled(quantity.sign * power, quantity.sign)
     return Exponent(name, result, quantity.meaning, known.get(name), law), notes
-
-
-def _derived(fitted: Sequence[Exponent], dimension: int, known: dict[str, Known]) -> list[Exponent]:
-    derived = []
-    for strength in (each.result for each in fitted if each.name == "beta/nu"):
-        d_f = dimension - strength.value
-        tau = strength.scaled(1 + dimension / d_f, dimension / d_f**2)
-        d_f_value = strength.scaled(d_f, -1.0)
-        derived.append(Exponent("d_f", d_f_value, "d - beta/nu", known.get("d_f")))
-        derived.append(Exponent("tau", tau, "1 + d/d_f", known.get("tau")))
-    return derived
 
 
 @dataclass(frozen=True)

@@ -309,6 +309,15 @@ class SizeFit(Record):
     chi_square: ChiSquare
     covariance: tuple[tuple[float, ...], ...]
 
+    @classmethod
+    def of(
+        cls, L: int, p: Floats, theta: Floats, covariance: Floats, quality: ChiSquare, samples: int
+    ) -> SizeFit:
+        """Return the fit with these coefficients, (k,), in units of the range of the points p."""
+        low, high = float(p.min()), float(p.max())
+        numbers = 0.5 * (low + high), 0.5 * (high - low), tuple(theta.tolist()), low, high, p.size
+        return cls(L, *numbers, samples, quality, tuple(map(tuple, covariance.tolist())))
+
     @cached_property
     def probit(self) -> Polynomial:
         domain = [self.p_mid - self.scale, self.p_mid + self.scale]
@@ -366,18 +375,8 @@ def fit_size(curves: Sequence[SpanningCurve], *, degree: int = 3) -> SizeFit:
     if distinct < 2:
         raise AnalysisError(f"L = {curves[0].L} has fewer than two p to fit")
     estimate = _maximise_polynomial(cells, middle, scale, min(degree, distinct - 1))
-    return SizeFit(
-        L=curves[0].L,
-        p_mid=middle,
-        scale=scale,
-        coefficients=tuple(estimate.theta.tolist()),
-        p_low=low,
-        p_high=high,
-        points=cells.p.size,
-        samples=sum(curve.total_samples for curve in curves),
-        chi_square=chi_square(cells, estimate),
-        covariance=tuple(map(tuple, estimate.covariance.tolist())),
-    )
+    fitted, samples = (estimate.theta, estimate.covariance), sum(c.total_samples for c in curves)
+    return SizeFit.of(curves[0].L, cells.p, *fitted, chi_square(cells, estimate), samples)
 
 
 def refit(fit: SizeFit, cells: ThresholdCells, counts: Floats) -> SizeFit:

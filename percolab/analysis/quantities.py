@@ -119,12 +119,9 @@ def list_quantities(boundary: Sequence[str], *, spins: bool = False) -> tuple[Qu
         # The mean over the axes has the smaller error where they are alike.
         if len(own) > 1:
             words = f"{word}_axis", f"{symbol}_axis", f"mean of {', '.join(own)}", _WANG
-            probabilities.append(Quantity(*words, PROBABILITY, own, partial(_average, own)))
+            mean = partial(lambda names, of: sum(of[name] for name in names) / len(names), own)
+            probabilities.append(Quantity(*words, PROBABILITY, own, mean))
     return (*probabilities, *RATIOS, *((Q_M,) if spins else ()))
-
-
-def _average(names: Sequence[str], of: Moments) -> Floats:
-    return sum((of[name] for name in names[1:]), of[names[0]]) / len(names)
 
 
 def default_quantities(boundary: Sequence[str], available: Sequence[str]) -> list[str]:

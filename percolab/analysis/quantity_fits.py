@@ -87,36 +87,40 @@ class QuantityAnalysis(FittedThreshold):
         return super()._facts() | {"quantities": ", ".join(each.name for each in self.quantities)}
 
 
+@dataclass(frozen=True, eq=False)
+class JointInput:
+    """What a joint fit of several quantities takes.
+
+    omegas: exponents of the leading correction, of each quantity.  y_t: known 1/nu, a prior of p_c.
+    critical: of each quantity its known value at p_c, a prior, or None; () for none at all.  notes:
+    on what was left out.
+    """
+
+    moments: Sequence[BlockMoments]
+    quantities: Sequence[Quantity]
+    omegas: Sequence[float]
+    y_t: Known | None = None
+    critical: tuple[Known | None, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 def analyse_quantities(
-    moments: Sequence[BlockMoments],
-    quantities: Sequence[Quantity],
+    joint: JointInput,
     *,
-    omegas: Sequence[float],
-    y_t: Known | None = None,
     min_size: int | None = None,
     degree: int | tuple[int, ...] | None = None,
     priors: float = 1.0,
-    critical: tuple[Known | None, ...] = (),
 ) -> QuantityAnalysis:
     """Fit several quantities together.
 
-    omegas: exponents of the leading correction, of each quantity.  y_t: known 1/nu, a prior of p_c.
     min_size: smallest L to use at all.  degree: one or several, in place of DEGREES.  priors:
-    factor on the widths of the other priors.  critical: of each quantity its known value at p_c, a
-    prior, or None.
+    factor on the widths of all priors but those that are known.
 
     Raises AnalysisError (one line) when the data cannot give a threshold.
     """
-    fitter, used, near = make_fitter(
-        moments,
-        quantities,
-        omegas=omegas,
-        y_t=y_t,
-        min_size=min_size,
-        degrees=(degree,) if isinstance(degree, int) else degree or DEGREES,
-        priors=priors,
-        critical=critical,
-    )
+    degrees = (degree,) if isinstance(degree, int) else degree or DEGREES
+    fitter, used, near = make_fitter(joint, min_size=min_size, degrees=degrees, priors=priors)
+    y_t, quantities = joint.y_t, joint.quantities
     best, wide, free = average_three_times(
         lambda known, wider: replace(fitter, priors=wider).average(known), y_t, priors
     )
@@ -176,18 +180,15 @@ class Fitter:
 
 
 def make_fitter(
-    moments: Sequence[BlockMoments],
-    quantities: Sequence[Quantity],
+    joint: JointInput,
     *,
-    omegas: Sequence[float],
-    y_t: Known | None,
     min_size: int | None = None,
     degrees: tuple[int, ...] = DEGREES,
     priors: float = 1.0,
-    critical: tuple[Known | None, ...] = (),
 ) -> tuple[Fitter, list[BlockMoments], list[BlockMoments]]:
     """Return what fits, the moments of used sizes, and those near p_c; or AnalysisError."""
-    used = [task for task in moments if min_size is None or min_size <= task.L]
+    quantities = joint.quantities
+    used = [task for task in joint.moments if min_size is None or min_size <= task.L]
     sizes = sorted({task.L for task in used})
     if len(sizes) < MIN_SIZES:
         shown = ", ".join(f"L = {size}" for size in sizes) or "none"
@@ -195,13 +196,14 @@ def make_fitter(
     for quantity in quantities:
         if lack := find_lack(quantity, used):
             raise AnalysisError(f"{lack}: leave it out")
-    start, near = near_threshold(used, quantities, y_t)
+    start, near = near_threshold(used, quantities, joint.y_t)
     for quantity in quantities:
         if lack := find_lack(quantity, near):
             place = f"near p_c = {start.threshold:.4g}"
             raise AnalysisError(f"{place}, {lack}: use a finer p grid there")
     observations, near = observe_all(near, quantities)
-    return Fitter(observations, start, tuple(omegas), degrees, priors, critical), used, near
+    fitter = Fitter(observations, start, tuple(joint.omegas), degrees, priors, joint.critical)
+    return fitter, used, near
 
 
 def observe_all(

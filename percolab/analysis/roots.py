@@ -201,7 +201,7 @@ def fit_roots(results: StoredResults) -> RootFit:
     if reason := why_no_roots(results.study):
         raise AnalysisError(reason)
     roots, notes, stored = [], [], joined(results)
-    for size in sorted({result.task.size for result in stored.tasks.values() if result.blocks}):
+    for size in sorted({result.task.size for result in stored.measured}):
         try:
             roots.append(find_root(stored.of_size(size)))
         except AnalysisError as error:
@@ -563,7 +563,9 @@ def root_table(fit: RootFit, structure: Structure, model: str) -> str:
     return "\n\n".join([*filter(None, [fit.problem]), *tables])
 
 
-def root_record(study: Study, fit: RootFit) -> dict[str, Any]:
-    own = {"lattice": study.structure.name, "model": study.model}
-    couplings = {} if fit.problem else coupling_record(fit.threshold, study.model)
-    return own | fit.to_dict() | couplings
+def threshold_record(study: Study, fit: Any) -> dict[str, Any]:
+    """Return p_c, from roots or from wrapping probabilities, as plain JSON values."""
+    own: dict[str, Any] = {"lattice": study.structure.name, "model": study.model}
+    couplings = {} if fit.problem else coupling_record(fit.p_c, study.model)
+    own |= fit.to_dict()
+    return own | couplings

@@ -140,7 +140,13 @@ def analyse_samples(
         )
     named = ((f"{own.name} from the {own.estimator} of T", own.result) for own in limits)
     notes = [*list_rejections(named), *notes]
-    return SampleThresholds(tuple(sizes), limits, _cell_to_cell(curves), tuple(notes))
+    fits = [fit_size(select_curves(curves, size)) for size in linear_sizes(curves)]
+    cells = tuple(
+        CellToCell(each.L1, each.L2, each.p, each.p_error, *_scale_factor(*pair, each.p))
+        for each, pair in zip(cross_sizes(fits)[0], pairwise(fits), strict=True)
+        if each.found
+    )
+    return SampleThresholds(tuple(sizes), limits, cells, tuple(notes))
 
 
 def _threshold(sizes: Sequence[SampleMoments], index: int, omega: float) -> Value:
@@ -157,17 +163,6 @@ def _threshold(sizes: Sequence[SampleMoments], index: int, omega: float) -> Valu
         best = average_over_sizes(L, design, values, variances, (np.inf, np.inf, *PRIORS[:2]))
         slope = shapes @ best.theta[1:]
     return best.value(0)
-
-
-def _cell_to_cell(curves: Sequence[SpanningCurve]) -> tuple[CellToCell, ...]:
-    """Cross neighbouring sizes and compare their slopes; pairs that do not cross are left out."""
-    fits = [fit_size(select_curves(curves, size)) for size in linear_sizes(curves)]
-    crossings, _ = cross_sizes(fits)
-    return tuple(
-        CellToCell(each.L1, each.L2, each.p, each.p_error, *_scale_factor(*pair, each.p))
-        for each, pair in zip(crossings, pairwise(fits), strict=True)
-        if each.found
-    )
 
 
 def _scale_factor(small: SizeFit, large: SizeFit, p: float) -> tuple[float, float]:

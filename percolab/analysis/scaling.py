@@ -81,10 +81,6 @@ class ScalingFunction:
         """Return R = Phi(f) at `p` for size `L` (broadcast), float64."""
         return np.asarray(ndtr(self(p, L)), np.float64)
 
-    @property
-    def critical_probability(self) -> float:
-        return float(ndtr(self.coefficients[0]))
-
 
 @dataclass(frozen=True)
 class Units:
@@ -270,8 +266,14 @@ class Lines:
     @classmethod
     def through(cls, curves: Sequence[SpanningCurve], known: Known | None = None) -> Lines:
         """Return lines through curves; known: 1/nu.  AnalysisError: a curve does not rise."""
-        sizes = np.array(linear_sizes(curves), float)
-        centre, slope = np.array([_probit_line(curves, size) for size in linear_sizes(curves)]).T
+        lines = []
+        for size in linear_sizes(curves):
+            p, probit = probit_points(select_curves(curves, size))
+            rate, intercept = np.polyfit(p - p.mean(), probit, 1)
+            if not rate > 0:
+                raise AnalysisError(f"the spanning probability of L = {size} does not rise with p")
+            lines.append((float(size), p.mean() - intercept / rate, rate))
+        sizes, centre, slope = np.array(lines).T
         L_0 = geometric_mean(sizes)
         y_t, log_slope = np.polyfit(np.log(sizes / L_0), np.log(slope), 1)
         # slope_L (p - centre_L) = a_0 + slope_L (p - p_c), so centre_L = p_c - a_0 / slope_L.
@@ -281,12 +283,3 @@ class Lines:
         a_0 = float(np.mean(slope * (p_0 - centre)))
         y_t = np.clip(y_t, *_Y_T) if known is None else known.value
         return cls(Units(p_0, float(np.exp(-log_slope)), L_0), float(y_t), a_0)
-
-
-def _probit_line(curves: Sequence[SpanningCurve], size: int) -> tuple[float, float]:
-    """Return centre and slope of a straight line through probit R of one size."""
-    p, probit = probit_points(select_curves(curves, size))
-    slope, intercept = np.polyfit(p - p.mean(), probit, 1)
-    if not slope > 0:
-        raise AnalysisError(f"the spanning probability of L = {size} does not rise with p")
-    return float(p.mean() - intercept / slope), float(slope)

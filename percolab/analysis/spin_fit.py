@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -139,7 +140,7 @@ def fit_spins(results: StoredResults, names: Sequence[str] = ("all",), **options
             "shows where its spins order"
         )
     model = Model.parse(study.model)
-    items = [result for result in joined(results).tasks.values() if result.blocks]
+    items = joined(results).measured
     differences = start_differences(items)
     first_order, order = classify_order(items, model)
     try:
@@ -195,16 +196,15 @@ def short_blocks(items: Sequence[TaskResult]) -> str | None:
     Their scatter misses the correlation of neighbouring ones: an error is too small by about tau /
     2 S of it, for S sweeps.
     """
-    worst: tuple[float, TaskResult, float, Autocorrelation] | None = None
-    for result in items:
-        size, is_serial = result.task.block_size, result.task.is_serial
-        for series in compute_autocorrelations(result).values() if is_serial else ():
-            for p, one in zip(result.task.p, series, strict=True):
-                if one is not None and (worst is None or size / one.tau < worst[0]):
-                    worst = size / one.tau, result, p, one
-    if worst is None or worst[0] >= _ENOUGH_TIMES:
+    found = [
+        (result.task.block_size / one.tau, result, p, one)
+        for result in items if result.task.is_serial
+        for series in compute_autocorrelations(result).values()
+        for p, one in zip(result.task.p, series, strict=True) if one is not None
+    ]  # fmt: skip
+    if min((each[0] for each in found), default=_ENOUGH_TIMES) >= _ENOUGH_TIMES:
         return None
-    times, result, p, one = worst
+    times, result, p, one = min(found, key=itemgetter(0))
     most = "" if one.complete else "at most "
     return (
         f"blocks of one chain are short: at L = {result.task.size}, p = {p:.6g} they are "

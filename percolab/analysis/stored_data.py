@@ -27,7 +27,7 @@ from percolab.store.task_result import TaskResult
 
 def list_tasks(results: StoredResults, *columns: str) -> list[TaskResult]:
     """Return the tasks with blocks that have these columns, ascending in L."""
-    items = [each for each in joined(results).tasks.values() if each.blocks and each.has(*columns)]
+    items = [each for each in joined(results).measured if each.has(*columns)]
     return sorted(items, key=lambda each: (each.task.size, each.task.seed, each.task.id))
 
 
@@ -73,7 +73,7 @@ def read_curves(results: StoredResults, observable: str | None = None) -> list[S
     if reason := find_analysis(results.study).no_curve:
         raise AnalysisError(reason)
     name = observable or default_observable(results)
-    items = [result for result in joined(results).tasks.values() if result.blocks]
+    items = joined(results).measured
     curves = [find_analysis(result.task).curve(result, name) for result in items]
     return sorted(curves, key=lambda curve: curve.L)
 
@@ -82,7 +82,7 @@ def read_single_thresholds(
     results: StoredResults, observable: str, min_size: int | None
 ) -> tuple[list[tuple[int, Floats]], list[SpanningCurve]]:
     """Return (L, T or inf) of tasks of method "threshold", and their curves, ascending in L."""
-    items = [result for result in results.tasks.values() if result.blocks]
+    items = results.measured
     items = [result for result in items if min_size is None or min_size <= result.task.size]
     thresholds = [(result.task.size, result.thresholds(observable).ravel()) for result in items]
     curves = [find_analysis(result.task).curve(result, observable) for result in items]
@@ -94,7 +94,7 @@ def read_single_thresholds(
 
 def read_cluster_curves(results: StoredResults) -> list[ClusterCurve]:
     """Return the cluster sizes of all tasks that have them, ascending in L."""
-    items = [result for result in joined(results).tasks.values() if result.blocks]
+    items = joined(results).measured
     items = [result for result in items if not result.holds_thresholds and result.has_cluster_sizes]
     return [_read_clusters(result) for result in sorted(items, key=lambda result: result.task.size)]
 
@@ -184,7 +184,7 @@ def moment_names(result: TaskResult) -> set[str]:
 
 def available_quantities(results: StoredResults) -> list[str]:
     """Return the names of the quantities that at least one task of a file has."""
-    stored = [moment_names(result) for result in results.tasks.values() if result.blocks]
+    stored = [moment_names(result) for result in results.measured]
     known = list_quantities(results.study.boundary, spins=True)
     return [each.name for each in known if any(set(each.needs) <= names for names in stored)]
 
@@ -195,7 +195,7 @@ def pool_moments(results: StoredResults, quantities: Sequence[Quantity]) -> list
     Tasks with the same size, p, block size and moments differ in their seeds alone: they become one
     with more blocks.  AnalysisError: two tasks contain the same samples.
     """
-    items = [result for result in joined(results).tasks.values() if result.blocks]
+    items = joined(results).measured
     _check_independent(items)
     alike: dict[tuple[int, bytes, int, tuple[str, ...]], list[BlockMoments]] = {}
     for result in sorted(items, key=lambda result: (result.task.size, result.task.id)):

@@ -6,7 +6,7 @@ Options that are not given follow from the dimension and boundary of the study.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -32,7 +32,7 @@ from percolab.analysis.quantities import (
     find_lack,
     least_sizes,
 )
-from percolab.analysis.quantity_fits import QuantityAnalysis, analyse_quantities
+from percolab.analysis.quantity_fits import JointInput, QuantityAnalysis, analyse_quantities
 from percolab.analysis.sample_thresholds import SampleThresholds, analyse_samples
 from percolab.analysis.study_kinds import find_analysis
 from percolab.analysis.tau import TauFit, fit_tau
@@ -104,7 +104,7 @@ def list_notes(results: StoredResults) -> tuple[str, ...]:
     study = results.study
     if not isinstance(study.structure, Lattice):
         return ()
-    sizes = sorted({result.task.size for result in results.tasks.values() if result.blocks})
+    sizes = sorted({result.task.size for result in results.measured})
     for axis, (kind, cell) in enumerate(zip(study.boundary, study.structure.cell, strict=True)):
         rests = {study.structure.shape(size)[axis] % cell for size in sizes}
         if kind == "open" and len(rests) > 1:
@@ -254,7 +254,7 @@ def read_estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[Siz
     study, clusters = results.study, stored.read_cluster_curves(results)
     coupled = bool(study.boundary) and not find_analysis(study).no_curve
     spanning = stored.read_curves(results) if coupled else []
-    items = [result for result in results.tasks.values() if result.blocks]
+    items = results.measured
     sites = {result.task.size: result.task.num_sites for result in items}
     if not sites:
         raise AnalysisError("no samples yet")
@@ -317,26 +317,12 @@ def fit_quantities(
     InputError: no such quantity.  AnalysisError: the data cannot give a threshold.
     """
     joint = read_joint_input(results, names, omega=omega, nu=nu, universal=universal)
-    moments, chosen = joint.moments, joint.quantities
-    own: dict[str, Any] = {"omegas": joint.omegas, "y_t": joint.y_t, "critical": joint.critical}
-    fit = analyse_quantities(moments, chosen, **own, **options)
+    fit = analyse_quantities(joint, **options)
     quantities = tuple(
         replace(value, known=_known(results, quantity))
-        for value, quantity in zip(fit.quantities, chosen, strict=True)
+        for value, quantity in zip(fit.quantities, joint.quantities, strict=True)
     )
     return replace(fit, quantities=quantities, notes=(*joint.notes, *fit.notes))
-
-
-@dataclass(frozen=True, eq=False)
-class JointInput:
-    """What a joint fit of several quantities takes; notes: on what was left out of it."""
-
-    moments: list[BlockMoments]
-    quantities: tuple[Quantity, ...]
-    omegas: list[float]
-    y_t: Known | None
-    critical: tuple[Known | None, ...]
-    notes: tuple[str, ...]
 
 
 def _with_enough_blocks(

@@ -339,25 +339,16 @@ def compute_correlation_lengths(result: TaskResult) -> tuple[Floats, Floats]:
     Nucl. Phys. B 210, 210 (1982).  InputError: it was not measured (--measure correlation).
     """
     task = result.task
-    factors = result.extra("structure_factor")
-    uniform = result.column("state_squares").astype(float)
-    uniform = uniform - task.block_size * task.num_sites**2 / task.draw.states
-    values, errors = [], []
-    for axis, (length, kind) in enumerate(zip(task.shape, task.boundary, strict=True)):
-        if kind != "periodic":
-            continue
-        unit = 2 * np.sin(np.pi / length)
-
-        def compute_length(zero: Floats, wave: Floats, unit: float = unit) -> Floats:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                return np.asarray(np.sqrt(zero / wave - 1) / unit)
-
-        wave = factors[:, :, axis]
-        totals = uniform.sum(axis=0), wave.sum(axis=0)
-        values.append(compute_length(*totals))
-        left = compute_length(totals[0] - uniform, totals[1] - wave)
-        errors.append(jackknife_error(left))
-    return np.array(values), np.array(errors)
+    axes = [axis for axis, kind in enumerate(task.boundary) if kind == "periodic"]
+    unit = 2 * np.sin(np.pi / np.array(task.shape)[axes])
+    uniform = result.column("state_squares").astype(float)[:, :, None]
+    zero = uniform - task.block_size * task.num_sites**2 / task.draw.states
+    wave = result.extra("structure_factor")[:, :, axes]
+    zeros, waves = zero.sum(axis=0), wave.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lengths = np.sqrt(zeros / waves - 1) / unit
+        without = np.sqrt((zeros - zero) / (waves - wave) - 1) / unit
+    return lengths.T, jackknife_error(without).T
 
 
 def correlation_errors(result: TaskResult, name: str, at: int) -> Floats:

@@ -70,7 +70,7 @@ class KindAnalysis:
 
     def probability_names(self, results: StoredResults) -> list[str]:
         """Return the names of the probabilities that rise with p, and that all tasks have."""
-        items = [result for result in results.tasks.values() if result.blocks]
+        items = results.measured
         return [
             column.name
             for column in results.study.observables
@@ -99,21 +99,17 @@ class KindAnalysis:
         if name == "s^4":
             return np.asarray(result.extra("powers")[..., 1], np.float64)
         if name in ("m^2", "m^4"):
-            return self._order_parameter(result, squared=name == "m^4")
+            # m^2 = (q sum N_a^2 / N^2 - 1) / (q - 1), and its square.
+            q, sites = int(result.task.draw.states), float(result.task.num_sites) ** 2
+            squares = result.column("state_squares").astype(float) / sites
+            if name == "m^2":
+                return (q * squares - result.samples[:, None]) / (q - 1)
+            products = self.moment_sums(result, "state_squares*state_squares", p) / sites**2
+            both = q**2 * products - 2 * q * squares + result.samples[:, None]
+            return np.asarray(both / (q - 1) ** 2)
         if "*" not in name:
             return result.column(name).astype(float)
         return result.squares(name.partition("*")[0])
-
-    def _order_parameter(self, result: TaskResult, *, squared: bool) -> Floats:
-        """Return the block sums of m^2 = (q sum N_a^2 / N^2 - 1) / (q - 1), or of its square."""
-        states, sites = int(result.task.draw.states), float(result.task.num_sites) ** 2
-        squares = result.column("state_squares").astype(float) / sites
-        if not squared:
-            return (states * squares - result.samples[:, None]) / (states - 1)
-        p = np.array(result.task.p)
-        products = self.moment_sums(result, "state_squares*state_squares", p) / sites**2
-        both = states**2 * products - 2 * states * squares + result.samples[:, None]
-        return np.asarray(both / (states - 1) ** 2)
 
 
 class ThresholdAnalysis(KindAnalysis):
@@ -167,10 +163,24 @@ class MicrocanonicalAnalysis(KindAnalysis):
         return {*(column.name for column in result.observables), _LARGEST_SQUARED}
 
     def grid(self, result: TaskResult, name: str) -> Floats:
-        """Return POINTS values of p over the transition; of a given order every share of all."""
-        if result.task.order == RANDOM:
-            return _grid_of_transition(result, name)
-        return bin_middles(result.task.num_openings) / max(result.task.num_openings, 1)
+        """Return POINTS values of p where a probability rises; of a given order every share of all.
+
+        It is that of the name, or of another observable of a lattice the first that the task has.
+        Without any it is where the second largest cluster is near its maximum.
+        """
+        openings = result.task.num_openings
+        if result.task.order != RANDOM:
+            return bin_middles(openings) / max(openings, 1)
+        rising = [column.name for column in result.observables if column.rises_with_p]
+        if name not in rising and not result.task.structure.is_scalable:
+            rising = []
+        sums = result.stacked(name if name in rising else next(iter(rising), "second_largest"))
+        means = sums.sum(axis=0) / bin_counts(openings)
+        low, high = (_TAIL, 1 - _TAIL) if rising else (_NEAR, np.inf)
+        of = means[-1] if rising else means.max()
+        inside = np.flatnonzero((means > low * of) & (means < high * of))
+        places = inside * bin_width(openings) / max(openings, 1)
+        return round_grid(*(places[[0, -1]] if places.size > 1 else (0.0, 1.0)))
 
     def moment_sums(self, result: TaskResult, name: str, p: Floats) -> Floats:
         stored = result.stacked(LARGEST_SQUARES if name == _LARGEST_SQUARED else name)
@@ -192,27 +202,6 @@ class MicrocanonicalAnalysis(KindAnalysis):
                 pair = block_mean_and_error(interpolate(sums, samples, openings, grid), samples)
             means[column.name] = pair
         return grid, means
-
-
-def _grid_of_transition(result: TaskResult, name: str) -> Floats:
-    """Return POINTS values of p where a probability rises.
-
-    It is that of the name, or of another observable of a lattice the first that the task has.
-    Without any it is where the second largest cluster is near its maximum.
-    """
-    openings = result.task.num_openings
-    rising = [column.name for column in result.observables if column.rises_with_p]
-    if name not in rising and not result.task.structure.is_scalable:
-        rising = []
-    chosen = name if name in rising else next(iter(rising), "second_largest")
-    sums = result.stacked(chosen)
-    means = sums.sum(axis=0) / bin_counts(openings)
-    inside = means > _NEAR * means.max() if not rising else (means > _TAIL * means[-1]) & (
-        means < (1 - _TAIL) * means[-1]
-    )  # fmt: skip
-    places = np.flatnonzero(inside) * bin_width(openings) / max(openings, 1)
-    low, high = (places[0], places[-1]) if places.size > 1 else (0.0, 1.0)
-    return round_grid(low, high)
 
 
 class SpinAnalysis(KindAnalysis):

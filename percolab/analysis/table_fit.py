@@ -16,7 +16,6 @@ from several smallest sizes on and within two reaches are averaged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -33,7 +32,6 @@ from percolab.analysis.averaging import (
     average_three_times,
 )
 from percolab.analysis.collapse import Collapse, Measured, collapse_curves
-from percolab.analysis.crossings import cross_sizes, extrapolate
 from percolab.analysis.json_values import Part
 from percolab.analysis.likelihood import SizeFit, invert_curvature
 from percolab.analysis.quantity_model import Start, search_start
@@ -362,7 +360,12 @@ def fit_series(
     if not series.is_probability:
         scaled = replace(series, values=series.values / unit, errors=series.errors / unit)
     start, used = _near(scaled, allowed, kappa)
-    near, units = scaled.at(used), _units(series.x[allowed], series.at(used).sizes, start)
+    # In these f changes by one of its units where X does.
+    near, x = scaled.at(used), series.x[allowed]
+    L_0, is_share = geometric_mean(near.sizes), np.all((x > 0) & (x < 1))
+    width = 1.0 / max(start.slopes[0], 1e-12) / L_0**start.y_t
+    scale = None if is_share else max(abs(start.threshold), 0.5 * float(np.ptp(x)))
+    units = Units(start.threshold, width, L_0, scale)
     reaches = REACHES[series.is_probability]
     choices = [(n, reach) for reach in reaches for n in ((degree,) if degree else DEGREES)]
 
@@ -395,10 +398,16 @@ def fit_series(
         critical = a_0.scaled(unit * a_0.value, unit)
     lost = int(np.sum(~used))
     notes = [f"{lost} of {used.size} rows are too far from {series.axis}_c to be used"] * bool(lost)
-    sampled = float(series.x[allowed].min()), float(series.x[allowed].max())
+    sampled = float(x.min()), float(x.max())
     by_size = SizeAnalysis((), (), None)
     if not kappa:
-        by_size = _analyse_sizes(series.at(used), scaling, unit / abs(scaling.coefficients[1]))
+        slope = scaling.coefficients[1]
+        fits, own = [], {"omega": omega, "y_t": scaling.y_t, "width": unit / abs(slope)}
+        rows = series.at(used)
+        for size in rows.lines:
+            with suppress(AnalysisError):
+                fits.append(_fit_size(rows.of_size(size)))
+        by_size = SizeAnalysis.of(fits, rises=slope > 0, **own)
     return TableFit(
         **assess_threshold(best.threshold, wide.threshold, sampled, notes, axis=series.axis),
         exponent=best.y_t,
@@ -442,26 +451,6 @@ def _near(
     return start, used
 
 
-def _units(x: Floats, sizes: Sequence[int], start: Start) -> Units:
-    """Return units in which f changes by one of its units where X does; x: all of them."""
-    L_0 = geometric_mean(sizes)
-    width = 1.0 / max(start.slopes[0], 1e-12) / L_0**start.y_t
-    within = np.all((x > 0) & (x < 1))
-    scale = None if within else max(abs(start.threshold), 0.5 * float(np.ptp(x)))
-    return Units(start.threshold, width, L_0, scale)
-
-
-def _analyse_sizes(near: Series, scaling: ScalingFunction, width: float) -> SizeAnalysis:
-    """Fit each size alone, cross neighbours, extrapolate; width: 1 / |a_1|."""
-    fits = []
-    for size in near.lines:
-        with suppress(AnalysisError):
-            fits.append(_fit_size(near.of_size(size)))
-    crossings, covariance = cross_sizes(fits, rises=scaling.coefficients[1] > 0)
-    drift = extrapolate(crossings, covariance, omega=scaling.omega, y_t=scaling.y_t, width=width)
-    return SizeAnalysis(tuple(fits), crossings, drift)
-
-
 def _fit_size(rows: Series) -> SizeFit:
     """Fit a cubic to the rows of one size; AnalysisError: they do not determine it."""
     from scipy import optimize
@@ -481,16 +470,7 @@ def _fit_size(rows: Series) -> SizeFit:
     )
     weighted = design * rows.residuals(design @ best.x)[2][:, None]
     covariance = invert_curvature(weighted.T @ weighted)
+    quality = ChiSquare.of(2 * float(best.cost), rows.x.size - degree - 1)
+    samples = 0 if rows.trials is None else int(rows.trials.sum())
     kind = SizeFit if rows.is_probability else MeanFit
-    return kind(
-        L=int(rows.L[0]),
-        p_mid=middle,
-        scale=scale,
-        coefficients=tuple(best.x.tolist()),
-        p_low=low,
-        p_high=high,
-        points=rows.x.size,
-        samples=0 if rows.trials is None else int(rows.trials.sum()),
-        chi_square=ChiSquare.of(2 * float(best.cost), rows.x.size - degree - 1),
-        covariance=tuple(map(tuple, covariance.tolist())),
-    )
+    return kind.of(int(rows.L[0]), rows.x, best.x, covariance, quality, samples)

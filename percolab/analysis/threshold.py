@@ -71,6 +71,15 @@ class SizeAnalysis:
     crossings: tuple[CurveCrossing, ...]
     drift: Drift | None
 
+    @classmethod
+    def of(
+        cls, fits: Sequence[SizeFit], *, omega: float, y_t: float, width: float, rises: bool = True
+    ) -> SizeAnalysis:
+        """Cross neighbours, whose curves rise with p or fall; the rest: of :func:`extrapolate`."""
+        crossings, covariance = cross_sizes(fits, rises=rises)
+        drift = extrapolate(crossings, covariance, omega=omega, y_t=y_t, width=width)
+        return cls(tuple(fits), crossings, drift)
+
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class ThresholdFit(FittedThreshold):
@@ -168,7 +177,9 @@ def fit_threshold(
     exponent, free_members = (free.y_t, free.members()) if free else (NO_VALUE, ())
     own = [curve for curve in curves if curve.L in linear_sizes(used)]
     sampled = min(float(c.p[0]) for c in own), max(float(c.p[-1]) for c in own)
-    p_c = best.threshold
+    p_c, y = best.threshold, exponent.value
+    fits = [fit_size(select_curves(used, size)) for size in linear_sizes(used)]
+    width = transition_width(fits, p_c.value, y)
     return ThresholdFit(
         **assess_threshold(p_c, wide.threshold, sampled, notes),
         exponent=exponent,
@@ -177,7 +188,7 @@ def fit_threshold(
         scaling=best.best.model.scaling_function(best.best.theta),
         members=best.members(),
         free_members=free_members,
-        by_size=analyse_sizes(used, p_c=p_c.value, omega=omega, y_t=exponent.value),
+        by_size=SizeAnalysis.of(fits, omega=omega, y_t=y, width=width),
         curves=tuple(curves),
         used=used,
         influence=best.influence,
@@ -303,7 +314,8 @@ def select(
     notes: list[str] = []
     for size in linear_sizes(allowed):
         own = [part for c in select_curves(allowed, size) if (part := cut(c, window)) is not None]
-        if _rises(own):
+        p, R = np.array([(p, R) for c in own for p, R in zip(c.p, c.probability)]).reshape(-1, 2).T
+        if own and np.polyfit(p - p.mean(), R, 1)[0] > 1e-9:
             used += own
         else:
             notes.append(f"L = {size} not used: fewer than two p at which R is between 0 and 1")
@@ -325,27 +337,8 @@ def cut(curve: SpanningCurve, window: tuple[float, float] = WINDOW) -> SpanningC
     return curve.at(inside) if inside.sum() > 1 else None
 
 
-def _rises(curves: Sequence[SpanningCurve]) -> bool:
-    if not curves:
-        return False
-    p = np.concatenate([curve.p for curve in curves])
-    probability = np.concatenate([curve.probability for curve in curves])
-    return bool(np.polyfit(p - p.mean(), probability, 1)[0] > 1e-9)
-
-
 def _listed(curves: Sequence[SpanningCurve]) -> str:
     return ", ".join(f"L = {size}" for size in linear_sizes(curves)) or "none"
-
-
-def analyse_sizes(
-    used: Sequence[SpanningCurve], *, p_c: float, omega: float, y_t: float
-) -> SizeAnalysis:
-    """Fit each size alone, cross neighbours, extrapolate; p_c, omega and y_t are those of a fit."""
-    fits = tuple(fit_size(select_curves(used, size)) for size in linear_sizes(used))
-    crossings, covariance = cross_sizes(fits)
-    width = transition_width(fits, p_c, y_t)
-    drift = extrapolate(crossings, covariance, omega=omega, y_t=y_t, width=width)
-    return SizeAnalysis(fits, crossings, drift)
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,7 +76,7 @@ class TreeFit(Record):
 
 def fit_trees(results: StoredResults) -> TreeFit:
     """Return the means and limits of the trees of a study; InputError where it has none."""
-    items = [result for result in joined(results).tasks.values() if result.blocks]
+    items = joined(results).measured
     items = [result for result in items if result.has("tree_weight") or result.has("tree_bonds")]
     if not items:
         raise InputError("no trees here: percolab tree, or sweep with --method tree")

@@ -41,13 +41,13 @@ class ChiSquare:
             f"{self.p_value:.2g}" if isfinite(self.p_value) else "-",
         )
 
+    @property
+    def rejects(self) -> bool:
+        """Whether it contradicts the fit so clearly that its value has no meaning."""
+        return self.p_value < REJECTED
+
     def __str__(self) -> str:
         return "chi2/dof {}, p-value {}".format(*self.cells)
-
-
-def is_rejected(quality: ChiSquare) -> bool:
-    """Return whether chi^2 contradicts a fit so clearly that its value has no meaning."""
-    return quality.p_value < REJECTED
 
 
 def format_with_error(value: float, error: float) -> str:
@@ -110,7 +110,7 @@ class Value:
     @property
     def rejected(self) -> bool:
         """Whether chi^2 rejects the best fit; then the error has no meaning."""
-        return self.chi_square is not None and is_rejected(self.chi_square)
+        return self.chi_square is not None and self.chi_square.rejects
 
     def scaled(self, value: float, slope: float) -> Value:
         """Return a function of this value, which has this slope."""

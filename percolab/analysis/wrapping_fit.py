@@ -105,10 +105,8 @@ class WrappingEstimate:
             raise AnalysisError("no samples yet")
         own = read_universal(results) if universal is None else universal
         joint = read_joint_input(results, QUANTITIES, universal=own)
-        moments, chosen, y_t = joint.moments, joint.quantities, joint.y_t
-        options: dict[str, Any] = {"omegas": joint.omegas, "critical": joint.critical}
-        fitter, *_ = make_fitter(moments, chosen, y_t=y_t, degrees=DEGREES, **options)
-        return cls(fitter, fitter.average(y_t), y_t)
+        fitter, *_ = make_fitter(joint, degrees=DEGREES)
+        return cls(fitter, fitter.average(joint.y_t), joint.y_t)
 
     @property
     def threshold(self) -> Value:
@@ -153,7 +151,10 @@ class WrappingEstimate:
             (three, covariance, SIDE_SHARE),
             (one, covariance[at_centre], 1 - SIDE_SHARE),
         ):
-            observed = _expect(size, p, own)
+            # One sample of the three quantities at these p, whose covariance is known.
+            count, values = len(QUANTITIES), len(own)
+            numbers = np.tile(p, count), np.repeat(np.arange(count), p.size), np.zeros(values)
+            observed = Observations(size, *numbers, np.eye(values), own, degrees=2**53, samples=1)
             jacobian = self._model(fit, (observed,)).jacobian(fit.theta)[: observed.dimension]
             information += share * jacobian.T @ jacobian
         return information
@@ -178,7 +179,7 @@ def find_crossings(results: StoredResults) -> list[WrappingCrossing]:
     quantities = [known[name] for name in QUANTITIES]
     needs = sorted({name for quantity in quantities for name in quantity.needs})
     lines = []
-    for size in sorted({result.task.size for result in results.tasks.values() if result.blocks}):
+    for size in sorted({result.task.size for result in results.measured}):
         own = [result for result in results.tasks.values() if result.task.size == size]
         result = max(own, key=lambda result: result.num_samples)
         values, replicas = read_moments(result, needs).values(quantities)
@@ -193,21 +194,6 @@ def find_crossings(results: StoredResults) -> list[WrappingCrossing]:
             p = (W_1 - s_1 * p_1 - W_2 + s_2 * p_2) / rate
             crossings.append(WrappingCrossing(name, L1, L2, p, hypot(e_1, e_2) / abs(rate)))
     return crossings
-
-
-def _expect(size: int, p: Floats, covariance: Floats) -> Observations:
-    """Return one sample of the three quantities at some p, whose covariance is known."""
-    values = p.size * len(QUANTITIES)
-    return Observations(
-        L=size,
-        p=np.tile(p, len(QUANTITIES)),
-        quantity=np.repeat(np.arange(len(QUANTITIES)), p.size),
-        values=np.zeros(values),
-        combine=np.eye(values),
-        covariance=covariance,
-        degrees=2**53,
-        samples=1,
-    )
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,9 @@ class Commands(click.Group):
         """Run, and turn errors a user can mend into one line and exit code 2."""
         kwargs["standalone_mode"] = False
         _check_environment()
-        _write_any_letter()
+        if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+            # Letters that the output's encoding lacks are escapes, where Python would fail.
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             with handle_signals(), _warnings_on_stderr():
                 status = super().main(*args, **kwargs)
@@ -107,12 +109,6 @@ class Commands(click.Group):
         except OSError as error:
             _fail(f"{error.filename or 'output'}: {error.strerror or error}")
         sys.exit(status if isinstance(status, int) else 0)
-
-
-def _write_any_letter() -> None:
-    """Have letters that the output's encoding lacks written as escapes, where Python would fail."""
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
-        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _check_environment() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import Number, Numbers, WholeNumber, output_file
+from percolab.cli.options import Number, Numbers, WholeNumber, check_target, output_file, refuse
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
 
@@ -95,9 +95,14 @@ def command(**given: Any) -> None:
     from percolab.benchmark.figure import plot_time_per_site
     from percolab.benchmark.timer import copy_bandwidth, make_timer
     from percolab.figures import save_figure
+    from percolab.store.output_files import TIMES, write_output
 
     options = SimpleNamespace(**given)
-    _check_targets(options)
+    # Before anything is timed, a file that cannot be written is refused.
+    if options.json_file not in (None, "-"):
+        output_file(options.json_file, "", TIMES)
+    if options.plot_file is not None:
+        check_target(options.plot_file)
     setting, jobs = _make_jobs(options)
     timer = make_timer(setting.device)
     machine, bandwidth = timer.machine(), copy_bandwidth(timer, options.runs)
@@ -111,7 +116,12 @@ def command(**given: Any) -> None:
             echo(times.format_row(record, bandwidth))
     words = ["percolab", *sys.argv[1:]]
     keys: dict[str, Any] = {"machine": machine, "copy_bandwidth": bandwidth}
-    _write_document(options.json_file, times.make_document(records, command=words, **keys))
+    document = times.make_document(records, command=words, **keys)
+    text = json.dumps(document, indent=1, allow_nan=False)
+    if quiet:
+        echo(text)
+    elif options.json_file is not None:
+        write_output(options.json_file, f"{text}\n".encode(), TIMES)
     if options.plot_file is not None:
         figure = plot_time_per_site(records, title=machine["device_name"])
         save_figure(figure, options.plot_file)
@@ -126,7 +136,9 @@ def _make_jobs(
 
     model = Model.parse(options.model or "bond")
     if model.has_spins:
-        _refuse_of_spins(options)
+        given = {"stage": options.stages or None, "plot": options.plot_file}
+        given |= {key: getattr(options, key) for key in _FURTHER_OPTIONS}
+        refuse(given, "not of spins, whose whole sweeps are timed")
         setting = _make_setting(options, model, several=False)
         times.check_samples(setting, "square", "periodic")
         return setting, [times.time_sweeps]
@@ -156,14 +168,6 @@ def _make_jobs(
     return setting, jobs
 
 
-def _refuse_of_spins(options: SimpleNamespace) -> None:
-    given = {"stage": options.stages, "plot": options.plot_file}
-    given |= {key: getattr(options, key) for key in _FURTHER_OPTIONS}
-    for name, value in given.items():
-        if value not in (None, ()):
-            raise InputError(f"--{name}: not of spins, whose whole sweeps are timed; leave it out")
-
-
 def _make_setting(options: SimpleNamespace, model: Model, *, several: bool) -> Setting:
     """Return what the stages read; several: whether one uses several devices."""
     from percolab.benchmark.records import Setting
@@ -190,28 +194,6 @@ def _make_setting(options: SimpleNamespace, model: Model, *, several: bool) -> S
         chains=options.chains or 1,
         **{name: getattr(options, name) for name in kept},
     )
-
-
-def _write_document(file: str | None, document: dict[str, Any]) -> None:
-    from percolab.store.output_files import TIMES, write_output
-
-    text = json.dumps(document, indent=1, allow_nan=False)
-    if file == "-":
-        echo(text)
-    elif file is not None:
-        write_output(file, f"{text}\n".encode(), TIMES)
-
-
-def _check_targets(options: SimpleNamespace) -> None:
-    """Refuse, before anything is timed, a file that could not be written."""
-    from percolab.figures import FORMATS
-    from percolab.store.output_files import TIMES, check_suffix
-
-    if options.json_file not in (None, "-"):
-        output_file(options.json_file, "", TIMES)
-    if options.plot_file is not None:
-        check_suffix(options.plot_file, FORMATS, "a figure")
-        output_file(options.plot_file, "")
 
 
 def _preamble(machine: dict[str, Any], bandwidth: float) -> str:

@@ -61,10 +61,15 @@ def command(
     if out is not None or default is not None:
         out = str(output_file(out, default or "", kind))
     if labels:
-        given = {"p": probabilities} | tables | {"format netcdf": form == "netcdf"}
-        reason = "labels have one table, that of their clusters"
-        refuse(given, reason)
-        text = _write(out, form, _cluster_table(results), kind)
+        from percolab.configurations import read_labels
+        from percolab.configurations.label_array import cluster_table
+
+        others = {"p": probabilities} | tables | {"format netcdf": form == "netcdf"}
+        refuse(others, "labels have one table, that of their clusters")
+        given = read_labels(results)
+        named = given.phases, given.phase_names
+        table = cluster_table(given.clusters, given.cluster_labels, *named)
+        text = _write(out, form, table, kind)
     else:
         stored = read_results(results)
         p = None if probabilities is None else parse_probabilities(probabilities)
@@ -122,14 +127,6 @@ def _write(out: str | None, form: str, table: Table, kind: Kind) -> str:
         content = (parquet_bytes if form == "parquet" else npz_bytes)(table)
     write_output(out, content, kind)
     return f"{counted(len(table[1]), 'row')} in {out}"
-
-
-def _cluster_table(labels: str) -> Table:
-    from percolab.configurations import read_labels
-    from percolab.configurations.label_array import cluster_table
-
-    given = read_labels(labels)
-    return cluster_table(given.clusters, given.cluster_labels, given.phases, given.phase_names)
 
 
 def find_format(results: str, form: str | None, out: str | None) -> tuple[str, str | None]:

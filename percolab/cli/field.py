@@ -6,6 +6,7 @@ import io
 
 import click
 
+from percolab.cli.options import check_target
 from percolab.cli.setting_options import setting_option
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
@@ -30,8 +31,7 @@ def command(shape: str, exponent: float, seed: int | None, out: str) -> None:
     from percolab.store import output_files as files
 
     kind = files.array("a field")
-    files.check_suffix(out, (".npy",), "a field")
-    files.check_output(out, kind)
+    check_target(out, "a field", (".npy",), kind)
     try:
         sizes = tuple(map(int, shape.split("x")))
     except ValueError as error:

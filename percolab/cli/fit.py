@@ -7,24 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from percolab.cli import options as shared
 from percolab.cli.answers import find_answers
-from percolab.cli.options import (
-    as_json,
-    described,
-    estimates_answer,
-    fit_from_options,
-    fit_options,
-    fit_table_file,
-    is_table,
-    published_lines,
-    refuse,
-    refuse_scaling,
-    results_file,
-    table_options,
-    threshold_record,
-    without_table_options,
-    write_answer,
-)
 from percolab.errors import is_given
 from percolab.kernels.registry import load
 
@@ -43,8 +27,8 @@ _JOINT = ("omega", "min_size", "degree", "nu", "priors")
 
 
 @click.command()
-@results_file
-@fit_options
+@shared.results_file
+@shared.fit_options
 @click.option(
     "--exponents",
     is_flag=True,
@@ -68,8 +52,8 @@ _JOINT = ("omega", "min_size", "degree", "nu", "priors")
     help="Whether known values of wrapping probabilities at p_c are priors of --quantities.  "
     "[default: as percolab threshold had it, otherwise free]",
 )
-@table_options
-@as_json
+@shared.table_options
+@shared.as_json
 def command(
     results: str, as_json: bool, quantities: str | None, universal: Prior | None, **options: Any
 ) -> None:
@@ -104,11 +88,11 @@ def command(
     from percolab.store.results import read_results
 
     options["quantities"] = quantities
-    if is_table(results):
-        refuse({"universal": universal}, "a table has no such quantities")
-        write_answer(*_fit_table(results, options), as_json=as_json)
+    if shared.is_table(results):
+        shared.refuse({"universal": universal}, "a table has no such quantities")
+        shared.write_answer(*_fit_table(results, options), as_json=as_json)
         return
-    options = without_table_options(options)
+    options = shared.without_table_options(options)
     stored = read_results(results)
     answers = find_answers(stored.study)
     others = _without_defaults(options, "bootstrap", "nu", "priors")
@@ -117,22 +101,22 @@ def command(
     if answers.scales and not stored.study.structure.is_scalable:
         answer = _estimate(stored, options)
     elif is_searched and not any(map(is_given, others, others.values())):
-        refuse(replicas, "p_c of percolab threshold has its error without replicas")
+        shared.refuse(replicas, "p_c of percolab threshold has its error without replicas")
         answer = _fit_searched(stored, universal)
     else:
         if quantities is None:
-            refuse({"universal": universal}, "it is for --quantities")
+            shared.refuse({"universal": universal}, "it is for --quantities")
         else:
             options["universal"] = universal
         answer = load(answers.fit)(stored, options)
-    write_answer(*answer, as_json=as_json)
+    shared.write_answer(*answer, as_json=as_json)
 
 
 def _fit_table(source: str, options: dict[str, Any]) -> Answer:
     from percolab.analysis.text import collapse_table, series_table
     from percolab.errors import AnalysisError
 
-    table, fits = fit_table_file(source, options)
+    table, fits = shared.fit_table_file(source, options)
     records: list[dict[str, Any]] = []
     texts: list[str] = []
     for name, fit in fits.items():
@@ -153,30 +137,30 @@ def _fit_table(source: str, options: dict[str, Any]) -> Answer:
 
 def _fit_searched(stored: StoredResults, universal: Prior | None) -> Answer:
     """Return p_c of ``percolab threshold``; universal: whether values at p_c are priors."""
-    from percolab.analysis.roots import asks_for_roots, difference_text, fit_roots
+    from percolab.analysis.roots import asks_for_roots, difference_text, fit_roots, threshold_record
     from percolab.analysis.text import describe_fit
     from percolab.analysis.wrapping_fit import fit_wrapping
 
     study, published = stored.study, list[str]()
     fit: Any
     if asks_for_roots(stored):
-        refuse({"universal": universal}, "p_c is a root, which has no such prior")
+        shared.refuse({"universal": universal}, "p_c is a root, which has no such prior")
         fit, way = fit_roots(stored), f"roots of {difference_text(study.model)} on tori"
     else:
         fit, way = fit_wrapping(stored, universal), "wrapping probabilities of tori in one fit"
-        published = published_lines(study, fit.threshold, fit.threshold_error)
-    lines = f"{described(study)}, {study.model}: {way}", "", describe_fit(fit, study), *published
-    return threshold_record(study, fit), "\n".join(lines)
+        published = shared.published_lines(study, fit.threshold, fit.threshold_error)
+    head = f"{shared.described(study)}, {study.model}: {way}"
+    return threshold_record(study, fit), "\n".join([head, "", describe_fit(fit, study), *published])
 
 
 def _estimate(stored: StoredResults, options: dict[str, Any]) -> Answer:
     from percolab.analysis.stored_data import choose_observable
 
-    refuse_scaling(options)
+    shared.refuse_scaling(options)
     if options["observable"] is not None:
         choose_observable(stored, options["observable"])
-    record, text = estimates_answer(stored, bootstrap=options["bootstrap"])
-    return record, f"{described(stored.study)}\n{text}"
+    record, text = shared.estimates_answer(stored, bootstrap=options["bootstrap"])
+    return record, f"{shared.described(stored.study)}\n{text}"
 
 
 def fit_probability(stored: StoredResults, options: dict[str, Any]) -> Answer:
@@ -192,7 +176,7 @@ def fit_probability(stored: StoredResults, options: dict[str, Any]) -> Answer:
     if only is not None:
         return _find_exponents_at(stored, only, own)
     name = choose_observable(stored, options["observable"])
-    fit = fit_from_options(stored, **own)
+    fit = shared.fit_from_options(stored, **own)
     record, texts = fit.to_dict(), [fit_table(fit)]
     keys = {key: options[key] for key in ("omega", "min_size")}
     samples = read_sample_thresholds(stored, name, **keys)
@@ -205,7 +189,7 @@ def fit_probability(stored: StoredResults, options: dict[str, Any]) -> Answer:
     if options["collapse"]:
         more, lines = _collapse(stored, name, fit.threshold, options)
         record, texts = record | more, texts + lines
-    texts += published_lines(stored.study, fit.threshold, fit.threshold_error)
+    texts += shared.published_lines(stored.study, fit.threshold, fit.threshold_error)
     return record, "\n\n".join(texts)
 
 
@@ -254,7 +238,8 @@ def _find_exponents_at(
     from percolab.analysis.stored_fits import compute_exponents
     from percolab.analysis.text import exponent_table
 
-    refuse(_without_defaults(options, "bootstrap", "nu", "priors"), "there is one p, so no fit")
+    others = _without_defaults(options, "bootstrap", "nu", "priors")
+    shared.refuse(others, "there is one p, so no fit")
     exponents = compute_exponents(stored, given, bootstrap=options["bootstrap"])
     text = f"at p = {given.threshold:.10g}, which is taken for p_c without an error:"
     record = {"threshold": given.threshold, "exponents": exponents.to_dict()}
@@ -268,7 +253,7 @@ def _fit_quantities(stored: StoredResults, options: dict[str, Any]) -> Answer:
     universal: Prior = options.pop("universal") or "free"
     names, own = _read_joint(options, "not with --quantities; leave one of them out")
     fit = fit_quantities(stored, names, universal=universal, **own)
-    published = published_lines(stored.study, fit.threshold, fit.threshold_error)
+    published = shared.published_lines(stored.study, fit.threshold, fit.threshold_error)
     return fit.to_dict(), "\n\n".join([quantity_table(fit), *published])
 
 
@@ -287,9 +272,9 @@ def fit_tree_means(stored: StoredResults, options: dict[str, Any]) -> Answer:
     from percolab.analysis.trees import fit_trees
 
     others = _without_defaults(options, "bootstrap", "nu", "priors")
-    refuse(others, "trees have no such fit; leave it out")
+    shared.refuse(others, "trees have no such fit; leave it out")
     fit = fit_trees(stored)
-    return fit.to_dict(), f"{described(stored.study)}\n{tree_table(fit)}"
+    return fit.to_dict(), f"{shared.described(stored.study)}\n{tree_table(fit)}"
 
 
 def _read_joint(options: dict[str, Any], reason: str) -> tuple[list[str], dict[str, Any]]:
@@ -298,7 +283,8 @@ def _read_joint(options: dict[str, Any], reason: str) -> tuple[list[str], dict[s
     InputError: an option that it does not take.
     """
     others = _without_defaults(options, "bootstrap")
-    refuse({name: others[name] for name in others.keys() - {"quantities", *_JOINT}}, reason)
+    taken = ("quantities", *_JOINT)
+    shared.refuse({name: value for name, value in others.items() if name not in taken}, reason)
     names = (options["quantities"] or "all").split(",")
     return [name.strip() for name in names], {name: options[name] for name in _JOINT}
 

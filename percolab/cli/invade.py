@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from percolab.cli import options as shared
 from percolab.cli.groups import GroupedCommand, grouped
-from percolab.cli.options import (
-    as_json,
-    counted,
-    echo_json,
-    input_files,
-    output_file,
-    refuse,
-    write_figure,
-)
 from percolab.cli.sample_options import with_usual
 from percolab.cli.setting_options import setting_option
 from percolab.cli.terminal import echo
@@ -89,7 +81,7 @@ _FIRST_RADIUS, _FACTOR, _INNER = 4.0, 2**0.5, 1 / 16
 )
 @grouped(OUTPUT, "--out", type=click.Path(), help="The steps of one invasion: .csv, .npz or .h5.")
 @grouped(OUTPUT, "--plot", type=click.Path(), help="Figure: .png, .pdf or .svg.")
-@as_json
+@shared.as_json
 def command(**given: Any) -> None:
     """Invade a lattice or a graph from a source, always by the easiest bond or site.
 
@@ -102,21 +94,18 @@ def command(**given: Any) -> None:
     dimension, by the sites invaded at breakthrough, or, from a single site, by those within a
     distance of it.  --out and --plot have the first sample.
     """  # fmt: skip
-    from percolab.analysis.trees import InvasionMeans
+    from percolab.analysis.trees import InvasionMeans, fit_size_dimension
     from percolab.configurations.invade import make_invaders
     from percolab.configurations.invasion_files import check_invasion_target, write_invasion
-    from percolab.figures import FORMATS
     from percolab.figures.invasion import Curves
-    from percolab.store.output_files import check_suffix
     from percolab.tasks.values import parse_sizes
 
     given = _with_defaults(given)
     sizes = None if given["L"] is None else parse_sizes(given["L"])
     if given["out"]:
-        check_invasion_target(given["out"], input_files())
+        check_invasion_target(given["out"], shared.input_files())
     if given["plot"]:
-        check_suffix(given["plot"], FORMATS, "a figure")
-        output_file(given["plot"], "")
+        shared.check_target(given["plot"])
     for name in ("out", "plot"):
         if given[name] and len(sizes or ()) > 1:
             raise InputError(f"--{name}: an invasion has one size; give one -L")
@@ -127,7 +116,13 @@ def command(**given: Any) -> None:
         for number in range(given["sample"], given["sample"] + (given["samples"] or 1)):
             invasion = invader.run(number)
             first = first or invasion
-            rows.append(_take_averaged(invasion, given["p0"]))
+            rows.append({
+                "invaded": invasion.num_invaded,
+                "threshold": invasion.threshold,
+                "front": int(invasion.fronts[-1]) if invasion.num_invaded else 0,
+                "largest_burst": int(invasion.bursts(given["p0"]).max(initial=0)),
+                "reached": invasion.breakthrough is not None or not invasion.has_target,
+            })  # fmt: skip
             if radii is not None:
                 # Beyond what is invaded there are none.
                 apart = invader.field.distances(invasion.sites, int(invasion.sites[0]))
@@ -145,11 +140,13 @@ def command(**given: Any) -> None:
         write_invasion(given["out"], first, record)
     if curves is not None:
         figure, numbers = _draw(invaders[0], first, curves, record)
-        write_figure(figure, given["plot"], quiet=given["as_json"])
+        shared.write_figure(figure, given["plot"], quiet=given["as_json"])
         record |= {"figure": {"file": given["plot"], **numbers}}
-    fit = _fit_sizes(invaders, means) if len(invaders) > 1 else fit
+    # Where several sizes are invaded to breakthrough.
+    scales = invaders[0].field.structure.is_scalable and invaders[0].stop == "spanning"
+    fit = fit if len(invaders) == 1 else fit_size_dimension(means) if scales else None
     if given["as_json"]:
-        echo_json(_complete_record(record, means, first, fit))
+        shared.echo_json(_complete_record(record, means, first, fit))
         return
     echo(_name_invasion(invaders[0], record).replace("$", ""))
     _echo_means(invaders[0], means, first)
@@ -162,7 +159,7 @@ def command(**given: Any) -> None:
 def _with_defaults(given: dict[str, Any]) -> dict[str, Any]:
     """Return options with those of a sample at their defaults; InputError for what does not go."""
     if given["weights"] is not None:
-        refuse(given, "given weights have no samples", "samples")
+        shared.refuse(given, "given weights have no samples", "samples")
     p0, stop = given["p0"], given["stop"]
     if p0 is not None and not math.isfinite(p0):
         raise InputError(f"--p0 {p0}, but it must be a finite number")
@@ -170,16 +167,6 @@ def _with_defaults(given: dict[str, Any]) -> dict[str, Any]:
         raise InputError(f"--p0 {p0}, but the weights of a sample are from 0 to 1")
     is_number = stop is not None and re.fullmatch(r"-?\d{1,18}", stop)
     return with_usual(given) | {"stop": int(stop) if is_number else stop}
-
-
-def _take_averaged(invasion: Invasion, p0: float | None) -> dict[str, Any]:
-    return {
-        "invaded": invasion.num_invaded,
-        "threshold": invasion.threshold,
-        "front": int(invasion.fronts[-1]) if invasion.num_invaded else 0,
-        "largest_burst": int(invasion.bursts(p0).max(initial=0)),
-        "reached": invasion.breakthrough is not None or not invasion.has_target,
-    }
 
 
 def _draw(
@@ -259,15 +246,6 @@ def _fit_masses(radii: np.ndarray, masses: list[np.ndarray]) -> Value | None:
     return fit_mass_dimension(radii[reached], table[:, reached])
 
 
-def _fit_sizes(invaders: list[Invader], means: list[InvasionMeans]) -> Value | None:
-    """Return the dimension by the sites at breakthrough, where that is where invasions end."""
-    from percolab.analysis.trees import fit_size_dimension
-
-    if not invaders[0].field.structure.is_scalable or invaders[0].stop != "spanning":
-        return None
-    return fit_size_dimension(means)
-
-
 def _record(invader: Invader, given: dict[str, Any]) -> dict[str, Any]:
     field, task = invader.field, invader.task
     return {
@@ -342,7 +320,7 @@ def _echo_means(invader: Invader, means: list[InvasionMeans], first: Invasion) -
         return
     numbers = means[0].means
     share = 100 * first.num_invaded / first.num_sites
-    invaded = f"invaded {first.num_invaded} of {counted(first.num_sites, 'site')}"
+    invaded = f"invaded {first.num_invaded} of {shared.counted(first.num_sites, 'site')}"
     echo(f"{invaded} ({share:.3g} %), front {numbers['front']:.0f}")
     if first.breakthrough is not None:
         echo(f"breakthrough at step {first.breakthrough}, {taken} = {first.threshold:.12g}")

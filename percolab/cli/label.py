@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from percolab.cli.groups import GroupedCommand, grouped, quiet_option
-from percolab.cli.options import as_json, counted, echo_json, output_file, refuse
+from percolab.cli.options import as_json, counted, output_file, refuse, write_answer
 from percolab.cli.sample_options import sample_options, take_sample
 from percolab.cli.setting_options import setting_option
-from percolab.cli.status import LabelFacts, answer_labels, echo_phases
-from percolab.cli.terminal import echo
+from percolab.cli.status import LabelFacts, answer_labels, phase_lines
 from percolab.errors import InputError, need_given
 from percolab.tasks.setting_groups import MACHINE, OUTPUT, WHAT
 
@@ -150,10 +149,8 @@ def _label_in_slabs(given: dict[str, Any], target: str, *, as_json: bool) -> Non
     ways: dict[str, Any] = {"labeler": given["labeler"], "device": given["device"], "slabs": count}
     labeled = label_in_slabs(**take_image(given), **ways, out=target)
     summary = labeled.summary()
-    if as_json:
-        facts = {"labels": target, "shape": list(labeled.array.shape), **labeled.record, **summary}
-        echo_json(facts | {"phases": [phase.to_dict() for phase in labeled.phases]})
-        return
+    facts = {"labels": target, "shape": list(labeled.array.shape), **labeled.record, **summary}
+    facts |= {"phases": [phase.to_dict() for phase in labeled.phases]}
     sites = counted(summary["sites"], "site")
-    echo(f"{counted(summary['clusters'], 'cluster')} of {sites} in {target}")
-    echo_phases(labeled.phases)
+    text = f"{counted(summary['clusters'], 'cluster')} of {sites} in {target}"
+    write_answer(facts, "\n".join([text, *phase_lines(labeled.phases)]), as_json=as_json)

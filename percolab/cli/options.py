@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -22,8 +22,6 @@ from percolab.lattices.shown import counted as counted
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from percolab.analysis.quantity_fits import QuantityAnalysis
-    from percolab.analysis.roots import RootFit
     from percolab.analysis.table_fit import TableFit
     from percolab.analysis.threshold import ThresholdFit
     from percolab.errors import AnalysisError
@@ -219,15 +217,6 @@ def published_lines(study: Study, value: float = 0.0, error: float = 0.0) -> lis
     return [published_text(known, Value(value, error) if error > 0 else None)]
 
 
-def threshold_record(study: Study, fit: RootFit | QuantityAnalysis) -> dict[str, Any]:
-    """Return p_c, from roots or from wrapping probabilities, as plain JSON values."""
-    from percolab.analysis.roots import RootFit, root_record
-
-    if isinstance(fit, RootFit):
-        return root_record(study, fit)
-    return {"lattice": study.structure.name, "model": study.model, **fit.to_dict()}
-
-
 def described(study: Study) -> str:
     """Return what a study samples in a few words: a graph with its numbers, a lattice by title."""
     from percolab.lattices.graph import Graph
@@ -313,6 +302,17 @@ def output_file(out: str | Path | None, default: str | Path, kind: Kind | None =
         return free_name(default, kind, input_files())
     check_output(out, kind, input_files())
     return Path(out)
+
+
+def check_target(
+    out: str, what: str = "a figure", suffixes: Collection[str] = (), kind: Kind | None = None
+) -> None:
+    """Refuse a file that cannot be written before anything is computed; suffixes: of figures."""
+    from percolab.figures import FORMATS
+    from percolab.store.output_files import check_suffix
+
+    check_suffix(out, suffixes or FORMATS, what)
+    output_file(out, "", kind)
 
 
 def write_figure(figure: Figure, target: str | Path, *, quiet: bool) -> None:

@@ -8,22 +8,7 @@ from typing import Any
 
 import click
 
-from percolab.cli.options import (
-    as_json,
-    echo_json,
-    fit_from_options,
-    fit_options,
-    fit_table_file,
-    is_table,
-    output_file,
-    read_study,
-    refuse,
-    refuse_scaling,
-    results_file,
-    table_options,
-    without_table_options,
-    write_figure,
-)
+from percolab.cli import options as shared
 from percolab.cli.terminal import echo
 from percolab.errors import InputError, nearest
 
@@ -42,7 +27,7 @@ class PlotCommand(click.Command):
 
 
 @click.command(cls=PlotCommand)
-@results_file
+@shared.results_file
 @click.option(
     "--kind",
     help="One of the kinds above.  "
@@ -54,9 +39,9 @@ class PlotCommand(click.Command):
     type=click.Path(),
     help="Figure: .png, .pdf or .svg.  [default: RESULTS.png, with --kind RESULTS-KIND.png]",
 )
-@fit_options
-@table_options
-@as_json
+@shared.fit_options
+@shared.table_options
+@shared.as_json
 def command(results: str, kind: str | None, out: str | None, as_json: bool, **options: Any) -> None:
     """Draw stored results: without --kind R_L(p) with the crossings, their drift, and p_c.
 
@@ -76,50 +61,42 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     from percolab.configurations import read_labels
     from percolab.configurations.invasion_files import holds_invasion
     from percolab.configurations.picture import draw_stored_labels
-    from percolab.figures import FORMATS
+    from percolab.errors import AnalysisError
     from percolab.figures.kinds import KINDS, study_figure
-    from percolab.store.output_files import check_suffix, is_labels
+    from percolab.store.output_files import is_labels
 
     if kind is not None and kind not in ("invasion", *KINDS):
         raise InputError(f"unknown kind {kind!r}; {nearest(kind, [*KINDS, 'invasion'])}")
     if out:
-        check_suffix(out, FORMATS, "a figure")
-        output_file(out, "")
+        shared.check_target(out)
     path = Path(results)
     named = path.parent / (f"{path.stem}-{kind}.png" if kind else f"{path.stem}.png")
-    target = output_file(out, named)
-    if not is_table(results):
-        options = without_table_options(options)
-    if is_table(results):
-        figure, numbers = _table_figure(results, kind, options)
+    target = shared.output_file(out, named)
+    of_table = shared.is_table(results)
+    options = options if of_table else shared.without_table_options(options)
+    if of_table:
+        from percolab.figures.table import draw_table
+
+        table, fits = shared.fit_table_file(results, options)
+        table.choose(options["series"])
+        fit = next(iter(fits.values()))
+        assert not isinstance(fit, AnalysisError)
+        figure, numbers = draw_table(fit, kind)
     elif is_labels(results):
-        refuse(options | {"kind": kind}, "labels have one figure", "kind", "observable")
-        refuse_scaling(options)
+        shared.refuse(options | {"kind": kind}, "labels have one figure", "kind", "observable")
+        shared.refuse_scaling(options)
         figure, numbers = draw_stored_labels(read_labels(results), results)
     elif kind == "invasion" or (kind is None and holds_invasion(results)):
-        refuse(options, "an invasion has none", "observable")
-        refuse_scaling(options)
+        shared.refuse(options, "an invasion has none", "observable")
+        shared.refuse_scaling(options)
         figure, numbers = stored_figure(results)
     else:
-        stored = read_study(results, options)
+        stored = shared.read_study(results, options)
         keys = {name: options[name] for name in ("observable", "bootstrap")}
-        fitted = partial(fit_from_options, stored, **options)
+        fitted = partial(shared.fit_from_options, stored, **options)
         figure, numbers = study_figure(stored, fitted=fitted, kind=kind, **keys)
-    write_figure(figure, target, quiet=as_json)
-    for note in () if is_table(results) else numbers.get("notes", ()):
+    shared.write_figure(figure, target, quiet=as_json)
+    for note in () if of_table else numbers.get("notes", ()):
         echo(f"note: {note}", err=as_json)
     if as_json:
-        echo_json(numbers)
-
-
-def _table_figure(
-    source: str, kind: str | None, options: dict[str, Any]
-) -> tuple[Any, dict[str, Any]]:
-    from percolab.errors import AnalysisError
-    from percolab.figures.table import draw_table
-
-    table, fits = fit_table_file(source, options)
-    table.choose(options["series"])
-    fit = next(iter(fits.values()))
-    assert not isinstance(fit, AnalysisError)
-    return draw_table(fit, kind)
+        shared.echo_json(numbers)

@@ -46,8 +46,7 @@ class ProgressBar(Observer):
     def described(self, text: str) -> None:
         self._say(text)
 
-    def noted(self, text: str) -> None:
-        self._say(text)
+    noted = described
 
     def placed(self, size: int, p: tuple[float, ...]) -> None:
         self._say(f"pilot: L = {size}: {len(p)} p values from {p[0]} to {p[-1]}")

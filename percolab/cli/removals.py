@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from percolab.cli.groups import GroupedCommand, grouped
-from percolab.cli.options import as_json, input_files, write_answer
+from percolab.cli.options import as_json, check_target, write_answer
 from percolab.cli.setting_options import given_settings, setting_option
 from percolab.lattices.shown import Table, counted
 from percolab.tasks.setting_groups import OUTPUT
@@ -31,11 +31,10 @@ def command(graph: str, out: str | None, as_json: bool, **given: Any) -> None:
     """
     from percolab.configurations.removals import REMOVALS_CSV, remove_each
     from percolab.lattices.shown import csv_text
-    from percolab.store.output_files import check_output, check_suffix, write_output
+    from percolab.store.output_files import write_output
 
     if out is not None:
-        check_suffix(out, (".csv",), "removals")
-        check_output(out, REMOVALS_CSV, input_files())
+        check_target(out, "removals", (".csv",), REMOVALS_CSV)
     found = remove_each(graph, **given_settings(given))
     rows = [
         [*(name if isinstance(name, tuple) else (name,)), largest, clusters]

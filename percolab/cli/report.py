@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from percolab.cli.options import (
-    as_json,
-    echo_json,
-    fit_from_options,
-    fit_options,
-    output_file,
-    read_study,
-    refuse,
-    refuse_scaling,
-    results_file,
-)
+from percolab.cli import options as shared
 from percolab.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -30,10 +20,10 @@ PAGES = (".html", ".htm")
 
 
 @click.command()
-@results_file
+@shared.results_file
 @click.option("--out", type=click.Path(), help="Page: .html or .htm.  [default: RESULTS.html]")
-@fit_options
-@as_json
+@shared.fit_options
+@shared.as_json
 def command(results: str, out: str | None, as_json: bool, **options: Any) -> None:
     """Write one page with figures, fits, samples, methods and provenance.
 
@@ -44,26 +34,25 @@ def command(results: str, out: str | None, as_json: bool, **options: Any) -> Non
 
     With --json the numbers of all fits and figures go to stdout.
     """
-    from percolab.store.output_files import check_suffix, is_labels, write_output
+    from percolab.store.output_files import is_labels, write_output
 
     if out:
-        check_suffix(out, PAGES, "a page")
-        output_file(out, "")
+        shared.check_target(out, "a page", PAGES)
     default = Path(results).with_suffix(".html")
     if is_labels(results):
-        refuse(options, "labels have none", "observable")
-        refuse_scaling(options)
+        shared.refuse(options, "labels have none", "observable")
+        shared.refuse_scaling(options)
         page, numbers = label_page(results)
-        target = output_file(out, default)
+        target = shared.output_file(out, default)
         write_output(target, page.encode())
     else:
-        stored = read_study(results, options)
-        target = output_file(out, default)
+        stored = shared.read_study(results, options)
+        target = shared.output_file(out, default)
         content = Path(results).read_bytes()
         numbers = write_report(stored, target, name=Path(results).name, content=content, **options)
     echo(f"report in {target}", err=as_json)
     if as_json:
-        echo_json(numbers)
+        shared.echo_json(numbers)
 
 
 def write_report(
@@ -88,7 +77,7 @@ def write_report(
         stored,
         name=name,
         checksum=hashlib.sha256(content).hexdigest(),
-        fitted=lambda each: fit_from_options(stored, observable=each, **options),
+        fitted=lambda each: shared.fit_from_options(stored, observable=each, **options),
         observable=observable,
         bootstrap=bootstrap,
     )
@@ -119,13 +108,12 @@ def label_page(file: str) -> tuple[str, dict[str, Any]]:
             "", f"Clusters of {name}", Markup(svg_text(figure, "clusters")),
         ))  # fmt: skip
     record = {**given.record, "shape": given.shape, "SHA-256": numbers["sha256"]}
-    rows = [(key, _as_text(value)) for key, value in record.items()]
+    rows = [
+        (key, ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
+        for key, value in record.items()
+    ]
     sections = [
         Section("clusters", "Clusters", [preformatted(text)], drawn),
         Section("provenance", "Provenance", [table((), [("file", name), *rows])]),
     ]
     return page(f"Labels of {given.record.get('input', name)}", [], sections), numbers
-
-
-def _as_text(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

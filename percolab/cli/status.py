@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from percolab.cli.answers import Answers, find_answers
-from percolab.cli.options import as_json, counted, described, echo_json, results_file, write_answer
+from percolab.cli.options import as_json, counted, described, results_file, write_answer
 from percolab.cli.sample_options import describe_directions
-from percolab.cli.terminal import echo
 from percolab.lattices.lattice import AXIS_NAMES
 from percolab.lattices.shown import Table
 
@@ -169,10 +168,7 @@ class LabelFacts(NamedTuple):
 
 def answer_labels(facts: LabelFacts, *, as_json: bool) -> None:
     """Write what a file of labels holds, as text or JSON."""
-    if as_json:
-        echo_json(labels_record(facts))
-    else:
-        echo("\n".join(describe_labels(facts)))
+    write_answer(labels_record(facts), "\n".join(describe_labels(facts)), as_json=as_json)
 
 
 def labels_record(facts: LabelFacts) -> dict[str, Any]:
@@ -213,15 +209,10 @@ def describe_labels(facts: LabelFacts) -> Iterator[str]:
     for axis, value in tortuosities.items():
         result = f"{value:.6g}" if math.isfinite(value) else "infinite, nothing spans along it"
         yield f"tortuosity along {axis}: {result}"
-    yield from _phase_lines(phases)
+    yield from phase_lines(phases)
 
 
-def echo_phases(phases: Sequence[Phase]) -> None:
-    for line in _phase_lines(phases):
-        echo(line)
-
-
-def _phase_lines(phases: Sequence[Phase]) -> Iterator[str]:
+def phase_lines(phases: Sequence[Phase]) -> Iterator[str]:
     from percolab.configurations.phases import phase_table
 
     if phases:

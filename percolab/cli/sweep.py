@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import Executor
-from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from percolab.cli import options as shared
 from percolab.cli.answers import find_answers
 from percolab.cli.groups import GroupedCommand, grouped, quiet_option
-from percolab.cli.options import (
-    complete_study,
-    counted,
-    described,
-    echo_json,
-    estimates_answer,
-    exit_if_interrupted,
-)
 from percolab.cli.progress import ProgressBar
 from percolab.cli.setting_options import given_settings, setting_options
 from percolab.cli.terminal import echo
@@ -47,7 +38,7 @@ _HEADINGS = ("L", "p", "samples", "stored", "samples/s", "time", "memory", "file
     required=False,
     type=click.Path(),
     metavar="[STUDY]",
-    shell_complete=complete_study,
+    shell_complete=shared.complete_study,
 )
 @setting_options
 @grouped(
@@ -84,18 +75,13 @@ def command(study: str | None, **given: Any) -> None:
     if given["executor"] != MPI:
         _sweep(study, given)
         return
-    with _opened_by_mpi(given["split"], plan=given["plan"]) as executor:
-        if executor is not None:
-            _sweep(study, given | {"executor": executor})
-
-
-def _opened_by_mpi(split: object, *, plan: bool) -> AbstractContextManager[Executor | None]:
-    """Return what opens an executor on rank 0, and on the others yields None after their work."""
     from percolab.run.mpi import mpi_executor, mpi_ranks, mpi_workers
 
-    if split:
-        return mpi_ranks()
-    return mpi_workers() if plan else mpi_executor()
+    # An executor on rank 0; None on the others, after their work.
+    opened = mpi_ranks if given["split"] else mpi_workers if given["plan"] else mpi_executor
+    with opened() as executor:
+        if executor is not None:
+            _sweep(study, given | {"executor": executor})
 
 
 def _sweep(study: str | None, given: Mapping[str, Any]) -> None:
@@ -120,10 +106,10 @@ def _sweep(study: str | None, given: Mapping[str, Any]) -> None:
     with ResultsWriter(request.out) as ways["writer"]:
         if prepare:
             prepared = prepare_study(request.study, request.rule, **ways)
-            tasks = counted(len(prepared.tasks), "task")
-            echo(f"{described(prepared.study)}: {tasks} prepared in {request.out}")
+            tasks = shared.counted(len(prepared.tasks), "task")
+            echo(f"{shared.described(prepared.study)}: {tasks} prepared in {request.out}")
             return
-        with exit_if_interrupted(request.out):
+        with shared.exit_if_interrupted(request.out):
             results = run_study(request.study, request.rule, **ways)
     _write_end(results, request.out, request.rule.target_error)
 
@@ -145,8 +131,8 @@ def _write_end(results: StoredResults, out: Path, target_error: float | None) ->
     """Write what a study has come to, as far as its samples give it."""
     study = results.study
     if not study.structure.is_scalable:
-        echo(f"{described(study)}; results in {out}")
-        echo(estimates_answer(results)[1])
+        echo(f"{shared.described(study)}; results in {out}")
+        echo(shared.estimates_answer(results)[1])
         return
     sizes = ", ".join(map(str, sorted(study.sizes)))
     echo(f"{study.structure.title}: L = {sizes}; results in {out}")
@@ -201,9 +187,9 @@ def _write_plan(request: SweepRequest, ways: Mapping[str, Any], *, as_json: bool
     from percolab.run.plan import plan_study
 
     plan = plan_study(request.study, request.rule, **ways, writer=ResultsWriter(request.out))
-    title = described(request.study)
+    title = shared.described(request.study)
     if as_json:
-        echo_json({"study": title, "results": str(request.out)} | asdict(plan))
+        shared.echo_json({"study": title, "results": str(request.out)} | asdict(plan))
         return
     echo(f"{title}; would go to {request.out}")
     echo("\n".join(_describe_plan(plan)))
@@ -216,14 +202,8 @@ def _describe_plan(plan: Plan) -> list[str]:
         rate = "-" if size.rate is None else f"{size.rate:.4g}"
         gpu = f" + {_bytes(size.device_bytes)} GPU" if size.device_bytes else ""
         memory = _bytes(size.host_bytes) + gpu
-        numbers = (
-            str(size.L),
-            str(size.points or "all"),
-            str(size.samples),
-            str(size.stored),
-            rate,
-        )
-        rows.append((*numbers, _time(size.seconds), memory, _bytes(size.file_bytes)))
+        numbers = map(str, (size.L, size.points or "all", size.samples, size.stored))
+        rows.append((*numbers, rate, _time(size.seconds), memory, _bytes(size.file_bytes)))
     widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows)]
     table = ((text.rjust(n) for text, n in zip(row, widths)) for row in (_HEADINGS, *rows))
     return [*map("  ".join, table), *_totals(plan), *(f"note: {note}" for note in plan.notes)]
@@ -232,7 +212,7 @@ def _describe_plan(plan: Plan) -> list[str]:
 def _totals(plan: Plan) -> list[str]:
     from percolab.run.plan import FACTOR
 
-    workers = counted(plan.workers, "worker")
+    workers = shared.counted(plan.workers, "worker")
     lines = [
         f"time    {_time(plan.seconds)} within a factor of {FACTOR}, on {plan.device} with "
         f"{workers}, labeler {plan.labeler} (of it {_time(plan.start_seconds)} to start, "

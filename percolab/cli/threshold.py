@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from percolab.cli import options as shared
 from percolab.cli.groups import GroupedCommand, grouped, quiet_option
-from percolab.cli.options import (
-    as_json,
-    exit_if_interrupted,
-    input_files,
-    published_lines,
-    refuse,
-    threshold_record,
-    write_answer,
-)
 from percolab.cli.progress import ProgressBar, root_text
 from percolab.cli.setting_options import given_settings, settings_named
 from percolab.errors import InputError
@@ -67,7 +59,7 @@ _OF_SAMPLES = (
     help="Results file; an existing one of the same study is continued.  With --weights the paths, "
     f".csv.  [default: {_OUT}; no paths]",
 )
-@as_json
+@shared.as_json
 @quiet_option()
 def command(lattice: str | None, as_json: bool, quiet: bool, **given: Any) -> None:
     """Find the threshold p_c of a lattice, to the requested precision.
@@ -87,7 +79,7 @@ def command(lattice: str | None, as_json: bool, quiet: bool, **given: Any) -> No
     sizes, or the weights of a network; on the CPU, or with --device cuda on a GPU.
     """
     if given["weights"] is not None:
-        write_answer(*_find_levels(lattice, given), as_json=as_json)
+        shared.write_answer(*_find_levels(lattice, given), as_json=as_json)
         return
     if given["graph"] is not None:
         raise InputError(
@@ -95,7 +87,7 @@ def command(lattice: str | None, as_json: bool, quiet: bool, **given: Any) -> No
             f"its critical share: percolab sweep --graph {given['graph']} --order random "
             "--method microcanonical"
         )
-    refuse(given, "only given weights (--weights) have it", "above", *_OF_WEIGHTS)
+    shared.refuse(given, "only given weights (--weights) have it", "above", *_OF_WEIGHTS)
     if lattice is None:
         raise InputError("name a LATTICE (percolab lattices), or give --weights")
     from percolab.run.search_steps import Goal
@@ -105,36 +97,37 @@ def command(lattice: str | None, as_json: bool, quiet: bool, **given: Any) -> No
     out = given["out"] = given["out"] or _OUT
     request = request_threshold(lattice, goal, **given_settings(given))
     observer = ProgressBar(silent=quiet, estimate=root_text)
-    with ResultsWriter(request.out) as writer, exit_if_interrupted(out):
+    with ResultsWriter(request.out) as writer, shared.exit_if_interrupted(out):
         ways = {**request.options, "writer": writer, "observer": observer}
         results = find_threshold(request.study, goal, **ways)
-    write_answer(*_answer(results, Path(out)), as_json=as_json)
+    shared.write_answer(*_answer(results, Path(out)), as_json=as_json)
 
 
 def _answer(results: StoredResults, out: Path) -> tuple[dict[str, Any], str]:
     """Return the answer for JSON, and in a few lines: p_c, how it was found, what would help."""
-    from percolab.analysis.roots import coupling_rows, difference_text, fit_roots, why_no_roots
+    from percolab.analysis import roots as of_plane
 
     study = results.study
-    if why_no_roots(study):
+    if of_plane.why_no_roots(study):
         from percolab.analysis.wrapping_fit import fit_wrapping
 
         fit: Any = fit_wrapping(results)
     else:
-        fit = fit_roots(results)
+        fit = of_plane.fit_roots(results)
     value = fit.p_c
     notes = [f"note: {note}" for note in fit.notes]
     if fit.problem is not None:
-        return threshold_record(study, fit), "\n".join([fit.problem, *notes])
-    if why_no_roots(study):
+        return of_plane.threshold_record(study, fit), "\n".join([fit.problem, *notes])
+    if of_plane.why_no_roots(study):
         sizes = ", ".join(map(str, fit.sizes))
         way = f"P(wrapping around any axis, one, all) on tori of L = {sizes} in one fit"
         quality = f"{value.quality}"
     else:
         roots = ", ".join(f"{root.value} at L = {root.size}" for root in fit.roots)
-        way = f"roots of {difference_text(study.model)} on tori: {roots}"
+        way = f"roots of {of_plane.difference_text(study.model)} on tori: {roots}"
         quality = f"{value.quality}" if value.quality.dof else "one size, so no test of its drift"
-    couplings = ", ".join(f"{name} = {text}" for name, text, _ in coupling_rows(value, study.model))
+    rows = of_plane.coupling_rows(value, study.model)
+    couplings = ", ".join(f"{name} = {text}" for name, text, _ in rows)
     lines = [
         f"{study.structure.title}, {study.model}: p_c = {value}"
         f"  (statistical {value.statistical_error:.1e}, systematic {value.systematic_error:.1e})",
@@ -142,9 +135,9 @@ def _answer(results: StoredResults, out: Path) -> tuple[dict[str, Any], str]:
         f"{way}; {quality}",
         f"{_advice(value)}; samples in {out}",
         *notes,
-        *published_lines(study, value.value, value.error),
+        *shared.published_lines(study, value.value, value.error),
     ]
-    return threshold_record(study, fit), "\n".join(lines)
+    return of_plane.threshold_record(study, fit), "\n".join(lines)
 
 
 def _advice(value: Value) -> str:
@@ -164,13 +157,12 @@ def _find_levels(lattice: str | None, given: dict[str, Any]) -> tuple[dict[str, 
     InputError: options that do not go together, values that cannot be used.
     """
     from percolab.configurations.levels import PATH_CSV, find_given_levels, path_csv
-    from percolab.store.output_files import check_output, check_suffix, write_output
+    from percolab.store.output_files import write_output
 
-    refuse(given, "given weights (--weights) have no samples", *_OF_SAMPLES)
+    shared.refuse(given, "given weights (--weights) have no samples", *_OF_SAMPLES)
     out = given.pop("out")
     if out is not None:
-        check_suffix(out, (".csv",), "paths")
-        check_output(out, PATH_CSV, input_files())
+        shared.check_target(out, "paths", (".csv",), PATH_CSV)
     levels = find_given_levels(
         given["weights"], lattice, above=given["above"], **given_settings(given)
     )

@@ -6,16 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from percolab.cli import options as shared
 from percolab.cli.groups import GroupedCommand, grouped, quiet_option
-from percolab.cli.options import (
-    as_json,
-    counted,
-    described,
-    exit_if_interrupted,
-    input_files,
-    refuse,
-    write_answer,
-)
 from percolab.cli.progress import ProgressBar
 from percolab.cli.setting_options import given_settings, settings_named
 from percolab.errors import InputError
@@ -59,7 +51,7 @@ _FASTEST = ", ".join(f"{name} on {kind}" for kind, name in DEFAULT_TREE_METHOD.i
     help=f"How trees are found; all give the same: {list_names(TREE_METHODS)}.  "
     f"[default: the fastest, {_FASTEST}]",
 )
-@as_json
+@shared.as_json
 @quiet_option()
 def command(
     weights: str | None, method: str | None, as_json: bool, quiet: bool, **given: Any
@@ -79,19 +71,21 @@ def command(
     A graph that is not connected has a forest, a tree for each part.
     """
     if weights is not None:
-        write_answer(*_find_given_tree(weights, given_settings(given), method), as_json=as_json)
+        shared.write_answer(
+            *_find_given_tree(weights, given_settings(given), method), as_json=as_json
+        )
         return
     settings: dict[str, Any] = {"samples": _SAMPLES, "out": _OUT} | given_settings(given)
     request = make_request(method="tree", labeler=method, **settings)
-    with ResultsWriter(request.out) as writer, exit_if_interrupted(request.out):
+    with ResultsWriter(request.out) as writer, shared.exit_if_interrupted(request.out):
         ways = {**request.options, "writer": writer, "observer": ProgressBar(silent=quiet)}
         results = run_study(request.study, request.rule, **ways)
     from percolab.analysis.text import tree_table
     from percolab.analysis.trees import fit_trees
 
     trees = fit_trees(results)
-    text = f"{described(results.study)}; results in {request.out}\n{tree_table(trees)}"
-    write_answer(trees.to_dict(), text, as_json=as_json)
+    text = f"{shared.described(results.study)}; results in {request.out}\n{tree_table(trees)}"
+    shared.write_answer(trees.to_dict(), text, as_json=as_json)
 
 
 # The tree of given weights
@@ -108,10 +102,10 @@ def _find_given_tree(
     from percolab.configurations.tree_files import check_tree_file, write_tree_file
     from percolab.lattices.structure import load_structure
 
-    refuse(settings, "given weights (--weights) have no samples", *_OF_SAMPLES)
+    shared.refuse(settings, "given weights (--weights) have no samples", *_OF_SAMPLES)
     out, sizes = settings.pop("out", None), settings.pop("L", (None,))
     if out is not None:
-        check_tree_file(out, of_graph="graph" in settings, inputs=input_files())
+        check_tree_file(out, of_graph="graph" in settings, inputs=shared.input_files())
     if len(sizes) > 1:
         raise InputError(f"-L: weights are those of one size, but {len(sizes)} are given")
     if "lattice" in settings:
@@ -150,16 +144,16 @@ def _describe_tree(tree: SpanningTree, paths: dict[str, dict[str, Any] | None]) 
     name = _name_structure(tree)
     what = f"minimum spanning tree of {name}"
     if tree.parts > 1:
-        parts = counted(tree.parts, "tree")
+        parts = shared.counted(tree.parts, "tree")
         why = "its bonds of finite weight do not connect" if tree.has_solid else "is not connected"
         what = f"minimum spanning forest of {name}, which {why}: {parts}"
-    bonds = f"{counted(len(tree.bonds), 'bond')} of {tree.topology.num_bonds}"
-    first = f"{what}; {counted(tree.num_sites, 'site')}, {bonds} ({tree.method})"
+    bonds = f"{shared.counted(len(tree.bonds), 'bond')} of {tree.topology.num_bonds}"
+    first = f"{what}; {shared.counted(tree.num_sites, 'site')}, {bonds} ({tree.method})"
     lines = [first, f"weight {tree.weight}"]
     for name, path in paths.items():
         shown = "none"
         if path is not None:
-            shown = f"{counted(path['length'], 'bond')}, largest weight {path['largest']}"
+            shown = f"{shared.counted(path['length'], 'bond')}, largest weight {path['largest']}"
         lines.append(f"path {name}: {shown}")
     return "\n".join(lines)
 

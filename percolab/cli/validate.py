@@ -59,9 +59,11 @@ def _run(conditions: Conditions, *, quiet: bool) -> list[dict[str, Any]]:
     """Run all checks, with a bar on stderr and, unless quiet, rows on stdout as they are found."""
     from tqdm import tqdm
 
+    from percolab.analysis.json_values import plain
     from percolab.validation import list_checks, run_check
 
     rows: list[dict[str, Any]] = []
+    names = ("name", "value", "expected", "sigma", "z", "note", "correlated")
     checks, group = list_checks(conditions), ""
     terminal = sys.stderr.isatty()
     # A row must not be written into the bar, which is drawn again below it.
@@ -71,7 +73,9 @@ def _run(conditions: Conditions, *, quiet: bool) -> list[dict[str, Any]]:
         for check in checks:
             bar.set_postfix_str(f"{check.group}: {check.name}", refresh=terminal)
             for outcome in run_check(check, conditions):
-                rows.append({"group": check.group, **_plain(outcome)})
+                row = plain({name: getattr(outcome, name) for name in names})
+                row |= {"exact": outcome.sigma is None, "holds": bool(outcome.holds)}
+                rows.append({"group": check.group, **row})
                 if quiet:
                     continue
                 if check.group != group:
@@ -81,14 +85,6 @@ def _run(conditions: Conditions, *, quiet: bool) -> list[dict[str, Any]]:
                 write(_line(outcome))
             bar.update()
     return rows
-
-
-def _plain(outcome: Outcome) -> dict[str, Any]:
-    from percolab.analysis.json_values import plain
-
-    names = ("name", "value", "expected", "sigma", "z", "note", "correlated")
-    record: dict[str, Any] = plain({name: getattr(outcome, name) for name in names})
-    return record | {"exact": outcome.sigma is None, "holds": bool(outcome.holds)}
 
 
 def _line(outcome: Outcome) -> str:

@@ -54,20 +54,74 @@ class Prominent:
 class ClusterColours:
     """What colour every cluster has, and which ones a legend names.
 
-    of_clusters: uint8 (n,), index into ``PALETTE``
-    of_sites:    uint8 (num_points,), the same of every site's cluster; 0 where there is no site
+    of_clusters:  uint8 (n,), index into ``PALETTE``
+    of_sites:     uint8 (num_points,), the same of every site's cluster; 0 where there is no site
+    grey_singles: whether single sites have a colour, and so an entry, of their own
     """
 
+    clusters: Clusters
     of_clusters: np.ndarray
     of_sites: np.ndarray
     prominent: tuple[Prominent, ...]
+    grey_singles: bool
 
     def rgb(self, sites: Any = slice(None)) -> np.ndarray:
         """Return the colours of sites, all or those of an index array: uint8 (..., 3)."""
-        from matplotlib.colors import to_rgb
+        return np.asarray(_rgb(PALETTE)[self.of_sites[sites]])
 
-        table = np.array([to_rgb(colour) for colour in PALETTE])
-        return np.asarray(np.round(255 * table).astype(np.uint8)[self.of_sites[sites]])
+    def add_legend(self, figure: Figure, *, with_bonds: bool) -> None:
+        """Name the prominent clusters below the panels, and what the other colours mean."""
+        from matplotlib.legend_handler import HandlerTuple
+        from matplotlib.lines import Line2D
+
+        look: dict[str, Any] = {"marker": "o" if with_bonds else "s", "markersize": 6.5}
+        look |= {"linestyle": "-" if with_bonds else "none", "linewidth": 2.0}
+
+        def sample(colour: str, **other: Any) -> Line2D:
+            return Line2D([], [], color=colour, **look | other)
+
+        entries: list[tuple[Any, str]] = [
+            (sample(cluster.colour), _described(cluster, self.clusters))
+            for cluster in self.prominent[:_MOST_NAMED]
+        ]
+        hidden = len(self.prominent) - _MOST_NAMED
+        if hidden > 0:
+            entries[-1] = (entries[-1][0], f"{entries[-1][1]}, and {hidden} more that span")
+        rest = np.delete(self.clusters.sizes, [cluster.number for cluster in self.prominent])
+        singles = int(np.count_nonzero(rest == 1))
+        others = rest.size - (singles if self.grey_singles else 0)
+        text = counted(others, "other cluster")
+        if singles and not self.grey_singles:
+            text += f", {counted(singles, 'single site')} among them"
+        if others:
+            several = tuple(sample(colour, linestyle="none") for colour in MUTED[:4])
+            entries.append((several, text))
+        if singles and self.grey_singles:
+            entries.append((sample(SINGLE, linestyle="none"), counted(singles, "single site")))
+        if entries:
+            columns = 2 if len(figure.axes) > 1 and len(entries) > 1 else 1
+            figure.legend(
+                *zip(*entries, strict=True), loc="outside lower center", ncols=columns,
+                handler_map={tuple: HandlerTuple(ndivide=None)},
+            )  # fmt: skip
+
+    def to_dict(self, title: str, *, drawn: str, layers: list[int] | None = None) -> dict[str, Any]:
+        """Return what a figure of the clusters shows, as plain JSON values."""
+        clusters, prominent = self.clusters, []
+        for each in self.prominent:
+            size, label = int(clusters.sizes[each.number]), int(clusters.roots[each.number])
+            ways = {"spanning": list(each.spanning)}
+            ways |= {"wrapping": list(each.wrapping)} if each.wrapping else {}
+            prominent.append({"label": label, "size": size, **ways, "colour": each.colour})
+        summary = {"title": title, "drawn": drawn, **clusters.summary(), "prominent": prominent}
+        return summary if layers is None else {**summary, "layers": layers}
+
+
+def _rgb(colours: Sequence[Any]) -> np.ndarray:
+    """Return colours in any form of matplotlib's as uint8 (n, 3)."""
+    from matplotlib.colors import to_rgb
+
+    return np.round(255 * np.array([to_rgb(colour) for colour in colours])).astype(np.uint8)
 
 
 def choose_colours(clusters: Clusters, *, grey_singles: bool = True) -> ClusterColours:
@@ -82,7 +136,7 @@ def choose_colours(clusters: Clusters, *, grey_singles: bool = True) -> ClusterC
     for cluster in prominent:
         colours[cluster.number] = PALETTE.index(cluster.colour)
     of_sites = np.append(colours, np.uint8(0))[clusters.numbers]
-    return ClusterColours(colours, of_sites, prominent)
+    return ClusterColours(clusters, colours, of_sites, prominent, grey_singles)
 
 
 def spin_rgb(spins: np.ndarray, there: np.ndarray, states: int) -> np.ndarray:
@@ -92,15 +146,11 @@ def spin_rgb(spins: np.ndarray, there: np.ndarray, states: int) -> np.ndarray:
     and light; up to eight have the strong colours, and more a scale from dark to light.
     """
     from matplotlib import colormaps
-    from matplotlib.colors import to_rgb
 
-    if states == 2:
-        table = np.array([to_rgb(colour) for colour in TWO_SPINS])
-    elif states <= len(COLOURS):
-        table = np.array([to_rgb(colour) for colour in COLOURS])
-    else:
-        table = colormaps["cividis"](np.linspace(0, 1, states))[:, :3]
-    rgb: np.ndarray = np.round(255 * table).astype(np.uint8)[spins]
+    table: Any = TWO_SPINS if states == 2 else COLOURS
+    if states > len(COLOURS):
+        table = colormaps["cividis"](np.linspace(0, 1, states))
+    rgb: np.ndarray = _rgb(table)[spins]
     rgb[~there] = 255
     return rgb
 
@@ -195,57 +245,6 @@ def _touching(clusters: Clusters, numbers: np.ndarray) -> dict[int, list[int]]:
     return {number: sorted(others) for number, others in touching.items()}
 
 
-# The legend
-
-
-def add_legend(
-    figure: Figure,
-    clusters: Clusters,
-    colours: ClusterColours,
-    *,
-    with_bonds: bool,
-    grey_singles: bool = True,
-) -> None:
-    """Name the prominent clusters below the panels, and what the other colours mean.
-
-    grey_singles: whether single sites have a colour, and so an entry, of their own.
-    """
-    from matplotlib.legend_handler import HandlerTuple
-    from matplotlib.lines import Line2D
-
-    look: dict[str, Any] = {"marker": "o" if with_bonds else "s", "markersize": 6.5}
-    look |= {"linestyle": "-" if with_bonds else "none", "linewidth": 2.0}
-
-    def sample(colour: str, **other: Any) -> Line2D:
-        return Line2D([], [], color=colour, **look | other)
-
-    entries: list[tuple[Any, str]] = [
-        (sample(cluster.colour), _described(cluster, clusters))
-        for cluster in colours.prominent[:_MOST_NAMED]
-    ]
-    hidden = len(colours.prominent) - _MOST_NAMED
-    if hidden > 0:
-        entries[-1] = (entries[-1][0], f"{entries[-1][1]}, and {hidden} more that span")
-    named = [cluster.number for cluster in colours.prominent]
-    rest = np.delete(clusters.sizes, named)
-    singles = int(np.count_nonzero(rest == 1))
-    others = rest.size - (singles if grey_singles else 0)
-    text = counted(others, "other cluster")
-    if singles and not grey_singles:
-        text += f", {counted(singles, 'single site')} among them"
-    if others:
-        several = tuple(sample(colour, linestyle="none") for colour in MUTED[:4])
-        entries.append((several, text))
-    if singles and grey_singles:
-        entries.append((sample(SINGLE, linestyle="none"), counted(singles, "single site")))
-    if entries:
-        columns = 2 if len(figure.axes) > 1 and len(entries) > 1 else 1
-        figure.legend(
-            *zip(*entries, strict=True), loc="outside lower center", ncols=columns,
-            handler_map={tuple: HandlerTuple(ndivide=None)},
-        )  # fmt: skip
-
-
 def _described(cluster: Prominent, clusters: Clusters) -> str:
     size = int(clusters.sizes[cluster.number])
     name = "largest cluster" if cluster.is_largest else "cluster"
@@ -259,22 +258,3 @@ def _described(cluster: Prominent, clusters: Clusters) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-
-
-def legend_numbers(
-    clusters: Clusters,
-    colours: ClusterColours,
-    title: str,
-    *,
-    drawn: str,
-    layers: list[int] | None = None,
-) -> dict[str, Any]:
-    """Return what a figure of clusters shows, as plain JSON values."""
-    prominent = []
-    for each in colours.prominent:
-        size, label = int(clusters.sizes[each.number]), int(clusters.roots[each.number])
-        ways = {"spanning": list(each.spanning)}
-        ways |= {"wrapping": list(each.wrapping)} if each.wrapping else {}
-        prominent.append({"label": label, "size": size, **ways, "colour": each.colour})
-    summary = {"title": title, "drawn": drawn, **clusters.summary(), "prominent": prominent}
-    return summary if layers is None else {**summary, "layers": layers}

@@ -14,13 +14,7 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.figures import new_figure
-from percolab.figures.colours import (
-    ClusterColours,
-    add_legend,
-    choose_colours,
-    legend_numbers,
-    spin_rgb,
-)
+from percolab.figures.colours import ClusterColours, choose_colours, spin_rgb
 from percolab.figures.elements import set_title
 from percolab.figures.lattice import check_places
 from percolab.figures.style import Axes, Figure
@@ -69,9 +63,11 @@ def plot_clusters(
     width, height = np.ptp(corners, axis=0)
     rows, columns = (1, 1) if spins is None else (1, 2) if len(layers) == 1 else (2, 1)
     columns *= len(layers)
-    inches = _figure_size(height / width, columns)
-    inches = inches[0], inches[1] + (rows - 1) * (inches[1] - _BELOW)
-    with new_figure(*inches) as figure:
+    ratio, wide, tall = height / width, 7.2, 7.2 / columns * min(height / width, 2.0) + 1.5
+    if columns == 1:
+        wide = min(4.8, 5.6 / ratio)
+        wide, tall = max(wide + 0.4, 3.6), wide * ratio + 1.3
+    with new_figure(wide, tall + (rows - 1) * (tall - _BELOW)) as figure:
         grid = figure.subplots(rows, columns, squeeze=False)
         panels = grid.ravel()[-len(layers) :]
         set_title(figure, title)
@@ -103,9 +99,9 @@ def plot_clusters(
         for axes in grid.flat:
             _finish(axes, corners, first_row_on_top)
         _draw_directions(panels[0], plane)
-        add_legend(figure, clusters, colours, with_bonds=drawn == "bonds")
+        colours.add_legend(figure, with_bonds=drawn == "bonds")
     layer_numbers = layers if lattice.dimension == 3 else None
-    return figure, legend_numbers(clusters, colours, title, drawn=drawn, layers=layer_numbers)
+    return figure, colours.to_dict(title, drawn=drawn, layers=layer_numbers)
 
 
 def check_drawable(lattice: Lattice, num_points: int) -> None:
@@ -130,14 +126,6 @@ def in_plane(lattice: Lattice) -> np.ndarray:
     right = first / np.linalg.norm(first)
     along = second @ right
     return np.array([[np.linalg.norm(first), 0.0], [along, np.linalg.norm(second - along * right)]])
-
-
-def _figure_size(ratio: float, panels: int) -> tuple[float, float]:
-    """Return width and height in inches for panels of a height-to-width ratio, and a legend."""
-    if panels > 1:
-        return 7.2, 7.2 / panels * min(ratio, 2.0) + 1.5
-    width = min(4.8, 5.6 / ratio)
-    return max(width + 0.4, 3.6), width * ratio + 1.3
 
 
 def _draw_layer(

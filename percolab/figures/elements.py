@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from percolab.figures.math_text import typeset
-from percolab.figures.style import EXACT_LINE, Axes, Figure
+from percolab.figures.style import BAND, EXACT_LINE, Axes, Figure
 
 if TYPE_CHECKING:
     from percolab.analysis.value import ChiSquare
@@ -134,9 +134,7 @@ def known_text(known: Any) -> str:
 
 def rejection_label(quality: ChiSquare | None) -> str | None:
     """Return what a figure says of a fit that chi^2 rejects; None of any other, or of no fit."""
-    from percolab.analysis.value import is_rejected
-
-    if quality is None or not is_rejected(quality):
+    if quality is None or not quality.rejects:
         return None
     p_value = f"{quality.p_value:.1g}" if quality.p_value > 0 else "< 1e-300"
     shown = re.sub(r"(\d)e([+-])0*(\d+)", r"\1 \\times 10^{\g<2>\3}", p_value)
@@ -161,6 +159,12 @@ def draw_exact(
         line = axes.axhline if across else axes.axvline
         label = f"$p_c = {exact[0]:.8g}$, {typeset(exact[1])}" if labelled else None
         line(exact[0], label=label, zorder=zorder, **EXACT_LINE)
+
+
+def draw_band(axes: Axes, value: float, error: float, *, across: bool = False, **look: Any) -> None:
+    """Draw a value less and plus its error as a vertical band, or as one across the axes."""
+    span = axes.axhspan if across else axes.axvspan
+    span(value - error, value + error, **{"zorder": 0} | BAND | look)
 
 
 def bars_if_known(errors: np.ndarray) -> np.ndarray | None:
@@ -284,9 +288,10 @@ def plain_ticks(axes: Axes, *, decades: float = 2.0) -> None:
         axis.set_minor_formatter(ticker.NullFormatter())
 
 
-def legend_entries(axes: Axes) -> list[tuple[Any, str]]:
-    """Return what axes would list in a legend, (handle, label) each."""
-    return list(zip(*axes.get_legend_handles_labels(), strict=True))
+def legend_entries(*panels: Axes) -> list[tuple[Any, str]]:
+    """Return what panels would list in a legend, (handle, label) each."""
+    listed = (axes.get_legend_handles_labels() for axes in panels)
+    return [entry for each in listed for entry in zip(*each, strict=True)]
 
 
 def sizes_first(entries: Iterable[tuple[Any, str]]) -> list[tuple[Any, str]]:

@@ -52,11 +52,6 @@ class _Patch:
         cells = np.floor((self.places - corner) @ np.linalg.inv(steps) + _EPSILON)
         return np.asarray(self.sites & ~cells.any(axis=1))
 
-    def boxed(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Return the sites in a box, its surface included."""
-        inside = (self.places > low - _EPSILON) & (self.places < high + _EPSILON)
-        return np.asarray(self.sites & np.all(inside, axis=1))
-
 
 def why_no_places(lattice: Lattice) -> str | None:
     """Return why the sites of a lattice have no places in two or three dimensions, or None."""
@@ -186,7 +181,9 @@ def _draw_space(axes: Axes, lattice: Lattice) -> list[Line2D]:
     """
     low, high, fits = _block(lattice)
     patch, view = _patch(lattice, low, high), _View.of(low, high)
-    shown = patch.boxed(low, high)
+    # The surface of the box included.
+    inside = (patch.places > low - _EPSILON) & (patch.places < high + _EPSILON)
+    shown = patch.sites & np.all(inside, axis=1)
     own = shown & (patch.inside(_first_site(lattice), _steps(lattice)) if fits else True)
     flat, far = view.seen(patch.places)
     for start, end in patch.bonds[shown[patch.bonds].all(axis=1)]:

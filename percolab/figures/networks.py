@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError, import_networkx
 from percolab.figures import new_figure
-from percolab.figures.colours import ClusterColours, add_legend, choose_colours, legend_numbers
+from percolab.figures.colours import ClusterColours, choose_colours
 from percolab.figures.configuration import draw_discs, make_map
 from percolab.figures.elements import set_title
 from percolab.figures.style import Axes, Figure
@@ -79,10 +79,9 @@ def plot_bethe(
         opened = open_inwards(clusters, sites, inner)
         _draw_bonds(axes, lines, opened, colours.rgb(sites[1:]) / 255.0, radius)
         _draw_sites(axes, places, sites, colours, radius)
-        add_legend(figure, clusters, colours, with_bonds=True, grey_singles=False)
-    numbers = legend_numbers(clusters, colours, title, drawn="bonds")
+        colours.add_legend(figure, with_bonds=True)
     written = {"site_numbers": sites.tolist(), "site_labels": clusters.labels[sites].tolist()}
-    return figure, numbers | written
+    return figure, colours.to_dict(title, drawn="bonds") | written
 
 
 def open_inwards(clusters: Clusters, sites: np.ndarray, inner: np.ndarray) -> np.ndarray:
@@ -178,7 +177,6 @@ def plot_network(
         own = faces[pairs[opened, 0]]
         axes.add_collection(LineCollection(lines[opened], colors=own, linewidths=1.4, zorder=2))
         draw_discs(axes, places, size, facecolors=faces, edgecolors="0.35", linewidths=0.4)
-        add_legend(figure, clusters, colours, with_bonds=True)
-    numbers = legend_numbers(clusters, colours, title, drawn="bonds")
+        colours.add_legend(figure, with_bonds=True)
     sites = {"site_labels": clusters.labels.tolist(), "site_places": places.round(6).tolist()}
-    return figure, numbers | sites
+    return figure, colours.to_dict(title, drawn="bonds") | sites

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from percolab.analysis.stored_fits import read_estimates
 from percolab.analysis.text import describe_fit, estimate_table, fit_table
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.threshold import ThresholdFit
-from percolab.analysis.trees import TreeFit, fit_trees
+from percolab.analysis.trees import fit_trees
 from percolab.analysis.value import format_with_error
 from percolab.analysis.wrapping_fit import fit_wrapping
 from percolab.bonds.model import Model
@@ -45,6 +46,7 @@ from percolab.figures.page import (
     table,
 )
 from percolab.figures.study_kinds import find_in_figures
+from percolab.figures.study_view import find_or_problem, found
 from percolab.lattices.graph import TERMINALS
 from percolab.store.results import StoredResults
 from percolab.tasks.study import SAMPLE_VERSION
@@ -71,15 +73,9 @@ def report_page(
     axis unless given.  bootstrap: replicas of the thresholds of single sizes.
     """
     study = results.study
-    fits = _fit_all_probabilities(results, fitted)
-
-    def fit_shown() -> ThresholdFit:
-        fit = fits[figures.name]
-        if isinstance(fit, str):
-            raise AnalysisError(fit)
-        return fit
-
-    figures = StudyFigures(results, fit_shown, observable, bootstrap)
+    names = [] if find_in_figures(results).no_curve else probability_names(results)
+    fits = {name: find_or_problem(partial(fitted, name), AnalysisError) for name in names}
+    figures = StudyFigures(results, lambda: found(fits[figures.name]), observable, bootstrap)
     pictures, absent, drawn = _figures(figures)
     sections = [
         Section("study", "Study", [_study(results)]),
@@ -100,20 +96,6 @@ def report_page(
         "figures": drawn,
     }
     return page(title, summarize_result(figures, bootstrap), sections), numbers
-
-
-def _fit_all_probabilities(
-    results: StoredResults, fitted: Callable[[str], ThresholdFit]
-) -> dict[str, ThresholdFit | str]:
-    if find_in_figures(results).no_curve:
-        return {}
-    fits: dict[str, ThresholdFit | str] = {}
-    for name in probability_names(results):
-        try:
-            fits[name] = fitted(name)
-        except AnalysisError as error:
-            fits[name] = str(error)
-    return fits
 
 
 def summarize_result(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
@@ -176,10 +158,6 @@ def _answer_transition(figures: StudyFigures, fit: SpinFit) -> list[PageBlock]:
     return [answer(line), *_make_notes(figures.notes)]
 
 
-def _answer_weight(figures: StudyFigures, fit: TreeFit) -> list[PageBlock]:
-    return [] if fit.limit is None else [answer(f"weight of the tree per site: {fit.limit}")]
-
-
 def _answer_threshold(figures: StudyFigures, fit: RootFit | QuantityAnalysis) -> list[PageBlock]:
     """Return p_c, and of spins couplings, with the published p_c."""
     notes = _make_notes(fit.notes)
@@ -206,7 +184,10 @@ _RESULTS: dict[str, tuple[Callable[[StudyFigures], Any], Callable[..., list[Page
     "crossings": (lambda figures: fit_wrapping(figures.results), _answer_threshold),
     "binder": (lambda figures: figures.spin_fit, _answer_transition),
     "wrapping": (lambda figures: figures.spin_fit, _answer_transition),
-    "tree": (lambda figures: fit_trees(figures.results), _answer_weight),
+    "tree": (
+        lambda figures: fit_trees(figures.results),
+        lambda _, fit: [answer(f"weight of the tree per site: {fit.limit}")] if fit.limit else [],
+    ),
 }
 
 

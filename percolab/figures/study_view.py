@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 import numpy as np
 
 from percolab.analysis.collapse import Collapse
+from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.exponents import MIN_REPLICAS, ExponentFit
 from percolab.analysis.maxima import Estimate
 from percolab.analysis.spin_fit import SpinFit, fit_spins, short_blocks, start_differences
-from percolab.analysis.stored_data import default_observable
+from percolab.analysis.stored_data import default_observable, read_curves
 from percolab.analysis.stored_fits import (
     compute_collapse,
     compute_exponents,
@@ -24,7 +26,7 @@ from percolab.analysis.stored_fits import (
 from percolab.analysis.theory.potts import critical_bond_probability, critical_point
 from percolab.analysis.threshold import ThresholdFit
 from percolab.bonds.model import Model
-from percolab.errors import AnalysisError, InputError
+from percolab.errors import AnalysisError, InputError, UserError
 from percolab.figures import Exact
 from percolab.figures.math_text import symbol_text
 from percolab.figures.sheet import Target
@@ -39,8 +41,24 @@ from percolab.tasks.study import Study
 #: Every number drawn, as plain JSON values, and a figure with these.
 Numbers = Mapping[str, Any]
 Drawn = tuple[Any, dict[str, Any]]
+Found = TypeVar("Found")
 #: Cluster sizes that are collapsed: the exponent that does it, and its sign as a power of L.
 _COLLAPSED = {"largest": ("beta/nu", -1), "chi": ("gamma/nu", 1)}
+
+
+def find_or_problem(find: Callable[[], Found], error: type[UserError]) -> Found | str:
+    """Return what is found, or the line of such an error."""
+    try:
+        return find()
+    except error as problem:
+        return str(problem)
+
+
+def found(given: Found | str) -> Found:
+    """Return what is found; AnalysisError: it is the line of an error."""
+    if isinstance(given, str):
+        raise AnalysisError(given)
+    return given
 
 
 @dataclass(eq=False)
@@ -82,26 +100,20 @@ class StudyView:
     @cached_property
     def fit_or_problem(self) -> ThresholdFit | str:
         """The fit, or one line on why there is none."""
-        if self.of_kind.no_curve:
-            return self.of_kind.no_curve
-        try:
-            return self.fitted()
-        except AnalysisError as error:
-            return str(error)
+        return self.of_kind.no_curve or find_or_problem(self.fitted, AnalysisError)
 
     @cached_property
     def spin_fit_or_problem(self) -> SpinFit | str:
         """The fit of the transition of spins, or one line on why there is none."""
-        try:
-            return fit_spins(self.results)
-        except (AnalysisError, InputError) as error:
-            return str(error)
+        return find_or_problem(partial(fit_spins, self.results), UserError)
 
     @property
     def spin_fit(self) -> SpinFit:
-        if isinstance(self.spin_fit_or_problem, str):
-            raise AnalysisError(self.spin_fit_or_problem)
-        return self.spin_fit_or_problem
+        return found(self.spin_fit_or_problem)
+
+    @property
+    def fit(self) -> ThresholdFit:
+        return found(self.fit_or_problem)
 
     @cached_property
     def notes(self) -> list[str]:
@@ -122,12 +134,6 @@ class StudyView:
         return notes
 
     @property
-    def fit(self) -> ThresholdFit:
-        if isinstance(self.fit_or_problem, str):
-            raise AnalysisError(self.fit_or_problem)
-        return self.fit_or_problem
-
-    @property
     def title(self) -> str:
         removed = describe_removal(self.study.order)
         return f"{self.model.title}, {self.structure_title}{removed}"
@@ -142,7 +148,8 @@ class StudyView:
     def exact(self) -> Exact | None:
         """The published p_c and its source; None if there is none."""
         if self.model.chains:
-            spins = critical_bond_probability(self._library_name, self.model.states)
+            name = library_name(self.study.structure)
+            spins = critical_bond_probability(name, self.model.states)
             about = spins and f"at the critical temperature [{spins.reference}]"
             return (spins.value, str(about)) if spins is not None else None
         known = self.study.structure.threshold(self.study.model)
@@ -150,15 +157,10 @@ class StudyView:
             return None
         return known.value, f"{known.expression or 'published'} [{known.cite or known.reference}]"
 
-    @property
-    def _library_name(self) -> str:
-        """The lattice's name if it is that of the library, "" if another one is called so."""
-        return library_name(self.study.structure)
-
     @cached_property
     def critical_temperature(self) -> Exact | None:
         """The published k_B T_c / J and its source; None if there is none."""
-        known = critical_point(self._library_name, self.model.states)
+        known = critical_point(library_name(self.study.structure), self.model.states)
         if known is None:
             return None
         scale = 2 if self.model.name == "ising" else 1
@@ -171,7 +173,7 @@ class StudyView:
             return None
         try:
             sizes = read_estimates(self.results, bootstrap=self.bootstrap)
-        except (AnalysisError, InputError):
+        except UserError:
             return None
         medians = [estimate for estimate in sizes[0].estimates if estimate.name == "median"]
         return medians[0] if medians and np.isfinite(medians[0].p) else None
@@ -187,21 +189,20 @@ class StudyView:
             return None
 
     @cached_property
-    def collapses(self) -> list[tuple[Collapse, float]] | str:
-        """What is collapsed with the fit's p_c and 1/nu, or one line on why nothing can be.
+    def collapses(self) -> list[tuple[Collapse, float]]:
+        """What is collapsed with the fit's p_c and 1/nu; AnalysisError: nothing can be.
 
         Cluster sizes are collapsed over the same range of x, with the exponents read off at p_c,
         whose errors are the second of each pair.
         """
-        collapses: list[tuple[Collapse, float]] = []
-        try:
-            fit = self.fit
-            options: dict[str, Any] = {"threshold": fit.threshold, "y_t": fit.y_t, "bootstrap": 0}
-            options["min_size"] = min(fit.sizes)
-            first = compute_collapse(self.results, self.name, exponent=0.0, **options)
-            collapses.append((first, 0.0))
-            options["reach"] = float(np.abs(first.x).max())
-            exponents = self.exponents.exponents if self.exponents is not None else ()
+        fit = self.fit
+        options: dict[str, Any] = {"threshold": fit.threshold, "y_t": fit.y_t, "bootstrap": 0}
+        options["min_size"] = min(fit.sizes)
+        first = compute_collapse(self.results, self.name, exponent=0.0, **options)
+        collapses = [(first, 0.0)]
+        options["reach"] = float(np.abs(first.x).max())
+        exponents = self.exponents.exponents if self.exponents is not None else ()
+        with suppress(AnalysisError):
             for name, (exponent, sign) in _COLLAPSED.items():
                 # Few samples can leave an exponent without a value.
                 known = [e for e in exponents if e.name == exponent and np.isfinite(e.value)]
@@ -209,8 +210,6 @@ class StudyView:
                     power = sign * each.value
                     collapse = compute_collapse(self.results, name, exponent=power, **options)
                     collapses.append((collapse, each.error))
-        except AnalysisError as error:
-            return collapses or str(error)
         return collapses
 
     def measured(self, method: str | None = None) -> list[TaskResult]:
@@ -221,6 +220,10 @@ class StudyView:
             if task.blocks and task.task.method == (method or task.task.method)
         ]
         return sorted(tasks, key=lambda task: (task.task.size, task.task.seed, task.task.p[:1]))
+
+    @property
+    def curves(self) -> list[SpanningCurve]:
+        return read_curves(self.results, self.name)
 
     @property
     def num_sites(self) -> dict[int, int]:
@@ -239,10 +242,8 @@ class StudyView:
 
     def no_fit(self) -> str | None:
         """Return why there is no fit of all sizes, or None."""
-        problem = self.no_independent_samples()
-        if problem is None and isinstance(self.fit_or_problem, str):
-            return self.fit_or_problem
-        return problem
+        problem = self.no_independent_samples() or self.fit_or_problem
+        return problem if isinstance(problem, str) else None
 
     def no_grid(self) -> str | None:
         """Return why there are no cluster sizes to draw, or None."""
@@ -268,7 +269,7 @@ class StudyView:
         """Return p_c of the fit, or without one the grid point taken for it, and its source."""
         try:
             return self.fit.threshold, "the fit of all sizes"
-        except (AnalysisError, InputError):
+        except UserError:
             return self.taken_for_threshold()
 
     def taken_for_threshold(self) -> tuple[float, str]:
@@ -288,9 +289,10 @@ class StudyView:
 class FigureKind:
     """A kind of figure: its meaning, the origin of its error bars, and how it is drawn.
 
-    help: its line in ``percolab plot --help``.  problems: checks, each of which returns None or why
-    results do not give it, in one line.  alt: a description in sentences, made from every number
-    drawn.  A kind needs nothing but the stored results, so that a figure can be made from a file.
+    help: its line in ``percolab plot --help``.  problems: checks, each of which returns None, or in
+    one line why results do not give it, which it may also raise as AnalysisError.  alt: a
+    description in sentences, made from every number drawn.  A kind needs nothing but the stored
+    results, so that a figure can be made from a file.
     """
 
     help: str

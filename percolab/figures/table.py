@@ -17,7 +17,7 @@ from percolab.figures.kinds.roots import draw_threshold
 from percolab.figures.math_text import name_text
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn
-from percolab.figures.style import BAND, PAGE_WIDTH, size_look
+from percolab.figures.style import PAGE_WIDTH, size_look
 
 
 def draw_table(fit: TableFit, kind: str | None = None, into: Target = NEW_FIGURE) -> Drawn:
@@ -51,9 +51,8 @@ def _draw_curves(fit: TableFit, into: Target) -> Drawn:
             axes.plot(x, y, color=look["color"], zorder=2)
             lines.append({"L": size, "x": x.tolist(), "value": y.tolist()})
         if fit.problem is None:
-            low, high = (fit.threshold + sign * fit.threshold_error for sign in (-1, 1))
-            text = format_with_error(fit.threshold, fit.threshold_error)
-            axes.axvspan(low, high, label=f"${symbol}_c = {text}$", zorder=0, **BAND)
+            x_c = fit.threshold, fit.threshold_error
+            elements.draw_band(axes, *x_c, label=f"${symbol}_c = {format_with_error(*x_c)}$")
         else:
             axes.plot([], [], " ", label=elements.rejection_label(fit.chi_square) or "no answer")
         axes.set(xlabel=f"${symbol}$", ylabel=_label(fit))

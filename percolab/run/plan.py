@@ -196,7 +196,7 @@ class _Planning:
         whole, targets, rounds = joined_tasks(tasks), first_targets(results.study, rule), 1
         self._measure_all(targets)
         requested = {(task.stream_seed, task.method) for task in whole}
-        there = [result for result in joined(results).tasks.values() if result.blocks]
+        there = joined(results).measured
         others = [x for x in there if (x.task.stream_seed, x.task.method) not in requested]
         stored = {result.task.id: result.num_samples for result in others}
         begin = time.perf_counter()

@@ -77,6 +77,11 @@ class StoredResults:
         """Return the names of columns that this version measures and a task here lacks."""
         return list(dict.fromkeys(n for result in self.tasks.values() for n in result.lacking()))
 
+    @property
+    def measured(self) -> list[TaskResult]:
+        """The tasks that have blocks."""
+        return [result for result in self.tasks.values() if result.blocks]
+
     def of_size(self, size: int) -> list[TaskResult]:
         return [result for result in self.tasks.values() if result.task.size == size]
 

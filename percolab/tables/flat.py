@@ -161,7 +161,7 @@ def threshold_table(results: StoredResults) -> Table:
 def _ordered(results: StoredResults) -> list[TaskResult]:
     """Return the tasks that have blocks, small sizes first, then small p."""
     return sorted(
-        (result for result in joined_if_whole(results).tasks.values() if result.blocks),
+        (result for result in joined_if_whole(results).measured),
         key=lambda result: (result.task.size, result.task.seed, result.task.p[:1], result.task.id),
     )
 

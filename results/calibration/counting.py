@@ -25,7 +25,7 @@ from percolab.analysis import scaling
 from percolab.analysis.averaging import FittedThreshold
 from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.quantities import BlockMoments, choose_quantities, list_quantities
-from percolab.analysis.quantity_fits import analyse_quantities
+from percolab.analysis.quantity_fits import JointInput, analyse_quantities
 from percolab.analysis.theory.known_exponents import correction_exponent
 from percolab.analysis.theory.potts import (
     critical_bond_probability,
@@ -220,7 +220,7 @@ def spin_set(name: str, stored: dict[str, np.ndarray], most: int) -> StudySet:
         if moments_of_study[0].samples.size == 0:
             break
         try:
-            fit = analyse_quantities(moments_of_study, chosen, omegas=omegas, y_t=y_t)
+            fit = analyse_quantities(JointInput(moments_of_study, chosen, omegas, y_t))
         except AnalysisError:
             found.problems += 1
             continue

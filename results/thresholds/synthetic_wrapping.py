@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from percolab.analysis.quantities import BlockMoments, list_quantities
-from percolab.analysis.quantity_fits import make_fitter
+from percolab.analysis.quantity_fits import JointInput, make_fitter
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.wrapping_fit import DEGREES, QUANTITIES
 from percolab.errors import AnalysisError
@@ -113,7 +113,7 @@ def pull(seed: int, truth: Truth, design: dict[int, tuple[int, int]]) -> tuple[f
         moments.append(draw(rng, scaling, L, p[1:2], (centre // each - 64, each)))
     known = {item.name: item for item in list_quantities(["periodic"] * 3)}
     chosen = [known[name] for name in QUANTITIES]
-    fitter, _, _ = make_fitter(moments, chosen, omegas=[OMEGA] * 3, y_t=KNOWN, degrees=DEGREES)
+    fitter, _, _ = make_fitter(JointInput(moments, chosen, [OMEGA] * 3, KNOWN), degrees=DEGREES)
     value = fitter.average(KNOWN).threshold
     if value.rejected:
         raise AnalysisError("rejected")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from percolab.analysis.quantities import BlockMoments, choose_quantities
-from percolab.analysis.quantity_fits import analyse_quantities
+from percolab.analysis.quantity_fits import JointInput, analyse_quantities
 from percolab.analysis.theory.potts import (
     critical_bond_probability,
     potts_exponents,
@@ -34,8 +34,7 @@ def test_open_ising_lattices_have_unbiased_pulls() -> None:
     rng = np.random.default_rng(7)
     pulls = []
     for _ in range(40):
-        fit = analyse_quantities(
-            draw_study(rng, known.value), chosen, omegas=[omega], y_t=potts_exponents(2, 2)["1/nu"]
-        )
+        moments, y_t = draw_study(rng, known.value), potts_exponents(2, 2)["1/nu"]
+        fit = analyse_quantities(JointInput(moments, chosen, [omega], y_t))
         pulls.append((fit.threshold - known.value) / fit.threshold_error)
     assert abs(np.mean(pulls)) <= 4 * max(np.std(pulls, ddof=1), 1.0) / np.sqrt(len(pulls))

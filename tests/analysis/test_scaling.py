@@ -28,7 +28,6 @@ def test_the_function_is_that_of_the_formula():
     expected += (0.5 - 0.6 * X) * L**-1.5 + (0.7 - 0.9 * X) * L**-3.0
     assert f(0.53, 20) == pytest.approx(expected, rel=1e-14)
     assert f.probability([0.53], 20) == pytest.approx(ndtr(expected))
-    assert f.critical_probability == pytest.approx(ndtr(0.1))
 
 
 @pytest.mark.parametrize("degree", [1, 3, 5])

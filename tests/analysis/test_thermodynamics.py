@@ -19,8 +19,7 @@ from percolab.analysis.stored_spins import (
     thermodynamics,
 )
 from percolab.analysis.theory.ising import (
-    exact_infinite,
-    exact_on_torus,
+    exact_mean,
     is_square_ising,
     ising_torus,
 )
@@ -185,13 +184,13 @@ def test_series_that_were_not_asked_for_are_refused():
 def test_exact_curves_are_in_the_convention_of_the_model():
     ising, potts = Model.parse("ising"), Model.parse("potts:q=2")
     for name in ("energy", "specific_heat", "order"):
-        one, other = exact_infinite(name, ising, 0.5), exact_infinite(name, potts, 1.0)
+        one, other = exact_mean(name, ising, 0.5), exact_mean(name, potts, 1.0)
         assert other == pytest.approx((one - 2) / 2 if name == "energy" else one)
-    assert exact_on_torus("energy", potts, 4, 0.8) == pytest.approx(
-        (exact_on_torus("energy", ising, 4, 0.4) - 2) / 2
+    assert exact_mean("energy", potts, 0.8, 4) == pytest.approx(
+        (exact_mean("energy", ising, 0.4, 4) - 2) / 2
     )
-    assert exact_on_torus("order", ising, 4, 0.4) is None
-    assert exact_infinite("binder", ising, 0.4) is None
+    assert exact_mean("order", ising, 0.4, 4) is None
+    assert exact_mean("binder", ising, 0.4) is None
     square = load_lattice("square")
     assert is_square_ising(square, potts)
     assert not is_square_ising(square, Model.parse("potts:q=3"))

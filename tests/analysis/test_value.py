@@ -19,7 +19,6 @@ from percolab.analysis.value import (
     REJECTED,
     ChiSquare,
     Value,
-    is_rejected,
     list_rejections,
     published_text,
 )
@@ -35,10 +34,10 @@ def test_the_p_value_is_that_of_the_chi_square_distribution():
 
 
 def test_a_fit_without_degrees_of_freedom_is_never_rejected():
-    assert not is_rejected(ChiSquare.of(0.0, 0))
+    assert not ChiSquare.of(0.0, 0).rejects
     limit = chi2.isf(REJECTED, 4)
-    assert is_rejected(ChiSquare.of(limit + 1e-6, 4))
-    assert not is_rejected(ChiSquare.of(limit - 1e-6, 4))
+    assert ChiSquare.of(limit + 1e-6, 4).rejects
+    assert not ChiSquare.of(limit - 1e-6, 4).rejects
 
 
 def test_weights_are_those_of_the_criterion():

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from percolab.analysis.quantities import BlockMoments, list_quantities
-from percolab.analysis.quantity_fits import make_fitter
+from percolab.analysis.quantity_fits import JointInput, make_fitter
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.threshold import Information
 from percolab.analysis.wrapping_fit import (
@@ -57,14 +57,9 @@ def study(seed, b=0.3):
 
 def estimated(moments, degrees=DEGREES, critical=()):
     known = {item.name: item for item in list_quantities(["periodic"] * 3)}
-    fitter, _, _ = make_fitter(
-        moments,
-        [known[name] for name in QUANTITIES],
-        omegas=[OMEGA] * 3,
-        y_t=KNOWN,
-        degrees=degrees,
-        critical=critical,
-    )
+    chosen = [known[name] for name in QUANTITIES]
+    joint = JointInput(moments, chosen, [OMEGA] * 3, KNOWN, critical)
+    fitter, _, _ = make_fitter(joint, degrees=degrees)
     return WrappingEstimate(fitter, fitter.average(KNOWN), KNOWN)
 
 

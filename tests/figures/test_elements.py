@@ -6,25 +6,26 @@ import numpy as np
 import pytest
 from helpers import slow
 from matplotlib.text import Text
+from synthetic_support import study_view
 
 from percolab.analysis.curves import SpanningCurve
 from percolab.figures.elements import (
     add_column_legend,
     add_legend,
     bars_if_known,
+    draw_band,
     few_ticks,
     place_sizes,
     plain_ticks,
     size_label,
 )
 from percolab.figures.kinds.clusters import PANELS, ClusterMeans, plot_clusters
-from percolab.figures.kinds.curves import plot_spanning
+from percolab.figures.kinds.curves import draw_spanning
 from percolab.figures.kinds.wrapping import WrappingCurve, WrappingPanel, plot_wrapping
 from percolab.figures.style import COLOURS, DASHES, choose_look, new_figure, size_look
 from percolab.papers.komura2016.timing import Timing, plot_timing
 
 SIZES = (8, 12, 16, 24, 32, 48, 64, 96, 128)
-TEXT = {"title": "square", "axis_label": "probability"}
 
 
 def written(axis):
@@ -176,7 +177,7 @@ def spanning_curves(p):
 @pytest.mark.parametrize("with_drift", [True, slow(False)])
 def test_nine_sizes_close_to_the_threshold_are_not_hidden_by_their_legend(with_drift):
     curves = spanning_curves([0.2484, 0.2486, 0.2488, 0.2490, 0.2492])
-    figure, _ = plot_spanning(curves, with_drift=with_drift, **TEXT)
+    figure, _ = draw_spanning(study_view(curves), with_drift=with_drift)
     figure.draw_without_rendering()
     (axes,) = figure.axes
     low, high = axes.get_ylim()
@@ -188,6 +189,15 @@ def test_nine_sizes_close_to_the_threshold_are_not_hidden_by_their_legend(with_d
     for curve in curves:
         for point in axes.transData.transform(np.column_stack([curve.p, curve.probability])):
             assert not any(box.contains(*point) for box in boxes)
+
+
+@pytest.mark.parametrize("across", [False, True])
+def test_a_band_is_one_error_wide_on_either_side(across):
+    with new_figure(3, 3) as figure:
+        axes = figure.subplots()
+        draw_band(axes, 0.5, 0.1, across=across)
+    box = axes.patches[0].get_extents().transformed(axes.transData.inverted())
+    assert (box.intervaly if across else box.intervalx) == pytest.approx([0.4, 0.6])
 
 
 def points_of(axes):
@@ -208,11 +218,11 @@ def test_a_study_of_one_p_is_drawn_against_size():
         "wrapping_x", "wraps", "W_x", [WrappingCurve(size, 10, p, np.array([5])) for size in sizes]
     )
     curves = [SpanningCurve(size, p, [10], [[5]]) for size in sizes]
-    exact = (0.5, "1/2 [Kesten 1980]")
+    figures = study_view(curves, title="square", exact=(0.5, "1/2 [Kesten 1980]"))
     for figure, value in (
-        (plot_clusters(means, title="square", exact=exact)[0], lambda size: 0.5 / size),
-        (plot_wrapping([panel], title="square", exact=exact, num_sites={})[0], lambda _: 0.5),
-        (plot_spanning(curves, exact=exact, **TEXT)[0], lambda _: 0.5),
+        (plot_clusters(means, figures)[0], lambda size: 0.5 / size),
+        (plot_wrapping([panel], figures)[0], lambda _: 0.5),
+        (draw_spanning(figures)[0], lambda _: 0.5),
     ):
         axes = figure.axes[0]
         assert points_of(axes) == [(size, value(size)) for size in sizes]
@@ -225,7 +235,7 @@ def test_a_study_of_one_p_is_drawn_against_size():
 
 
 def test_one_size_at_one_p_is_drawn_at_its_p():
-    figure, _ = plot_spanning([SpanningCurve(64, [0.5], [10], [[5]])], **TEXT)
+    figure, _ = draw_spanning(study_view([SpanningCurve(64, [0.5], [10], [[5]])]))
     low, high = figure.axes[0].get_xlim()
     assert low == pytest.approx(0.45)
     assert high == pytest.approx(0.55)
@@ -239,7 +249,7 @@ def test_panels_above_an_empty_place_have_an_axis_of_their_own():
                       [WrappingCurve(4, 10, p, np.array([2, 7]))])
         for name in "xyzuv"
     ]  # fmt: skip
-    figure, _ = plot_wrapping(panels, title="hypercubic", num_sites={})
+    figure, _ = plot_wrapping(panels, study_view([]))
     drawn = [axes for axes in figure.axes if axes.axison]
     assert [axes.get_xlabel() for axes in drawn] == ["", "", "$p$", "$p$", "$p$"]
     assert [bool(written(axes.xaxis)) for axes in drawn] == [False, False, True, True, True]

@@ -8,20 +8,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import slow
-from synthetic_support import synthetic_study
+from synthetic_support import study_view, synthetic_study
 
 from percolab.analysis.scaling import ScalingFunction
 from percolab.analysis.text import format_with_error
 from percolab.analysis.threshold import fit_threshold
 from percolab.analysis.value import ChiSquare
 from percolab.figures import save_figure
-from percolab.figures.kinds.curves import plot_drift, plot_spanning
+from percolab.figures.elements import exact_record
+from percolab.figures.kinds.curves import draw_spanning, plot_drift
 from percolab.figures.style import new_figure
 from percolab.papers.komura2016.timing import Timing, plot_timing
 
 TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06), corrections=(0.8, 0.0, 0.0, 0.0))
 EXACT = (0.6527036, "Sykes & Essam (1964)")
-TEXT = {"title": "honeycomb", "axis_label": "spanning probability"}
 
 
 def study(*sizes, **options):
@@ -36,7 +36,7 @@ def legend_texts(figure):
 def test_a_fit_is_drawn_with_curves_estimate_exact_value_crossings_and_drift():
     fit = fit_threshold(study(64, 128, 256, 512))
     sites = {size: size**2 for size in fit.sizes}
-    figure, numbers = plot_spanning(fit, exact=EXACT, num_sites=sites, **TEXT)
+    figure, numbers = draw_spanning(study_view(fit, exact=EXACT, num_sites=sites))
     texts = legend_texts(figure)
     assert [f"$N = {n}$, $L = {size}$" for size, n in sites.items()] == texts[-4:]
     estimate = format_with_error(fit.threshold, fit.threshold_error)
@@ -44,7 +44,7 @@ def test_a_fit_is_drawn_with_curves_estimate_exact_value_crossings_and_drift():
     assert any(EXACT[1] in text for text in texts)
     assert any("drift of crossings" in text for text in texts)
     assert len(figure.axes[0].child_axes) == 1
-    assert numbers["exact"] == {"threshold": EXACT[0], "citation": EXACT[1]}
+    assert exact_record(EXACT) == {"threshold": EXACT[0], "citation": EXACT[1]}
     assert numbers["fit"] == fit.to_dict()
     assert len(numbers["curves"]) == len(numbers["lines"]) == 4
     json.dumps(numbers, allow_nan=False)
@@ -62,9 +62,9 @@ def test_a_fit_that_is_no_answer_has_no_band(quality, problem, said):
     good = fit_threshold(study(64, 128, 256, 512))
     p_c = replace(good.p_c, chi_square=quality or good.chi_square)
     none = replace(good, problem=problem, p_c=p_c)
-    for plot, options in ((plot_spanning, {"axis_label": "R"}), (plot_drift, {})):
+    for plot in (draw_spanning, plot_drift):
         for fit, bands in ((good, True), (none, False)):
-            figure, _ = plot(fit, title="test", **options)
+            figure, _ = plot(study_view(fit))
             texts = [text.get_text() for text in figure.legends[0].get_texts()]
             found = [patch for axes in figure.axes for patch in axes.patches]
             assert bool(found) == bands
@@ -74,7 +74,7 @@ def test_a_fit_that_is_no_answer_has_no_band(quality, problem, said):
 
 def test_the_drawn_line_is_the_simultaneous_fit():
     fit = fit_threshold(study(64, 128, 256))
-    _, numbers = plot_spanning(fit, **TEXT)
+    _, numbers = draw_spanning(study_view(fit))
     line = numbers["lines"][1]
     assert line["L"] == 128
     np.testing.assert_allclose(line["probability"], fit.probability(line["p"], 128))
@@ -82,13 +82,13 @@ def test_the_drawn_line_is_the_simultaneous_fit():
 
 def test_two_sizes_are_drawn_without_drift_line():
     fit = fit_threshold(study(64, 128))
-    figure, numbers = plot_spanning(fit, **TEXT)
+    figure, numbers = draw_spanning(study_view(fit))
     assert numbers["fit"]["drift"] is None
     assert not any("drift of crossings" in text for text in legend_texts(figure))
 
 
 def test_one_size_is_drawn_without_an_estimate():
-    figure, numbers = plot_spanning(study(64), exact=EXACT, **TEXT)
+    figure, numbers = draw_spanning(study_view(study(64), exact=EXACT))
     assert numbers["fit"] is None
     assert len(numbers["lines"]) == 1
     assert not any("finite-size scaling" in text for text in legend_texts(figure))
@@ -97,7 +97,7 @@ def test_one_size_is_drawn_without_an_estimate():
 @pytest.mark.slow
 def test_data_that_do_not_cross_are_drawn_without_close_up(tmp_path):
     below = [curve.at(curve.probability < 0.4) for curve in study(64, 128, 256)]
-    figure, _ = plot_spanning(fit_threshold(below), **TEXT)
+    figure, _ = draw_spanning(study_view(fit_threshold(below)))
     assert figure.axes[0].child_axes == []
     save_figure(figure, tmp_path / "figure.png")
 
@@ -105,19 +105,19 @@ def test_data_that_do_not_cross_are_drawn_without_close_up(tmp_path):
 def test_saturated_curves_are_drawn_as_points_alone():
     from percolab.analysis.curves import SpanningCurve
 
-    figure, numbers = plot_spanning([SpanningCurve(64, [0.1, 0.9], [50], [[0, 50]])], **TEXT)
+    figure, numbers = draw_spanning(study_view([SpanningCurve(64, [0.1, 0.9], [50], [[0, 50]])]))
     assert numbers["lines"] == []
     assert legend_texts(figure) == ["$L = 64$"]
 
 
 def test_several_tasks_of_one_size_share_one_legend_entry():
-    figure, _ = plot_spanning([*study(64), *study(64, points=5)], **TEXT)
+    figure, _ = draw_spanning(study_view([*study(64), *study(64, points=5)]))
     assert legend_texts(figure) == ["$L = 64$"]
 
 
 def test_the_inset_covers_no_data_point():
     fit = fit_threshold(study(64, 128, 256, 512))
-    figure, _ = plot_spanning(fit, **TEXT)
+    figure, _ = draw_spanning(study_view(fit))
     figure.draw_without_rendering()
     main = figure.axes[0]
     box = main.child_axes[0].get_window_extent()
@@ -133,7 +133,7 @@ def test_the_inset_and_the_legend_of_the_sizes_do_not_overlap(count):
     sizes = [32 * 2**n for n in range(count)]
     rng = np.random.default_rng(0)
     fit = fit_threshold(synthetic_study(low, sizes, samples=50, rng=rng))
-    figure, _ = plot_spanning(fit, num_sites={size: size**2 for size in fit.sizes}, **TEXT)
+    figure, _ = draw_spanning(study_view(fit, num_sites={L: L**2 for L in fit.sizes}))
     figure.draw_without_rendering()
     main = figure.axes[0]
     legend = main.get_legend().get_window_extent()
@@ -185,11 +185,11 @@ def test_timings_without_errors_are_drawn_and_listed_without_bars():
 
 def test_a_known_threshold_is_written_in_mathematics_and_stored_as_it_is():
     exact = (0.6527036, "1 - 2 sin(pi/18) [Sykes and Essam 1964]")
-    figure, numbers = plot_spanning(study(64, 128), exact=exact, **TEXT)
+    figure, _ = draw_spanning(study_view(study(64, 128), exact=exact))
     assert legend_texts(figure)[0] == (
         r"$p_c = 0.6527036$, $1 - 2\,\sin(\pi/18)$ [Sykes and Essam 1964]"
     )
-    assert numbers["exact"]["citation"] == exact[1]
+    assert exact_record(exact)["citation"] == exact[1]
 
 
 def test_no_timings_are_refused():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from cli_support import answer, nine_of, refusal, small_results, stored
 from helpers import slow
+from synthetic_support import study_view
 
 from percolab.api import fit, sweep
 from percolab.bonds.words import NEVER, TOP
@@ -157,7 +158,7 @@ def test_samples_that_never_span_are_counted_and_left_out(single):
 def test_few_and_equal_thresholds_are_drawn():
     for t in ([0.5], [0.5, 0.5, 0.5], [0.2, 0.4]):
         sample = ThresholdSample(4, 16, np.array(t))
-        _, numbers = plot_thresholds([sample], title="few")
+        _, numbers = plot_thresholds([sample], study_view([]))
         json.dumps(numbers, allow_nan=False)
         assert numbers["sizes"][0]["mean"] == pytest.approx(np.mean(t))
 

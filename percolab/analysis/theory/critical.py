@@ -16,16 +16,14 @@ from itertools import product
 from operator import add
 
 import numpy as np
-from numpy.typing import NDArray
 
+from percolab.analysis.statistics import Floats
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.theory.planar import crossing_probability, double_crossing_probability
 from percolab.analysis.theory.torus import wrapping_probabilities
 from percolab.bonds.model import Model
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
-
-Floats = NDArray[np.float64]
 
 #: Cells of more bonds than this are not searched.
 _MOST_BONDS = 400

@@ -28,11 +28,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from percolab.analysis.statistics import Floats
 from percolab.bonds.model import Model
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.structure import Structure
-
-Floats = NDArray[np.float64]
 
 #: sinh 2K = 1.
 CRITICAL_COUPLING = math.log1p(math.sqrt(2)) / 2
@@ -232,40 +231,22 @@ def _square_digest() -> str:
     return load_lattice("square").digest
 
 
-def exact_on_torus(name: str, model: Model, size: int, coupling: float) -> float | None:
-    """Return the exact mean on a torus of size x size sites, or None where it is unknown.
+def exact_mean(name: str, model: Model, coupling: float, size: int | None = None) -> float | None:
+    """Return the exact mean on a torus of size x size sites, or of the infinite lattice, or None.
 
-    Kaufman's energy and specific heat.  coupling: K, or beta of a Potts model.  ValueError if it is
-    not from 1e-6 to 100.
+    Of a torus Kaufman's energy and specific heat are known; of the infinite lattice Onsager's, and
+    Yang's order parameter.  coupling: K, or beta of a Potts model.  ValueError if it is not from
+    1e-6 to 100.
 
-    >>> round(exact_on_torus("energy", Model.parse("ising"), 64, 0.44), 6)
+    >>> round(exact_mean("energy", Model.parse("ising"), 0.44, 64), 6)
     -1.416121
     """
-    torus = ising_torus(size, size, _ising_coupling(model, coupling))
+    own = coupling if model.name == "ising" else coupling / 2
     if name == "specific_heat":
-        return torus.specific_heat
-    return _energy(model, torus.energy) if name == "energy" else None
-
-
-def exact_infinite(name: str, model: Model, coupling: float) -> float | None:
-    """Return the exact mean of the infinite lattice, or None where it is unknown.
-
-    Onsager's energy and specific heat, Yang's order parameter; arguments as for
-    :func:`exact_on_torus`.
-    """
-    own = _ising_coupling(model, coupling)
-    if name == "specific_heat":
-        heat = ising_specific_heat(own)
+        heat = ising_torus(size, size, own).specific_heat if size else ising_specific_heat(own)
         return heat if math.isfinite(heat) else None
-    if name == "order":
-        return ising_magnetization(own)
-    return _energy(model, ising_energy(own)) if name == "energy" else None
-
-
-def _ising_coupling(model: Model, coupling: float) -> float:
-    return coupling if model.name == "ising" else coupling / 2
-
-
-def _energy(model: Model, energy: float) -> float:
-    """Return an energy per site in the model's own convention."""
-    return energy if model.name == "ising" else (energy - _BONDS) / 2
+    if name == "energy":
+        energy = ising_torus(size, size, own).energy if size else ising_energy(own)
+        # In the model's own convention.
+        return energy if model.name == "ising" else (energy - _BONDS) / 2
+    return ising_magnetization(own) if name == "order" and not size else None

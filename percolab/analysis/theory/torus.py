@@ -150,13 +150,10 @@ def _weights(
     tau: complex, coupling: float, n: NDArray[np.int64], m: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return Z(n, m)."""
-    scale = math.sqrt(coupling / tau.imag) / abs(_eta(tau)) ** 2
-    decay = np.exp(-np.pi * coupling * abs(n * tau - m) ** 2 / tau.imag)
-    return np.asarray(scale * decay, np.float64)
-
-
-def _eta(tau: complex) -> complex:
-    """Return Dedekind's eta function."""
     nome = cmath.exp(2j * math.pi * tau)
     powers = nome ** np.arange(1, math.ceil(_NEGLECTED / (2 * math.pi * tau.imag)) + 1)
-    return cmath.exp(2j * math.pi * tau / 24) * complex(np.prod(1 - powers))
+    # Dedekind's eta function.
+    eta = cmath.exp(2j * math.pi * tau / 24) * complex(np.prod(1 - powers))
+    scale = math.sqrt(coupling / tau.imag) / abs(eta) ** 2
+    decay = np.exp(-np.pi * coupling * abs(n * tau - m) ** 2 / tau.imag)
+    return np.asarray(scale * decay, np.float64)

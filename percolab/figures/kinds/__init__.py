@@ -69,7 +69,10 @@ class StudyFigures(StudyView):
         """Return why a kind of figure cannot be drawn, in a few words, or None if it can."""
         if not self.measured():
             return "no samples yet"
-        return next(filter(None, (check(self) for check in KINDS[kind].problems)), None)
+        try:
+            return next(filter(None, (check(self) for check in KINDS[kind].problems)), None)
+        except AnalysisError as error:
+            return str(error)
 
     def kinds(self) -> list[str]:
         return [kind for kind in KINDS if self.problem(kind) is None]

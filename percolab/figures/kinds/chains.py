@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis.autocorrelation import Autocorrelation
 from percolab.analysis.json_values import plain
 from percolab.analysis.power_law import PowerLaw, fit_power_law
 from percolab.analysis.reweighting import energy_histogram, find_first_order
@@ -71,9 +70,12 @@ def _draw_autocorrelation(figures: StudyView, into: Target) -> Drawn:
             lags = np.arange(rho.size)
             # Up to the first whose rho is lost in its error.
             drawn = np.logical_and.accumulate(rho > np.maximum(np.nan_to_num(errors), _LOWEST))
-            style = _LINE | {"markersize": 2.6, "label": f"{label}: {_tau_text(own)}", "zorder": 3}
-            look = choose_look(number, number)
-            elements.draw_bars(axes, lags[drawn], rho[drawn], errors[drawn], look, **style)
+            is_known, sign = np.isfinite(own.error), "=" if own.complete else r"\geq"
+            tau = format_with_error(own.tau, own.error) if is_known else f"{own.tau:.3g}"
+            label += rf": $\tau_{{\mathrm{{int}}}} {sign} {tau}$"
+            look = choose_look(number, number) | _LINE | {"markersize": 2.6, "zorder": 3}
+            points = lags[drawn], rho[drawn], errors[drawn]
+            elements.draw_bars(axes, *points, look, label=label)
             numbers: dict[str, Any] = {"series": name, "lag": lags, "correlation": rho}
             numbers |= {"correlation_error": errors, "autocorrelation": own}
             curves.append(plain(numbers))
@@ -91,19 +93,11 @@ def _draw_autocorrelation(figures: StudyView, into: Target) -> Drawn:
     return sheet.figure, {"title": title, "update": update, "curves": curves} | place
 
 
-def _tau_text(own: Autocorrelation) -> str:
-    r"""Return tau as a legend has it, "$\tau = 4.1(2)$", or as a lower bound."""
-    sign = "=" if own.complete else r"\geq"
-    value = format_with_error(own.tau, own.error) if np.isfinite(own.error) else f"{own.tau:.3g}"
-    return rf"$\tau_{{\mathrm{{int}}}} {sign} {value}$"
-
-
 def _no_autocorrelation(figures: StudyView) -> str | None:
     task = list_spin_tasks(figures.results)[-1]
     at, _ = _near_transition(figures, task)
-    if all(series[at] is None for series in compute_autocorrelations(task).values()):
-        return f"L = {task.task.size}: nothing varies within a chain, or it has a single sweep"
-    return None
+    nothing = f"L = {task.task.size}: nothing varies within a chain, or it has a single sweep"
+    return None if any(own[at] for own in compute_autocorrelations(task).values()) else nothing
 
 
 AUTOCORRELATION = FigureKind(

@@ -44,6 +44,7 @@ PANELS: Mapping[str, tuple[str, str, str]] = {
 }
 #: A mean cluster size that grows by more than this has a logarithmic axis.
 _WIDE = 20.0
+_OTHERS = "it is for graphs and Bethe lattices, whose sizes do not scale"
 _BARS: dict[str, Any] = {"linewidth": 0.7, "linestyle": "-", "capsize": 1.5}
 
 #: Of figure maxima, a panel each: its axis; an estimator of the same name is marked in it.
@@ -81,16 +82,11 @@ class ClusterMeans:
 
 
 def plot_clusters(
-    curves: Sequence[ClusterMeans],
-    *,
-    title: str,
-    exact: elements.Exact | None = None,
-    into: Target = NEW_FIGURE,
+    curves: Sequence[ClusterMeans], figures: StudyView, into: Target = NEW_FIGURE
 ) -> Drawn:
     """Draw every mean of PANELS against p, a panel each, one curve a task with its errors.
 
-    curves: at least one; of one p alone they are drawn against L.  Returns the figure and all
-    numbers drawn.
+    curves: at least one; of one p alone they are drawn against L.
     """
     sites = {curve.L: curve.num_sites for curve in curves}
     at = elements.only_p(curves)
@@ -107,7 +103,7 @@ def plot_clusters(
                 axes.set_yscale("log")
             elif values.max() > 4 * values.min():
                 axes.set_ylim(bottom=0.0)
-            elements.draw_exact(axes, exact if at is None else None)
+            elements.draw_exact(axes, figures.exact if at is None else None)
         for axes in panels[-1]:
             axes.set_xlabel("$p$")
             if at is not None:
@@ -116,7 +112,7 @@ def plot_clusters(
             panels.flat[0].set_xscale("log")
         for axes in panels.flat:
             elements.plain_ticks(axes)
-        sheet.set_title(elements.title_with_p(title, at))
+        sheet.set_title(elements.title_with_p(figures.title, at))
         elements.letter_panels(panels.flat)
         if at is None:
             elements.keep_to_probabilities(*panels.flat)
@@ -159,7 +155,7 @@ def _cluster_means(study: Study, task: TaskResult) -> ClusterMeans:
 
 def _draw_clusters(figures: StudyView, into: Target) -> Drawn:
     means = [_cluster_means(figures.study, task) for task in figures.measured("grid")]
-    return plot_clusters(means, title=figures.title, exact=figures.exact, into=into)
+    return plot_clusters(means, figures, into)
 
 
 def _describe_clusters(numbers: Numbers) -> list[str]:
@@ -195,7 +191,14 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
                     elements.draw_bars(axes, curve.p, curve.probability, bars, look | _BARS)
                 axes.set_ylabel("$R$")
             else:
-                _draw_mean(axes, clusters, name)
+                sites = {curve.L: curve.num_sites for curve in clusters}
+                for cluster, look, new in choose_looks(clusters):
+                    unit = float(cluster.num_sites) if name in ("largest", "second") else 1.0
+                    values, errors = cluster.means()[name] / unit, cluster.errors()[name] / unit
+                    is_named = name == "largest" and new
+                    look |= {"label": elements.size_label(cluster.L, sites) if is_named else None}
+                    elements.draw_bars(axes, cluster.p, values, errors, look | _BARS)
+                axes.set_ylabel(_MAXIMA[name])
             top = axes.get_ylim()[1]
             axes.set_ylim(-0.04 * top, top)
             elements.draw_exact(axes, exact, labelled=name == "largest")
@@ -208,13 +211,12 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
         elements.letter_panels(panels)
         elements.keep_to_probabilities(*panels)
         panels[-1].set_xlabel("$p$")
-        entries = [entry for axes in panels for entry in elements.legend_entries(axes)]
         known = elements.jackknife_title(
             each for curve in clusters for each in curve.errors().values()
         )
         intervals = "of $R$ 68 % Wilson intervals" if spanning else ""
         about = "; ".join(filter(None, [known, intervals])) or None
-        sheet.add_legend(entries, ncols=2, title=about)
+        sheet.add_legend(elements.legend_entries(*panels), ncols=2, title=about)
     return sheet.figure, {
         "curves": [
             _list_numbers(each, each.samples.sum(), each.means(), each.errors())
@@ -225,30 +227,13 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
     }
 
 
-def _draw_mean(axes: Axes, curves: Sequence[ClusterCurve], name: str) -> None:
-    sites = {curve.L: curve.num_sites for curve in curves}
-    for curve, look, new in choose_looks(curves):
-        unit = float(curve.num_sites) if name in ("largest", "second") else 1.0
-        label = elements.size_label(curve.L, sites) if name == "largest" and new else None
-        values, errors = curve.means()[name] / unit, curve.errors()[name] / unit
-        elements.draw_bars(axes, curve.p, values, errors, look | _BARS, label=label)
-    axes.set_ylabel(_MAXIMA[name])
-
-
 def _mark(axes: Axes, estimate: Estimate) -> None:
     name, colour, dashes = _MARKS[estimate.name]
     where = "end of the grid" if estimate.at_edge else format_with_error(estimate.p, estimate.error)
     label = f"{name}: {where}"
     axes.axvline(estimate.p, color=colour, linestyle=dashes, linewidth=1.0, label=label, zorder=0)
     if np.isfinite(estimate.error):
-        low, high = estimate.p - estimate.error, estimate.p + estimate.error
-        axes.axvspan(low, high, color=colour, alpha=0.25, linewidth=0, zorder=0)
-
-
-def _no_maxima(figures: StudyView) -> str | None:
-    if figures.study.structure.is_scalable:
-        return "it is for graphs and Bethe lattices, whose sizes do not scale"
-    return None
+        elements.draw_band(axes, estimate.p, estimate.error, color=colour, alpha=0.25, linewidth=0)
 
 
 def _describe_maxima(numbers: Numbers) -> list[str]:
@@ -277,7 +262,10 @@ MAXIMA = FigureKind(
         "Error bars are one standard error, of a jackknife over blocks, those of R 68 % Wilson "
         "intervals; bands are the errors of the thresholds, of a bootstrap over blocks."
     ),
-    problems=(_no_maxima, StudyView.no_clusters),
+    problems=(
+        lambda figures: _OTHERS if figures.study.structure.is_scalable else None,
+        StudyView.no_clusters,
+    ),
     draw=draw_maxima,
     alt=_describe_maxima,
 )

@@ -41,7 +41,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     L^-omega: points miss the line by these and by their errors.
     """
     fit, exact = figures.fit, figures.exact
-    collapses: Any = figures.collapses
+    collapses = figures.collapses
     axis_label = f"${figures.symbol}(p)$"
     sizes = sorted({int(size) for collapse, _ in collapses for size in collapse.L})
     line = None
@@ -58,10 +58,13 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
             elements.draw_exact(before, exact)
             before.set_ylabel(first)
             after.set_ylabel(second)
-            used = _fitted(fit, collapse)
-            if exponent:
-                value = format_with_error(sign * collapse.exponent, error)
-                used = f"${exponent} = {value}$, $S = {collapse.quality:.3g}$"
+            quality = f"$S = {collapse.quality:.3g}$"
+            used = f"${exponent} = {format_with_error(sign * collapse.exponent, error)}$, {quality}"
+            if not exponent:
+                p_c = format_with_error(fit.threshold, fit.threshold_error)
+                y_t = format_with_error(fit.y_t, fit.y_t_error)
+                lines = rf"$p_c = {p_c}$, $1/\nu = {y_t}$", elements.rejection_label(fit.chi_square)
+                used = "\n".join([*filter(None, lines), quality])
             after.set_title(used, fontsize=9)
             least, most = collapse.value.min(), collapse.value.max()
             if collapse.observable == "chi" and 0 < _WIDE * least < most:
@@ -149,13 +152,6 @@ def _draw_line(axes: Axes, fit: ThresholdFit, collapse: Collapse) -> dict[str, A
     return {"x": x.tolist(), "probability": probability.tolist()}
 
 
-def _fitted(fit: ThresholdFit, collapse: Collapse) -> str:
-    threshold = format_with_error(fit.threshold, fit.threshold_error)
-    y_t = format_with_error(fit.y_t, fit.y_t_error)
-    lines = [rf"$p_c = {threshold}$, $1/\nu = {y_t}$", elements.rejection_label(fit.chi_square)]
-    return "\n".join([*filter(None, lines), rf"$S = {collapse.quality:.3g}$"])
-
-
 def _describe(numbers: Numbers) -> list[str]:
     names = {"largest": "the largest cluster", "chi": "the mean cluster size"}
     sentences = []
@@ -182,10 +178,7 @@ COLLAPSE = FigureKind(
         "S is the mean squared distance of a point from the other sizes in units of its error. "
         "Below the collapse are the points less the fit with its corrections, in standard errors."
     ),
-    problems=(
-        StudyView.no_fit,
-        lambda figures: figures.collapses if isinstance(figures.collapses, str) else None,
-    ),
+    problems=(StudyView.no_fit, lambda figures: None if figures.collapses else ""),
     draw=_draw,
     alt=_describe,
 )

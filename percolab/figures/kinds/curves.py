@@ -13,7 +13,6 @@ from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.json_values import plain
 from percolab.analysis.likelihood import fit_size
 from percolab.analysis.maxima import Estimate
-from percolab.analysis.stored_data import read_curves
 from percolab.analysis.threshold import ThresholdFit, cut
 from percolab.analysis.value import format_with_error
 from percolab.errors import AnalysisError
@@ -40,34 +39,27 @@ _INSET_PLACES = (
 #: Height of a line in the legend of the sizes, in the upper left corner, and of its margins.
 _LEGEND_LINE, _LEGEND_MARGINS = 0.055, 0.035
 
-Box = tuple[float, float, float, float]
 _INTERVALS = "68 % Wilson intervals"
 
 
-def plot_spanning(
-    data: ThresholdFit | Sequence[SpanningCurve],
-    *,
-    title: str,
-    axis_label: str,
-    exact: elements.Exact | None = None,
-    num_sites: Mapping[int, int] | None = None,
-    with_drift: bool = True,
-    median: Estimate | None = None,
+def draw_spanning(
+    figures: StudyView,
     into: Target = NEW_FIGURE,
-) -> tuple[style.Figure, dict[str, Any]]:
+    *,
+    sizes: Sequence[int] | None = None,
+    with_drift: bool = True,
+) -> Drawn:
     """Draw R_L(p) with its threshold, the crossings close up, and the drift of the crossings.
 
-    data: a fit; or bare curves when no threshold can be had, drawn without an estimate, and if
-    they are several at one p alone, against L.
-    axis_label: what spans, for the vertical axis. exact: published threshold and its
-    source, as in "1 - 2 sin(pi/18) [Sykes and Essam 1964]".
-    num_sites: sites N of each L, to label curves by N as well. with_drift: draw the drift next to
-    the curves, on the width of a page; else the curves alone, on that of a column.  median: of a
-    single size, the p where half of the samples span.
-    Returns the figure and a JSON-serialisable dict of all numbers drawn.
+    Where no threshold can be had they are bare curves, and if they are several at one p alone, they
+    are drawn against L.  sizes: of the fitted curves to draw, all unless given.  with_drift: draw
+    the drift next to the curves, on the width of a page; else the curves alone, on that of a
+    column.
     """
-    fit = data if isinstance(data, ThresholdFit) else None
-    curves = fit.curves if fit else tuple(data)  # type: ignore[arg-type]
+    fit = None if isinstance(figures.fit_or_problem, str) else figures.fit_or_problem
+    if fit is not None and sizes is not None:
+        fit = replace(fit, curves=tuple(curve for curve in fit.curves if curve.L in sizes))
+    curves, exact, median = fit.curves if fit else figures.curves, figures.exact, figures.median
     at = elements.only_p(curves)
     two = with_drift and fit is not None
     size = (style.PAGE_WIDTH, 4.5) if two else (4.8, 4.3)
@@ -78,13 +70,19 @@ def plot_spanning(
         panels: Any = sheet.subplots(1, 1 + two, width_ratios=[1.9, 1] if two else None)
         main, side = panels if two else (panels, None)
         # Narrow figures name N only where there is no L in addition to it.
-        sites = num_sites or {}
+        sites = figures.num_sites
         if not with_drift and any(L != N for L, N in sites.items()):
             sites = {}
         lines = _draw_curves(main, curves, fit, sites)
-        main.set(xlabel=r"$p$", ylabel=axis_label)
-        sheet.set_title(elements.title_with_p(title, at))
-        main.set_ylim(*_probability_range(curves))
+        what = figures.name.partition("_")[0]
+        main.set(xlabel=r"$p$", ylabel=f"{what} probability ${figures.symbol}(p)$")
+        sheet.set_title(elements.title_with_p(figures.title, at))
+        low = min(float(curve.interval()[0].min()) for curve in curves)
+        high = max(float(curve.interval()[1].max()) for curve in curves)
+        margin = 0.08 * (high - low)
+        # From 0 to 1, or of the curves if they rise but little.
+        little = 0 < high - low < 0.5
+        main.set_ylim(*((low - margin, high + margin) if little else (-0.03, 1.03)))
         if at is None:
             main.set_xlim(*_symmetric_range(curves, fit))
         else:
@@ -109,21 +107,20 @@ def plot_spanning(
             _draw_median(main, median)
         _add_legends(sheet, main, columns=2 if with_drift else 1)
     numbers = {
-        "title": title,
-        "exact": elements.exact_record(exact),
         "curves": [curve.to_dict() for curve in curves],
         "lines": lines,
         "fit": fit.to_dict() if fit else None,
         "drift": drift,
     }
-    return sheet.figure, numbers | ({"median": plain(median)} if median is not None else {})
+    numbers |= {"median": plain(median)} if median is not None else {}
+    return sheet.figure, numbers | {"observable": figures.name}
 
 
 def _draw_median(axes: style.Axes, median: Estimate) -> None:
     """Draw where half of the samples span: what is found of a graph with a source and a target."""
     label = f"$R = 1/2$ at $p = {format_with_error(median.p, median.error)}$"
     if np.isfinite(median.error):
-        axes.axvspan(median.p - median.error, median.p + median.error, zorder=0, **style.BAND)
+        elements.draw_band(axes, median.p, median.error)
     axes.axvline(median.p, color=style.COLOURS[1], linestyle=(0, (1, 1.5)), label=label, zorder=1)
     axes.axhline(0.5, zorder=0, **style.DOTTED_LINE)
 
@@ -182,17 +179,9 @@ def _symmetric_range(
     return centre - reach, centre + reach
 
 
-def _probability_range(curves: Sequence[SpanningCurve]) -> tuple[float, float]:
-    """Range of the vertical axis: from 0 to 1, or of the curves if they rise but little."""
-    low = min(float(curve.interval()[0].min()) for curve in curves)
-    high = max(float(curve.interval()[1].max()) for curve in curves)
-    margin = 0.08 * (high - low)
-    return (low - margin, high + margin) if 0 < high - low < 0.5 else (-0.03, 1.03)
-
-
 def _add_legends(sheet: Sheet, main: style.Axes, *, columns: int) -> None:
     """Sizes in the upper left corner where it is free, everything else below the panels."""
-    entries = [pair for axes in sheet.panels for pair in elements.legend_entries(axes)]
+    entries = elements.legend_entries(*sheet.panels)
     sizes = [(handle, label) for handle, label in entries if elements.is_size(label)]
     rest = [entry for entry in entries if entry not in sizes]
     sheet.add_legend(rest, ncols=columns)
@@ -218,26 +207,6 @@ def _hides_a_line(axes: style.Axes) -> bool:
     box = legend.get_window_extent().padded(3)
     lines = [line.get_path().transformed(line.get_transform()) for line in axes.lines]
     return any(path.intersects_bbox(box, filled=False) for path in lines)
-
-
-def draw_spanning(
-    figures: StudyView,
-    into: Target = NEW_FIGURE,
-    *,
-    sizes: Sequence[int] | None = None,
-    with_drift: bool = True,
-) -> Drawn:
-    """Draw the curves of a study, those of these sizes alone if any are named."""
-    drawn: Any = read_curves(figures.results, figures.name)
-    if not isinstance(figures.fit_or_problem, str):
-        fit = figures.fit
-        shown = tuple(curve for curve in fit.curves if sizes is None or curve.L in sizes)
-        drawn = replace(fit, curves=shown)
-    label = f"{figures.name.partition('_')[0]} probability ${figures.symbol}(p)$"
-    options: Any = {"title": figures.title, "exact": figures.exact, "median": figures.median}
-    options |= {"num_sites": figures.num_sites, "with_drift": with_drift, "into": into}
-    figure, numbers = plot_spanning(drawn, axis_label=label, **options)
-    return figure, numbers | {"observable": figures.name}
 
 
 def _describe_curves(numbers: Numbers) -> list[str]:
@@ -291,7 +260,7 @@ def draw_close_up(main: style.Axes, fit: ThresholdFit) -> None:
     elements.few_ticks(inset, number=3, width=place[2] * elements.estimate_width(main))
 
 
-def _free_place(axes: style.Axes, curves: Sequence[SpanningCurve]) -> Box | None:
+def _free_place(axes: style.Axes, curves: Sequence[SpanningCurve]) -> Any:
     """Place for an inset (left, bottom, width, height in axes fractions) that hides nothing."""
     lines = 1 + len({curve.L for curve in curves})
     legend = 1.0 - _LEGEND_MARGINS - _LEGEND_LINE * lines
@@ -318,26 +287,21 @@ def _padded(values: np.ndarray, errors: np.ndarray, *, least: float) -> tuple[fl
     return low - margin, high + margin
 
 
-def plot_drift(
-    fit: ThresholdFit, *, title: str, exact: elements.Exact | None = None, into: Target = NEW_FIGURE
-) -> tuple[style.Figure, dict[str, Any]]:
-    """Draw the crossings of neighbouring sizes against L, and where they drift to.
-
-    fit: with at least one crossing found.  Returns the figure and all numbers drawn.
-    """
+def plot_drift(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
+    """Draw the crossings of neighbouring sizes against L, one at least, and where they drift to."""
+    fit = figures.fit
     with into.column(3.2) as (sheet, axes):
         drift = draw_drift(axes, fit)
         draw_estimate(axes, fit, across=True)
-        sheet.set_title(title)
-        elements.draw_exact(axes, exact, across=True, zorder=1)
+        sheet.set_title(figures.title)
+        elements.draw_exact(axes, figures.exact, across=True, zorder=1)
         sheet.add_legend(elements.legend_entries(axes))
     return sheet.figure, {
-        "title": title,
-        "exact": elements.exact_record(exact),
         "drift": drift,
         "threshold": fit.threshold,
         "threshold_error": fit.threshold_error,
         "crossings": [crossing.to_dict() for crossing in fit.by_size.crossings],
+        "observable": figures.name,
     }
 
 
@@ -348,15 +312,14 @@ def draw_estimate(
 
     Where there is no answer, the legend says why, and nothing is drawn.
     """
-    span, line = (axes.axhspan, axes.axhline) if across else (axes.axvspan, axes.axvline)
     if fit.problem is not None:
         reason = elements.rejection_label(fit.chi_square) or fit.problem.partition(";")[0]
         axes.plot([], [], " ", label=fill(reason, 40) if labelled else None)
         return
-    value = format_with_error(fit.threshold, fit.threshold_error)
-    low, high = fit.threshold - fit.threshold_error, fit.threshold + fit.threshold_error
-    label = rf"$p_c = {value}$, finite-size scaling"
-    span(low, high, label=label if labelled else None, zorder=0, **style.BAND)
+    p_c = fit.threshold, fit.threshold_error
+    label = rf"$p_c = {format_with_error(*p_c)}$, finite-size scaling" if labelled else None
+    elements.draw_band(axes, *p_c, across=across, label=label)
+    line = axes.axhline if across else axes.axvline
     line(fit.threshold, color="0.5", linewidth=0.6, zorder=0)
 
 
@@ -397,11 +360,6 @@ def draw_drift(axes: style.Axes, fit: ThresholdFit) -> dict[str, Any]:
     }
 
 
-def _draw_drift(figures: StudyView, into: Target) -> Drawn:
-    figure, numbers = plot_drift(figures.fit, title=figures.title, exact=figures.exact, into=into)
-    return figure, numbers | {"observable": figures.name}
-
-
 def _no_crossing(figures: StudyView) -> str | None:
     crosses = any(crossing.found for crossing in figures.fit.by_size.crossings)
     return None if crosses else "the curves of neighbouring sizes do not cross"
@@ -425,7 +383,7 @@ DRIFT = FigureKind(
         "Error bars are one-sigma errors; the band is p_c of the fit of all sizes with its error."
     ),
     problems=(StudyView.no_fit, _no_crossing),
-    draw=_draw_drift,
+    draw=plot_drift,
     alt=_describe_drift,
 )
 CURVES = FigureKind(

@@ -42,7 +42,13 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
             label = elements.size_label(task.L, figures.num_sites) if new else None
             numbers.append(_draw_task((left, beneath, right), task, threshold, look, label))
         if radius is not None:
-            _draw_fit(left, radius)
+            s = np.geomspace(radius.s_min, radius.s_max, 100)
+            label = f"fit of all $L$, $s = {radius.s_min}$ to {radius.s_max}"
+            line: dict[str, Any] = {"color": "black", "linewidth": 0.9, "zorder": 4}
+            left.plot(s, np.sqrt(radius.squared_radius(s)), label=label, **line)
+            text = rf"$R_s \sim s^{{1/d_f}}$, $d_f$ = {radius.result}"
+            text += elements.known_text(radius.known)
+            left.annotate(text, (0.95, 0.06), None, "axes fraction", ha="right", fontsize=9)
         left.set(ylabel="$R_s$ (lattice units)")
         beneath.set(xlabel="$s$ (sites)", ylabel=r"$\mathrm{d}\ln R_s\,/\,\mathrm{d}\ln s$")
         right.set(xlabel="$p$", ylabel=r"correlation length $\xi$ (lattice units)")
@@ -56,11 +62,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
         elements.draw_exact(right, exact)
         elements.letter_panels([left, beneath, right])
         sheet.set_title(figures.title)
-        entries = [
-            *elements.legend_entries(left),
-            *elements.legend_entries(beneath),
-            *elements.legend_entries(right),
-        ]
+        entries = elements.legend_entries(left, beneath, right)
         about = elements.jackknife_title(task["radius_error"] for task in numbers)
         sheet.add_legend(entries, ncols=3, title=about)
     return sheet.figure, {
@@ -129,15 +131,6 @@ def _draw_task(
         "correlation_length_error": xi_error,
         "local_slopes": slopes,
     }
-
-
-def _draw_fit(axes: Axes, radius: RadiusFit) -> None:
-    s = np.geomspace(radius.s_min, radius.s_max, 100)
-    label = f"fit of all $L$, $s = {radius.s_min}$ to {radius.s_max}"
-    fitted = np.sqrt(radius.squared_radius(s))
-    axes.plot(s, fitted, color="black", linewidth=0.9, label=label, zorder=4)
-    text = rf"$R_s \sim s^{{1/d_f}}$, $d_f$ = {radius.result}" + elements.known_text(radius.known)
-    axes.annotate(text, (0.95, 0.06), None, "axes fraction", ha="right", fontsize=9)
 
 
 def _problem(figures: StudyView) -> str | None:

@@ -16,7 +16,6 @@ from percolab.analysis.averaging import FittedThreshold
 from percolab.analysis.json_values import plain
 from percolab.analysis.roots import RootFit, SizeRoot, fit_roots, read_differences
 from percolab.analysis.value import Value
-from percolab.errors import AnalysisError
 from percolab.figures import elements
 from percolab.figures.sheet import Target
 from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
@@ -24,8 +23,8 @@ from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, PAGE_WIDTH, Axes,
 from percolab.lattices.shown import counted
 
 #: Greys of p_c plus and minus its whole error, and the statistical part of that.
-_WHOLE: dict[str, Any] = {"color": "0.88", "linewidth": 0}
-_STATISTICAL: dict[str, Any] = {"color": "0.72", "linewidth": 0}
+_WHOLE: dict[str, Any] = {"color": "0.88", "alpha": 1, "linewidth": 0, "zorder": -2}
+_STATISTICAL = _WHOLE | {"color": "0.72"}
 _PRIOR: dict[str, Any] = {"color": "0.35", "linestyle": (0, (1, 2)), "linewidth": 0.8}
 #: Of P(two directions) - P(none wraps) what is drawn.
 _MOST = 0.5
@@ -43,7 +42,7 @@ def draw_threshold(axes: Axes, value: Value, problem: str | None, symbol: str = 
         (value.error, _WHOLE, rf"${symbol}_c = {value}$, whole error"),
         (value.statistical_error, _STATISTICAL, "statistical part of it"),
     ):
-        axes.axhspan(value.value - error, value.value + error, label=name, zorder=-2, **look)
+        elements.draw_band(axes, value.value, error, across=True, label=name, **look)
     axes.axhline(value.value, color="0.4", linewidth=0.7, zorder=-1)
 
 
@@ -103,11 +102,9 @@ def _draw_roots(axes: Axes, fit: RootFit) -> dict[str, Any]:
     value, roots = fit.threshold, fit.roots
     draw_threshold(axes, value, fit.problem)
     for n, root in enumerate(roots):
-        label = f"root at {elements.size_label(root.size, {})}"
-        style: dict[str, Any] = {"elinewidth": 0.9, "capsize": 2.5, "label": label}
-        elements.draw_bars(
-            axes, root.size, root.value.value, root.value.error, size_look(n), **style
-        )
+        look = size_look(n) | {"label": f"root at {elements.size_label(root.size, {})}"}
+        point = root.size, root.value.value, root.value.error
+        elements.draw_bars(axes, *point, look, elinewidth=0.9, capsize=2.5)
     elements.place_sizes(axes, [root.size for root in roots])
     grid = np.geomspace(*axes.get_xlim(), 100)
     points = grid * roots[0].length / roots[0].size
@@ -121,12 +118,8 @@ def _draw_roots(axes: Axes, fit: RootFit) -> dict[str, Any]:
     return numbers
 
 
-def _no_roots(figures: StudyView) -> str | None:
-    try:
-        fit_roots(figures.results)
-    except AnalysisError as error:
-        return str(error)
-    return None
+def _no_roots(figures: StudyView) -> None:
+    fit_roots(figures.results)
 
 
 def _describe_roots(numbers: Numbers) -> list[str]:
@@ -167,8 +160,8 @@ def _draw_crossings(figures: StudyView, into: Target) -> Drawn:
             own = [crossing for crossing in crossings if crossing.quantity == name]
             sizes = np.array([crossing.L2 for crossing in own]) * _APART ** (n - 1)
             p, errors = [crossing.p for crossing in own], [crossing.error for crossing in own]
-            style: dict[str, Any] = {"elinewidth": 0.9, "capsize": 2.0, "label": _NAMES[name]}
-            elements.draw_bars(axes, sizes, p, errors, size_look(n), **style)
+            look = size_look(n) | {"label": _NAMES[name]}
+            elements.draw_bars(axes, sizes, p, errors, look, elinewidth=0.9, capsize=2.0)
         elements.place_sizes(axes, sorted({crossing.L2 for crossing in crossings}))
         elements.draw_exact(axes, figures.exact, across=True, zorder=1)
         axes.set(ylabel="crossing with the next smaller size, $p$")
@@ -188,11 +181,8 @@ def _draw_crossings(figures: StudyView, into: Target) -> Drawn:
 def _no_crossings(figures: StudyView) -> str | None:
     if not wrapping_fit.asks_for_wrapping(figures.results):
         return "these crossings are those of percolab threshold in three dimensions and more"
-    try:
-        wrapping_fit.find_crossings(figures.results)
-        wrapping_fit.fit_wrapping(figures.results)
-    except AnalysisError as error:
-        return str(error)
+    wrapping_fit.find_crossings(figures.results)
+    wrapping_fit.fit_wrapping(figures.results)
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from percolab.analysis.stored_fits import tau_at
 from percolab.analysis.tau import SizeCounts, TauFit
 from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.value import format_with_error
-from percolab.errors import AnalysisError, InputError
+from percolab.errors import AnalysisError, UserError
 from percolab.figures import elements
 from percolab.figures.sheet import Sheet, Target
 from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
@@ -127,16 +128,12 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
 
 def _find_fits(figures: StudyView, threshold: float) -> tuple[ThresholdFit | None, TauFit | None]:
     """Return the fit of p_c and that of tau, None where there is none."""
-    try:
-        fit = figures.fit
-        return fit, figures.exponents.tau_fit if figures.exponents is not None else None
-    except (AnalysisError, InputError):
-        pass
-    try:
+    with suppress(UserError):
+        return figures.fit, figures.exponents.tau_fit if figures.exponents is not None else None
+    with suppress(AnalysisError):
         # What is known of tau is of percolation.
         return None, None if figures.model.chains else tau_at(figures.results, threshold)
-    except AnalysisError:
-        return None, None
+    return None, None
 
 
 def _add_legend(sheet: Sheet, panels: Sequence[Axes], *, in_last: bool, title: str | None) -> None:

@@ -27,6 +27,9 @@ _POINTS, _COUPLINGS = 160, (1e-3, 20.0)
 _MOST_AXES = 3
 #: xi / L at T_c of the Ising model on a large square torus.
 _XI_AT_CRITICALITY, _XI_SOURCE = 0.9050488292, "Salas and Sokal 2000"
+#: The Hamiltonian of the Ising model and of a Potts model, and the temperature axis with it.
+_ISING = "-J sum s s'", r"$k_B T / J = 1/K$    ($H = -J\,\Sigma\,s s^\prime,\ s = \pm 1$)"
+_POTTS = "-J sum delta(s, s')", r"$k_B T / J = 1/\beta$    ($H = -J\,\Sigma\,\delta_{s s^\prime}$)"
 _RATIO = r"$Q_m = \langle M^2 \rangle^2 / \langle M^4 \rangle$"
 
 
@@ -90,17 +93,11 @@ def _make_panel(
         grid = np.linspace(temperatures.min(), temperatures.max(), _POINTS)
         grid = grid[(1 / grid >= _COUPLINGS[0]) & (1 / grid <= _COUPLINGS[1])]
         for size in (*(sorted({curve.L for curve in curves}) if on_torus else ()), None):
-            values = [_exact_value(name, figures, size, 1 / float(at)) for at in grid]
+            values = [ising.exact_mean(name, figures.model, 1 / float(at), size) for at in grid]
             known = np.array([value is not None for value in values], bool)
             if known.any():
                 exact.append(ExactCurve(size, grid[known], np.array(values)[known].astype(float)))
     return ThermalPanel(name, label, curves, seconds, exact, **options)
-
-
-def _exact_value(name: str, figures: StudyView, size: int | None, coupling: float) -> float | None:
-    if size is None:
-        return ising.exact_infinite(name, figures.model, coupling)
-    return ising.exact_on_torus(name, figures.model, size, coupling)
 
 
 def _make_curve(task: Thermodynamics, name: str, *, on_torus: bool = False) -> ThermalCurve:
@@ -111,7 +108,7 @@ def _make_curve(task: Thermodynamics, name: str, *, on_torus: bool = False) -> T
         # The coupling is 0 at p = 0, and too large for the formulae near p = 1.
         kept &= (task.coupling >= _COUPLINGS[0]) & (task.coupling <= _COUPLINGS[1])
         couplings, model = task.coupling[kept].tolist(), task.system.model
-        exact = np.array([ising.exact_on_torus(name, model, task.L, k) for k in couplings], float)
+        exact = np.array([ising.exact_mean(name, model, k, task.L) for k in couplings], float)
     arrays = (task.p, task.temperature, task.values[name], task.errors[name])
     p, temperature, values, errors = (array[kept] for array in arrays)
     return ThermalCurve(task.L, p, temperature, values, errors, exact)
@@ -132,7 +129,9 @@ def _draw(
     torus, and its label.  with_fit: whether the fitted T_c is drawn.
     """
     model, critical = figures.model, figures.critical_temperature
-    fitted = _fitted_temperature(figures) if with_fit else None
+    fit = figures.spin_fit_or_problem if with_fit else ""
+    fitted = None if isinstance(fit, str) or fit.temperature[1] is None else fit.temperature
+    hamiltonian, axis = _ISING if model.name == "ising" else _POTTS
     curves = panels[0].curves
     against_size = elements.only_p(curves) is not None
     has_exact = any(curve.exact is not None for curve in curves)
@@ -159,7 +158,7 @@ def _draw(
                 elements.place_sizes(axes, sorted({curve.L for curve in curves}))
             elements.plain_ticks(axes)
             axes.set_xlabel("")
-        label = "$L$" if against_size else _temperature_label(figures)
+        label = "$L$" if against_size else axis
         for axes in grid[-1]:
             # Three panels side by side have no room for long labels.
             axes.set_xlabel(label.replace("    ", "\n") if len(panels) > 2 else label)
@@ -170,7 +169,7 @@ def _draw(
         about = elements.jackknife_title(errors, over="chains")
         sheet.add_legend(elements.legend_entries(grid[0, 0]), ncols=4 if wide else 3, title=about)
     return sheet.figure, {
-        "hamiltonian": "-J sum s s'" if model.name == "ising" else "-J sum delta(s, s')",
+        "hamiltonian": hamiltonian,
         "critical_temperature": elements.exact_record(critical),
         "fitted_temperature": list(fitted) if fitted is not None else None,
         "panels": [
@@ -184,20 +183,6 @@ def _draw(
             for panel in panels
         ],
     }
-
-
-def _fitted_temperature(figures: StudyView) -> tuple[float, float] | None:
-    fit = figures.spin_fit_or_problem
-    if isinstance(fit, str) or fit.temperature[1] is None:
-        return None
-    return fit.temperature[0], fit.temperature[1]
-
-
-def _temperature_label(figures: StudyView) -> str:
-    """Return the label of a temperature axis: the unit, and the Hamiltonian it belongs to."""
-    if figures.model.name == "ising":
-        return r"$k_B T / J = 1/K$    ($H = -J\,\Sigma\,s s^\prime,\ s = \pm 1$)"
-    return r"$k_B T / J = 1/\beta$    ($H = -J\,\Sigma\,\delta_{s s^\prime}$)"
 
 
 def _draw_panel(axes: Axes, panel: ThermalPanel, *, against_size: bool) -> None:
@@ -258,7 +243,7 @@ def _draw_deviations(axes: Axes, curves: Sequence[ThermalCurve], *, against_size
 
 
 def _draw_critical(
-    axes: Axes, critical: elements.Exact | None, fitted: tuple[float, float] | None
+    axes: Axes, critical: elements.Exact | None, fitted: tuple[float, Any] | None
 ) -> None:
     """Draw the published critical temperature where the axis shows it, and the fitted as a band."""
     low, high = axes.get_xlim()
@@ -266,9 +251,8 @@ def _draw_critical(
         label = f"$k_B T_c / J = {critical[0]:.8g}$ {typeset(critical[1])}"
         axes.axvline(critical[0], label=label, zorder=0, **style.EXACT_LINE)
     if fitted is not None:
-        value, error = fitted
-        label = f"$k_B T_c / J = {format_with_error(value, error)}$, fit of all sizes"
-        axes.axvspan(value - error, value + error, label=label, zorder=0, **style.BAND)
+        label = f"$k_B T_c / J = {format_with_error(*fitted)}$, fit of all sizes"
+        elements.draw_band(axes, *fitted, label=label)
 
 
 def _draw_susceptibility(figures: StudyView, into: Target) -> Drawn:

@@ -15,8 +15,8 @@ from percolab.analysis.value import format_with_error
 from percolab.bonds.words import NEVER, TOP
 from percolab.figures import elements
 from percolab.figures.sheet import NEW_FIGURE, Target
-from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
-from percolab.figures.style import BAND, COLOURS, PAGE_WIDTH, Axes, Figure, choose_looks
+from percolab.figures.study_view import Drawn, FigureKind, StudyView
+from percolab.figures.style import COLOURS, PAGE_WIDTH, Axes, choose_looks
 
 #: Sizes whose deviations differ by more than this are drawn on a logarithmic axis.
 _WIDE = 4.0
@@ -84,21 +84,16 @@ class ThresholdSample:
 
 
 def plot_thresholds(
-    samples: Sequence[ThresholdSample],
-    *,
-    title: str,
-    symbol: str = "T",
-    exact: elements.Exact | None = None,
-    into: Target = NEW_FIGURE,
-) -> tuple[Figure, dict[str, Any]]:
+    samples: Sequence[ThresholdSample], figures: StudyView, into: Target = NEW_FIGURE
+) -> Drawn:
     """Draw the density of T of every size with its normal fit, and mean and median against L.
 
     Of a single size mean and median are marked where they are.
 
-    samples: one a size, ascending in L, at least one with samples that span.  symbol: what T is
-    called, in matplotlib's mathematics.  The normal fit has the mean and the deviation of the T.
-    Returns the figure and all numbers drawn.
+    samples: one a size, ascending in L, at least one with samples that span.  The normal fit has
+    the mean and the deviation of the T.
     """
+    exact, symbol = figures.exact, f"T{figures.symbol[1:]}"
     drawn = [one for one in samples if one.thresholds.size]
     sites = {one.L: one.num_sites for one in drawn}
     numbers = []
@@ -117,7 +112,7 @@ def plot_thresholds(
         elif np.isfinite(moments[0]["median_error"]):
             _mark_moments(main, moments[0])
         main.set(xlabel=f"${symbol}$", ylabel=f"density of ${symbol}$")
-        sheet.set_title(title)
+        sheet.set_title(figures.title)
         widths = [one["deviation"] for one in moments if one["deviation"] > 0]
         if widths and max(widths) > _WIDE * min(widths):
             # Narrow distributions next to wide ones: normal ones are parabolas on this scale.
@@ -129,11 +124,11 @@ def plot_thresholds(
             main.set_ylim(bottom=0.0)
         elements.draw_exact(main, exact)
         elements.keep_to_probabilities(main)
-        entries = [pair for axes in sheet.panels for pair in elements.legend_entries(axes)]
+        entries = elements.legend_entries(*sheet.panels)
         about = "Points: histogram, lines: normal distribution;"
         about += f"{' ' if several else chr(10)}error bars: one standard error"
         sheet.add_legend(entries, ncols=3 if several else 1, title=about)
-    return sheet.figure, {"sizes": numbers}
+    return sheet.figure, {"sizes": numbers, "observable": figures.name}
 
 
 def _draw_density(
@@ -167,7 +162,7 @@ def _mark_moments(axes: Axes, moments: Mapping[str, float]) -> None:
         value, error = moments[name], moments[f"{name}_error"]
         label = f"{name}: {format_with_error(value, error)}"
         axes.axvline(value, color=colour, linestyle=dashes, linewidth=1.2, label=label, zorder=1)
-    axes.axvspan(value - error, value + error, zorder=0, **BAND)
+    elements.draw_band(axes, value, error)
 
 
 def _draw_moments(axes: Axes, sizes: Sequence[int], moments: Sequence[dict[str, float]]) -> None:
@@ -190,9 +185,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
         spanning = np.sort(thresholds[thresholds != np.uint64(NEVER)]) / TOP
         never = thresholds.size - spanning.size
         samples.append(ThresholdSample(size, figures.num_sites[size], spanning, never))
-    head: dict[str, Any] = {"title": figures.title, "exact": figures.exact, "into": into}
-    figure, numbers = plot_thresholds(samples, symbol=f"T{figures.symbol[1:]}", **head)
-    return figure, numbers | {"observable": figures.name}
+    return plot_thresholds(samples, figures, into)
 
 
 def _thresholds(figures: StudyView) -> list[tuple[int, NDArray[np.uint64]]]:
@@ -207,14 +200,6 @@ def _no_thresholds(figures: StudyView) -> str | None:
     return None if spans else "no sample spans, even with all bonds open"
 
 
-def _describe(numbers: Numbers) -> list[str]:
-    return [
-        f"T of L = {sample['L']}: one peak with median {sample['median']:.5g}, "
-        f"{sample['deviation'] or 0:.3g} wide."
-        for sample in numbers["sizes"]
-    ]
-
-
 THRESHOLDS = FigureKind(
     help="the p at which single samples begin to span",
     meaning=(
@@ -227,5 +212,9 @@ THRESHOLDS = FigureKind(
     ),
     problems=(_no_thresholds,),
     draw=_draw,
-    alt=_describe,
+    alt=lambda numbers: [
+        f"T of L = {sample['L']}: one peak with median {sample['median']:.5g}, "
+        f"{sample['deviation'] or 0:.3g} wide."
+        for sample in numbers["sizes"]
+    ],
 )

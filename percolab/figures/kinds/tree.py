@@ -105,9 +105,10 @@ def _draw_paths(axes: Any, fit: TreeFit, letter: str) -> None:
 
 
 def _problem(figures: StudyView) -> str | None:
-    if not any(each.has("tree_weight") or each.has("tree_bonds") for each in figures.measured()):
-        return "there are no trees (percolab tree)"
-    return None
+    has_trees = any(
+        each.has("tree_weight") or each.has("tree_bonds") for each in figures.measured()
+    )
+    return None if has_trees else "there are no trees (percolab tree)"
 
 
 def _describe(numbers: Numbers) -> list[str]:

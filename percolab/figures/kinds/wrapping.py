@@ -29,9 +29,8 @@ from percolab.figures.study_view import (
     goes_from,
     sizes_and_range,
 )
-from percolab.figures.style import BAND, COLUMN_WIDTH, PAGE_WIDTH, Axes, Figure, choose_looks
+from percolab.figures.style import COLUMN_WIDTH, PAGE_WIDTH, Axes, choose_looks
 from percolab.measure.columns import spanning_names, wrapping_names
-from percolab.store.task_result import TaskResult
 
 #: Theory's value at p_c, in every panel that has one.
 _VALUE: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 0.9, "zorder": 1}
@@ -96,19 +95,17 @@ class WrappingPanel:
 
 def plot_wrapping(
     panels: Sequence[WrappingPanel],
-    *,
-    title: str,
-    exact: elements.Exact | None = None,
-    fitted: tuple[float, float] | None = None,
-    num_sites: Mapping[int, int],
+    figures: StudyView,
     into: Target = NEW_FIGURE,
-) -> tuple[Figure, dict[str, Any]]:
+    *,
+    fitted: tuple[float, float] | None = None,
+) -> Drawn:
     """Draw the probability of every way to wrap against p, for all sizes, with theory's at p_c.
 
     panels: at least one, with curves of the same tasks; of one p alone they are drawn against L.
-    exact: published threshold and its source.  fitted: p_c of a fit, and its error.  num_sites: N
-    of each L.  Returns the figure and all numbers drawn.
+    fitted: p_c of a fit, and its error.
     """
+    exact = figures.exact
     columns = 2 if len(panels) == 4 else min(len(panels), 3)
     at = elements.only_p(panels[0].curves)
     rows = -(-len(panels) // columns)
@@ -128,12 +125,11 @@ def plot_wrapping(
             for axes in grid.flat[len(panels) :]:
                 axes.set_axis_off()
         for number, (axes, panel) in enumerate(zip(drawn, panels, strict=True)):
-            _draw_panel(axes, panel, num_sites, against_size=against_size)
+            _draw_panel(axes, panel, figures.num_sites, against_size=against_size)
             elements.draw_exact(axes, None if against_size else exact)
             if fitted is not None and not against_size:
-                low, high = fitted[0] - fitted[1], fitted[0] + fitted[1]
                 label = f"$p_c = {format_with_error(*fitted)}$, fit of all sizes"
-                axes.axvspan(low, high, label=label, zorder=0, **BAND)
+                elements.draw_band(axes, *fitted, label=label)
             at_foot = number >= len(panels) - columns
             axes.tick_params(labelbottom=at_foot)
             if at_foot:
@@ -147,7 +143,7 @@ def plot_wrapping(
             drawn.append(sheet.figure.add_subplot(places[rows, :]))
             _draw_compared(drawn[-1], compared)
         elements.letter_panels(drawn)
-        sheet.set_title(elements.title_with_p(title, at))
+        sheet.set_title(elements.title_with_p(figures.title, at))
         errors = [curve.errors for curve in panels[0].curves if curve.errors is not None]
         about: str | None = "Error bars: 68 % Wilson intervals"
         if errors:
@@ -270,22 +266,19 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
         known = None
         if not figures.model.chains:
             known = critical_probability(study.structure, study.boundary, name, study.model)
-        curves = [_make_curve(task, name) for task in figures.measured("grid")]
+        curves = []
+        for task in figures.measured("grid"):
+            samples, counts = task.samples, task.column(name)
+            means = counts / samples[:, None]
+            errors = None if task.task.kind.independent else standard_error(means, samples)
+            own = (np.array(task.task.p), counts.sum(axis=0), errors, means, samples)
+            curves.append(WrappingCurve(task.task.size, task.num_samples, *own))
         meaning, symbol = observables[name].meaning, symbol_text(observables[name].symbol)
         panels.append(WrappingPanel(name, meaning, symbol, curves, known))
-    head: dict[str, Any] = {"title": figures.title, "exact": figures.exact}
-    fit = figures.spin_fit_or_problem if figures.model.chains else ""
+    fit, fitted = figures.spin_fit_or_problem if figures.model.chains else "", None
     if not isinstance(fit, str) and fit.threshold_error is not None:
-        head["fitted"] = fit.threshold, fit.threshold_error
-    return plot_wrapping(panels, num_sites=figures.num_sites, **head, into=into)
-
-
-def _make_curve(task: TaskResult, name: str) -> WrappingCurve:
-    samples, counts = task.samples, task.column(name)
-    means = counts / samples[:, None]
-    errors = None if task.task.kind.independent else standard_error(means, samples)
-    known = (np.array(task.task.p), counts.sum(axis=0), errors, means, samples)
-    return WrappingCurve(task.task.size, task.num_samples, *known)
+        fitted = fit.threshold, fit.threshold_error
+    return plot_wrapping(panels, figures, into, fitted=fitted)
 
 
 def _describe(numbers: Numbers) -> list[str]:
