@@ -14,7 +14,7 @@ from numba import int64, njit, uint32
 
 from percolab.bonds.sites import close_bonds
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.inner import inner
+from percolab.kernels.inner import inner, inner_with_arrays
 from percolab.kernels.neighbours import bond_period_code, find_bond_end, has_bit
 from percolab.labelers.raster_runs import find_run
 from percolab.lattices.topology import PERIOD_BITS
@@ -49,7 +49,7 @@ def write_open_bonds(exists, occupied, adjacency, opened):
     close_bonds(opened, occupied, adjacency)
 
 
-@inner
+@inner_with_arrays
 def _add_winding(growth, slot, wound):
     """Add a winding, int64 (axes,), which is overwritten, unless those of the slot span it."""
     rows, rank = growth.windings[slot], int64(growth.ranks[slot])
