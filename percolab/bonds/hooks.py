@@ -19,7 +19,12 @@ from numba import njit, uint32, uint64
 from percolab.bonds.digits import word_digits
 from percolab.bonds.words import uniform_number
 from percolab.bonds.words_cpu import fill_open_bonds, fill_samples
-from percolab.kernels.inner import inner, inner_overload, inner_with_arrays
+from percolab.kernels.inner import (
+    inner,
+    inner_overload,
+    inner_overload_with_arrays,
+    inner_with_arrays,
+)
 
 #: In place of a threshold: the class has that of p.
 VARIES = 2**64 - 1
@@ -127,7 +132,7 @@ def draw_samples(
     _HOOKS[type(record)].draw(generator, record, seed, samples, threshold, exists, opened)
 
 
-@inner_overload(draw_samples)
+@inner_overload_with_arrays(draw_samples)
 def _draw_samples(generator, record, seed, samples, threshold, exists, opened):
     return _find_hooks(record).draw.py_func
 

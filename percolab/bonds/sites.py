@@ -19,7 +19,7 @@ from percolab.bonds.hooks import Hooks, add_hooks, digits_of_bond, number_of_bon
 from percolab.bonds.words import uniform_number
 from percolab.bonds.words_cpu import fill_open_bonds, fill_samples
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.inner import inner, inner_overload
+from percolab.kernels.inner import inner, inner_overload, inner_overload_with_arrays
 from percolab.kernels.neighbours import (
     find_bond_end,
     has_bit,
@@ -240,7 +240,7 @@ def write_vacant(generator, record, seed, sample, thresholds, counts):
     return write(generator, record, seed, sample, thresholds, counts)
 
 
-@inner_overload(write_vacant)
+@inner_overload_with_arrays(write_vacant)
 def _choose_write(generator, record, seed, sample, thresholds, counts):
     return _write_vacant if _draws_sites(record) else _write_nothing
 

@@ -41,7 +41,7 @@ from percolab.kernels.device import free_memory, load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element, zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import has_bit
-from percolab.kernels.union_find import union
+from percolab.kernels.union_find import find, union
 from percolab.labelers.forest import Reading
 from percolab.lattices.corners import MOST_BONDS, Corners
 from percolab.lattices.lattice import Lattice
@@ -470,7 +470,10 @@ def _reach(labels, start, faces, corner, reach, own, turn, is_cyclic, a):
 
 @cuda.jit(cache=True)
 def shorten_ways_kernel(words, plane, trails):
-    """Make the root of every bond of trails its parent; a thread a site."""
+    """Make the root of every bond of trails its parent; a thread a site.
+
+    Nothing but roots is written: a way that another thread shortens could replace one.
+    """
     entry = uint32(cuda.blockIdx.y)
     if trails.connected[entry] == uint32(0):
         return
@@ -479,13 +482,13 @@ def shorten_ways_kernel(words, plane, trails):
     for step in range(PER_THREAD):
         i = element(step)
         if i == uint32(0):
-            trails.parents[uint32(start + virtual)] = _root(trails.parents, start, virtual)
+            trails.parents[uint32(start + virtual)] = find(trails.parents, start, virtual)
         if i < plane.points and _is_marked(plane, trails, entry, i):
             word, bit = uint32(i >> uint32(5)), uint32(i & uint32(31))
             while word < words:
                 if has_bit(trails.kept[uint32(base + word)], bit):
                     bond = uint32(uint32(word << uint32(5)) + bit)
-                    trails.parents[uint32(start + bond)] = _root(trails.parents, start, bond)
+                    trails.parents[uint32(start + bond)] = find(trails.parents, start, bond)
                 word = uint32(word + plane.num_words)
 
 

@@ -101,7 +101,9 @@ INNER = {
     **UNCOUNTED,
 }
 inner = njit(**INNER)
+_WITH_ARRAYS = INNER | {"_nrt": True}
 #: An inner function that makes arrays, or calls what returns new ones.
-inner_with_arrays = njit(**(INNER | {"_nrt": True}))
+inner_with_arrays = njit(**_WITH_ARRAYS)
 #: As Numba's ``overload``, for implementations that are inner functions.
 inner_overload = partial(overload, jit_options=INNER)
+inner_overload_with_arrays = partial(overload, jit_options=_WITH_ARRAYS)

@@ -261,7 +261,7 @@ class Topology(Shown):
     def check_end_layers(self) -> None:
         """Raise InputError if a site is in both layers of an axis: it would span even if vacant."""
         for axis, (first, last) in enumerate(self.end_layers):
-            both = np.intersect1d(first, last)
+            both = np.intersect1d(first, last, assume_unique=True)
             if both.size:
                 raise InputError(
                     f"site percolation needs two end layers, but site {both[0]} is in both of axis "

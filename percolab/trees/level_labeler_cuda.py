@@ -114,9 +114,8 @@ class CudaLevelLabeler:
         classes = 1 if self.by_site else self.topology.num_classes
         lowest, highest = self._extremes()
         size, points = classes * self.topology.num_points, self.topology.num_points
-        some = np.arange(size)
-        if size > TRIED:
-            some = np.random.Generator(np.random.Philox(0)).integers(size, size=TRIED)
+        random = np.random.Generator(np.random.Philox(0))
+        some = random.integers(size, size=TRIED) if size > TRIED else np.arange(size)
         k, i = np.divmod(some, points)
         values, is_there = self._take(32 * self.topology.num_words * k + i)
         values = values[is_there.astype(bool)]

@@ -208,7 +208,7 @@ class LevelSearch:
         if not topology.num_axes:
             raise InputError(f"{self.structure.name}: give --source and --target")
         for axis, layers in enumerate(topology.end_layers):
-            both = np.intersect1d(*layers)
+            both = np.intersect1d(*layers, assume_unique=True)
             if both.size:
                 where = f"axis {AXIS_NAMES[axis]}" if topology.shape else self.structure.name
                 raise InputError(f"{where}: site {self._outer(both)[0]} is on both sides")

@@ -75,7 +75,7 @@ def test_thresholds_equal_those_of_the_cpu(name, model):
     own = Model.parse(model)
     chosen = own if model != "bond:x=0.6" or name == "square" else Model.parse("bond")
     compared = 0
-    for size in SIZES[item.dimension]:
+    for size in {2: (4, 12, 20, 64), 3: (4, 10, 16)}[item.dimension]:
         samples = np.arange(100 if size < 16 else 24, dtype=np.uint64)
         windows = np.array([ends[n % len(ends)] for n in range(samples.size)], np.uint64).T
         for opened in range(1, item.dimension + 1):
@@ -95,7 +95,7 @@ def test_thresholds_equal_those_of_the_cpu(name, model):
             found = find_thresholds(device, generator, 3, samples, (TOP // 3, TOP // 2))
             np.testing.assert_array_equal(found, expected, err_msg=f"{size}, {boundary}")
             compared += 1
-    assert compared >= 8
+    assert compared >= 6
 
 
 def compare_sums(size, boundary, model, samples, p):
