@@ -19,6 +19,7 @@ from percolab.coupled.adaptive import order_by_score
 from percolab.coupled.bond_order import count_compared_digits, order_by_number
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.inner import inner, inner_with_arrays
+from percolab.kernels.uncounted import UNCOUNTED
 from percolab.kernels.union_find import find_halving
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology, unpack_bits
@@ -249,7 +250,7 @@ def _add_row(state, row, picks, sums):
     sums[places.size] += row[LARGEST] * row[LARGEST]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **UNCOUNTED)
 def _begin(openings, layers, scratch):
     """Return the sums and the flags before the first opening."""
     scratch.counts[:] = 0
@@ -281,7 +282,7 @@ def _occupy(site, sums, flags, scratch):
     return _with_cluster(sums, int64(1)), flags | spanning_bits(scratch.reach[site])
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **UNCOUNTED)
 def open_one(opening, state, openings, layers, scratch):
     """Open one bond or site, int64; return the sums and the flags, int64, after it: the state."""
     sums, flags = state
