@@ -275,7 +275,10 @@ def warm_up(study: Study, engine: Engine, observer: Observer, *, with_pilot: boo
         if in_parts:
             division = SlabDivision({}, (str(engine.device),)) if ranks is None else ranks.division
             parts_sampler.warm_up_parts(small, division)
-        compile_first(call, engine.device, report)
+        if len(engine.devices) == 1:
+            compile_first(call, engine.device, report)
+        else:
+            call()  # the processes of other GPUs start at the same time
 
 
 def _small_task(study: Study) -> Task:
