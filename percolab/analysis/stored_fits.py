@@ -38,7 +38,7 @@ from percolab.analysis.study_kinds import find_analysis
 from percolab.analysis.tau import TauFit, fit_tau
 from percolab.analysis.theory.critical import critical_probability
 from percolab.analysis.theory.known_exponents import Known, correction_exponent
-from percolab.analysis.theory.potts import potts_exponents
+from percolab.analysis.theory.potts import CONJECTURE, potts_exponents
 from percolab.analysis.threshold import ThresholdFit, fit_threshold
 from percolab.errors import AnalysisError, InputError
 from percolab.lattices.ensemble import Ensemble
@@ -360,14 +360,19 @@ def read_joint_input(
     if len({task.L for task in kept}) < least:
         # The error message of the first, with the fewest blocks, reports what these allow.
         kept, few = sorted(moments, key=lambda task: task.samples.size), []
-    omegas = correction_exponents(chosen, study.boundary)
+    omegas, conjectured = correction_exponents(chosen, study.boundary), []
     for n, quantity in enumerate(chosen):
-        own = find_analysis(study).correction(study, quantity.name) if omega is None else omega
-        omegas[n] = omegas[n] if own is None else own
+        own = find_analysis(study).correction(study, quantity.name)
+        if omega is not None:
+            omegas[n] = omega
+        elif own is not None:
+            omegas[n] = own.value
+            if own.reference == CONJECTURE:
+                conjectured.append(f"omega = {own.value:.3g} of {quantity.name} is {CONJECTURE}")
     y_t, notes = class_exponent(results, nu)
     left_out = [f"{lack}: left out" for lack in (*lacks, *few) if lack]
     critical, sources = _choose_critical(results, chosen, universal)
-    notes = (*list_notes(results), *notes, *sources, *left_out)
+    notes = (*list_notes(results), *notes, *conjectured, *sources, *left_out)
     return JointInput(kept, chosen, omegas, y_t, critical, notes)
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error
+from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.theory.potts import spin_correction
 from percolab.bonds.words import NEVER, TOP, p_to_threshold
 from percolab.lattices.removal import RANDOM
@@ -64,7 +65,7 @@ class KindAnalysis:
             errors = np.sqrt(variance / (count - 1)) if count > 1 else np.full_like(means, np.nan)
         return np.array(result.task.p), dict(zip(names, zip(means.T, errors.T), strict=True))
 
-    def correction(self, study: Study, quantity: str) -> float | None:
+    def correction(self, study: Study, quantity: str) -> Known | None:
         """Return the exponent of a quantity's leading correction, None for that of percolation."""
         return None
 
@@ -212,10 +213,10 @@ class SpinAnalysis(KindAnalysis):
         "percolab fit finds their transition"
     )
 
-    def correction(self, study: Study, quantity: str) -> float | None:
+    def correction(self, study: Study, quantity: str) -> Known | None:
         periodic, spans = not open_axes(study.boundary), quantity.startswith("spanning")
         dimension = len(study.boundary)
-        return spin_correction(dimension, study.states, periodic=periodic, spans=spans).value
+        return spin_correction(dimension, study.states, periodic=periodic, spans=spans)
 
 
 #: By the name of the kind.

@@ -156,6 +156,10 @@ def _root(coefficients: Sequence[float], upper: float) -> float:
     return float(brentq(polyval, 0.0, upper, (coefficients,), xtol=1e-15, rtol=1e-15))
 
 
+#: The reference of what no one has shown.
+CONJECTURE = "a conjecture: docs/analysis.md"
+
+
 def spin_correction(dimension: int, q: float, *, periodic: bool, spans: bool = False) -> Known:
     """Return omega of the leading correction L^-omega to dimensionless quantities at a transition.
 
@@ -185,7 +189,7 @@ def spin_correction(dimension: int, q: float, *, periodic: bool, spans: bool = F
     known = exact.get((dimension, q), Known(1.0, 0.0, "by default", "none is known"))
     if spans and not periodic and dimension == 2 and q > 1:
         m = math.pi / math.acos(math.sqrt(min(q, 3.0)) / 2) - 1
-        return Known(2 / m, 0.0, "2/m", "open sides")
+        return Known(2 / m, 0.0, "2/m", CONJECTURE)
     if periodic or known.value < 1.0:
         return known
     return Known(1.0, 0.0, "1", "an open side")
