@@ -251,16 +251,16 @@ def compute_collapse(
 
 def read_estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
     """Return the thresholds of every size alone, ascending; AnalysisError: there are no blocks."""
-    study = results.study
-    if study.kind.name == "trees":
-        raise AnalysisError("trees have no thresholds of clusters; percolab fit has their means")
-    clusters = stored.read_cluster_curves(results)
-    coupled = bool(study.boundary) and not find_analysis(study).no_curve
+    study, clusters = results.study, stored.read_cluster_curves(results)
+    no_curve = find_analysis(study).no_curve
+    coupled = bool(study.boundary) and not no_curve
     spanning = stored.read_curves(results) if coupled else []
     items = results.measured
     sites = {result.task.size: result.task.num_sites for result in items}
     if not sites:
         raise AnalysisError("no samples yet")
+    if not (clusters or spanning):
+        raise AnalysisError(no_curve)
     first, *others = (
         estimate_size(
             [curve for curve in clusters if size == curve.L],

@@ -337,7 +337,8 @@ def _grey(image: Any, path: Path, as_grey: bool) -> Any:
 def refuse_mask(name: str, array: Any) -> None:
     """Raise InputError for an array of NumPy with a mask, which would be left out silently."""
     if isinstance(array, np.ma.MaskedArray):
-        raise InputError(f"{name}: a masked array; say what is under its mask (array.filled(value))")
+        how = "say what is under its mask (array.filled(value))"
+        raise InputError(f"{name}: a masked array; {how}")
 
 
 def otsu_threshold(values: np.ndarray) -> float:

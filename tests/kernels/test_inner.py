@@ -112,6 +112,6 @@ def test_an_inner_function_that_gets_a_new_array_must_count_references():
     def call_other(n):
         return gives_back(n)
 
-    with pytest.raises(TypeError, match="gets a new array .*: use inner_with_arrays"):
+    with pytest.raises(TypeError, match=r"gets a new array .*: use inner_with_arrays"):
         call_one(9)
     assert call_other(9) == 4

@@ -167,7 +167,7 @@ def test_what_an_ensemble_has_not_is_rejected(given, message):
         percolab.sweep("er:k=4", **{"L": 100, "samples": 10, "device": "cpu"} | given)
 
 
-def test_every_size_is_said_to_be_in_an_order_and_random_thresholds_are_left_out(tmp_path, monkeypatch):
+def test_every_size_names_its_order_and_random_thresholds_are_left_out(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     graphs = {"model": "site", "method": "microcanonical", "L": [20, 40], "samples": 20, **CPU}
     results = percolab.sweep("er:k=4", order="degree", out="degree.h5", **graphs)
