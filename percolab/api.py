@@ -660,9 +660,7 @@ def _fit_transition(
     return fit_spins(results, **_fit_options(options, ("nu", "names", "omega")))
 
 
-def _fit_trees(
-    results: StoredResults, observable: str | None, options: dict[str, Any]
-) -> TreeFit:
+def _fit_trees(results: StoredResults, observable: str | None, options: dict[str, Any]) -> TreeFit:
     if observable is not None:
         raise InputError(f"observable = {observable!r}: of trees all means are fitted")
     _fit_options(options, ())
