@@ -30,6 +30,7 @@ from percolab.analysis.stored_fits import Prior, fit_results, read_estimates
 from percolab.analysis.table_fit import TableFit, fit_series
 from percolab.analysis.text import describe_fit, estimate_table
 from percolab.analysis.threshold import ThresholdFit
+from percolab.analysis.trees import TreeFit, fit_trees
 from percolab.analysis.value import NO_VALUE, Value
 from percolab.analysis.wrapping_fit import asks_for_wrapping, fit_wrapping
 from percolab.cli.export import FORMATS, find_format, write_table
@@ -118,7 +119,7 @@ class Results(StoredResults):
 
     def fit(
         self, observable: str | None = None, **options: Any
-    ) -> ThresholdFit | SpinFit | RootFit | QuantityAnalysis:
+    ) -> ThresholdFit | SpinFit | RootFit | QuantityAnalysis | TreeFit:
         """Estimate the threshold, as :func:`percolab.fit` does."""
         return fit(self, observable, **options)
 
@@ -209,7 +210,7 @@ class Results(StoredResults):
         Of a graph or a Bethe lattice: the thresholds of each size alone, whose errors come from so
         many replicas of a bootstrap.  AnalysisError: the samples do not give it.
         """
-        if not self.study.structure.is_scalable:
+        if not (self.study.structure.is_scalable or self.study.kind.name == "trees"):
             return estimate_table(self.estimates(bootstrap=bootstrap))
         return describe_fit(self.fit(), self.study)
 
@@ -604,7 +605,7 @@ def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = 
 
 def fit(
     results: StoredResults, observable: str | None = None, **options: Any
-) -> ThresholdFit | SpinFit | RootFit | QuantityAnalysis:
+) -> ThresholdFit | SpinFit | RootFit | QuantityAnalysis | TreeFit:
     """Estimate the threshold, as ``percolab fit`` does; docs/analysis.md says how.
 
     observable: the probability that is fitted, by default spanning along the last open axis, or on
@@ -617,6 +618,8 @@ def fit(
 
     Of spins it is their transition, from several quantities at once, so that there is no observable
     to choose (options: :func:`percolab.analysis.spin_fit.fit_spins`).
+
+    Of trees it is their means, and the limits that follow from several sizes; it takes no options.
 
     Of results of :func:`threshold`, without an observable and options, it is p_c from the roots
     (:class:`percolab.analysis.roots.RootFit`), in three dimensions and more from the wrapping
@@ -637,7 +640,7 @@ def fit(
     if observable is None and options.keys() <= {"universal"} and asks_for_wrapping(results):
         return fit_wrapping(results, **options)
     make: Callable[..., Any] = _FITS.get(results.study.kind.name, _fit_threshold)
-    result: ThresholdFit | SpinFit = make(results, observable, options)
+    result: ThresholdFit | SpinFit | TreeFit = make(results, observable, options)
     return result
 
 
@@ -657,8 +660,21 @@ def _fit_transition(
     return fit_spins(results, **_fit_options(options, ("nu", "names", "omega")))
 
 
+def _fit_trees(results: StoredResults, observable: str | None, options: dict[str, Any]) -> TreeFit:
+    if observable is not None:
+        raise InputError(f"observable = {observable!r}: of trees all means are fitted")
+    _fit_options(options, ())
+    if options:
+        raise InputError(f"{next(iter(options))}: trees have no such fit; leave it out")
+    return fit_trees(results)
+
+
 #: The fit of a kind of study by its name, where it is not that of a probability.
-_FITS: dict[str, Callable[..., Any]] = dict.fromkeys(("chains", "clusters"), _fit_transition)
+_FITS: dict[str, Callable[..., Any]] = {
+    "chains": _fit_transition,
+    "clusters": _fit_transition,
+    "trees": _fit_trees,
+}
 
 
 #: Integers that a fit takes, with the least and the largest, and numbers above 0, with the largest.

@@ -386,3 +386,15 @@ def in_process(command, **environment):
     return subprocess.run(
         program, env=os.environ | {"PYTHONPATH": root} | environment, capture_output=True
     )
+
+
+@pytest.mark.parametrize(
+    "use",
+    [percolab.label, percolab.flow, lambda array: percolab.threshold(weights=array)],
+    ids=["label", "flow", "threshold"],
+)
+def test_what_a_mask_hides_is_not_taken_for_what_it_is(use):
+    array = np.ma.masked_array(np.ones((4, 4), np.int32), np.eye(4, dtype=bool))
+    with pytest.raises(InputError, match=r"a masked array; say what is under its mask"):
+        use(array)
+    use(array.filled(1))

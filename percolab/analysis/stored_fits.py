@@ -252,12 +252,15 @@ def compute_collapse(
 def read_estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
     """Return the thresholds of every size alone, ascending; AnalysisError: there are no blocks."""
     study, clusters = results.study, stored.read_cluster_curves(results)
-    coupled = bool(study.boundary) and not find_analysis(study).no_curve
+    no_curve = find_analysis(study).no_curve
+    coupled = bool(study.boundary) and not no_curve
     spanning = stored.read_curves(results) if coupled else []
     items = results.measured
     sites = {result.task.size: result.task.num_sites for result in items}
     if not sites:
         raise AnalysisError("no samples yet")
+    if not (clusters or spanning):
+        raise AnalysisError(no_curve)
     first, *others = (
         estimate_size(
             [curve for curve in clusters if size == curve.L],
@@ -269,7 +272,8 @@ def read_estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[Siz
         for size, num_sites in sorted(sites.items())
     )
     notes, known = (*list_notes(results), *first.notes), _known_of_network(results, items)
-    return (replace(first, notes=notes, order=study.order, **known), *others)
+    ordered = (replace(other, order=study.order) for other in others)
+    return (replace(first, notes=notes, order=study.order, **known), *ordered)
 
 
 def _known_of_network(results: StoredResults, items: Sequence[TaskResult]) -> dict[str, Any]:

@@ -219,12 +219,18 @@ class SpinAnalysis(KindAnalysis):
         return spin_correction(dimension, study.states, periodic=periodic, spans=spans)
 
 
+class TreeAnalysis(KindAnalysis):
+    """The analysis of trees, which have means and no p."""
+
+    no_curve = "trees have no thresholds of clusters; percolab fit has their means"
+
+
 #: By the name of the kind.
 ANALYSES = {
     "grid": KindAnalysis(),
     "threshold": ThresholdAnalysis(),
     "microcanonical": MicrocanonicalAnalysis(),
-    "trees": KindAnalysis(),
+    "trees": TreeAnalysis(),
     "chains": SpinAnalysis(),
     "clusters": SpinAnalysis(),
 }

@@ -212,7 +212,7 @@ def published_lines(study: Study, value: float = 0.0, error: float = 0.0) -> lis
     from percolab.analysis.value import Value, published_text
 
     known = known_threshold(study.structure, study.model)
-    if known is None:
+    if known is None or not study.has_published_threshold:
         return []
     return [published_text(known, Value(value, error) if error > 0 else None)]
 

@@ -130,13 +130,16 @@ def write_transition(results: StoredResults, target_error: float | None) -> None
 def _write_end(results: StoredResults, out: Path, target_error: float | None) -> None:
     """Write what a study has come to, as far as its samples give it."""
     study = results.study
-    if not study.structure.is_scalable:
+    answers = find_answers(study)
+    if study.structure.is_scalable:
+        sizes = ", ".join(map(str, sorted(study.sizes)))
+        echo(f"{study.structure.title}: L = {sizes}; results in {out}")
+    else:
         echo(f"{shared.described(study)}; results in {out}")
-        echo(shared.estimates_answer(results)[1])
-        return
-    sizes = ", ".join(map(str, sorted(study.sizes)))
-    echo(f"{study.structure.title}: L = {sizes}; results in {out}")
-    load(find_answers(study).end)(results, target_error)
+        if answers.scales:
+            echo(shared.estimates_answer(results)[1])
+            return
+    load(answers.end)(results, target_error)
 
 
 def write_trees(results: StoredResults, target_error: float | None) -> None:

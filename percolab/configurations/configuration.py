@@ -18,6 +18,7 @@ from percolab.configurations.array_files import (
     find_slices,
     open_array,
     read_array,
+    refuse_mask,
     split_name,
 )
 from percolab.configurations.phases import (
@@ -324,6 +325,7 @@ def read_image(
     if is_array:
         if hasattr(name, "__cuda_array_interface__"):
             raise InputError(f"{text}: is in the memory of a GPU; copy it to the host first")
+        refuse_mask(text, name)
         if problem := wrong(name.shape, np.dtype(name.dtype)):
             raise InputError(f"{text}: {problem}")
         return (name if in_parts else np.asarray(name[...])), {}, rule

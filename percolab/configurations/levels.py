@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from percolab.configurations.array_files import read_array
+from percolab.configurations.array_files import read_array, refuse_mask
 from percolab.configurations.configuration import DEFAULT_LATTICES
 from percolab.configurations.tree import IN_FILE, take_weighted_graph
 from percolab.errors import InputError, refuse_given
@@ -82,6 +82,7 @@ def find_given_levels(
         return levels_too_large(prod(points), classes, dtype.itemsize * prod(shape))
 
     where = Device.parse(device).resolve()
+    refuse_mask("weights", weights)
     if hasattr(weights, "__cuda_array_interface__"):
         weights, where = _view(weights, where)
     if not hasattr(weights, "dtype"):

@@ -113,7 +113,7 @@ def summarize_result(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
             return _make_notes(figures.notes) if figures.model.chains else []
     known = figures.study.structure.threshold(figures.study.model)
     published, infinite = "", []
-    if known is not None:
+    if known is not None and figures.study.has_published_threshold:
         named = known.expression or "numerical"
         published = Markup("published {}, {} ({})").format(
             f"{known.value:.12g}", _expression(named), known.reference

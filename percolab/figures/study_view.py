@@ -153,7 +153,7 @@ class StudyView:
             about = spins and f"at the critical temperature [{spins.reference}]"
             return (spins.value, str(about)) if spins is not None else None
         known = self.study.structure.threshold(self.study.model)
-        if known is None:
+        if known is None or not self.study.has_published_threshold:
             return None
         return known.value, f"{known.expression or 'published'} [{known.cite or known.reference}]"
 

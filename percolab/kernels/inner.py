@@ -14,7 +14,7 @@ Source: Numba's documentation, "Customizing the Compiler"; what is replaced are 
 import ctypes
 from functools import partial
 
-from numba import njit
+from numba import njit, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import LoweringPass, register_pass
@@ -67,6 +67,14 @@ class _InnerLibrary(JITCodeLibrary):
         return ctypes.cast(self._wrapper, ctypes.c_void_p).value
 
 
+def _returned_types(state):
+    """Yield the types that jitted functions return which a function calls."""
+    for block in state.func_ir.blocks.values():
+        for call in block.find_exprs("call"):
+            if isinstance(state.typemap[call.func.name], types.Dispatcher):
+                yield state.calltypes[call].return_type
+
+
 @register_pass(mutates_CFG=False, analysis_only=True)
 class _MakeInnerLibrary(LoweringPass):
     _name = "make_inner_library"
@@ -76,9 +84,14 @@ class _MakeInnerLibrary(LoweringPass):
 
     def run_pass(self, state):
         function, models = state.func_id, state.targetctx.data_model_manager
-        if not state.flags.nrt and models[state.return_type].contains_nrt_meminfo():
+        if not state.flags.nrt:
             # Its caller would give back a reference that was never counted.
-            raise TypeError(f"{function.func_qualname} returns an array: use inner_with_arrays")
+            if models[state.return_type].contains_nrt_meminfo():
+                raise TypeError(f"{function.func_qualname} returns an array: use inner_with_arrays")
+            # That of a new array would never be given back.
+            if any(models[each].contains_nrt_meminfo() for each in _returned_types(state)):
+                raise TypeError(f"{function.func_qualname} gets a new array from a function that "
+                                "it calls: use inner_with_arrays")  # fmt: skip
         state.library = _InnerLibrary(
             state.targetctx.codegen(), function.func_qualname, function.func
         )

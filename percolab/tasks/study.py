@@ -502,6 +502,11 @@ class Study(Sampling):
         return replace(task, burn_in=burn_in, block_size=measured)
 
     @property
+    def has_published_threshold(self) -> bool:
+        """Whether a published threshold may be of this study: all are of random removal."""
+        return self.order == RANDOM
+
+    @property
     def observables(self) -> tuple[Column, ...]:
         columns = self.kind.columns(self.boundary)
         return tuple(column for column in columns if column.is_observable)

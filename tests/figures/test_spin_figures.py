@@ -226,6 +226,20 @@ def test_the_first_figure_of_open_random_clusters_is_where_they_span_with_the_fi
     assert figures.problem("wrapping") == "no axis is periodic"
 
 
+@pytest.mark.parametrize("ends", [{}, {"source": 0, "target": 2}], ids=["clusters", "ends"])
+@pytest.mark.parametrize("model", ["ising", "random-cluster:q=2.5"])
+def test_spins_of_a_graph_have_figures_and_a_page(tmp_path, model, ends):
+    results = sweep(
+        graph=[(0, 1), (1, 2), (2, 3), (3, 0)], model=model, p=[0.5, 0.6], burn_in=10, samples=100,
+        device="cpu", **ends,
+    )  # fmt: skip
+    assert results.plot(kind="maxima").numbers["kind"] == "maxima"
+    usual = "binder" if model == "ising" else "wrapping" if ends else "maxima"
+    assert results.plot().numbers["kind"] == usual
+    results.report(tmp_path / "page.html")
+    assert "maxima" in (tmp_path / "page.html").read_text()
+
+
 def test_autocorrelations_are_of_the_largest_size_at_the_transition():
     numbers = numbers_of(ising(), "autocorrelation")
     assert numbers["L"] == 16

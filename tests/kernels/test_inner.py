@@ -93,3 +93,25 @@ def test_an_inner_function_that_returns_an_array_must_count_references():
     with pytest.raises(TypeError, match="returns an array: use inner_with_arrays"):
         call_first(numbers)
     assert call_second(numbers) == 1
+
+
+def test_an_inner_function_that_gets_a_new_array_must_count_references():
+    @inner
+    def loses(n):
+        return with_array(n)[0]
+
+    @inner_with_arrays
+    def gives_back(n):
+        return with_array(n)[0]
+
+    @njit
+    def call_one(n):
+        return loses(n)
+
+    @njit
+    def call_other(n):
+        return gives_back(n)
+
+    with pytest.raises(TypeError, match=r"gets a new array .*: use inner_with_arrays"):
+        call_one(9)
+    assert call_other(9) == 4

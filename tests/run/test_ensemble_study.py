@@ -2,6 +2,7 @@
 
 import re
 from math import comb, exp
+from pathlib import Path
 
 import networkx
 import numpy as np
@@ -164,3 +165,20 @@ def test_the_command_line_gives_robustness_and_the_published_threshold(tmp_path)
 def test_what_an_ensemble_has_not_is_rejected(given, message):
     with pytest.raises(InputError, match=message):
         percolab.sweep("er:k=4", **{"L": 100, "samples": 10, "device": "cpu"} | given)
+
+
+def test_every_size_names_its_order_and_random_thresholds_are_left_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    graphs = {"model": "site", "method": "microcanonical", "L": [20, 40], "samples": 20, **CPU}
+    results = percolab.sweep("er:k=4", order="degree", out="degree.h5", **graphs)
+    assert [each.order for each in results.estimates()] == ["degree", "degree"]
+    told = answer("fit", "degree.h5")
+    assert told.count("removed by degree") == 2
+    assert "published" not in told
+    answer("report", "degree.h5")
+    assert "Threshold of the infinite lattice" not in Path("degree.html").read_text()
+    assert results.plot().numbers["exact"] is None
+    percolab.sweep("er:k=4", out="random.h5", **graphs)
+    assert "published 0.25" in answer("fit", "random.h5")
+    answer("report", "random.h5")
+    assert "Threshold of the infinite lattice" in Path("random.html").read_text()

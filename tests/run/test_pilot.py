@@ -15,6 +15,7 @@ from percolab.kinds.pilots.percolation import (
     _sample_thresholds,
     covering,
     place_probabilities,
+    place_windows,
 )
 from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.measure.columns import list_observables
@@ -152,6 +153,9 @@ def test_a_lattice_that_cannot_span_is_reported():
     study = study_of(lattice_from_text(ROWS, where="rows.toml"), 8)
     with pytest.raises(InputError, match="rows does not span at p = 1: give the p values"):
         place_probabilities(study, PILOT)
+    # Method threshold takes no p.
+    with pytest.raises(InputError, match=r"at p = 1: give p values to method grid \(p\)"):
+        place_windows(study, [8], (), PILOT)
 
 
 @pytest.mark.parametrize("name", ["square", "kagome", "maple-leaf"])

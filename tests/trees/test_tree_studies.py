@@ -1,13 +1,16 @@
 """Studies of trees: what is stored, that it continues and merges, and what is read off it."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from cli_support import answer, run
 
 import percolab
+from percolab.analysis.text import tree_table
 from percolab.analysis.trees import fit_trees
+from percolab.errors import AnalysisError, InputError
 from percolab.measure.trees import WEIGHT_BINS, WEIGHT_BITS
 from percolab.store.results import read_results
 
@@ -157,3 +160,25 @@ def test_unconnected_source_and_target_are_reported(tmp_path):
     found = run(*command, "--out", tmp_path / "out.h5")
     assert found.exit_code == 2
     assert "source and target are not connected" in found.output
+
+
+def test_a_sweep_of_a_graph_ends_with_its_trees(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("ring.csv").write_text("source,target\n0,1\n1,2\n2,3\n3,0\n")
+    told = answer("sweep", "--graph", "ring.csv", "--method", "tree", "--samples", 8, "--device",
+                  "cpu", "--out", "ring.h5")  # fmt: skip
+    assert answer("fit", "ring.h5") == told.replace("; results in ring.h5", "")
+    assert "weight/site" in told
+
+
+@pytest.mark.parametrize("of", [{"lattice": "square", "L": [4, 8]}, {"graph": [(0, 1), (1, 2)]}])
+def test_trees_are_fitted_from_python(of):
+    results = percolab.sweep(**of, method="tree", samples=8, device="cpu")
+    assert results.fit().to_dict() == fit_trees(results).to_dict()
+    assert results.summary() == tree_table(fit_trees(results))
+    with pytest.raises(AnalysisError, match="trees have no thresholds of clusters"):
+        results.estimates()
+    with pytest.raises(InputError, match="of trees all means are fitted"):
+        results.fit("spanning_y")
+    with pytest.raises(InputError, match="degree: trees have no such fit"):
+        results.fit(degree=3)

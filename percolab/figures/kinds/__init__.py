@@ -112,12 +112,15 @@ def study_figure(
     AnalysisError: nothing is there yet.
     """
     figures = StudyFigures(results, fitted, observable, bootstrap)
+    overview = figures.of_kind.overview
+    if overview == "wrapping" and not results.study.boundary:
+        overview = "maxima"  # of a graph, which has no axes
     if ax is not None:
         usual = "curves" if figures.study.structure.is_scalable else "maxima"
-        kind = kind or figures.of_kind.overview or usual
+        kind = kind or overview or usual
         return figures.draw(kind, Target(ax, f"kind {kind}"))
     if kind is None and figures.measured():
-        kind = figures.of_kind.overview or None
+        kind = overview or None
     if kind is not None:
         return figures.draw(kind)
     if not figures.measured():

@@ -178,7 +178,8 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
     """
     results, exact = figures.results, figures.exact
     clusters = read_cluster_curves(results)
-    spanning: Sequence[SpanningCurve] = read_curves(results) if results.study.boundary else ()
+    has_curve = bool(results.study.boundary) and not figures.of_kind.no_curve
+    spanning: Sequence[SpanningCurve] = read_curves(results) if has_curve else ()
     sizes: Sequence[SizeEstimates] = read_estimates(results, bootstrap=figures.bootstrap)
     estimates = {each.name: each for each in sizes[0].estimates} if len(sizes) == 1 else {}
     names = [*(["median"] if spanning else []), *_MAXIMA]

@@ -112,7 +112,8 @@ def place_windows(
             windows[size] = find_threshold_range(thresholds)
             continue
         before = windows[max(windows)] if windows else (0.0, 1.0)
-        thresholds = _sample_thresholds(make_pilot_task(study.task(size)), before, pilot)
+        task, remedy = make_pilot_task(study.task(size)), "give p values to --method grid (-p)"
+        thresholds = _sample_thresholds(task, before, pilot, remedy)
         low, high = windows[size] = find_threshold_range(thresholds)
         pilot.on_note(f"pilot: L = {size}: samples begin to span from {low:.4g} to {high:.4g}")
     return windows
@@ -138,7 +139,10 @@ def make_pilot_task(task: Task) -> Task:
 
 
 def _sample_thresholds(
-    task: Task, window: tuple[float, float], pilot: PilotConditions
+    task: Task,
+    window: tuple[float, float],
+    pilot: PilotConditions,
+    remedy: str = "give the p values (-p)",
 ) -> np.ndarray:
     """Return T of every sample along the axes looked at, float64 (SAMPLES, axes), by bisection.
 
@@ -162,7 +166,7 @@ def _sample_thresholds(
         high[~spans(high)] = 1.0
     elif spans(high).reshape(SAMPLES, -1).mean(axis=0).min() < 0.5:
         # Where some bonds have a probability that is fixed, few samples may not span: T is 1 then.
-        raise InputError(f"{task.structure.name} does not span at p = 1: give the p values (-p)")
+        raise InputError(f"{task.structure.name} does not span at p = 1: {remedy}")
     for _ in range(_MAX_STEPS):
         middle = (low + high) / 2
         below = spans(middle)
