@@ -38,6 +38,8 @@ _CHUNK = 2**30
 _SHARE, _LEAST, _MOST = 0.05, 1e-5, 1e-3
 # Seconds that processes have to be there, and that lost ones have to be noticed.
 _PATIENCE = 60.0
+# Seconds that a line has to arrive before the ranks are ended.
+_LAST_WORDS = 0.2
 
 
 class RankLost(Exception):
@@ -366,6 +368,8 @@ class Mpi(Transport):
     def abort(self, line: str, exit_code: int) -> None:
         """Write a line and end all ranks with an exit code."""
         print(line, file=sys.stderr, flush=True)
+        # What starts the ranks may drop what one of them has written just before it ends.
+        time.sleep(_LAST_WORDS)
         self._mpi.COMM_WORLD.Abort(exit_code)
         # It may return before this rank is ended, which then has nothing more to do.
         os._exit(exit_code)
