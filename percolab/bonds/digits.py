@@ -32,8 +32,7 @@ def leading_digits(planes, count, bit):
     """Return the first ``count`` binary digits of the uniform number of one bond, uint64."""
     digits = uint64(0)
     for k in range(count):
-        digit = uint64(uint32(planes[k] >> uint32(bit)) & uint32(1))
-        digits = uint64(digits | uint64(digit << uint64(count - 1 - k)))
+        digits = uint64((digits << uint64(1)) | uint64((planes[k] >> uint32(bit)) & uint32(1)))
     return digits
 
 

@@ -82,10 +82,8 @@ class SmallCoupling(TiledCoupling):
         each = 4 * words + row
         own = Memory(host=row * entries, device=each * _most_entries(extent.num_points))
         if needs.thresholds:
-            teams = thresholds_cuda.BLOCKS * thresholds_cuda.room_for(
-                extent.num_points * extent.num_classes
-            )
-            own = own.plus(Memory(device=16 * teams))
+            bonds = extent.num_points * extent.num_classes
+            own = own.plus(Memory(device=thresholds_cuda.opening_bytes(bonds)))
         return TiledCoupling.memory(extent, model, needs, entries).plus(own)
 
     def rows(self, generator: int, seed: int, samples: Samples, thresholds: Samples) -> Rows:
@@ -208,9 +206,7 @@ class SmallCoupling(TiledCoupling):
     ) -> Samples:
         if 1 in self._topology.shape:
             return bisect(self, generator, seed, samples, low, high)  # a site may span by itself
-        self._opening = self._opening or thresholds_cuda.Opening.allocate(
-            thresholds_cuda.BLOCKS, thresholds_cuda.room_for(self._topology.num_bonds)
-        )
+        self._opening = self._opening or thresholds_cuda.Opening.allocate(self._topology.num_bonds)
         axes = cuda.to_device(np.array(self._topology.open_axes, np.int32))
 
         def measure(samples: Samples, low: Samples, high: Samples) -> Samples:

@@ -74,10 +74,14 @@ class Opening(NamedTuple):
     room: Any
 
     @classmethod
-    def allocate(cls, teams: int, room: int) -> Opening:
-        """Return memory for so many teams."""
-        kinds = np.uint32, np.uint32, np.uint32, np.uint64, np.uint32, np.uint64
-        return cls(*(cuda.device_array(teams * room, kind) for kind in kinds), np.uint32(room))
+    def allocate(cls, num_bonds: int) -> Opening:
+        """Return memory for all teams, on a lattice of so many bonds."""
+        room = room_for(num_bonds)
+        return cls(*(cuda.device_array(BLOCKS * room, kind) for kind in _KINDS), np.uint32(room))
+
+
+#: Of the arrays of :class:`Opening`.
+_KINDS = np.uint32, np.uint32, np.uint32, np.uint64, np.uint32, np.uint64
 
 
 def room_for(num_bonds: int) -> int:
@@ -87,6 +91,15 @@ def room_for(num_bonds: int) -> int:
     (100, 4096)
     """
     return min(num_bonds, MOST_OPENING)
+
+
+def opening_bytes(num_bonds: int) -> int:
+    """Return the bytes of :meth:`Opening.allocate`.
+
+    >>> opening_bytes(100) == 32 * 100 * BLOCKS
+    True
+    """
+    return sum(np.dtype(kind).itemsize for kind in _KINDS) * BLOCKS * room_for(num_bonds)
 
 
 def shared_bytes(words: int) -> int:

@@ -8,7 +8,6 @@ therefore captured as a CUDA graph, which the host starts in one go.
 from __future__ import annotations
 
 import gc
-import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -44,31 +43,6 @@ def zero_kernel(numbers, size):
             numbers[n] = uint32(0)
 
 
-_Launch = Callable[[Any, Any, tuple[Any, ...]], None]
-_THREAD = threading.local()
-
-
-@contextmanager
-def launched_by(launch: _Launch) -> Iterator[None]:
-    """Have ``launch`` called for every kernel that this thread would launch, in its place.
-
-    launch: of the kernel, its configuration and its arguments.
-    """
-    _THREAD.launch = launch
-    try:
-        yield
-    finally:
-        _THREAD.launch = _launch_now
-
-
-def _launch_now(kernel: Any, configuration: Any, arguments: tuple[Any, ...]) -> None:
-    kernel[configuration](*arguments)
-
-
-def _launch(kernel: Any, configuration: Any, arguments: tuple[Any, ...]) -> None:
-    getattr(_THREAD, "launch", _launch_now)(kernel, configuration, arguments)
-
-
 class Launches:
     """The kernels and copies of one batch, in their order on one stream.
 
@@ -88,19 +62,18 @@ class Launches:
         """Launch a kernel whose threads work on PER_THREAD elements each."""
         if elements:
             blocks = -(-elements // (PER_THREAD * THREADS))
-            _launch(kernel, ((blocks, entries), THREADS, self.stream), arguments)
+            kernel[(blocks, entries), THREADS, self.stream](*arguments)
 
     def one(self, kernel: Any, elements: int, entries: int, *arguments: Any) -> None:
         """Launch a kernel whose threads work on one element each."""
         if elements:
-            configuration = (-(-elements // THREADS), entries), THREADS, self.stream
-            _launch(kernel, configuration, arguments)
+            kernel[(-(-elements // THREADS), entries), THREADS, self.stream](*arguments)
 
     def blocks(
         self, kernel: Any, grid: Any, threads: int, *arguments: Any, shared: int = 0
     ) -> None:
         """Launch a kernel on a grid of blocks, with so many bytes of dynamic shared memory."""
-        _launch(kernel, (grid, threads, self.stream, shared), arguments)
+        kernel[grid, threads, self.stream, shared](*arguments)
 
     def upload(self, device: Any, pinned: Any) -> None:
         """Copy pinned host memory to as much device memory."""
