@@ -118,6 +118,9 @@ def main(name, model="bond", count="2", few=""):
     """Compare samples of a lattice below, at and above its threshold."""
     if few:
         compare_blocks_with_radii()
+        # Every site spans by itself along one axis.
+        topology = lattice(name).topology((6, 1), ("open", "open"))
+        assert compare_thresholds(topology, Model.parse(model), np.arange(8, dtype=np.uint64))
     grid = np.array([p_to_threshold(p) for p in (0.15, 0.45, 0.7)], np.uint64)
     for topology in topologies(name, int(count), not few):
         print(name, model, topology.shape, topology.open_axes)

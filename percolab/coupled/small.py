@@ -204,8 +204,6 @@ class SmallCoupling(TiledCoupling):
     def scan_windows(
         self, generator: int, seed: int, samples: Samples, low: Samples, high: Samples
     ) -> Samples:
-        if 1 in self._topology.shape:
-            return bisect(self, generator, seed, samples, low, high)  # a site may span by itself
         self._opening = self._opening or thresholds_cuda.Opening.allocate(self._topology.num_bonds)
         axes = cuda.to_device(np.array(self._topology.open_axes, np.int32))
 
