@@ -15,7 +15,7 @@ from percolab.kernels.device import Device
 from percolab.lattices.extent import Extent
 from percolab.measure import block_sums, block_sums_cuda
 from percolab.measure.block_sums import sum_blocks
-from percolab.measure.columns import list_columns
+from percolab.measure.columns import WRAPPING, list_columns
 from percolab.tasks.blocks import pick_observables, pick_squared, same_block
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
@@ -56,16 +56,19 @@ def compare(topology, model, grid, samples):
     items = np.repeat(samples, grid.size), np.tile(grid, samples.size)
     found = coupling.rows(generator, SEED, *items)
     np.testing.assert_array_equal(found, expected.reshape(found.shape))
-    columns = list_columns(topology_boundary(topology), ("openings",))
-    own = [each for each in columns if each.is_observable]
-    picks, squared = pick_observables(own), pick_squared(own)
     blocks = SampleBlocks(samples[::3], 3)
     by_block = expected.reshape(len(blocks.starts), 3, grid.size, -1)
-    # Chunks of two samples, so that a block has one and a half; a block of threads takes all teams.
-    with patched_chunks(2), patch.object(small, "_BLOCKS", 1):
-        found = coupling.block_sums(generator, SEED, blocks, grid, picks, squared)
-        for one, other in zip(found, sum_blocks(by_block, squared, *picks), strict=True):
-            np.testing.assert_array_equal(one, other)
+    # Of a torus also without sums over clusters.
+    for measure in (("openings",), ("openings", WRAPPING))[: 2 - bool(topology.open_axes)]:
+        columns = list_columns(topology_boundary(topology), measure)
+        own = [each for each in columns if each.is_observable]
+        picks, squared = pick_observables(own), pick_squared(own)
+        # Chunks of two samples, so that a block has one and a half; a block of threads takes all
+        # teams.
+        with patched_chunks(2), patch.object(small, "_BLOCKS", 1):
+            found = coupling.block_sums(generator, SEED, blocks, grid, picks, squared)
+            for one, other in zip(found, sum_blocks(by_block, squared, *picks), strict=True):
+                np.testing.assert_array_equal(one, other)
 
 
 def compare_thresholds(topology, model, samples):

@@ -30,7 +30,7 @@ from percolab.lattices.grid_loops import put_periods
 from percolab.lattices.topology import PERIOD_BITS, Topology, count_words, set_bits
 from percolab.measure import block_sums_cuda as sums_cuda
 from percolab.measure.block_sums import CHUNK
-from percolab.measure.rows import ROW_WIDTH
+from percolab.measure.rows import ROW_WIDTH, SPANNING
 
 cuda = load_cuda()
 
@@ -116,6 +116,8 @@ class SmallCoupling(TiledCoupling):
         if self.labeler.read.tally_width or width + squared.sum() > sums_cuda.MOST_OBSERVABLES:
             raise ValueError("rows with tallies, or so many observables, are summed on the host")
         keys = _keys(seed, blocks.starts, blocks.size, grid)
+        # Whether nothing is read but what wraps, and the openings.
+        wraps = not self._topology.open_axes and {*picks[0]} <= {SPANNING, ROW_WIDTH}
         sums = cuda.device_array((count, steps, width), np.int64)
         squares = cuda.device_array((count, steps, int(squared.sum())), np.float64)
         observables = sums_cuda.Observables(*map(cuda.to_device, (picks, np.flatnonzero(squared))))
@@ -134,7 +136,8 @@ class SmallCoupling(TiledCoupling):
             for first in range(0, blocks.size, step):
                 samples = min(step, blocks.size - first)
                 own_keys = keys._replace(starts=keys.starts[part])
-                self._measure(generator, own_keys, first, (part.stop - part.start) * samples)
+                many = (part.stop - part.start) * samples
+                self._measure(generator, own_keys, first, many, wraps=wraps)
                 totals = chunk_sums, sums[part], squares[part]
                 self._sum_rows(samples, observables, totals, is_first=first == 0)
         self._launches.wait()
@@ -182,10 +185,20 @@ class SmallCoupling(TiledCoupling):
         grid = -(-samples * -(-stride // WORDS_EACH) // THREADS)
         self._launches.blocks(open_small_kernel, grid, THREADS, *drawn, *bonds, np.uint32(samples))
 
-    def _measure(self, generator: int, keys: SampleKeys, first: int, samples: int) -> None:
-        """Write the rows of so many samples from number ``first`` on to the device's memory."""
+    def _measure(
+        self, generator: int, keys: SampleKeys, first: int, samples: int, *, wraps: bool = False
+    ) -> None:
+        """Write the rows of so many samples from number ``first`` on to the device's memory.
+
+        wraps: of a torus, without what is summed over clusters.
+        """
         entries = samples * int(keys.steps)
         self._open(generator, keys, first, samples)
+        if wraps:
+            rows = self._small, self._buffers.opened, np.uint32(entries), self._buffers.rows
+            size, shared = self._teams(entries, 1)
+            self._launches.blocks(rows_cuda.small_wrapping_kernel, *size, *rows, shared=shared)
+            return
         floods = self._floods and self._topology.num_words <= flood_cuda.MOST_GRID_WORDS
         if floods or keys.steps == 1 or keys.own_limits:
             self.measure_words(entries)

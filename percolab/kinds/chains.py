@@ -18,7 +18,7 @@ from percolab.kinds.workplace import IsStopped, TaskSampler
 from percolab.labelers import serving_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology, unpack_bits
-from percolab.measure.columns import FLOW_WORDS, Column, list_columns
+from percolab.measure.columns import FLOW_WORDS, WRAPPING, Column, list_columns
 from percolab.measure.spins import MOST_AXES, SERIES, SPIN_ROW_WIDTH, structure_factors
 from percolab.spins import chains as spin_chains
 from percolab.spins.chains import Chains
@@ -43,6 +43,7 @@ class ChainsOfSpins(Kind):
         "gyration": "radii are measured in percolation, not with spins",
         **dict.fromkeys(FLOW_WORDS, "what flows is measured in percolation, not with spins"),
         "source": "clusters of a source are measured in percolation, not with spins",
+        WRAPPING: "only percolation is measured without its clusters",
     }
     refusals: ClassVar[Mapping[str, str]] = {
         "parts": "{model} has spins, of which a sweep needs all at once",

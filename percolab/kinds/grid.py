@@ -32,6 +32,7 @@ from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.measure.clusters import Clusters
+from percolab.measure.columns import WRAPPING
 from percolab.measure.measurements import Reader, list_measurements
 from percolab.measure.rows import OPENINGS
 from percolab.tasks import blocks
@@ -63,6 +64,11 @@ class Grid(Kind):
             raise InputError(
                 f"{given[0]}: source and target belong to a graph (--graph), or to what flows "
                 "through a lattice: measure path, backbone or conductance"
+            )
+        if WRAPPING in sampling.measure and {*sampling.boundary} != {"periodic"}:
+            raise InputError(
+                "measure wrapping: nothing but wrapping around the lattice is measured, so every "
+                "axis must be periodic (--boundary periodic)"
             )
         for reader, has_ends in zip(readers, flows, strict=True):
             ends = sampling.ends if has_ends else {}

@@ -788,10 +788,27 @@ def _write_rows(team, lattice, roots, loops, counts, sums_of_all, rows):
 
 
 @cuda.jit(device=True)
-def _measure_samples(lattice, opened, samples, steps, rows, grows):
+def _count_and_wrap(team, lattice, opened, loops, counts, rows):
+    """Write rows that have nothing but what wraps, and the openings."""
+    if lattice.row_width > uint32(ROW_WIDTH) and team.is_mine:
+        openings = count_openings(lattice, opened, team.entry, team.place)
+        cuda.atomic.add(counts, team.number, openings)
+    cuda.syncthreads()
+    if team.is_mine and team.place == uint32(0):
+        row = int64(team.entry) * int64(lattice.row_width)
+        _put(rows, row, 1, _empty())
+        rows[row + SPANNING] = int64(_wrapping_bits(lattice, loops.seen[team.number]))
+        if lattice.row_width > uint32(ROW_WIDTH):
+            rows[row + ROW_WIDTH] = int64(counts[team.number])
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def _measure_samples(lattice, opened, samples, steps, rows, grows, wraps):
     """Write the rows of samples at so many p; a block of threads takes one team after another.
 
-    grows: a literal, whether clusters grow from p to p; if not, there is one step.
+    grows: a literal, whether clusters grow from p to p; if not, there is one step.  wraps: a
+    literal, whether rows have the wrapping bits alone, and no sums over clusters.
     """
     shared, signed = cuda.shared.array(0, types.uint32), cuda.shared.array(0, types.int32)
     together, thread = lattice.together, uint32(cuda.threadIdx.x)
@@ -836,6 +853,9 @@ def _measure_samples(lattice, opened, samples, steps, rows, grows):
             if lattice.periodic_places.size or is_step:
                 _join_periodic_bonds(team, lattice, opened, own, loops, listed, is_step)
                 cuda.syncthreads()
+            if wraps:
+                _count_and_wrap(team, lattice, opened, loops, counts, rows)
+                continue
             if not is_step:
                 roots = _shorten_links(team, lattice, grows)
                 cuda.syncthreads()
@@ -860,7 +880,13 @@ def small_rows_kernel(lattice, opened, entries, rows):
     opened: uint32, ``lattice.stride`` words of every entry.  rows: int64, ``lattice.row_width`` of
     every entry.
     """
-    _measure_samples(lattice, opened, entries, uint32(1), rows, False)
+    _measure_samples(lattice, opened, entries, uint32(1), rows, False, False)
+
+
+@cuda.jit(cache=True, max_registers=64)
+def small_wrapping_kernel(lattice, opened, entries, rows):
+    """Write the rows of entries on tori, without sums over clusters, as small_rows_kernel does."""
+    _measure_samples(lattice, opened, entries, uint32(1), rows, False, True)
 
 
 @cuda.jit(cache=True, max_registers=64)
@@ -869,4 +895,4 @@ def small_grid_kernel(lattice, opened, samples, steps, rows):
 
     steps: how many p, uint32; the rest as for :func:`small_rows_kernel`.
     """
-    _measure_samples(lattice, opened, samples, steps, rows, True)
+    _measure_samples(lattice, opened, samples, steps, rows, True, False)

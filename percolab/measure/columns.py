@@ -515,7 +515,11 @@ _OF_CHAINS = {
 }
 #: The words of what flows.
 FLOW_WORDS = tuple(dict.fromkeys(column.measure for column in _FLOWS))
-MEASURES = tuple(dict.fromkeys(c.measure for c in (*EXTRA_COLUMNS, *CHAIN_COLUMNS) if c.measure))
+#: The word that leaves out what is summed over clusters, on tori.
+WRAPPING = "wrapping"
+#: The words that add columns, and all words.
+ADDING = tuple(dict.fromkeys(c.measure for c in (*EXTRA_COLUMNS, *CHAIN_COLUMNS) if c.measure))
+MEASURES = (*ADDING, WRAPPING)
 
 
 def list_columns(
@@ -539,6 +543,8 @@ def list_columns(
     extra = (column for column in declared if not column.measure or column.measure in own)
     wide_columns = WIDE_COLUMNS if wide else ()
     counted = _columns_of_openings(boundary, chains) if OPENINGS in measure else ()
+    if WRAPPING in measure:
+        return (*_wrapping_columns(boundary), *extra, *counted)
     return (*list_observables(boundary, chains=chains, wide=wide), *wide_columns, *extra, *counted)
 
 

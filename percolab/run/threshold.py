@@ -34,6 +34,7 @@ from percolab.kernels.registry import load
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.one_piece import has_lines, unreached
 from percolab.lattices.structure import Structure, load_structure
+from percolab.measure.columns import WRAPPING
 from percolab.measure.rows import OPENINGS
 from percolab.run.engine import Engine, choose_engine, memory_share, warm_up
 from percolab.run.executors import connected
@@ -110,7 +111,8 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
             "dimensions, on tori that are cubes; leave it out"
         )
     if not roots.why_no_roots(study) and (model.chains or model.openings_have_p):
-        request = replace(request, study=replace(study, measure=(OPENINGS,)))
+        measure = (OPENINGS,) if model.chains else (OPENINGS, WRAPPING)
+        request = replace(request, study=replace(study, measure=measure))
         study = request.study
     reason = roots.why_no_roots(study)
     if reason and model.chains:
@@ -119,7 +121,8 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
         )
     if reason:
         _check_scaling(study)
-        return request
+        measure = () if model.chains else (WRAPPING,)
+        return replace(request, study=replace(study, measure=measure))
     if sizes is not None:
         _check_drift(study, goal)
         return request

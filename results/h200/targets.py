@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
@@ -80,10 +80,13 @@ class Run(NamedTuple):
             records: list[dict[str, Any]] = json.loads(out.read_text())["records"]
         return records
 
-    def sums_ps(self, name: str, model: str, kind: str, size: int, points: int = 1) -> float:
+    def sums_ps(
+        self, name: str, model: str, kind: str, size: int, points: int = 1, *words: str
+    ) -> float:
         """Return the ps a site and p of sums of blocks of small lattices."""
         length, labelings = (64, 2**14) if self.small else (16384, 2**32)
-        work, sites = make_block_sums(name, model, kind, size, points, length, labelings)
+        given = name, model, kind, size, points, length, labelings
+        work, sites = make_block_sums(*given, measure=words)
         return 1e12 * last_seconds(work) / sites
 
     def radii_ps(self, name: str, kind: str, size: int) -> float:
@@ -103,20 +106,30 @@ class Run(NamedTuple):
 
 
 def make_block_sums(
-    name: str, model: str, kind: str, size: int, points: int, length: int, labelings: int
+    name: str,
+    model: str,
+    kind: str,
+    size: int,
+    points: int,
+    length: int,
+    labelings: int,
+    *,
+    measure: Sequence[str] = (),
 ) -> tuple[Callable[[], object], int]:
     """Return what sums blocks of so many samples of a small lattice, and the sites that it labels.
 
-    kind: of the boundary.  labelings: about how many grid points are to be labeled.
+    kind: of the boundary.  labelings: about how many grid points are to be labeled.  measure: what
+    is measured, as ``sweep --measure`` has it.
     """
     lattice, draw = load_lattice(name), Model.parse(model)
     boundary = (kind,) * lattice.dimension
     topology = lattice.topology(lattice.shape(size), boundary)
     grid = make_grid(lattice.threshold(model).value, topology, points)
     limits = np.array([p_to_threshold(p) for p in grid], np.uint64)
-    own = [column for column in list_columns(boundary) if column.is_observable]
+    own = [column for column in list_columns(boundary, measure) if column.is_observable]
     picks = pick_observables(own), pick_squared(own)
-    coupling: Any = new_coupling("tiled", "cuda", topology, draw, capacity=64)
+    counted = "openings" in measure
+    coupling: Any = new_coupling("tiled", "cuda", topology, draw, capacity=64, openings=counted)
     count = max(labelings // (topology.num_points * points * length), 1)
     blocks = SampleBlocks(np.arange(count, dtype=np.uint64) * np.uint64(length), length)
     sites = count * length * points * topology.num_sites
@@ -150,6 +163,14 @@ def small_planar(run: Run) -> Iterator[Line]:
         yield Line(f"square open L={size}, 9 p", f"{PS} and p", old, target, now)
     one, many = (run.sums_ps("square", "bond", "open", 64, points) for points in (1, 21))
     yield Line("square open L=64, 21 p over 1 p", "ratio", 29, 5, 21 * many / one)
+
+
+def wrapping_alone(run: Run) -> Iterator[Line]:
+    """Yield what a search for a threshold reads: what wraps, and the openings."""
+    for name in ("square", "honeycomb"):
+        for size, target in ((8, 5), (16, 4), (32, 4), (64, 4)):
+            now = run.sums_ps(name, "bond", "periodic", size, 1, "openings", "wrapping")
+            yield Line(f"{name} torus L={size}, wrapping alone", PS, None, target, now)
 
 
 def small_others(run: Run) -> Iterator[Line]:
@@ -286,9 +307,9 @@ def one_core(run: Run) -> Iterator[Line]:
 
 
 SECTIONS: dict[str, Callable[[Run], Iterator[Line]]] = {
-    "small_planar": small_planar, "large": large, "small_others": small_others, "radii": radii,
-    "spins_and_trees": spins_and_trees, "studies": studies, "first_second": first_second,
-    "one_core": one_core,
+    "small_planar": small_planar, "large": large, "wrapping_alone": wrapping_alone,
+    "small_others": small_others, "radii": radii, "spins_and_trees": spins_and_trees,
+    "studies": studies, "first_second": first_second, "one_core": one_core,
 }  # fmt: skip
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from percolab.measure.columns import (
+    ADDING,
     EXTRA_COLUMNS,
-    MEASURES,
     RADII,
     TALLY,
     is_gathered_from,
@@ -92,7 +92,7 @@ def test_sizes_are_the_numbers_of_the_row():
 
 
 def test_every_column_says_what_it_is_under_a_name_of_its_own():
-    columns = list_columns(("open",) * 8, MEASURES)
+    columns = list_columns(("open",) * 8, ADDING)
     assert columns[-len(EXTRA_COLUMNS) :] == EXTRA_COLUMNS
     for item in columns:
         assert all([item.name, item.symbol, item.meaning, item.unit, item.source]), item

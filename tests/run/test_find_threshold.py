@@ -49,7 +49,7 @@ def test_errors_hold(name, model, monkeypatch):
 def test_one_p_of_every_size_is_enough_where_all_openings_have_it():
     found = percolab.threshold("square", error=4e-3, device="cpu").results
     assert sorted(item.task.size for item in found.tasks.values()) == [8, 12]
-    assert all(item.task.measure == ("openings",) for item in found.tasks.values())
+    assert all(item.task.measure == ("openings", "wrapping") for item in found.tasks.values())
     mixed = percolab.threshold("square", model="bond:x=0.4", L=[8], error=4e-3, device="cpu")
     assert len(mixed.results.tasks) == 3, "two more p give the slope"
     assert abs(mixed.p_c - 0.6) < 4 * mixed.error

@@ -1,0 +1,38 @@
+"""``--measure wrapping``: nothing but what wraps around a torus, the same numbers as ever."""
+
+import numpy as np
+import pytest
+
+import percolab
+from percolab.errors import InputError
+
+GIVEN = {"L": [6], "p": [0.4, 0.55], "samples": 40, "block_size": 10, "device": "cpu"}
+
+
+@pytest.mark.parametrize("more", [(), ("openings",)])
+@pytest.mark.parametrize("name", ["square", "cubic"])
+def test_the_columns_are_those_of_the_study_with_clusters(name, more):
+    whole, alone = (
+        percolab.sweep(name, boundary="periodic", measure=words, **GIVEN)
+        for words in (list(more), [*more, "wrapping"])
+    )
+    (expected,), (found,) = whole.tasks.values(), alone.tasks.values()
+    left_out = {"clusters", "largest", "second_largest", "sum_squares", "isolated"}
+    names = {column.name for column in found.task.columns}
+    assert names == {column.name for column in expected.task.columns} - left_out
+    assert "wrapping_two" in names
+    for each in names:
+        np.testing.assert_array_equal(found.column(each), expected.column(each))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"boundary": "open"}, "every axis must be periodic"),
+        ({"boundary": ("periodic", "open")}, "every axis must be periodic"),
+        ({"boundary": "periodic", "model": "ising"}, "measured without its clusters"),
+    ],
+)
+def test_it_is_refused_where_clusters_may_span_or_are_of_spins(given, message):
+    with pytest.raises(InputError, match=message):
+        percolab.sweep("square", measure=["wrapping"], **GIVEN, **given)
