@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pkgutil import walk_packages
@@ -46,6 +46,7 @@ from percolab.lattices.geometry import Geometry
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import Topology
+from percolab.measure.rows import SPANNING
 from percolab.spins.update import Update
 from percolab.spins.words import Chain
 
@@ -264,7 +265,11 @@ def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> li
         if hasattr(coupling, "radii_sums"):
             blocks = SampleBlocks(sample, 1)
             coupling.radii_sums(*key, blocks, grid[:1], no_geometry(topology))
-        if topology.open_axes:
+        # T of small lattices, and of large ones.
+        large = mock.patch.dict(coupled._SMALL, clear=True)
+        for sizes in (nullcontext(), large) if topology.open_axes else ():
+            with sizes:
+                coupling = new_coupling(labeler, "cuda", topology, model, tally=True)
             coupling.scan_windows(*key, sample, grid[:1], grid[1:])
         if model == BOND and coupling.labeler.is_capturable:
             _sweep_spins(coupling.labeler)
@@ -354,6 +359,10 @@ def small_launches(kind: str, topology: Topology, model: Model) -> list[Launch]:
             for steps in (1, 2):
                 given = blocks, grid[:steps], picks, squared
                 coupling.block_sums(GENERATORS["xorwow"], 0, *given)
+            # What wraps alone.
+            torus = load_lattice("square").topology((20, 20), ("periodic", "periodic"))
+            coupling = new_coupling("tiled", "cuda", torus, model)
+            coupling.block_sums(GENERATORS["xorwow"], 0, blocks, grid, picks + SPANNING, squared)
     return launches
 
 

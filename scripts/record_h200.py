@@ -309,6 +309,13 @@ RECORDS = (
         small=None,
     ),
     Record(
+        "wrapping-alone.txt",
+        "sums of blocks of small tori, with clusters and of what wraps alone",
+        ("python results/h200/wrapping_alone.py",),
+        50,
+        small=None,
+    ),
+    Record(
         "targets.txt",
         "what the engine was asked to do: time before, target, time now",
         ("python results/h200/targets.py",),

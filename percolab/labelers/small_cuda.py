@@ -789,14 +789,13 @@ def _write_rows(team, lattice, roots, loops, counts, sums_of_all, rows):
 
 @cuda.jit(device=True)
 def _count_and_wrap(team, lattice, opened, loops, counts, rows):
-    """Write rows that have nothing but what wraps, and the openings."""
+    """Write of each row what wraps and the openings, and nothing else."""
     if lattice.row_width > uint32(ROW_WIDTH) and team.is_mine:
         openings = count_openings(lattice, opened, team.entry, team.place)
         cuda.atomic.add(counts, team.number, openings)
     cuda.syncthreads()
     if team.is_mine and team.place == uint32(0):
         row = int64(team.entry) * int64(lattice.row_width)
-        _put(rows, row, 1, _empty())
         rows[row + SPANNING] = int64(_wrapping_bits(lattice, loops.seen[team.number]))
         if lattice.row_width > uint32(ROW_WIDTH):
             rows[row + ROW_WIDTH] = int64(counts[team.number])
@@ -808,7 +807,7 @@ def _measure_samples(lattice, opened, samples, steps, rows, grows, wraps):
     """Write the rows of samples at so many p; a block of threads takes one team after another.
 
     grows: a literal, whether clusters grow from p to p; if not, there is one step.  wraps: a
-    literal, whether rows have the wrapping bits alone, and no sums over clusters.
+    literal, whether rows get what wraps and the openings alone.
     """
     shared, signed = cuda.shared.array(0, types.uint32), cuda.shared.array(0, types.int32)
     together, thread = lattice.together, uint32(cuda.threadIdx.x)
@@ -885,7 +884,10 @@ def small_rows_kernel(lattice, opened, entries, rows):
 
 @cuda.jit(cache=True, max_registers=64)
 def small_wrapping_kernel(lattice, opened, entries, rows):
-    """Write the rows of entries on tori, without sums over clusters, as small_rows_kernel does."""
+    """Write of the rows of entries on tori what wraps and the openings, and nothing else.
+
+    Arguments as for :func:`small_rows_kernel`.
+    """
     _measure_samples(lattice, opened, entries, uint32(1), rows, False, True)
 
 
