@@ -302,16 +302,18 @@ def sizes_first(entries: Iterable[tuple[Any, str]]) -> list[tuple[Any, str]]:
 def add_legend(
     target: Axes | Figure, entries: Iterable[tuple[Any, str]], *, ncols: int = 1, **options: Any
 ) -> None:
-    """Add a legend, sizes first, unless there is nothing to list.
+    """Add a legend, sizes first and row by row, unless there is nothing to list.
 
     ncols: columns, fewer where so many are wider than the figure.
     """
     shown = sizes_first(entries)
     if not shown:
         return
-    handles, labels = map(list, zip(*shown, strict=True))
     figure: Any = target.figure
     for columns in range(ncols, 0, -1):
+        # Matplotlib fills column by column.
+        by_column = [entry for first in range(columns) for entry in shown[first::columns]]
+        handles, labels = map(list, zip(*by_column, strict=True))
         legend = target.legend(handles, labels, ncols=columns, **options)
         if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
             return

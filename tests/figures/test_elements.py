@@ -108,6 +108,17 @@ def test_a_legend_takes_as_few_columns_as_fit_the_figure():
             legend.remove()
 
 
+def test_a_legend_of_several_columns_is_read_row_by_row():
+    with new_figure(6, 3) as figure:
+        axes = figure.subplots()
+        add_legend(figure, [(axes.plot([0, 1])[0], name) for name in "abcde"], ncols=4)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    places = [text.get_window_extent() for text in legend.get_texts()]
+    read = sorted(zip(places, legend.get_texts()), key=lambda at: (-round(at[0].y0), at[0].x0))
+    assert [text.get_text() for _, text in read] == list("abcde")
+
+
 def test_an_unknown_error_hides_no_other_bar():
     bars = bars_if_known(np.array([0.1, np.nan, np.inf, 0.2]))
     np.testing.assert_array_equal(bars, [0.1, np.nan, np.nan, 0.2])
