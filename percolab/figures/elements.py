@@ -19,6 +19,8 @@ Exact = tuple[float, str]
 
 #: Numbers that are as short when they are written out as in powers of ten.
 _LEAST_PLAIN, _MOST_PLAIN = 1e-3, 1e5
+#: Of curves of more points than this only so many have a marker and a bar.
+_MOST_POINTS, _MARKERS = 100, 25
 #: Width of a digit in parts of the font's size, with the space next to a label of a tick.
 _DIGIT, _BESIDE = 0.64, 1.6
 
@@ -176,10 +178,14 @@ def bars_if_known(errors: np.ndarray) -> np.ndarray | None:
 def draw_bars(axes: Axes, x: Any, y: Any, errors: Any, look: Any, **style: Any) -> None:
     """Draw points with the errors that are known, (n,) or (2, n); look and style: of the points.
 
-    They are not connected unless the style has a linestyle.
+    They are not connected unless the style has a linestyle; of more than _MOST_POINTS that are
+    connected only some have a marker and a bar.
     """
     known = bars_if_known(np.asarray(errors, float))
-    axes.errorbar(x, y, known, **{"elinewidth": 0.8, "linestyle": "none"} | look | style)
+    style = {"elinewidth": 0.8, "linestyle": "none"} | look | style
+    if style["linestyle"] != "none" and np.size(x) > _MOST_POINTS:
+        style |= dict.fromkeys(("markevery", "errorevery"), np.size(x) // _MARKERS)
+    axes.errorbar(x, y, known, **style)
 
 
 def interval_bars(curve: Any) -> np.ndarray:

@@ -14,6 +14,7 @@ from percolab.figures.elements import (
     add_legend,
     bars_if_known,
     draw_band,
+    draw_bars,
     few_ticks,
     place_sizes,
     plain_ticks,
@@ -128,6 +129,18 @@ def test_an_unknown_error_hides_no_other_bar():
         drawn = figure.subplots().errorbar([0, 1, 2, 3], [1, 2, 3, 4], bars)
         assert sum(len(part) == 2 for part in drawn.lines[2][0].get_segments()) >= 2
         figure.draw_without_rendering()
+
+
+@pytest.mark.parametrize(("count", "markers"), [(40, 40), (400, 25)])
+def test_a_curve_of_many_points_has_some_markers_and_bars(count, markers):
+    x = np.linspace(0, 1, count)
+    with new_figure(3, 3) as figure:
+        axes = figure.subplots()
+        draw_bars(axes, x, x**2, np.full(count, 0.1), {"marker": "o"}, linestyle="-")
+        ((line, _, (bars,)),) = axes.containers
+        assert len(line.get_xdata()) == count
+        assert len(bars.get_segments()) == markers
+        assert len(line.get_xdata()[:: line.get_markevery() or 1]) == markers
 
 
 def test_a_size_is_named_once():
