@@ -11,6 +11,8 @@ from typing import Any
 
 #: An option of a text, --min-size or -L; the options of a command in it belong to that command.
 _OPTION = re.compile(r"(percolab \w+ [^,;)]*)|(?<![^\s(])(?:--([a-z][a-z-]*)|-([pLTK])(?!\w))")
+#: A number of NumPy among the values of a text, np.float64(0.5).
+_NUMPY = re.compile(r"\bnp\.\w+\(([^()]*)\)")
 
 
 class UserError(ValueError):
@@ -24,7 +26,7 @@ class UserError(ValueError):
 
     def __str__(self) -> str:
         """Return the line for whoever called."""
-        text = super().__str__()
+        text = _NUMPY.sub(r"\1", super().__str__())
         return text if UserError._in_shell else _OPTION.sub(_argument, text)
 
     @staticmethod
@@ -50,6 +52,8 @@ class InputError(UserError):
     the best fit is rejected: give min_size, or more L
     >>> print(InputError("no trees: percolab sweep --method tree, or --method grid"))
     no trees: percolab sweep --method tree, or method grid
+    >>> print(InputError("L = [np.float64(8.5)], but only integers are allowed"))
+    L = [8.5], but only integers are allowed
     """
 
 

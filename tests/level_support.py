@@ -9,6 +9,7 @@ CASES = {
     "open": ("square", (7, 37), "open", "f4", False, False),
     "torus": ("square", (9, 34), "periodic", "f8", True, False),
     "one row": ("square", (1, 35), "periodic", "f4", False, False),
+    "thin": ("cubic", (1, 6, 7), "periodic,open,open", "f4", True, False),
     "short": ("square", (2, 2), "periodic", "u1", False, False),
     "triangular": ("triangular", (8, 11), "periodic", "i2", True, False),
     "kagome": ("kagome", (6, 10), "periodic,open", "f2", False, False),

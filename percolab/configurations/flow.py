@@ -22,8 +22,8 @@ from percolab.lattices.graph_files.objects import is_graph_object
 from percolab.lattices.lattice import AXIS_NAMES, Lattice, library_name
 from percolab.lattices.terminals import find_terminals
 
-#: Bytes a bond of what all the numbers of a flow take, in addition to two nets.
-_BOND_BYTES = 300
+#: Bytes an open bond of what all the numbers of a flow take, in addition to the list of all bonds.
+_BOND_BYTES = 900
 
 
 def flow(
@@ -103,9 +103,9 @@ def _flow_through(
     sample: int = 0,
 ) -> Flow:
     """Return the flow through a configuration, whose terminals are given by number or side."""
-    extent = Extent.of_topology(chosen.topology)
-    needed = 2 * net_bytes(extent) + _BOND_BYTES * extent.num_classes * extent.num_points
-    check_free(f"flow through {chosen.topology.num_bonds} bonds needs up to", needed)
+    num_open = int(np.bitwise_count(chosen.opened).sum(dtype=np.int64))
+    needed = net_bytes(Extent.of_topology(chosen.topology)) + _BOND_BYTES * num_open
+    check_free(f"flow through {num_open} open bonds needs up to", needed)
     if isinstance(chosen.lattice, Graph):
         # In its own order, by its own numbers.
         content = chosen.lattice.bonds
@@ -114,12 +114,16 @@ def _flow_through(
     else:
         bonds = list_bonds(chosen.topology)
         terminals = _terminals(chosen, ends, axis)
-    circuit = Circuit(bonds, chosen.topology.num_points, *terminals)
     is_open = np.empty(bonds.places.size, np.uint8)
     unpack_open(chosen.opened.ravel(), bonds.places, is_open)
     values = None
     if conductances is not None:
         values = _take_conductances(conductances, chosen, bonds, is_open)
+        values = values[is_open != 0]
+    # Closed bonds take no memory.
+    bonds = BondList(bonds.places[is_open != 0], bonds.sites[is_open != 0])
+    circuit = Circuit(bonds, chosen.topology.num_points, *terminals)
+    is_open = np.ones(bonds.places.size, np.uint8)
     phase = None if any(given is not None for given in ends.values()) else _phase(chosen, axis)
     return Flow(circuit, is_open, seed, sample, values, phase)
 

@@ -105,6 +105,12 @@ class Labels(np.ndarray):
         chosen, clusters = self._configuration, self.clusters
         return [] if chosen is None else chosen.measure_phases(clusters)
 
+    @property
+    def site_names(self) -> tuple[str, ...] | None:
+        """The names of a graph's sites, in the order of the labels; None where they are numbers."""
+        chosen, _ = self._configuration, self.clusters
+        return None if chosen is None else getattr(chosen.lattice, "names", None)
+
     def summary(self) -> dict[str, Any]:
         """Return what `percolab label --json` says of the clusters, as plain JSON values."""
         return self.clusters.summary()

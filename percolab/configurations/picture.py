@@ -21,6 +21,7 @@ from percolab.figures.networks import check_network, check_shells, plot_bethe, p
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
+from percolab.lattices.shown import few
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.clusters import Clusters
@@ -186,7 +187,8 @@ def make_title(name: str, record: dict[str, Any]) -> str:
     if "model" in record:
         parts.insert(0, Model.parse(record["model"]).title)
     if "phase" in record:
-        parts.append(f"phase {record['phase'].replace(',', ', ')}")
+        phases = record["phase"].split(",")
+        parts.append(f"phase{'s' * (len(phases) > 1)} {few(phases)}")
     if "sweeps" in record:
         coupling = Model.parse(record["model"]).p_to_coupling(record["p"])
         parts.append(f"$k_B T / J = {1 / coupling if coupling else float('inf'):.6g}$")

@@ -19,6 +19,8 @@ Exact = tuple[float, str]
 
 #: Numbers that are as short when they are written out as in powers of ten.
 _LEAST_PLAIN, _MOST_PLAIN = 1e-3, 1e5
+#: Of curves of more points than this only so many have a marker and a bar.
+_MOST_POINTS, _MARKERS = 100, 25
 #: Width of a digit in parts of the font's size, with the space next to a label of a tick.
 _DIGIT, _BESIDE = 0.64, 1.6
 
@@ -176,10 +178,14 @@ def bars_if_known(errors: np.ndarray) -> np.ndarray | None:
 def draw_bars(axes: Axes, x: Any, y: Any, errors: Any, look: Any, **style: Any) -> None:
     """Draw points with the errors that are known, (n,) or (2, n); look and style: of the points.
 
-    They are not connected unless the style has a linestyle.
+    They are not connected unless the style has a linestyle; of more than _MOST_POINTS that are
+    connected only some have a marker and a bar.
     """
     known = bars_if_known(np.asarray(errors, float))
-    axes.errorbar(x, y, known, **{"elinewidth": 0.8, "linestyle": "none"} | look | style)
+    style = {"elinewidth": 0.8, "linestyle": "none"} | look | style
+    if style["linestyle"] != "none" and np.size(x) > _MOST_POINTS:
+        style |= dict.fromkeys(("markevery", "errorevery"), np.size(x) // _MARKERS)
+    axes.errorbar(x, y, known, **style)
 
 
 def interval_bars(curve: Any) -> np.ndarray:
@@ -302,16 +308,18 @@ def sizes_first(entries: Iterable[tuple[Any, str]]) -> list[tuple[Any, str]]:
 def add_legend(
     target: Axes | Figure, entries: Iterable[tuple[Any, str]], *, ncols: int = 1, **options: Any
 ) -> None:
-    """Add a legend, sizes first, unless there is nothing to list.
+    """Add a legend, sizes first and row by row, unless there is nothing to list.
 
     ncols: columns, fewer where so many are wider than the figure.
     """
     shown = sizes_first(entries)
     if not shown:
         return
-    handles, labels = map(list, zip(*shown, strict=True))
     figure: Any = target.figure
     for columns in range(ncols, 0, -1):
+        # Matplotlib fills column by column.
+        by_column = [entry for first in range(columns) for entry in shown[first::columns]]
+        handles, labels = map(list, zip(*by_column, strict=True))
         legend = target.legend(handles, labels, ncols=columns, **options)
         if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
             return

@@ -59,6 +59,12 @@ def why_no_places(lattice: Lattice) -> str | None:
         return f"{lattice.name} has dimension {lattice.dimension}; only 2 and 3 can be drawn"
     if not lattice.vectors or abs(np.linalg.det(lattice.vectors)) < _EPSILON:
         vectors = np.eye(lattice.dimension, dtype=int).tolist()
+        if "unit_cell" in lattice.source:
+            return (
+                f"{lattice.name}: to be drawn its [unit_cell] needs the vectors of the cell, as "
+                f"vectors = {vectors}, and the places of its sites in parts of them, as "
+                f"sites = [{[0] * lattice.dimension}, {[0.5] * lattice.dimension}]"
+            )
         return (
             f"{lattice.name}: to be drawn it needs independent [drawing] vectors, as in "
             f"drawing = {{ vectors = {vectors} }}"

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import int64, njit
 from numpy.typing import NDArray
 
 from percolab.errors import InputError
@@ -41,8 +41,8 @@ class Lists(NamedTuple):
     """Where the list of neighbours of each of k nodes is, in arrays that all nodes share.
 
     begin: int64 (k,); size, room: int32 (k,), how many neighbours there are, and may be.  A list
-    that outgrows its room moves to the end of the arrays: int32, the neighbours, and float64, the
-    conductances to them.
+    that outgrows its room moves to the end of the arrays, whose gaps are taken out when they are
+    full: int32, the neighbours, and float64, the conductances to them.
     """
 
     begin: Any
@@ -177,16 +177,16 @@ def _eliminate(lists, ends, values, queue, order, work):
         room[node] = -1
         order[gone] = node
         gone += 1
-        first, total = begin[node], 0.0
-        for place in range(first, first + degree):
+        total = 0.0
+        for place in range(begin[node], begin[node] + degree):
             total += values[place]
         for n in range(degree):
-            one = ends[first + n]
+            one = ends[begin[node] + n]
             before = size[one]
             needed = before + degree
             if needed > room[one]:
                 ends, values, used = _move(one, 2 * needed, lists, ends, values, used)
-            share = values[first + n] / total
+            share = values[begin[node] + n] / total
             _replace(one, node, n, share, degree, lists, ends, values, at)
             if one > _SINK:
                 _take(one, before, queue)
@@ -230,17 +230,33 @@ def _replace(one, node, n, share, degree, lists, ends, values, at):
 def _move(node, wanted, lists, ends, values, used):
     """Move the list of a node to the end of the arrays, with so much room; return these."""
     if used + wanted > ends.size:
-        more = np.empty(2 * ends.size + wanted, ends.dtype)
-        larger = np.empty(more.size, values.dtype)
-        # Element by element: whole arrays cost Numba seconds, for their error messages.
-        for n in range(used):
-            more[n], larger[n] = ends[n], values[n]
-        ends, values = more, larger
+        ends, values, used = _make_room(wanted, lists, ends, values)
     start, count = lists.begin[node], lists.size[node]
     for n in range(count):
         ends[used + n], values[used + n] = ends[start + n], values[start + n]
     lists.begin[node], lists.room[node] = used, wanted
     return ends, values, used + wanted
+
+
+@inner_with_arrays
+def _make_room(wanted, lists, ends, values):
+    """Return arrays without the gaps that moved lists left, and at least so much room at their end.
+
+    Also returns where this begins.
+    """
+    begin, size, room = lists
+    kept = int64(wanted)
+    for node in range(size.size):
+        kept += max(size[node], room[node])
+    more = np.empty(max(ends.size, 2 * kept), ends.dtype)
+    larger, used = np.empty(more.size, values.dtype), int64(0)
+    # Element by element: whole arrays cost Numba seconds, for their error messages.
+    for node in range(size.size):
+        for n in range(size[node]):
+            more[used + n], larger[used + n] = ends[begin[node] + n], values[begin[node] + n]
+        begin[node] = used
+        used += max(size[node], room[node])
+    return more, larger, used
 
 
 @inner

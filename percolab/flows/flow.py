@@ -234,9 +234,34 @@ class Flow(Shown):
 
         InputError: not an image on the square or cubic lattice, or with terminals or conductances.
         """
-        if self.phase is None or self.conductances is not None:
+        if self._between_faces is None:
             raise InputError("tortuosity is that of an image between two opposite faces")
-        circuit, (voxels, length) = self.circuit, self.phase
+        voxels, length = self.phase or (0, 1)
+        conductance = self._between_faces.conductance
+        return voxels / (conductance * length**2) if conductance else float("inf")
+
+    @cached_property
+    def through(self) -> NDArray[np.float64]:
+        """The share of the whole current that flows through every site, float64 (num_points,).
+
+        0 in dead ends.  Of an image between two opposite faces it is that of :attr:`tortuosity`,
+        and ``through.reshape(image.shape)`` is a map of it; its layers sum to 1 or, where the
+        current goes to and fro, to more.  A site of a terminal has what enters or leaves there.
+        """
+        flow = self._between_faces or self
+        both, net = np.zeros((2, flow.circuit.num_points))
+        for end, sign in zip(flow.bonds.T, (1, -1)):
+            both += np.bincount(end, np.abs(flow.currents), both.size)
+            net += np.bincount(end, sign * flow.currents, net.size)
+        shares: NDArray[np.float64] = (both + np.abs(net))[: self.circuit.num_points] / 2
+        return shares
+
+    @cached_property
+    def _between_faces(self) -> Flow | None:
+        """What flows between two faces half a voxel outside of an image; None if it is no image."""
+        if self.phase is None or self.conductances is not None:
+            return None
+        circuit = self.circuit
         ends, first = (circuit.source, circuit.target), circuit.num_points
         faces = [np.column_stack([end, np.full_like(end, first + n)]) for n, end in enumerate(ends)]
         sites = np.concatenate([circuit.bonds.sites, *faces])
@@ -246,8 +271,7 @@ class Flow(Shown):
         values, is_open = np.full(many, 2.0), np.ones(many, np.uint8)
         values[: self.is_open.size], is_open[: self.is_open.size] = 1.0, self.is_open
         joined = Circuit(bonds, first + 2, *terminals.astype(np.int32))
-        conductance = Flow(joined, is_open, conductances=values).conductance
-        return voxels / (conductance * length**2) if conductance else float("inf")
+        return Flow(joined, is_open, conductances=values)
 
     @cached_property
     def currents(self) -> NDArray[np.float64]:

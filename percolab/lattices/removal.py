@@ -162,7 +162,7 @@ def _score_entries(graph: Graph, entries: Iterable[_Entry], sites: bool) -> Scor
     seen: set[tuple[str, ...]] = set()
     width = 0
     for n, (where, cells) in enumerate(entries):
-        if sites and " ".join(cells) in places:
+        if sites and (width == 1 or " ".join(cells) in places):
             cells = [" ".join(cells)]
         width = width or len(cells)
         if len(cells) != width or not columns <= width <= columns + 1:

@@ -23,11 +23,13 @@ DAMAGE = (
     KeyError, ValueError, TypeError, AttributeError, IndexError, ArithmeticError, OSError,
     RuntimeError, RecursionError,
 )  # fmt: skip
-#: What files of labels, and of studies, state as their format, and who reads them.
+#: What files state as their format, and who reads them.
 LABELS, RESULTS = "percolab labels", "percolab results"
 _READERS = {
     LABELS: "; percolab show, plot, status, report and export read labels",
     RESULTS: "; percolab plot, fit, status, report and export read the results of a study",
+    "percolab invasion": "; percolab plot draws the steps of an invasion",
+    "percolab tree": "; it is a minimum spanning tree, which no command reads",
 }
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 #: The file begins with this version where HDF5 keeps checksums of all but the data.

@@ -221,7 +221,8 @@ class Settings(TypedDict, total=False):
             help="Edge list, .mtx, .npz, .graphml or .gml file.",
             doc="in place of a lattice, a file of docs/graph-files.md, a :class:`Graph`, a "
             "networkx graph, a scipy.sparse matrix, a pandas.DataFrame of edges, an edge array "
-            "(n, 2) or a list of edges; a dense matrix goes as scipy.sparse.csr_array(matrix).",
+            "(n, 2), a list of edges or a tuple (edges, weights); a dense matrix goes as "
+            "scipy.sparse.csr_array(matrix).",
             kind=Path,
             read=values.read_file_beside,
         ),

@@ -147,8 +147,8 @@ class LevelSearch:
     above: open is what has at least the level, and -inf never opens.
     device: "cpu"; or "cuda", the current one, where values may be already.
 
-    InputError: NaN or -inf (above: inf); a site on both sides of an axis; a graph without source
-    and target.
+    InputError: NaN or -inf (above: inf); values of bonds, and a site on both sides of an axis; a
+    graph without source and target.
     """
 
     def __init__(
@@ -184,7 +184,8 @@ class LevelSearch:
         num_open = 0
         if self.tried.size:
             last = len(self.tried) - 1
-            self._look(-1, 0, last, self._read(self.labeler.label(self.tried[last])))
+            before = self._open_first()
+            self._look(-1, before, last, self._read(self.labeler.label(self.tried[last])))
             num_open = self.labeler.count_open(self.tried[-1])
             # Paths need its memory.
             self.labeler.release()
@@ -209,7 +210,7 @@ class LevelSearch:
             raise InputError(f"{self.structure.name}: give --source and --target")
         for axis, layers in enumerate(topology.end_layers):
             both = np.intersect1d(*layers, assume_unique=True)
-            if both.size:
+            if both.size and not self.by_site:
                 where = f"axis {AXIS_NAMES[axis]}" if topology.shape else self.structure.name
                 raise InputError(f"{where}: site {self._outer(both)[0]} is on both sides")
         if topology.num_periodic_bonds and topology.num_axes * PERIOD_BITS > 64:
@@ -221,6 +222,18 @@ class LevelSearch:
         return cast(Integers, sites if inner is None else np.argsort(inner)[sites])
 
     # Levels
+
+    def _open_first(self) -> int:
+        """Return what the first open site reaches, bits: open axes on whose two sides it is."""
+        layers = enumerate(self.topology.end_layers)
+        spanned = [axis for axis, ends in layers if np.intersect1d(*ends, assume_unique=True).size]
+        if not spanned:
+            return 0
+        layer = self.topology.end_layers[spanned[0]][0]
+        site = int(layer[np.argmin(self._turned(self.labeler.values_at(layer)))])
+        bits = [*spanned, *(kernels.FIRST_DIRECTION + n for n in range(len(spanned)))]
+        self.reached = dict.fromkeys(bits, (self.tried[0], -1, (site, site)))
+        return sum(1 << bit for bit in bits)
 
     def _read(self, clusters: Nodes) -> int:
         """Join clusters across periodic boundaries; return what they reach."""
@@ -284,7 +297,9 @@ class LevelSearch:
         if axis not in self.reached:
             return None
         level, number, ends = self.reached[axis]
-        if ends[0] == ends[1]:
+        if number < 0:
+            found = FoundPath(np.array(ends[:1], np.int64), np.zeros(1, np.int64))
+        elif ends[0] == ends[1]:
             # The axis has one site, whose bond leads around it.
             owners = self.topology.periodic_bonds == number
             codes = np.append(np.int64(0), self.topology.periodic_codes[owners])

@@ -81,6 +81,25 @@ def test_reliability_and_outbreaks_are_those_of_all_configurations(model):
     assert "spanning" not in {column.name for column in alone.columns()}
 
 
+def test_edges_and_their_weights_may_be_a_tuple():
+    names, weights = [("a", "b"), ("b", "c")], [0.5, 0.25]
+    given = {"p": [0.5], "samples": 30, **OPTIONS}
+    rows = [(*pair, weight) for pair, weight in zip(names, weights)]
+    for model in ("bond", *GIVEN):
+        one, other = (
+            sweep(graph=graph, model=model, **given) for graph in ((names, weights), rows)
+        )
+        assert one.study.structure == other.study.structure
+        assert one.means("largest")[1] == other.means("largest")[1]
+    with pytest.raises(InputError, match="1 weights for 2 bonds"):
+        sweep(graph=(names, weights[:1]), model="bond-weight", **given)
+
+
+def test_probabilities_in_titles_are_mathematics():
+    titles = [Model.parse(model).title for model in (*GIVEN, "random-cluster:q=2.5")]
+    assert [title.partition("$")[2] for title in titles] == ["p\\,w$", "1 - (1 - p)^w$", "q = 2.5$"]
+
+
 def test_a_rate_is_that_of_beta():
     # 1 - exp(-beta w) with beta = -ln(1 - p).
     beta = 0.7

@@ -216,6 +216,19 @@ def test_a_target_that_cannot_be_reached_is_told():
 
 
 @pytest.mark.slow
+def test_commands_for_studies_say_who_draws_an_invasion():
+    answer("invade", "--lattice", "square", "-L", "6", "--out", "steps.h5")
+    Path("a.csv").write_text("source,target,weight\n0,1,5\n")
+    answer("tree", "--graph", "a.csv", "--weights", "file", "--out", "tree.h5")
+    for command in ("status", "export", "report", "fit"):
+        told = refusal(command, "steps.h5")
+        assert told == (
+            "steps.h5: is an HDF5 file, but no results file of a sweep; percolab plot draws the "
+            "steps of an invasion"
+        )
+    assert "it is a minimum spanning tree, which no command reads" in refusal("status", "tree.h5")
+
+
 def test_a_stored_invasion_is_drawn_again_and_nothing_else_is():
     told = json.loads(
         answer("invade", *SQUARE, "--seed", 5, "--out", "steps.h5", "--plot", "a.png", "--json")

@@ -9,6 +9,7 @@ import pytest
 from cli_support import answer, refusal
 from helpers import label_pairs
 
+import percolab
 from percolab.lattices.graph import load_graph
 
 pytestmark = pytest.mark.usefixtures("own_directory")
@@ -42,6 +43,18 @@ def test_a_graph_file_is_labeled_in_its_own_numbers(hub):
     assert said["largest"] == sizes.max()
     spans = smallest[0] in (smallest[5], smallest[299])
     assert said["spanning"] == ["source-target"] * spans
+
+
+def test_labels_know_the_names_of_their_sites():
+    # A hub, so that sites have other numbers inside.
+    pairs = [("hub", f"{n}th") for n in range(0, 60, 2)] + [("1st", "3rd"), ("a", "hub")]
+    labels = percolab.label(graph=pairs)
+    hub = {name for pair in pairs for name in pair if "hub" in pair}
+    at = dict(zip(labels.site_names, labels.tolist(), strict=True))
+    assert {name for name in at if at[name] == at["hub"]} == hub
+    assert at["1st"] == at["3rd"] != at["a"]
+    assert percolab.label(graph=[(0, 1)]).site_names is None
+    assert percolab.label("square", 4, p=0.5).site_names is None
 
 
 def test_a_sample_on_a_graph_joins_no_more_than_the_graph():

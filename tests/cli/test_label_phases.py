@@ -241,6 +241,14 @@ def test_every_command_that_shows_results_shows_labels(name):
         assert refusal(command, name, option).startswith(option.split("=")[0])
 
 
+def test_titles_name_the_phases():
+    np.save("image.npy", np.arange(9).reshape(3, 3))
+    for phase, title in (("1", "phase 1"), ("1,2+3", "phases 1, 2+3"), ("all", "phases 0, 1, ... 8")):
+        answer("label", "image.npy", "--phase", phase)
+        drawn = json.loads(answer("plot", "labels.h5", "--json"))
+        assert drawn["title"].partition(", ")[2].startswith(title)
+
+
 def test_an_image_is_not_taken_for_labels():
     np.save("image.npy", np.eye(3, dtype=np.int32))
     Path("empty.npy").touch()

@@ -14,6 +14,7 @@ from percolab.figures.elements import (
     add_legend,
     bars_if_known,
     draw_band,
+    draw_bars,
     few_ticks,
     place_sizes,
     plain_ticks,
@@ -108,6 +109,17 @@ def test_a_legend_takes_as_few_columns_as_fit_the_figure():
             legend.remove()
 
 
+def test_a_legend_of_several_columns_is_read_row_by_row():
+    with new_figure(6, 3) as figure:
+        axes = figure.subplots()
+        add_legend(figure, [(axes.plot([0, 1])[0], name) for name in "abcde"], ncols=4)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    places = [text.get_window_extent() for text in legend.get_texts()]
+    read = sorted(zip(places, legend.get_texts()), key=lambda at: (-round(at[0].y0), at[0].x0))
+    assert [text.get_text() for _, text in read] == list("abcde")
+
+
 def test_an_unknown_error_hides_no_other_bar():
     bars = bars_if_known(np.array([0.1, np.nan, np.inf, 0.2]))
     np.testing.assert_array_equal(bars, [0.1, np.nan, np.nan, 0.2])
@@ -117,6 +129,18 @@ def test_an_unknown_error_hides_no_other_bar():
         drawn = figure.subplots().errorbar([0, 1, 2, 3], [1, 2, 3, 4], bars)
         assert sum(len(part) == 2 for part in drawn.lines[2][0].get_segments()) >= 2
         figure.draw_without_rendering()
+
+
+@pytest.mark.parametrize(("count", "markers"), [(40, 40), (400, 25)])
+def test_a_curve_of_many_points_has_some_markers_and_bars(count, markers):
+    x = np.linspace(0, 1, count)
+    with new_figure(3, 3) as figure:
+        axes = figure.subplots()
+        draw_bars(axes, x, x**2, np.full(count, 0.1), {"marker": "o"}, linestyle="-")
+        ((line, _, (bars,)),) = axes.containers
+        assert len(line.get_xdata()) == count
+        assert len(bars.get_segments()) == markers
+        assert len(line.get_xdata()[:: line.get_markevery() or 1]) == markers
 
 
 def test_a_size_is_named_once():

@@ -55,7 +55,7 @@ def test_a_fit_is_drawn_with_curves_estimate_exact_value_crossings_and_drift():
     [
         slow(ChiSquare(900.0, 20, 9e-140), "no p_c: rejected; more", r"9 \times 10^{-140}"),
         slow(ChiSquare(90000.0, 20, 0.0), "no p_c: rejected; more", r"1 \times 10^{-300}"),
-        (None, "no p_c: outside the sampled p; sample more", "no p_c: outside the sampled p"),
+        (None, "no p_c: outside the sampled p; sample more", "no $p_c$: outside the sampled p"),
     ],
 )
 def test_a_fit_that_is_no_answer_has_no_band(quality, problem, said):
@@ -94,11 +94,17 @@ def test_one_size_is_drawn_without_an_estimate():
     assert not any("finite-size scaling" in text for text in legend_texts(figure))
 
 
-@pytest.mark.slow
-def test_data_that_do_not_cross_are_drawn_without_close_up(tmp_path):
+def test_data_that_do_not_cross_are_drawn_without_close_up_and_crossings(tmp_path):
     below = [curve.at(curve.probability < 0.4) for curve in study(64, 128, 256)]
-    figure, _ = draw_spanning(study_view(fit_threshold(below)))
+    fit = replace(fit_threshold(below), problem="no p_c: outside the sampled p")
+    figure, numbers = draw_spanning(study_view(fit))
     assert figure.axes[0].child_axes == []
+    assert len(figure.axes) == 1
+    assert not any("crossings" in text for text in legend_texts(figure))
+    assert numbers["drift"] is None
+    # The axis ends where the data do, not as far beyond a p_c that there is not.
+    p = np.concatenate([curve.p[curve.probability > 0.001] for curve in below])
+    assert figure.axes[0].get_xlim()[1] - p.max() < 0.1 * np.ptp(p)
     save_figure(figure, tmp_path / "figure.png")
 
 

@@ -201,7 +201,7 @@ def test_what_connects_a_source_and_a_target_has_a_panel_of_its_own():
     assert drawn == [curve["probability"] for curve in numbers["spanning"]]
     assert len(figure.axes) == 5
     names = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert names[:2] == ["$N = 46$, $L = 4$", "$N = 94$, $L = 5$"]
+    assert {"$N = 46$, $L = 4$", "$N = 94$, $L = 5$"} < set(names)
 
 
 def test_nothing_is_drawn_without_samples():

@@ -92,6 +92,14 @@ def test_more_than_three_dimensions_are_refused(name):
     )
 
 
+def test_a_unit_cell_without_places_of_its_sites_is_told_how_they_are_given():
+    bonds = "{ from = 0, to = 0, cell = [1, 0] }, { from = 0, to = 0, cell = [0, 1] }"
+    unit_cell = f"[unit_cell]\nsites = 1\nbonds = [{bonds}]\n"
+    flat = lattice_from_text(f'name = "own"\ndimension = 2\n{unit_cell}', where="own")
+    with pytest.raises(InputError, match=r"own: to be drawn its \[unit_cell\] needs the vectors"):
+        plot_lattice(flat)
+
+
 @pytest.mark.parametrize("drawing", ["", "[drawing]\nvectors = [[1, 0], [2, 0]]\n"])
 def test_lattice_without_places_is_not_drawn(drawing):
     item = lattice_from_text(TEXTS["kagome"].partition("[drawing]")[0] + drawing, where="x")

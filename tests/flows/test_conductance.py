@@ -5,6 +5,7 @@ import pytest
 from flow_support import chain_flow, random_flow, sample_flows
 from helpers import slow
 
+import percolab
 from percolab.flows import elimination
 from percolab.flows.flow import Circuit, Flow
 from percolab.flows.net import BondList, list_bonds
@@ -52,6 +53,28 @@ def test_conductance_and_currents_are_those_of_a_dense_solve(way, monkeypatch):
         np.testing.assert_allclose(flow.currents, shares, atol=1e-12)
         solved += 1
     assert solved > 80
+
+
+def test_lists_that_move_leave_no_gaps(monkeypatch):
+    eliminate, rooms = elimination._eliminate, []
+
+    def watched(lists, *arrays):
+        found = eliminate(lists, *arrays)
+        rooms.append((found[1].size, int(np.maximum(lists.size, lists.room).sum())))
+        return found
+
+    monkeypatch.setattr(elimination, "_eliminate", watched)
+    image = np.random.default_rng(1).random((24, 24, 24)) < 0.6
+    found = percolab.flow(image)
+    assert found.conductance > 0
+    ((room, used),) = rooms
+    assert room < 2.5 * used
+    # Kirchhoff: what flows into a site flows out of it.
+    flow = np.zeros(image.size)
+    for end, sign in zip(found.bonds.T, (1, -1)):
+        flow += np.bincount(end, sign * found.currents, flow.size)
+    inside = flow.reshape(image.shape)[1:-1]
+    assert np.abs(inside).max() < 1e-9
 
 
 @pytest.mark.parametrize(

@@ -130,12 +130,21 @@ def test_without_terminals_there_are_bridges_alone():
     assert pair.length > 0
 
 
+def test_current_through_sites_is_what_enters_or_leaves():
+    ladder = percolab.flow(graph=[(0, 1), (1, 2), (2, 3), (3, 0), (2, 4), (1, 5)], source=0, target=4)
+    assert ladder.through.tolist() == [1, 0.5, 1, 0.5, 1, 0]
+    sample = percolab.flow("square", 12, 0.6, seed=4)
+    layers = sample.through.reshape(12, 12).sum(axis=1)
+    assert layers[[0, -1]] == pytest.approx([1, 1])
+    assert (layers > 1 - 1e-12).all()
+
+
 def test_too_much_memory_is_refused_with_what_is_needed(monkeypatch):
     few = SimpleNamespace(available=1_000_000)
     percolab.flow("square", 16, 0.5)
     monkeypatch.setattr("psutil.virtual_memory", lambda: few)
     mask = np.ones((64, 64), bool)
-    with pytest.raises(InputError, match=r"flow through 8064 bonds needs up to 0.0 GB of memory"):
+    with pytest.raises(InputError, match=r"flow through 8064 open bonds needs up to 0.0 GB of"):
         percolab.flow(mask)
 
 

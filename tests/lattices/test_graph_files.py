@@ -73,6 +73,7 @@ def test_merged_edges_keep_the_place_of_the_first(tmp_path):
     found = read_graph(path)
     assert found.bonds.tolist() == [[3, 1], [0, 2], [0, 1]]
     assert (found.num_sites, found.num_loops, found.num_merged) == (4, 1, 2)
+    assert found.notes[0] == "1 self-loop left out: a bond to its own site joins nothing"
     assert [note.split(" ")[0] for note in found.notes] == ["1", "2"]
     assert read_graph(path, multi=True).bonds.tolist() == [[3, 1], [0, 2], [1, 3], [0, 2], [0, 1]]
 

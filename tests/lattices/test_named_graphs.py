@@ -101,9 +101,24 @@ def test_a_header_of_any_words_is_no_bond(text, notes):
     Path("a.csv").write_text(text)
     graph = load_graph("a.csv")
     assert graph.num_bonds == (2 if "B,A" in text else 3)
-    found = tuple(note for note in graph.notes if "loops" not in note and "merged" not in note)
+    found = tuple(note for note in graph.notes if "loop" not in note and "merged" not in note)
     assert found == notes
     assert not {"from_node", "id_a"} & set(graph.names or ())
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "weights"),
+    [
+        ("Room 1\tRoom 2\t0.5\nRoom 2\tHall\t3\n", ("Room 1", "Room 2", "Hall"), [0.5, 3]),
+        ("from room\tto room\tweight\nRoom 1\tRoom 2\t5\n", ("Room 1", "Room 2"), [5]),
+        ("0 1\t0.5\n1 2\t3\n", None, [0.5, 3]),
+        ("0\t1\t0.5\n", None, [0.5]),
+    ],
+)
+def test_names_between_tabs_may_end_in_numbers(text, names, weights):
+    Path("a.tsv").write_text(text)
+    found = read_graph("a.tsv", weights=True)
+    assert (found.names, found.weights.tolist()) == (names, weights)
 
 
 def test_what_is_read_as_a_header_is_always_told(caplog):

@@ -33,6 +33,13 @@ CASES = [
     slow(("cubic", (2, 3, 4), "periodic,open,periodic")),
     slow(("bcc", (2, 2, 2), "periodic")),
 ]
+#: Open axes of one layer, which any open site spans: of values of sites.
+THIN = [
+    ("square", (1, 6), "open"),
+    ("cubic", (4, 1, 5), "open,open,periodic"),
+    slow(("kagome", (4, 2), "open")),
+    slow(("cubic", (1, 5, 1), "open")),
+]
 
 
 def reference_bonds(lattice, shape, boundary):
@@ -55,6 +62,7 @@ def open_links(bonds, values, by_site, level):
     links = {}
     for klass, owner, other, offset in bonds:
         if by_site:
+            links |= {s: links.get(s, []) for s in (owner, other) if values[s[::-1]] <= level}
             value = max(values[owner[::-1]], values[other[::-1]])
         else:
             value = values[(klass, *owner[::-1])]
@@ -194,6 +202,14 @@ def test_levels_and_paths_are_those_of_a_search_at_every_level(case, of):
             unique = kind != "ties"
             reached += check_against_brute_force(name, shape, boundary, values, unique=unique)
     assert reached > 4
+
+
+@pytest.mark.parametrize("case", THIN, ids=lambda case: f"{case[0]}-{case[2]}-{case[1][0]}")
+def test_an_open_axis_of_one_layer_is_spanned_by_the_first_open_site(case):
+    name, shape, boundary = case
+    for kind in ("real", "ties", "solid"):
+        values = random_values(shape, 3, kind)
+        assert check_against_brute_force(name, shape, boundary, values, unique=kind != "ties")
 
 
 def test_no_loop_through_the_saddle_has_fewer_steps():
@@ -405,7 +421,7 @@ def test_solid_never_opens_and_large_integers_are_not_rounded():
         ({"weights": np.array([[1, np.nan]])}, "a value is nan, but it must be finite, or inf"),
         ({"weights": np.array([[1, -np.inf]])}, "a value is -inf"),
         ({"weights": np.array([[1, np.inf]]), "above": True}, "a value is inf, .*, or -inf"),
-        ({"weights": np.ones((1, 3))}, "axis y: site 0 is on both sides"),
+        ({"lattice": "square", "weights": np.ones((2, 1, 3))}, "axis y: site 0 is on both sides"),
         ({"weights": np.ones(3)}, "1 dimensions; name its lattice"),
         ({"weights": np.ones((2, 2), complex)}, "holds complex128"),
         ({"weights": np.ones((0, 2))}, "0 sites"),

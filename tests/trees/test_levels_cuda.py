@@ -17,7 +17,7 @@ from percolab.lattices.lattice import load_lattice
 needs_cuda = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
 )
-QUICK = ("short", "signs", "tied bonds")
+QUICK = ("short", "thin", "signs", "tied bonds")
 
 
 def simulated(*names):

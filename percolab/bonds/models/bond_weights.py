@@ -51,7 +51,8 @@ class BondWeight(Model):
 
     @property
     def title(self) -> str:
-        return f"Bond percolation with probability {'1 - (1 - p)^w' if self.is_rate else 'p w'}"
+        chance = "1 - (1 - p)^w" if self.is_rate else r"p\,w"
+        return f"Bond percolation with probability ${chance}$"
 
     @property
     def varying(self) -> str:

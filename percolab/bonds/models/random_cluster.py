@@ -44,7 +44,7 @@ class RandomCluster(Potts):
 
     @property
     def title(self) -> str:
-        return f"Random-cluster model of q = {self.states:g}"
+        return f"Random-cluster model of $q = {self.states:g}$"
 
     def __str__(self) -> str:
         return f"{self.name}:q={repr(self.states).removesuffix('.0')}"

@@ -51,7 +51,7 @@ def draw_spanning(
 ) -> Drawn:
     """Draw R_L(p) with its threshold, the crossings close up, and the drift of the crossings.
 
-    Where no threshold can be had they are bare curves, and if they are several at one p alone, they
+    Without crossings there is no panel of their drift.  Where no threshold can be had they are bare curves, and if they are several at one p alone, they
     are drawn against L.  sizes: of the fitted curves to draw, all unless given.  with_drift: draw
     the drift next to the curves, on the width of a page; else the curves alone, on that of a
     column.
@@ -61,7 +61,7 @@ def draw_spanning(
         fit = replace(fit, curves=tuple(curve for curve in fit.curves if curve.L in sizes))
     curves, exact, median = fit.curves if fit else figures.curves, figures.exact, figures.median
     at = elements.only_p(curves)
-    two = with_drift and fit is not None
+    two = with_drift and fit is not None and any(each.found for each in fit.by_size.crossings)
     size = (style.PAGE_WIDTH, 4.5) if two else (4.8, 4.3)
     if not with_drift:
         size = (style.COLUMN_WIDTH, 3.6)
@@ -91,7 +91,7 @@ def draw_spanning(
         if fit:
             draw_estimate(main, fit)
             known = fit.known_probability
-            if known is not None:
+            if known is not None and main.get_ylim()[0] < known.value < main.get_ylim()[1]:
                 label = f"{known.value:.4g} at $p_c$, {known.expression.partition(',')[0]}"
                 main.axhline(known.value, label=label, zorder=0, **style.DOTTED_LINE)
             draw_close_up(main, fit)
@@ -175,6 +175,8 @@ def _symmetric_range(
     centre = fit.threshold if fit else float(p[np.argmin(np.abs(probability - 0.5))])
     rising = p[(probability > 0.001) & (probability < 0.999)]
     p = rising if rising.size else p
+    if not p.min() < centre < p.max():
+        centre = float(p.min() + p.max()) / 2
     reach = 1.06 * float(np.abs(p - centre).max()) or 0.05
     return centre - reach, centre + reach
 
@@ -314,7 +316,8 @@ def draw_estimate(
     """
     if fit.problem is not None:
         reason = elements.rejection_label(fit.chi_square) or fit.problem.partition(";")[0]
-        axes.plot([], [], " ", label=fill(reason, 40) if labelled else None)
+        text = fill(reason, 40).replace("p_c", "$p_c$")
+        axes.plot([], [], " ", label=text if labelled else None)
         return
     p_c = fit.threshold, fit.threshold_error
     label = rf"$p_c = {format_with_error(*p_c)}$, finite-size scaling" if labelled else None

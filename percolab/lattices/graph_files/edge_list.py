@@ -118,6 +118,8 @@ def detect_layout(
     own = delimiter or (separator[1] if separator else "")
     if not own and line.startswith("\t") and not is_number(line.split()[0]):
         own = "\t"  # the header of a table whose first column has no name
+    if not own and any(map(_has_blanks, line.split("\t")[:2])) and "\t" in line:
+        own = "\t"
     cells, after = split_line(line, own), split_line(following or "", own)
     sites, weight = choose_columns(cells, requested)
     if len(cells) < 2 and not requested:
@@ -140,6 +142,12 @@ def detect_layout(
         # Names may have blanks in them, where tabs stand between the columns.
         return detect_layout(line, following, requested, "\t")
     return Layout(replace(columns, has_names=has_names), cells, is_header, is_plain)
+
+
+def _has_blanks(cell: str) -> bool:
+    """Return whether a column is a name of several words, rather than several numbers."""
+    words = cell.split()
+    return len(words) > 1 and not all(map(is_number, words))
 
 
 def take_columns(given: Any) -> tuple[Any, ...]:

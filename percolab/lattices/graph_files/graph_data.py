@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from percolab.errors import InputError
-from percolab.lattices.shown import Shown, few
+from percolab.lattices.shown import Shown, counted, few
 from percolab.lattices.topology import MAX_POINTS
 
 #: Sites that a file may claim unless their number is given: this many, and so many more an edge.
@@ -112,7 +112,7 @@ def merge_edges(edges: Edges, where: Path | str, multi: bool) -> GraphData:
     ends, weights, notes = edges.ends, edges.weights, edges.notes
     if num_loops:
         ends, weights = ends[joins], None if weights is None else weights[joins]
-        notes += (f"{num_loops} self-loops left out: they join nothing",)
+        notes += (f"{counted(num_loops, 'self-loop')} left out: a bond to its own site joins nothing",)
     pairs = _number_pairs(ends)
     order = np.argsort(pairs, kind="stable")
     again = np.diff(pairs[order]) == 0
@@ -134,7 +134,8 @@ def merge_edges(edges: Edges, where: Path | str, multi: bool) -> GraphData:
         ends = ends[is_kept]
     if num_merged:
         least = "" if weights is None else " with the least weight"
-        notes += (f"{num_merged} parallel edges merged, one bond for each pair of sites{least}",)
+        edges_merged = counted(num_merged, "parallel edge")
+        notes += (f"{edges_merged} merged, one bond for each pair of sites{least}",)
     if weights is not None and weights.dtype == np.float64:
         weights = weights + 0.0  # which makes -0.0 positive
     return GraphData(edges.num_sites, ends, edges.names, num_loops, num_merged, notes, weights)

@@ -51,9 +51,9 @@ def graph_from_object(
     graph: a networkx graph; a scipy.sparse matrix, of which every stored entry is an edge; a
     pandas.DataFrame, whose sites are in the columns source and target, or as a header of a file may
     name them, or else in the first two, and the weights in the column weight; an integer array
-    (n, 2), or (n, 3) with weights; or a list of such pairs or rows, whose sites may be texts, their
-    names.  With ``weights`` also a tuple (pairs, weights).  A dense array is never read as an
-    adjacency matrix, and one of 2 or 3 rows that may be one is rejected.
+    (n, 2), or (n, 3) with weights; a list of such pairs or rows, whose sites may be texts, their
+    names; or a tuple (pairs, weights).  A dense array is never read as an adjacency matrix, and one
+    of 2 or 3 rows that may be one is rejected.
     columns: of a data frame, the names of the columns of the sites, and of the weight.
     num_sites: where the largest site number does not say it.  Self-loops are left out, and parallel
     edges are merged unless ``multi``.
@@ -88,12 +88,12 @@ def _split_columns(graph: Any, requested: Sequence[Any], weights: bool) -> list[
     """Return the columns of the two sites of edges, and of their weights if requested."""
     if is_frame(graph):
         return _columns_of_frame(graph, requested, weights)
-    if weights and isinstance(graph, tuple) and len(graph) == 2:
+    count = 3 if weights else 2
+    if isinstance(graph, tuple) and len(graph) == 2:
         pairs = np.asarray(graph[0])
         if pairs.size and pairs.shape[1:] != (2,):
             raise InputError("pairs of sites are an integer array (n, 2)")
-        return [*pairs.reshape(-1, 2).T, make_weights(graph[1])]
-    count = 3 if weights else 2
+        return [*pairs.reshape(-1, 2).T, make_weights(graph[1])][:count]
     row = ", ".join(("site", "site", "weight")[:count])
     if isinstance(graph, list):
         if not any(isinstance(edge, tuple) for edge in graph):
