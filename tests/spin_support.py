@@ -93,6 +93,60 @@ def key_of(seed: int, number: int, p: float) -> Chain:
     return Chain(*seeds, np.uint64(number), np.uint64(p_to_threshold(p)))
 
 
+def knotted_graph(sites: int) -> Topology:
+    """Return a graph of about two bonds a site, with a loop and parallel bonds."""
+    bonds = [(i, (7 * i + 3) % sites) for i in range(sites)] + [(4, 4), (1, 2), (2, 1), (2, 1)]
+    return graph_topology(sites, bonds)
+
+
+def assert_chains_equal(
+    chains, keys, generator: int, pieces, *, skipped: int = 0, tally: bool = False,
+    every: int = 1, where: object = "",
+) -> None:  # fmt: skip
+    """Assert that chains have the rows, numbers and planes of the CPU, bit for bit.
+
+    Every other chain begins at random.  pieces: sweeps of which all is fetched, some at a time;
+    before the last of them the next sweep is looked at, at p = 0.5 and at the chain's own p.
+    skipped: sweeps before them; every: compare one chain of so many.
+    """
+    starts = [n % 2 == 1 for n in range(len(keys))]
+    middle = np.full(len(keys), p_to_threshold(0.5), np.uint64)
+    own = np.array([key.threshold for key in keys])
+
+    def swept(chains, middle, own):
+        if skipped:
+            chains.skip(skipped)
+        parts = [chains.advance(sweeps) for sweeps in pieces[:-1]]
+        at_own, at_middle = chains.rows_at(own), chains.rows_at(middle)
+        last = chains.advance(pieces[-1])
+        np.testing.assert_array_equal(at_own, last[0][:, 0], err_msg=f"{where}, own p")
+        fetched = [np.concatenate(part, axis=1) for part in zip(*parts, last)]
+        return [at_middle, *fetched, chains.copy_planes()]
+
+    chains.begin(generator, keys, starts)
+    found = swept(chains, middle, own)
+    batch = chains.labeler.batch
+    for n in range(0, len(keys), every):
+        one = new_chains(None, "cpu", batch.topology, chains.rule, tally=tally)
+        one.begin(generator, [keys[n]], [starts[n]])
+        for array, expected in zip(found, swept(one, middle[:1], own[n : n + 1]), strict=True):
+            np.testing.assert_array_equal(array[n], expected[0], err_msg=f"{where}, chain {n}")
+
+
+def assert_chains_resume(chains, keys, generator: int, *, skipped: int, sweeps: int) -> None:
+    """Assert that chains continue from spins that are given as from their own."""
+    chains.begin(generator, keys, [n % 2 == 1 for n in range(len(keys))])
+    chains.skip(skipped)
+    state = chains.copy_planes()
+    expected = chains.advance(sweeps)
+    # From another start, which the given state replaces; nothing measured before is left.
+    chains.begin(generator, keys, [True] * len(keys))
+    chains.advance(sweeps)
+    chains.resume(state, skipped)
+    for one, other in zip(chains.advance(sweeps), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def run_chains(
     topology: Topology,
     *,
@@ -164,8 +218,7 @@ def z_of(values: np.ndarray, expected: float) -> float:
 def parity_case(name: str) -> Topology:
     """Return a topology of odd size on which labelers are compared."""
     if name == "graph":
-        bonds = [(i, (7 * i + 3) % 150) for i in range(150)] + [(4, 4), (1, 2), (2, 1), (2, 1)]
-        return graph_topology(150, bonds)
+        return knotted_graph(150)
     if name == "bethe":
         return bethe_topology(5)
     shape, boundary = {

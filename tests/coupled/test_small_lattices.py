@@ -10,6 +10,7 @@ from helpers import cpu_labeler, lattice
 from percolab.bonds.model import Model
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import new_coupling
+from percolab.coupled.small import _can_flood
 
 SAMPLES = np.arange(40, dtype=np.uint64)
 
@@ -46,3 +47,12 @@ def test_kernels_that_count_no_references_leave_arrays_to_their_owner():
     for _ in range(3):
         work()
     assert [sys.getrefcount(array) for array in owned] == before
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "floods"),
+    [("cubic", (10, 10, 10), True), ("fcc", (10, 10, 10), False), ("square", (1, 9), False)],
+)
+def test_samples_are_flooded_that_fit_in_shared_memory(name, shape, floods):
+    topology = lattice(name).topology(shape, ("open",) * len(shape))
+    assert _can_flood(topology) is floods

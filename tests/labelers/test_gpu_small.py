@@ -2,19 +2,17 @@
 
 import numpy as np
 import pytest
+from helpers import assert_sums_equal, assert_windows_equal
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, TOP, p_to_threshold
 from percolab.coupled import SampleBlocks, new_coupling
 from percolab.coupled.small import is_small
-from percolab.coupled.thresholds import bisect, find_thresholds
+from percolab.coupled.thresholds import find_thresholds
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import make_geometry
 from percolab.lattices.lattice import load_lattice
-from percolab.measure.block_sums import sum_blocks
-from percolab.measure.columns import list_columns
 from percolab.measure.radii import sum_gyration
-from percolab.tasks.blocks import pick_observables, pick_squared
 
 pytestmark = pytest.mark.gpu
 
@@ -51,20 +49,12 @@ def test_rows_and_sums_equal_those_of_the_cpu(name, model, generator):
             if not is_small:
                 continue
             small += 1
-            key, samples = (
-                (generator, 7),
-                np.arange(2 * BLOCK if size == 8 else 60, dtype=np.uint64),
-            )
+            key = generator, 7
+            samples = np.arange(2 * BLOCK if size == 8 else 60, dtype=np.uint64)
             expected = host.grid_rows(*key, samples, GRID)
             np.testing.assert_array_equal(device.grid_rows(*key, samples, GRID), expected)
-            own = [c for c in list_columns(boundary, ("openings",)) if c.is_observable]
-            picks, squared = pick_observables(own), pick_squared(own)
-            length = samples.size // 2
-            blocks = SampleBlocks(samples[::length], length)
-            by_block = expected.reshape(2, length, GRID.size, -1)
-            found = device.block_sums(*key, blocks, GRID, picks, squared)
-            for one, other in zip(found, sum_blocks(by_block, squared, *picks), strict=True):
-                np.testing.assert_array_equal(one, other)
+            blocks = SampleBlocks(samples[:: samples.size // 2], samples.size // 2)
+            assert_sums_equal(device, expected, key, blocks, GRID)
     assert small >= 6
 
 
@@ -77,7 +67,6 @@ def test_thresholds_equal_those_of_the_cpu(name, model):
     compared = 0
     for size in {2: (4, 12, 20, 64), 3: (4, 10, 16)}[item.dimension]:
         samples = np.arange(100 if size < 16 else 24, dtype=np.uint64)
-        windows = np.array([ends[n % len(ends)] for n in range(samples.size)], np.uint64).T
         for opened in range(1, item.dimension + 1):
             boundary = ("open",) * opened + ("periodic",) * (item.dimension - opened)
             topology = item.topology(item.shape(size), boundary)
@@ -88,9 +77,7 @@ def test_thresholds_equal_those_of_the_cpu(name, model):
                 for labeler, kind in (("tiled", "cuda"), ("raster", "cpu"))
             )
             generator = size % 2
-            expected = bisect(host, generator, 7, samples, *windows)
-            found = device.scan_windows(generator, 7, samples, *windows)
-            np.testing.assert_array_equal(found, expected, err_msg=f"{size}, {boundary}")
+            assert_windows_equal(device, host, (generator, 7), samples, ends)
             expected = find_thresholds(host, generator, 3, samples, (TOP // 3, TOP // 2))
             found = find_thresholds(device, generator, 3, samples, (TOP // 3, TOP // 2))
             np.testing.assert_array_equal(found, expected, err_msg=f"{size}, {boundary}")
@@ -102,15 +89,9 @@ def compare_sums(size, boundary, model, samples, p):
     """Compare the sums of one block on both devices; return the sums of squares."""
     _, device, host = couplings("square", size, boundary, model, capacity=samples)
     numbers, grid = np.arange(samples, dtype=np.uint64), np.array([p_to_threshold(p)], np.uint64)
-    own = [c for c in list_columns(boundary, ("openings",)) if c.is_observable]
-    picks, squared = pick_observables(own), pick_squared(own)
     key = GENERATORS["xorwow"], 7
-    rows = host.grid_rows(*key, numbers, grid).reshape(1, samples, 1, -1)
-    expected = sum_blocks(rows, squared, *picks)
-    found = device.block_sums(*key, SampleBlocks(numbers[:1], samples), grid, picks, squared)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(one, other)
-    return expected[1]
+    rows = host.grid_rows(*key, numbers, grid)
+    return assert_sums_equal(device, rows, key, SampleBlocks(numbers[:1], samples), grid)
 
 
 def test_squares_beyond_53_bits_are_rounded_like_those_of_the_cpu():

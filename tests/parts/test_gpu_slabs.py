@@ -4,13 +4,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from helpers import cpu_labeler, probabilities
+from helpers import probabilities
+from slab_support import check_bonds_before, compare_interfaces, compare_rows
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import p_to_threshold
 from percolab.coupled import new_coupling
 from percolab.lattices.lattice import load_lattice
-from percolab.parts.interface import close, make_row
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey
 from percolab.parts.slabs import Slabs
@@ -36,8 +36,6 @@ def draws_of(name, model, number):
 
 @pytest.mark.parametrize("name", ["square", "triangular", "kagome", "cubic", "bcc"])
 def test_interfaces_and_rows_are_those_of_the_cpu(name):
-    from slab_support import compare_interfaces
-
     item = load_lattice(name)
     boundaries = product(("open", "periodic"), repeat=item.dimension)
     for n, ((layer, layers), boundary) in enumerate(product(SHAPES[item.dimension], boundaries)):
@@ -48,20 +46,12 @@ def test_interfaces_and_rows_are_those_of_the_cpu(name):
         slabs = (*layers[:-1], layers[-1] + shape[-1] - sum(layers))
         model, tally = MODELS[(n + n // 4) % 4], n % 3 == 0
         whole = Whole(item, shape, boundary, model)
-        draws = draws_of(name, model, n)
-        reference = cpu_labeler("raster", item.topology(shape, boundary), model, tally=tally)
-        for draw, interface in zip(draws, compare_interfaces(whole, draws, slabs, tally=tally)):
-            row = make_row(close(interface) if whole.is_closed else interface)
-            one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
-            expected = reference.rows(draw.generator, draw.seed, *one)[0]
-            np.testing.assert_array_equal(row.numbers, expected, err_msg=f"{whole} {draw}")
+        compare_rows(whole, draws_of(name, model, n), slabs, tally=tally)
 
 
 @pytest.mark.parametrize("bits", [31, 36, 41, 54])
 @pytest.mark.parametrize("width", [3001, 2048])
 def test_interfaces_far_inside_are_those_of_the_cpu(bits, width):
-    from slab_support import compare_interfaces
-
     shape, boundary = (width, 2**55 // width), ("periodic", "open")
     whole = Whole(load_lattice("square"), shape, boundary, MODELS[bits % 4])
     draws = [SampleKey(generator, 5, 1, p_to_threshold(0.7)) for generator in (0, 1)]
@@ -69,8 +59,6 @@ def test_interfaces_far_inside_are_those_of_the_cpu(bits, width):
 
 
 def test_open_bonds_before_every_block_of_a_face_are_counted():
-    from slab_support import check_bonds_before
-
     check_bonds_before()
 
 

@@ -1,8 +1,10 @@
 """Every labeler gives the same chain, bit for bit: rows, numbers of spins, and spins."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
-from helpers import CPU_LABELERS, slow_but, without_wrapping
+from helpers import CPU_LABELERS, lattice, slow_but, without_wrapping
 from spin_support import PARITY, graph_of, key_of, parity_case
 
 from percolab.bonds.words import GENERATORS, p_to_threshold
@@ -121,3 +123,30 @@ def test_a_sweep_at_another_p_is_that_of_a_chain_there(labeler):
     third.begin(1, [key], [False])
     third.advance_at(np.array([p_to_threshold(0.9)], np.uint64))
     np.testing.assert_array_equal(one.advance(2)[0], third.advance(2)[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "boundary", "q", "fits"),
+    [
+        ("square", (64, 64), "periodic", 2, True),
+        ("square", (64, 64), "open", 256, True),
+        ("square", (65, 64), "periodic", 2, False),
+        ("square", (1, 64), "periodic", 2, True),
+        ("cubic", (16, 16, 16), "periodic", 2, True),
+        ("cubic", (16, 16, 16), "open", 256, True),
+        ("fcc", (16, 16, 16), "periodic", 64, True),
+        ("fcc", (16, 16, 16), "periodic", 256, False),
+        ("cubic", (2, 32, 64), "periodic", 2, False),
+    ],
+)
+def test_one_block_sweeps_what_fits_in_its_shared_memory(name, shape, boundary, q, fits):
+    one_block = pytest.importorskip("percolab.spins.one_block")
+    topology = lattice(name).topology(shape, (boundary,) * len(shape))
+    rule = Update().rule(q)
+    batch, read = SimpleNamespace(topology=topology), SimpleNamespace(tally_width=np.uint32(0))
+    labeler = SimpleNamespace(name="tiled", batch=batch, read=read)
+    assert one_block.is_one_block(labeler, rule) == fits
+    labeler.read = SimpleNamespace(tally_width=np.uint32(40))
+    assert not one_block.is_one_block(labeler, rule)
+    labeler.read, labeler.name = read, "four_step"
+    assert not one_block.is_one_block(labeler, rule)

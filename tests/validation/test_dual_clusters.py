@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_simulated, slow
+from helpers import slow
 
 from percolab.kernels.device import Device
 from percolab.labelers import new_labeler
@@ -93,8 +93,3 @@ def test_a_dual_that_is_labeled_has_to_wind_where_the_lattice_does_not(monkeypat
     rows = duals.measure_words
     monkeypatch.setattr(duals, "measure_words", lambda *words: rows(*words) * is_kept)
     assert count_labeled_violations(*given) > 0
-
-
-@pytest.mark.slow
-def test_the_identity_holds_for_samples_of_cuda():
-    assert_simulated("simulated_duals.py")

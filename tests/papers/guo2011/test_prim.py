@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from helpers import assert_simulated, slow
 from prim_support import assert_given_trees, assert_sampled_trees, random_graph, topologies
 
 from percolab.lattices.extent import Extent
@@ -37,11 +36,6 @@ def test_adjacency_lists_every_bond_at_both_its_ends():
     sites = np.repeat(np.arange(topology.num_points), np.diff(graph.starts.astype(int)))
     assert set(zip(graph.numbers[graph.ranks], sites, graph.ends)) == expected
     assert graph.halves == len(expected)
-
-
-@pytest.mark.parametrize("part", ["minima", *(slow(part) for part in ("rounds", "persistent"))])
-def test_kernels_in_the_simulator_equal_the_reference(part):
-    assert_simulated("papers/guo2011/simulated_prim.py", part)
 
 
 def test_memory_counts_the_arrays():
