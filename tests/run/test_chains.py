@@ -149,26 +149,6 @@ def undisturbed(tmp_path_factory):
     return path
 
 
-def test_workers_and_labelers_give_the_same_file(tmp_path, undisturbed):
-    run_to(tmp_path / "many.h5", measure=EVERY, workers=3)
-    assert_equal_datasets(tmp_path / "many.h5", undisturbed)
-    run_to(tmp_path / "other.h5", measure=EVERY, labeler="four_step")
-    assert_equal_datasets(tmp_path / "other.h5", undisturbed)
-
-
-def test_a_run_that_is_interrupted_or_topped_up_ends_with_the_same_file(
-    tmp_path, undisturbed, interrupting
-):
-    path = tmp_path / "twice.h5"
-    with pytest.raises(Interrupted):
-        run_to(path, measure=EVERY, observer=interrupting)
-    existing = sum(len(item.blocks) for item in read_results(path).tasks.values())
-    assert 0 < existing < 2 * 8
-    run_to(path, measure=EVERY, samples=15 * 3)
-    run_to(path, measure=EVERY)
-    assert_equal_datasets(path, undisturbed)
-
-
 def test_a_run_stopped_in_the_middle_of_a_chain_ends_the_same(undisturbed, monkeypatch, tmp_path):
     advance, calls = CpuChain.advance, []
 
@@ -265,16 +245,6 @@ def test_a_file_is_continued_without_its_sweeps_and_keeps_them():
 def parts(**changes):
     settings = SWEEP | {"L": [6], "samples": 30}
     return sweep("square", **settings), sweep("square", **(settings | changes))
-
-
-def test_merged_files_of_other_seeds_keep_their_tasks():
-    one, other = parts(seed=6)
-    merged = merge([("a", one), ("b", other)])
-    assert len(merged.tasks) == 2
-    for part in (one, other):
-        for key, item in part.tasks.items():
-            for number, block in item.blocks.items():
-                assert_same_block(block, merged.tasks[key].blocks[number])
 
 
 @pytest.mark.parametrize(
