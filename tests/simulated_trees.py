@@ -3,8 +3,8 @@
 from unittest.mock import patch
 
 import numpy as np
-from boruvka_support import assert_equal_sums, keys_of_sample, tree_words
 from helpers import lattice
+from tree_support import assert_equal_sums, keys_of_sample, tree_words
 
 from percolab.bonds.words import GENERATORS
 from percolab.lattices.bethe import bethe_topology

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from helpers import assert_z, lattice, slow
-from spin_sums_support import lag_one_products
 from spin_support import (
     TINY,
     exact_means,
     graph_of,
     key_of,
+    lag_one_products,
     quantities_of,
     run_chains,
     tiny_topology,

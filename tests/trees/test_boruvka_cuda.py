@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from boruvka_support import assert_equal_sums, keys_of_sample, tree_words
 from helpers import LATTICES, lattice
 from kernel_report_support import load_report
+from tree_support import assert_equal_sums, keys_of_sample, tree_words
 
 from percolab.bonds.words import GENERATORS
 from percolab.lattices.bethe import bethe_topology

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from helpers import slow
-from spin_sums_support import lag_one_products, spin_means_given_bonds
+from spin_support import lag_one_products, spin_means_given_bonds
 
 from percolab.analysis.theory.ising import ising_torus
 from percolab.kernels.device import Device
