@@ -22,9 +22,8 @@ ROOT = Path(__file__).resolve().parents[1]
 #: Tests whose numbers come out of matrices, and of these the most in the least time.
 TESTS = (
     "tests/analysis",
-    "tests/cli/test_fit_options.py",
-    "tests/cli/test_quantity_cli.py",
-    "tests/run/test_allocation.py",
+    "tests/cli/test_fit.py",
+    "tests/run/test_sampler.py",
     "tests/store/test_kept_results.py",
     "tests/store/test_stored_columns.py::test_columns_in_another_order_are_read_by_name",
     "tests/store/test_stored_columns.py::test_quantities_are_fitted_by_the_names_of_their_columns",
@@ -32,16 +31,15 @@ TESTS = (
 )
 #: Files whose slow tests are run as well: fits of every kind, without those that sample for long.
 SLOW_TOO = (
-    "tests/analysis/test_crossings.py",
+    "tests/analysis/test_maxima.py",
     "tests/analysis/test_power_law.py",
     "tests/analysis/test_quantity_fits.py",
-    "tests/analysis/test_quantity_model.py",
+    "tests/analysis/test_scaling.py",
     "tests/analysis/test_table_fit.py",
     "tests/analysis/test_thermodynamics.py",
     "tests/analysis/test_threshold.py",
-    "tests/analysis/test_transition_order.py",
     "tests/analysis/test_wrapping_fit.py",
-    "tests/cli/test_fit_options.py",
+    "tests/cli/test_fit.py",
 )
 #: Values of OPENBLAS_CORETYPE, with the beginnings of the names of vector instructions that NumPy
 #: has for later processors.  A kernel that OpenBLAS does not know means that of the processor.

@@ -27,17 +27,19 @@ from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import TOP, XORWOW, p_to_threshold
 from percolab.coupled import SampleBlocks, new_coupling
-from percolab.coupled.thresholds import find_thresholds
+from percolab.coupled.thresholds import bisect, find_thresholds
 from percolab.kernels.device import load_cuda
 from percolab.labelers import LABELERS
 from percolab.labelers.forest import Reading
 from percolab.lattices.geometry import make_geometry
 from percolab.lattices.lattice import Lattice, lattice_from_text, lattice_names, load_lattice
 from percolab.lattices.topology import Topology, unpack_bits
+from percolab.measure.block_sums import sum_blocks
+from percolab.measure.columns import WRAPPING, list_columns
 from percolab.measure.radii import sum_gyration
 from percolab.measure.rows import SPANNING
 from percolab.measure.wrapping import FIRST_WRAPPING
-from percolab.tasks.blocks import same_block
+from percolab.tasks.blocks import pick_observables, pick_squared, same_block
 
 DATA = Path(__file__).parent / "data"
 RESULTS = Path(__file__).parents[1] / "results"
@@ -402,8 +404,42 @@ def assert_thresholds_equal(
     np.testing.assert_array_equal(found, expected, err_msg=f"{labeler.labeler}, p from {window}")
 
 
+def assert_sums_equal(coupling, rows: np.ndarray, key, blocks: SampleBlocks, grid) -> np.ndarray:
+    """Assert that a coupling sums rows of openings, (samples, grid, width), in blocks as the CPU.
+
+    On tori also where nothing but what wraps is read.  key: generator and seed.  Returns the sums
+    of squares.
+    """
+    open_axes = coupling.labeler.batch.topology.open_axes
+    axes = range(coupling.labeler.batch.topology.num_axes)
+    boundary = ["open" if axis in open_axes else "periodic" for axis in axes]
+    by_block = rows.reshape(len(blocks.starts), blocks.size, *rows.shape[1:])
+    every = []
+    for words in (("openings",), ("openings", WRAPPING))[: 1 + (not open_axes)]:
+        own = [each for each in list_columns(boundary, words) if each.is_observable]
+        picks, squared = pick_observables(own), pick_squared(own)
+        expected = sum_blocks(by_block, squared, *picks)
+        found = coupling.block_sums(*key, blocks, grid, picks, squared)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+        every.append(expected[1])
+    return every[0]
+
+
+def assert_windows_equal(coupling, reference, key, samples: np.ndarray, ends: list) -> np.ndarray:
+    """Assert that T of samples, in windows of these ends in turn, are those that bisection finds.
+
+    key: generator and seed.  Returns T.
+    """
+    windows = np.array([ends[n % len(ends)] for n in range(samples.size)], np.uint64).T
+    expected = bisect(reference, *key, samples, *windows)
+    found = coupling.scan_windows(*key, samples, *windows)
+    np.testing.assert_array_equal(found, expected, err_msg=str(coupling.labeler.batch.topology))
+    return expected
+
+
 def run_simulated(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a program of this folder on CUDA's simulator, in a process of its own."""
+    """Run a program of this folder, or FILE:FUNCTION, on CUDA's simulator in its own process."""
     pytest.importorskip("numba_cuda")
     folder = Path(__file__).parent
     return subprocess.run(
@@ -416,10 +452,9 @@ def run_simulated(program: str, *arguments: str) -> subprocess.CompletedProcess[
 
 
 def assert_simulated(program: str, *arguments: str) -> None:
-    """Run such a program, which must end well and print what it compared."""
+    """Run such a program, which must end well."""
     done = run_simulated(program, *arguments)
     assert done.returncode == 0, f"after {done.stdout}{done.stderr}"
-    assert done.stdout.strip(), "no case was run"
 
 
 def record_program(path: str, folder: Path = RESULTS) -> ModuleType:

@@ -1,4 +1,4 @@
-"""Runs the CUDA labelers in CUDA's simulator, compared with the reference; a test starts it.
+"""Runs the CUDA labelers in CUDA's simulator, compared with the reference.
 
 The simulator's blocks are tiny, so that a few dozen sites meet the edges of blocks and words.
 """
@@ -39,21 +39,21 @@ SHAPES = {
 
 
 def topologies(name):
-    """Yield (case, topology): few and small shapes, computed and explicit."""
+    """Yield topologies: few and small shapes, computed and explicit."""
     if name == "graph":
         bonds = [(i, (7 * i + 3) % 50) for i in range(50)] + [(4, 4), (1, 2), (2, 1)]
-        yield "graph", graph_topology(50, bonds, source=[0, 1], target=[49])
+        yield graph_topology(50, bonds, source=[0, 1], target=[49])
         return
     item = lattice(name)
     mixed = ("periodic", *("open",) * (item.dimension - 1))
     boundaries = (("open",) * item.dimension, ("periodic",) * item.dimension, mixed)
     for shape, boundary in zip(SHAPES[item.dimension], boundaries):
         topology = item.topology(shape, boundary)
-        yield (shape, boundary, "computed"), topology
-        yield (shape, boundary, "explicit"), topology.explicit()
+        yield topology
+        yield topology.explicit()
     if max(item.cell) == 1:
-        boundary = ("periodic",) * item.dimension
-        yield "one site", item.topology((1,) * item.dimension, boundary)
+        # Of one site.
+        yield item.topology((1,) * item.dimension, ("periodic",) * item.dimension)
 
 
 def compare_bonds(name):
@@ -62,7 +62,7 @@ def compare_bonds(name):
     generators = list(GENERATORS.values())
     cases = list(topologies(name))
     # Others have lists of neighbours as well.
-    for number, (case, topology) in enumerate(cases[::2] if name == "square" else cases):
+    for number, topology in enumerate(cases[::2] if name == "square" else cases):
         for labeler in CUDA_LABELERS:
             assert_cuda_equals_cpu(
                 labeler,
@@ -73,17 +73,12 @@ def compare_bonds(name):
                 capacity=min(topology.num_points, 2),
                 tally=number % 2 == 0,
             )
-        print(case)
     compare_tiles(name)
     if name == "square":
         compare_opening_periodic_bonds(name)
-        compare_bonds_along_rows()
-
-
-def compare_bonds_along_rows():
-    """Compare a lattice whose sites are joined to the second along the row, too."""
-    topology = load_lattice("square:1-3").topology((9, 6), ("open", "periodic"))
-    assert_cuda_equals_cpu("tiled", topology, items_of((0.2, 0.7)), capacity=2)
+        # Sites are joined to the second along the row, too.
+        topology = load_lattice("square:1-3").topology((9, 6), ("open", "periodic"))
+        assert_cuda_equals_cpu("tiled", topology, items_of((0.2, 0.7)), capacity=2)
 
 
 #: What is drawn in addition to bonds, in turn.
@@ -99,7 +94,7 @@ def compare_models(name, models=SITE_MODELS):
     """Compare rows, labels and T where sites are drawn too, on a small shape and over tiles."""
     dimension = 0 if name == "graph" else lattice(name).dimension
     # An open one and a periodic one, whatever the number of models.
-    small = [topology for _, topology in topologies(name)][: 4 : 4 // len(models)]
+    small = list(topologies(name))[: 4 : 4 // len(models)]
     for number, model in enumerate(models):
         usual = items_of((0.5, 0.8), samples=2)
         cases = [(each, small[number % len(small)], usual) for each in CUDA_LABELERS]
@@ -112,7 +107,11 @@ def compare_models(name, models=SITE_MODELS):
         if dimension and number == 0:
             compare_thresholds(name, shape, model)
         assert_vacant_counts_equal(small[number % len(small)], model, number % 2, steps=34)
-        print(model)
+
+
+def compare_two_models(name):
+    """Compare half of these models."""
+    compare_models(name, SITE_MODELS[::2])
 
 
 #: Shapes of several tiles, in the simulator's size, not all of them whole.
@@ -140,7 +139,6 @@ def compare_tiles(name):
                 capacity=3,
                 tally=kind == "open",
             )
-            print(shape, kind, "tiles")
         compare_thresholds(name, shape)
 
 
@@ -159,7 +157,6 @@ def compare_opening_periodic_bonds(name):
     np.testing.assert_array_equal(found, expected, err_msg="openings across periodic boundaries")
     assert len(set(expected[:, SPANNING].tolist())) > 1, "choose another seed"
     tiled_cuda._MOST_OPENINGS = usual
-    print("opening periodic boundaries")
 
 
 def compare_thresholds(name, shape, model=BOND):
@@ -179,7 +176,6 @@ def compare_thresholds(name, shape, model=BOND):
         found = device.scan_windows(generator, 5, numbers, *windows)
         clipped = np.where(expected > high, NEVER, np.maximum(expected, low).astype(np.uint64))
         np.testing.assert_array_equal(found, clipped, err_msg=f"{shape}, {boundary}: T")
-        print(shape, boundary, "thresholds")
 
 
 def compare_short_lists(name):
@@ -192,14 +188,12 @@ def compare_short_lists(name):
         device = cuda_coupling("tiled", topology, capacity=2)
         np.testing.assert_array_equal(device.rows(generator, 5, *items), expected)
         compare_thresholds(name, topology.shape)
-    print("short lists of bonds")
     with patch.object(tiled_cuda, "isqrt", lambda openings: -(openings + 14) // 8):
         device = cuda_coupling("tiled", topology, capacity=2)
         overflows = device.rows_from_openings(generator, 5, samples[:2], items[1][:3]) is None
         assert overflows, "choose another seed"
         np.testing.assert_array_equal(device.rows(generator, 5, *items), expected)
         compare_thresholds(name, topology.shape)
-    print("short lists of openings")
 
 
 def compare_given(name):
@@ -219,7 +213,6 @@ def compare_given(name):
         np.testing.assert_array_equal(found, [labels for _, labels in given])
         found = device.rows(generator, 1, samples, thresholds)
         np.testing.assert_array_equal(found, expected, err_msg=labeler)
-        print(labeler, "given bonds")
 
 
 def compare_many_blocks(name):
@@ -236,7 +229,13 @@ def compare_many_blocks(name):
                 tally=model == BOND,
             )
     compare_thresholds(name, (130, 14))
-    print("many blocks")
+
+
+def compare_batches(name):
+    """Compare given bonds, lists that are too short, and many blocks of threads."""
+    compare_given(name)
+    compare_short_lists(name)
+    compare_many_blocks(name)
 
 
 def compare_gyration(name):
@@ -247,38 +246,17 @@ def compare_gyration(name):
     assert_gyration_equal("tiled", name, shape, torus)
     assert_gyration_equal("four_step", name, shape, mixed, Model.parse("site"))
     assert_gyration_equal("label_equivalence", name, shape, opened)
-    print(name, "gyration")
 
 
 def compare_openings(name):
     """Compare the openings of every labeler, of models in turn, and over tiles along a grid."""
     models = [BOND, *SITE_MODELS]
-    small = [topology for _, topology in topologies(name)][:4]
+    small = list(topologies(name))[:4]
     for number, model in enumerate(models):
         labeler, topology = CUDA_LABELERS[number % len(CUDA_LABELERS)], small[number % len(small)]
         assert_openings_equal(labeler, topology, model, (0.5, 0.8), generator=number % 2)
-        print(labeler, model, "openings")
     if name == "square":
         torus = lattice(name).topology((66, 4), ("periodic",) * 2)
         for number, text in enumerate(("bond", "bond:y=0.3")):
             ps = (0.6, 0.605, 0.61)
             assert_openings_equal("tiled", torus, Model.parse(text), ps, generator=number % 2)
-        print("openings over tiles")
-
-
-def main(name, what="bonds"):
-    """Compare one lattice, or the graph, in bond percolation or in the models that draw sites."""
-    if what == "openings":
-        compare_openings(name)
-    elif what == "two models":
-        compare_models(name, SITE_MODELS[::2])
-    elif what == "models":
-        compare_models(name)
-    elif what == "gyration":
-        compare_gyration(name)
-    elif what == "batches":
-        compare_given(name)
-        compare_short_lists(name)
-        compare_many_blocks(name)
-    else:
-        compare_bonds(name)

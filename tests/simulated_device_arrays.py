@@ -1,4 +1,4 @@
-"""Labels device arrays in CUDA's simulator, as the CPU labels host arrays; a test starts it."""
+"""Labels device arrays in CUDA's simulator, as the CPU labels host arrays."""
 
 from unittest.mock import patch
 
@@ -29,4 +29,3 @@ def main():
             np.testing.assert_array_equal(found, expected)
             assert (found == -1).any()
             assert np.unique(found).size > 3
-            print(shape, options)

@@ -1,4 +1,4 @@
-"""Counts clusters of tori and of their duals in CUDA's simulator; a test starts it."""
+"""Counts clusters of tori and of their duals in CUDA's simulator."""
 
 import numpy as np
 from helpers import cuda_coupling, record_program
@@ -22,7 +22,6 @@ def main():
             assert (
                 count_violations(labeler, Dual.of_topology(lattice, topology), 3, samples, p) == 0
             )
-        print(name)
     samples = np.arange(4, dtype=np.uint64)
     assert count_labeled_violations(Device("cuda"), load_lattice("kagome"), 3, samples, 0.5) == 0
     compare_small()
@@ -41,4 +40,3 @@ def compare_small():
         sources = found._sources.copy_to_host().reshape(32, size)
         found._sources.copy_to_device(np.roll(sources, 1, axis=0).ravel())
         assert found.count_violations(3, 5, 8, 0.5) > 0
-        print(name, "small")

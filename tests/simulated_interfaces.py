@@ -1,4 +1,4 @@
-"""Joins interfaces in CUDA's simulator and compares them with the CPU's; a test starts it."""
+"""Joins interfaces in CUDA's simulator and compares them with the CPU's."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,6 @@ def compare_lattice(name):
             if chain:
                 # Arrays of nothing have one element.
                 assert own.num_bytes <= InterfacesCuda.memory(whole).device + 100
-        print(name, shape, boundary)
 
 
 def compare_sizes():
@@ -77,7 +76,6 @@ def compare_sizes():
     found = to_host(gpu.join(to_device(low), to_device(high)))
     assert_same_interface(join(low, high), found)
     assert sorted(found.sizes.tolist()) == [2**40 + 5, 49 * 2**40 + 3]
-    print("sizes")
 
 
 def compare_chains():
@@ -99,7 +97,6 @@ def compare_chains():
             if periodic:
                 assert not expected.sums.loop
                 assert_same_places(expected, found)
-    print("chains")
 
 
 def long_paths(count, rng):
@@ -129,7 +126,6 @@ def check_gathering():
         launches.blocks(gather_clusters_kernel, grid, THREADS, *given)
         assert (forest.copy_to_host() & np.uint64(127) == roots).all(), "a parent that is no root"
         assert sizes.copy_to_host()[: expected.size].tolist() == expected.tolist()
-    print("gathering")
 
 
 def check_flattening():
@@ -175,7 +171,6 @@ def check_flattening():
         labels = cuda.to_device(parents.astype(np.uint32))
         launches.each(analysis_kernel, count, 1, labels, item_of)
         assert (labels.copy_to_host() == roots).all(), "a label that is no root"
-    print("flattening")
 
 
 def compare_crowds():
@@ -195,7 +190,6 @@ def compare_crowds():
         assert_same_interface(expected, found)
         assert not expected.sums.loop, case
         assert_same_places(expected, found)
-    print("crowds")
 
 
 def assert_same_places(expected, found):
@@ -231,7 +225,6 @@ def compare_periods():
                 # The reference is one of the two clusters.
                 away = abs(int(found.high.codes[0] - expected.high.codes[0]))
                 assert away in (0, abs(int(period_codes(vector[1:] - vector[:1])[0])))
-    print("periods")
 
 
 def compare_empty():
@@ -246,14 +239,10 @@ def compare_empty():
         make_row(gpu.close(to_device(empty))).sum_squares == make_row(close(empty)).sum_squares == 0
     )
     assert no_face().num_bonds == Face(np.empty(0, np.uint32), np.empty(0, np.int64)).num_bonds
-    print("empty")
 
 
-def main(name):
-    """Compare interfaces of one lattice, or made-up ones."""
-    if name != "made":
-        compare_lattice(name)
-        return
+def compare_made():
+    """Compare interfaces that are made up, and check what follows parents to their roots."""
     compare_sizes()
     compare_chains()
     check_gathering()

@@ -5,8 +5,8 @@ from unittest.mock import patch
 
 import numpy as np
 from helpers import LATTICES, lattice
-from level_support import call, record
 from numba import cuda
+from tree_support import call, record
 
 import percolab
 from percolab.errors import InputError

@@ -1,6 +1,7 @@
-"""Runs a study in slabs in CUDA's simulator and compares it with the CPU's; a test starts it."""
+"""Runs a study in slabs in CUDA's simulator and compares it with the CPU's."""
 
 import tempfile
+from contextlib import chdir
 from pathlib import Path
 from unittest import mock
 
@@ -34,7 +35,6 @@ def compare_study():
     (run,) = found.runs
     assert (run["device"], run["slabs"]) == ("cuda:0", {"6": 3, "8": 3})
     assert_same_blocks(found, expected)
-    print("study")
 
 
 def compare_gpus():
@@ -56,16 +56,15 @@ def compare_gpus():
         assert run.get("slabs") == ({"6": 3} if slabs else None)
         assert set(counts) == {1}
         assert_same_blocks(found, expected)
-    print("gpus")
 
 
-def compare_checkpoints(folder):
+def compare_checkpoints():
     """Stop a block on one device in the middle of a sample, and go on with it on the other."""
     boundary = "open", "periodic"
     task = Task(load_lattice("square"), 8, boundary, p=(0.5,), block_size=2)
     (expected,) = make_sampler(task, device=CPU).sample([3])
     for one, other in ((CUDA, CPU), (CPU, CUDA), (CUDA, CUDA)):
-        path = folder / f"{one}{other}.h5"
+        path = Path(f"{one}{other}.h5")
         path.touch()
         calls, done = iter([False] * 4 + [True]), []
         first = PartsSampler(task, alone((2, 3, 3), 8, one))
@@ -76,7 +75,6 @@ def compare_checkpoints(folder):
         (found,) = second.sample([3])
         assert done == [24], "the first sample and two slabs of the second were done"
         assert same_block(found, expected)
-    print("checkpoints")
 
 
 def compare_choices():
@@ -103,21 +101,16 @@ def compare_choices():
     assert (
         max(choose_slabs(Task(load_lattice("cubic"), 20480, **cubic), "auto", 1, device=CUDA)) == 4
     )
-    print("choices")
 
 
-def main(what):
+def main(*what):
     """Compare what is chosen, or what is measured."""
     plenty = type("", (), {"available": 10**13})
     with (
         tempfile.TemporaryDirectory() as folder,
+        chdir(folder),
         mock.patch("percolab.kernels.device.free_memory", return_value=10**12),
         mock.patch("percolab.run.parts_sampler.psutil.virtual_memory", return_value=plenty),
     ):
-        if what == "choices":
-            compare_choices()
-        elif what == "gpus":
-            compare_gpus()
-        else:
-            compare_study()
-            compare_checkpoints(Path(folder))
+        for each in what:
+            globals()[f"compare_{each}"]()

@@ -1,22 +1,19 @@
-"""Compares small lattices with the reference in CUDA's simulator; a test starts it."""
+"""Compares small lattices with the reference in CUDA's simulator."""
 
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
 import numpy as np
-from helpers import lattice
+from helpers import assert_sums_equal, assert_windows_equal, lattice
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, NEVER, TOP, p_to_threshold
 from percolab.coupled import SampleBlocks, new_coupling, small, small_thresholds
 from percolab.coupled.small import SmallCoupling, is_small
-from percolab.coupled.thresholds import bisect
 from percolab.kernels.device import Device
 from percolab.lattices.extent import Extent
 from percolab.measure import block_sums, block_sums_cuda
-from percolab.measure.block_sums import sum_blocks
-from percolab.measure.columns import WRAPPING, list_columns
-from percolab.tasks.blocks import pick_observables, pick_squared, same_block
+from percolab.tasks.blocks import same_block
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 
@@ -57,37 +54,25 @@ def compare(topology, model, grid, samples):
     found = coupling.rows(generator, SEED, *items)
     np.testing.assert_array_equal(found, expected.reshape(found.shape))
     blocks = SampleBlocks(samples[::3], 3)
-    by_block = expected.reshape(len(blocks.starts), 3, grid.size, -1)
-    # Of a torus also without sums over clusters.
-    for measure in (("openings",), ("openings", WRAPPING))[: 2 - bool(topology.open_axes)]:
-        columns = list_columns(topology_boundary(topology), measure)
-        own = [each for each in columns if each.is_observable]
-        picks, squared = pick_observables(own), pick_squared(own)
-        # Chunks of two samples, so that a block has one and a half; a block of threads takes all
-        # teams.
-        with patched_chunks(2), patch.object(small, "_BLOCKS", 1):
-            found = coupling.block_sums(generator, SEED, blocks, grid, picks, squared)
-            for one, other in zip(found, sum_blocks(by_block, squared, *picks), strict=True):
-                np.testing.assert_array_equal(one, other)
+    # Chunks of two samples, so that a block has one and a half; a block of threads takes all teams.
+    with patched_chunks(2), patch.object(small, "_BLOCKS", 1):
+        assert_sums_equal(coupling, expected, (generator, SEED), blocks, grid)
 
 
-def compare_thresholds(topology, model, samples):
+def compare_thresholds(topology, model, samples, too_little=3):
     """Compare T in windows of all sizes, also where a team has too little room for a window."""
     reference = new_coupling("reference", "cpu", topology, model)
-    key = GENERATORS["xorwow"], SEED
     ends = [(0, TOP), (TOP // 2, TOP), (TOP // 5 * 2, TOP // 5 * 3), (TOP // 3, TOP // 3 + 1)]
-    windows = np.array([ends[n % len(ends)] for n in range(samples.size)], np.uint64).T
-    expected = bisect(reference, *key, samples, *windows)
-    for most in (small_thresholds.MOST_OPENING, 3):
+    for most in (small_thresholds.MOST_OPENING, too_little):
         # Two blocks of threads find the thresholds of all samples.
         with (
             patch.object(small_thresholds, "BLOCKS", 2),
             patch.object(small_thresholds, "MOST_OPENING", most),
         ):
             coupling = new_coupling("tiled", "cuda", topology, model, capacity=4)
-            found = coupling.scan_windows(*key, samples, *windows)
-            np.testing.assert_array_equal(found, expected, err_msg=str((topology, str(model))))
-    return set(expected.ravel().tolist()) - {0, NEVER}
+            key = GENERATORS["xorwow"], SEED
+            found = assert_windows_equal(coupling, reference, key, samples, ends)
+    return set(found.ravel().tolist()) - {0, NEVER}
 
 
 @contextmanager
@@ -99,12 +84,6 @@ def patched_chunks(samples):
         yield
 
 
-def topology_boundary(topology):
-    """Return the boundary of a topology, axis by axis."""
-    axes = range(topology.num_axes)
-    return ["open" if axis in topology.open_axes else "periodic" for axis in axes]
-
-
 def compare_blocks_with_radii():
     """Compare the blocks of a sampler whose rows and radii are summed on the device."""
     settings = {"boundary": ("periodic", "open"), "p": (0.4, 0.6), "measure": ("gyration",)}
@@ -114,19 +93,19 @@ def compare_blocks_with_radii():
         found = device.sample([1, 4])
     for one, other in zip(found, host.sample([1, 4]), strict=True):
         assert same_block(one, other)
-    print("blocks with radii")
 
 
 def main(name, model="bond", count="2", few=""):
     """Compare samples of a lattice below, at and above its threshold."""
     if few:
         compare_blocks_with_radii()
-        # Every site spans by itself along one axis.
-        topology = lattice(name).topology((6, 1), ("open", "open"))
-        assert compare_thresholds(topology, Model.parse(model), np.arange(8, dtype=np.uint64))
+        # Every site spans by itself along one axis; along the other T needs all of five bonds, for
+        # which there is too little room by one.
+        topology, samples = lattice(name).topology((6, 1), ("open", "open")), np.arange(8)
+        given = topology, Model.parse(model), samples.astype(np.uint64)
+        assert compare_thresholds(*given, too_little=4)
     grid = np.array([p_to_threshold(p) for p in (0.15, 0.45, 0.7)], np.uint64)
     for topology in topologies(name, int(count), not few):
-        print(name, model, topology.shape, topology.open_axes)
         compare(topology, Model.parse(model), grid, np.arange(6, dtype=np.uint64))
         if topology.open_axes:
             samples = np.arange(10, 18, dtype=np.uint64)

@@ -1,4 +1,4 @@
-"""Splits lattices over ranks of simulated GPUs, compares rows with the CPU's; a test starts it."""
+"""Splits lattices over ranks of simulated GPUs, compares rows with the CPU's."""
 
 import tempfile
 from pathlib import Path
@@ -45,7 +45,6 @@ def compare_rows(name):
     for row, steps in by_ranks(job, [draw] * 2):
         assert row.numbers.tolist() == expected.numbers.tolist()
         assert sum(step.bytes > 0 for step in steps) == ranks - 1
-    print(name)
 
 
 def compare_study():
@@ -56,7 +55,6 @@ def compare_study():
     (run,) = found.runs
     assert (run["device"], run["labeler"], run["split"]["ranks"]) == ("cuda:0", "tiled", 1)
     assert_same_blocks(found, expected)
-    print("study")
 
 
 def compare_checkpoints():
@@ -75,7 +73,6 @@ def compare_checkpoints():
             assert done == [12] * 3, "nothing was measured twice"
             assert same_block(found, expected)
             checkpoints.remove(task.id, lambda number: number == 3)
-    print("checkpoints")
 
 
 def sampled(task, device, done, checkpoints, stopped=None):

@@ -111,11 +111,12 @@ MODELS = (BOND, Model.parse("site"), Model.parse("site-bond:site=0.9"))
 
 
 def compare(part, parts):
-    """Compare rows of samples in slabs with the CPU's, over boundaries, models and p."""
+    """Compare a part of all cases: rows in slabs over boundaries, models and p, with the CPU's."""
     global share
+    be_late()
     cases = product(SHAPES, ("open", "periodic"), (False, True), SHARES)
     for n, ((lattice, layer, layers), kind, tally, share) in enumerate(cases):
-        if n % parts != part:
+        if n % int(parts) != int(part):
             continue
         item, model = load_lattice(lattice), MODELS[n % 3]
         layers = list(layers)
@@ -130,12 +131,5 @@ def compare(part, parts):
             found = slabs.row(draw).numbers
             expected = row_of_the_whole(whole, draw, tally=tally)
             np.testing.assert_array_equal(found, expected, err_msg=f"{whole} {share} {draw}")
-        print(whole, share, "late", late, "early", early)
     assert late
     assert early
-
-
-def main(part, parts):
-    """Compare a part of all cases with streams that are late."""
-    be_late()
-    compare(int(part), int(parts))

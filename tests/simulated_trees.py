@@ -1,10 +1,10 @@
-"""Runs trees in CUDA's simulator and compares them with a plain reference; a test starts it."""
+"""Runs trees in CUDA's simulator and compares them with a plain reference."""
 
 from unittest.mock import patch
 
 import numpy as np
-from boruvka_support import assert_equal_sums, keys_of_sample, tree_words
 from helpers import lattice
+from tree_support import assert_equal_sums, keys_of_sample, tree_words
 
 from percolab.bonds.words import GENERATORS
 from percolab.lattices.bethe import bethe_topology
@@ -78,4 +78,3 @@ def main(name):
                 compare_samples(topology, generator, ((6, 7),))
             with patch.multiple(boruvka_cuda, LIGHT_ROUNDS=1, ALL_ROUNDS=1):
                 compare_samples(topology, generator, ((6, 7),), tiled=False)
-    print("equal")

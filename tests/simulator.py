@@ -1,9 +1,11 @@
-"""Runs main of a program on CUDA's simulator, by a fast scheduler that always does the same.
+"""Runs a function of a program, main unless named, on CUDA's simulator, always in the same way.
 
-    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python simulator.py simulated_cuda.py honeycomb
+    export NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1
+    python simulator.py simulated_cuda.py:compare_bonds honeycomb
 
 The simulator has to be chosen before numba is imported, hence a program of its own;
-``helpers.run_simulated`` starts it.
+``helpers.run_simulated`` starts it.  A function that launches no kernel has compared nothing: then
+it fails.  ``test_simulated.py`` lists the cases.
 
 numba-cuda simulates every thread by one of the interpreter, and all of a block run at once.  Here
 those of some blocks take turns: one runs until it comes to a barrier, ends, or is interrupted,
@@ -138,9 +140,11 @@ class Scheduler:
         self._over = threading.Lock()
         self._over.acquire()
         self._left = inf
+        self.launches = 0
 
     def launch(self, work, grid, threads, dynamic_bytes):
         """Run a function in all threads of a grid of blocks."""
+        self.launches += 1
         self.work, self._error, self._ready = work, None, []
         self._threads, self._dynamic_bytes = threads, dynamic_bytes
         self._places = np.ndindex(*grid)
@@ -304,8 +308,10 @@ def install():
 
 if __name__ == "__main__":
     _, program, *arguments = sys.argv
+    program, _, function = program.partition(":")
     install()
     # NumPy warns where CUDA wraps around.
     warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
     sys.path.insert(1, str(Path(program).parent))
-    importlib.import_module(Path(program).stem).main(*arguments)
+    getattr(importlib.import_module(Path(program).stem), function or "main")(*arguments)
+    assert scheduler.launches, "no kernel was launched"

@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
+from parts_support import row_of_the_whole
 
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS
 from percolab.measure.wrapping import FIRST_WRAPPING
-from percolab.parts.interface import Face, Interface, join
+from percolab.parts.interface import Face, Interface, close, join, make_row
 from percolab.parts.interface_cuda import FACE_WORDS, count_bonds_kernel, scan_counts_kernel
 from percolab.parts.parts import Parts
 from percolab.parts.raster import SlabRaster
@@ -90,3 +91,11 @@ def compare_interfaces(whole, draws, layers, first=0, *, tally=False) -> list[li
             start += thick
         joined.append(together)
     return joined
+
+
+def compare_rows(whole, draws, layers, *, tally=False) -> None:
+    """Compare interfaces of all slabs with the CPU's, and their rows with those of the whole."""
+    for draw, interface in zip(draws, compare_interfaces(whole, draws, layers, tally=tally)):
+        row = make_row(close(interface) if whole.is_closed else interface)
+        expected = row_of_the_whole(whole, draw, tally=tally)
+        np.testing.assert_array_equal(row.numbers, expected, err_msg=f"{whole} {draw}")

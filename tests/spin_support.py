@@ -17,7 +17,22 @@ from percolab.measure.tallies import bin_edges
 from percolab.spins.chains import new_chains
 from percolab.spins.update import Update
 from percolab.spins.words import Chain
-from percolab.validation.enumeration import bond_means, spin_means
+from percolab.validation.enumeration import (
+    Bonds,
+    Floats,
+    Integers,
+    Values,
+    _all_labels,
+    _all_spins,
+    _bond_weights,
+    _check,
+    _count_namings,
+    _describe_clusters,
+    _satisfied,
+    _sizes,
+    bond_means,
+    spin_means,
+)
 
 #: Parallel bonds, a loop, a site without bonds, and one whose only bond is a loop.
 IRREGULAR = (7, [(0, 3), (3, 0), (0, 3), (1, 3), (2, 2), (2, 4), (4, 1), (1, 4), (6, 6)])
@@ -93,6 +108,60 @@ def key_of(seed: int, number: int, p: float) -> Chain:
     return Chain(*seeds, np.uint64(number), np.uint64(p_to_threshold(p)))
 
 
+def knotted_graph(sites: int) -> Topology:
+    """Return a graph of about two bonds a site, with a loop and parallel bonds."""
+    bonds = [(i, (7 * i + 3) % sites) for i in range(sites)] + [(4, 4), (1, 2), (2, 1), (2, 1)]
+    return graph_topology(sites, bonds)
+
+
+def assert_chains_equal(
+    chains, keys, generator: int, pieces, *, skipped: int = 0, tally: bool = False,
+    every: int = 1, where: object = "",
+) -> None:  # fmt: skip
+    """Assert that chains have the rows, numbers and planes of the CPU, bit for bit.
+
+    Every other chain begins at random.  pieces: sweeps of which all is fetched, some at a time;
+    before the last of them the next sweep is looked at, at p = 0.5 and at the chain's own p.
+    skipped: sweeps before them; every: compare one chain of so many.
+    """
+    starts = [n % 2 == 1 for n in range(len(keys))]
+    middle = np.full(len(keys), p_to_threshold(0.5), np.uint64)
+    own = np.array([key.threshold for key in keys])
+
+    def swept(chains, middle, own):
+        if skipped:
+            chains.skip(skipped)
+        parts = [chains.advance(sweeps) for sweeps in pieces[:-1]]
+        at_own, at_middle = chains.rows_at(own), chains.rows_at(middle)
+        last = chains.advance(pieces[-1])
+        np.testing.assert_array_equal(at_own, last[0][:, 0], err_msg=f"{where}, own p")
+        fetched = [np.concatenate(part, axis=1) for part in zip(*parts, last)]
+        return [at_middle, *fetched, chains.copy_planes()]
+
+    chains.begin(generator, keys, starts)
+    found = swept(chains, middle, own)
+    batch = chains.labeler.batch
+    for n in range(0, len(keys), every):
+        one = new_chains(None, "cpu", batch.topology, chains.rule, tally=tally)
+        one.begin(generator, [keys[n]], [starts[n]])
+        for array, expected in zip(found, swept(one, middle[:1], own[n : n + 1]), strict=True):
+            np.testing.assert_array_equal(array[n], expected[0], err_msg=f"{where}, chain {n}")
+
+
+def assert_chains_resume(chains, keys, generator: int, *, skipped: int, sweeps: int) -> None:
+    """Assert that chains continue from spins that are given as from their own."""
+    chains.begin(generator, keys, [n % 2 == 1 for n in range(len(keys))])
+    chains.skip(skipped)
+    state = chains.copy_planes()
+    expected = chains.advance(sweeps)
+    # From another start, which the given state replaces; nothing measured before is left.
+    chains.begin(generator, keys, [True] * len(keys))
+    chains.advance(sweeps)
+    chains.resume(state, skipped)
+    for one, other in zip(chains.advance(sweeps), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def run_chains(
     topology: Topology,
     *,
@@ -164,8 +233,7 @@ def z_of(values: np.ndarray, expected: float) -> float:
 def parity_case(name: str) -> Topology:
     """Return a topology of odd size on which labelers are compared."""
     if name == "graph":
-        bonds = [(i, (7 * i + 3) % 150) for i in range(150)] + [(4, 4), (1, 2), (2, 1), (2, 1)]
-        return graph_topology(150, bonds)
+        return knotted_graph(150)
     if name == "bethe":
         return bethe_topology(5)
     shape, boundary = {
@@ -179,3 +247,111 @@ def parity_case(name: str) -> Topology:
 
 
 PARITY = ("square", "square open", "honeycomb", "kagome", "cubic", "graph", "bethe")
+
+
+def spin_means_given_bonds(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, float]:
+    """Return the means of ``spin_means`` from all sets of open bonds."""
+    labels, num_open = _all_labels(num_sites, bonds)
+    weights = _bond_weights(labels, num_open, len(bonds), q, p)
+    given = _satisfied_given(labels, bonds, q) | _spins_given(labels, q)
+    return {name: float(weights @ column) for name, column in given.items()}
+
+
+def lag_one_products(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, float]:
+    """Return mean products of a quantity before and after one Swendsen-Wang update, stationary.
+
+    Quantities of spins (satisfied, magnetization_square, largest_state) are those of the spins
+    before and after; the others those of the open bonds of two successive updates.  Arguments and
+    errors as for ``bond_means``.
+
+    >>> products = lag_one_products(2, [(0, 1)], q=2, p=0.5)
+    >>> round(products["satisfied"], 12), round(products["open_bonds"], 12)
+    (0.5, 0.166666666667)
+    """
+    _check(num_sites, bonds, q, p)
+    labels, num_open = _all_labels(num_sites, bonds)
+    weights = _bond_weights(labels, num_open, len(bonds), q, p)
+    of_spins = _satisfied_given(labels, bonds, q) | _spins_given(labels, q)
+    products = {
+        name: float(weights @ column**2)
+        for name, column in of_spins.items()
+        if not name.endswith("_squared")
+    }
+    of_bonds = {"open_bonds": num_open.astype(np.float64), **_describe_clusters(labels)}
+    given = {name: _average_over_open(column, p) for name, column in of_bonds.items()}
+    of_satisfied = _satisfied_weights(num_sites, bonds, q, p)
+    products |= {name: float(of_satisfied @ column**2) for name, column in given.items()}
+    return products
+
+
+def _satisfied_weights(num_sites: int, bonds: Bonds, q: int, p: float) -> Floats:
+    """Return the probability of every set of satisfied bonds, float64 (2^bonds,)."""
+    weights, spins = np.zeros(2 ** len(bonds)), _all_spins(num_sites, q)
+    satisfied = _satisfied(spins, bonds)
+    index = (satisfied << np.arange(len(bonds))).sum(axis=1)
+    of_spins = (1 - p) ** (len(bonds) - satisfied.sum(axis=1)) * _count_namings(spins, q)
+    np.add.at(weights, index, of_spins)
+    return np.asarray(weights / weights.sum(), np.float64)
+
+
+def _average_over_open(values: Floats, p: float) -> Floats:
+    """Return the mean over the open ones of a set of satisfied bonds, for every such set.
+
+    values, and the result: float64 (2^bonds,), by the set of open, or satisfied, bonds.
+    """
+    means = values.copy()
+    for bond in range(len(values).bit_length() - 1):
+        pairs = means.reshape(-1, 2, 2**bond)
+        pairs[:, 1] = p * pairs[:, 1] + (1 - p) * pairs[:, 0]
+    return means
+
+
+def _satisfied_given(labels: Integers, bonds: Bonds, q: int) -> Values:
+    """Return the means, given the open bonds, of the satisfied bonds and of their squared number.
+
+    Bonds inside a cluster are satisfied; those between two are so together, with probability 1/q,
+    and independently of those between two others.
+    """
+    inside = _satisfied(labels, bonds)
+    ends = np.array(bonds, np.int64).reshape(-1, 2)
+    low = np.minimum(labels[:, ends[:, 0]], labels[:, ends[:, 1]])
+    high = np.maximum(labels[:, ends[:, 0]], labels[:, ends[:, 1]])
+    between = np.where(inside, -1, low * labels.shape[1] + high)
+    together = np.zeros(len(labels))
+    for pair in between.T:
+        together += ((between == pair[:, None]) & (pair[:, None] >= 0)).sum(axis=1)
+    mean = inside.sum(axis=1) + (~inside).sum(axis=1) / q
+    return {"satisfied": mean, "satisfied_squared": mean**2 + together * (1 / q) * (1 - 1 / q)}
+
+
+def _spins_given(labels: Integers, q: int) -> Values:
+    """Return the means, given the open bonds, of functions of the numbers of sites N_a."""
+    sizes = -np.sort(-_sizes(labels), axis=1)
+    shapes, where = np.unique(sizes, axis=0, return_inverse=True)
+    means = [_occupation_means(tuple(row[row > 0].tolist()), q) for row in shapes]
+    return {name: np.array([mean[name] for mean in means])[where.ravel()] for name in means[0]}
+
+
+def _occupation_means(sizes: tuple[int, ...], q: int) -> dict[str, float]:
+    """Return means over all spins of clusters, which get theirs one after another."""
+    occupations: dict[tuple[int, ...], float] = {(): 1.0}
+    for size in sizes:
+        following: dict[tuple[int, ...], float] = {}
+        for numbers, probability in occupations.items():
+            options = [
+                (numbers[:n] + (number + size,) + numbers[n + 1 :], probability / q)
+                for n, number in enumerate(numbers)
+            ]
+            options.append((numbers + (size,), probability * (q - len(numbers)) / q))
+            for option, share in options:
+                key = tuple(sorted(option))
+                following[key] = following.get(key, 0.0) + share
+        occupations = {key: share for key, share in following.items() if share > 0}
+    means = dict.fromkeys(("magnetization_square", "largest_state"), 0.0)
+    means |= dict.fromkeys((f"{name}_squared" for name in tuple(means)), 0.0)
+    for numbers, probability in occupations.items():
+        square = (q * sum(n**2 for n in numbers) - sum(sizes) ** 2) / (q - 1)
+        for name, value in (("magnetization_square", square), ("largest_state", max(numbers))):
+            means[name] += probability * value
+            means[f"{name}_squared"] += probability * value**2
+    return means

@@ -1,8 +1,9 @@
-"""Graphs and references for tests of minimum spanning trees."""
+"""What the tests of trees and levels share: plain references, graphs and values to compare."""
 
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 
 import networkx
 import numpy as np
@@ -10,9 +11,10 @@ from helpers import lattice
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
+from percolab.bonds.digits import fill_planes
 from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.graph import graph_topology
-from percolab.lattices.topology import Topology
+from percolab.lattices.topology import Topology, unpack_bits
 from percolab.trees import TREE_METHODS, new_trees
 
 CPU_TREES = tuple(name for name, entry in TREE_METHODS.items() if "cpu" in entry.classes)
@@ -110,3 +112,114 @@ def bethe_lattices():
     """Yield (case, topology) of Bethe lattices in both numberings."""
     for z, numbering in product((3, 4), ("standard", "random")):
         yield (z, numbering), bethe_topology(5, coordination_number=z, numbering=numbering)
+
+
+def keys_of_sample(generator: int, seed: int, sample: int, topology: Topology) -> np.ndarray:
+    """Return the keys of a sample's bonds, uint64 by their numbers: their 63 digits."""
+    words = topology.exists.size
+    planes = np.empty((words, 63), np.uint32)
+    for word in range(words):
+        key = np.uint64(seed), np.uint64(sample)
+        fill_planes(generator, *key, np.uint32(word), planes[word])
+    keys = np.zeros((words, 32), np.uint64)
+    for plane in planes.T:
+        digits = plane[:, None] >> np.arange(32, dtype=np.uint32) & np.uint32(1)
+        keys = keys << np.uint64(1) | digits.astype(np.uint64)
+    return keys.ravel()
+
+
+def tree_words(topology: Topology, keys: np.ndarray) -> np.ndarray:
+    """Return the words of the tree of given keys, uint32 (words of all classes,)."""
+    k, owner, other = topology.bonds().T
+    numbers = k * 32 * topology.num_words + owner
+    parents = list(range(topology.num_points))
+
+    def root_of(i: int) -> int:
+        while parents[i] != i:
+            parents[i] = parents[parents[i]]
+            i = parents[i]
+        return i
+
+    chosen = np.zeros(32 * topology.exists.size, bool)
+    order = np.lexsort((numbers, keys[numbers]))
+    for number, i, j in zip(*(each[order].tolist() for each in (numbers, owner, other))):
+        i, j = root_of(i), root_of(j)
+        if i != j:
+            parents[i] = j
+            chosen[number] = True
+    return np.packbits(chosen, bitorder="little").view("<u4")
+
+
+def assert_equal_sums(sums, trees, generator: int, seed: int, samples) -> None:
+    """Assert that what was read off trees on CUDA is what their words tell."""
+    topology = trees.topology
+    k, owner, other = topology.bonds().T
+    occupied = unpack_bits(topology.occupied, topology.num_points)
+    for n, words in enumerate(trees.words(len(samples))):
+        chosen = unpack_bits(words, 32 * words.size)
+        keys = keys_of_sample(generator, seed, int(samples[n]), topology)[chosen].astype(object)
+        assert sums.bonds[n] == chosen.sum()
+        assert sums.weight[n] == sum((key + 2**30) >> 31 for key in keys.tolist())
+        bins = np.bincount([key >> 57 for key in keys.tolist()], minlength=64)
+        np.testing.assert_array_equal(sums.weights[n], bins)
+        in_tree = chosen[k * 32 * topology.num_words + owner]
+        ends = np.concatenate([owner[in_tree], other[in_tree]])
+        degrees = np.bincount(ends, minlength=topology.num_points)[occupied]
+        expected = np.bincount(degrees, minlength=sums.degrees.shape[1])
+        np.testing.assert_array_equal(sums.degrees[n], expected)
+
+
+#: Name, lattice, shape of the array, boundary, what the values are, above, values of bonds or not.
+CASES = {
+    "open": ("square", (7, 37), "open", "f4", False, False),
+    "torus": ("square", (9, 34), "periodic", "f8", True, False),
+    "one row": ("square", (1, 35), "periodic", "f4", False, False),
+    "thin": ("cubic", (1, 6, 7), "periodic,open,open", "f4", True, False),
+    "short": ("square", (2, 2), "periodic", "u1", False, False),
+    "triangular": ("triangular", (8, 11), "periodic", "i2", True, False),
+    "kagome": ("kagome", (6, 10), "periodic,open", "f2", False, False),
+    "cubic": ("cubic", (5, 6, 7), "periodic", "f4", True, False),
+    "mixed": ("cubic", (4, 5, 33), "open,periodic,open", "u8", False, False),
+    "signs": ("cubic", (4, 3, 5), "periodic", "zeros", False, False),
+    "solid": ("square", (12, 13), "periodic,open", "solid", True, False),
+    "bonds": ("square", (6, 35), "periodic", "f4", False, True),
+    "tied bonds": ("triangular", (5, 7), "periodic,open", "u1", True, True),
+}
+
+
+def given_values(shape, kind, *, above=False, seed=0):
+    """Return values of a type; of whole numbers few, which tie.
+
+    "zeros": -1, -0.0, 0.0 and 1; "solid": a third of the sites never opens.
+    """
+    rng = np.random.default_rng(seed)
+    if kind == "zeros":
+        return rng.choice(np.array([-1, -0.0, 0.0, 1], np.float32), shape)
+    if kind == "solid":
+        values = rng.normal(size=shape)
+        values[rng.random(shape) < 0.3] = -np.inf if above else np.inf
+        return values
+    if np.dtype(kind).kind == "f":
+        return rng.normal(size=shape).astype(kind)
+    largest = {"u8": 2**63, "i2": -9, "u1": 0}[kind]
+    few = rng.integers(0, max(prod(shape) // 8, 4), shape)
+    return np.array(largest, kind) + few.astype(kind)
+
+
+def call(name, seed=0):
+    """Return the arguments of :func:`percolab.threshold` of a case."""
+    lattice, shape, boundary, kind, above, of_bonds = CASES[name]
+    if of_bonds:
+        shape = ({"square": 2, "triangular": 3}[lattice], *shape)
+    values = given_values(shape, kind, above=above, seed=seed)
+    return {"lattice": lattice, "weights": values, "boundary": boundary, "above": above}
+
+
+def record(found):
+    """Return all that is found as plain JSON values, with the places and values of paths."""
+    paths = {
+        axis: [item.path.places.tolist(), item.path.values.tolist()]
+        for axis, item in found.axes.items()
+        if item is not None
+    }
+    return found.to_dict() | {"paths": paths}

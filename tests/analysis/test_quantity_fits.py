@@ -1,14 +1,28 @@
-"""The averaged joint fit of several quantities, each quantity alone, and what is refused."""
+"""The joint fit of dimensionless quantities: of synthetic data, averaged, and what is refused."""
 
 import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from quantity_support import P_C, SIZES, TRUTH, Y_T, analysed, one_p, task, three_p
+from helpers import slow
+from quantity_support import (
+    OMEGA,
+    P_C,
+    QUANTITIES,
+    SIZES,
+    TRUTH,
+    Y_T,
+    analysed,
+    one_p,
+    task,
+    three_p,
+)
 
-from percolab.analysis.quantities import BlockMoments
+from percolab.analysis.quantities import BlockMoments, observe
+from percolab.analysis.quantity_model import JointModel, fit_joint, near_threshold
 from percolab.analysis.text import quantity_table
+from percolab.analysis.theory.known_exponents import Known
 from percolab.errors import AnalysisError
 
 
@@ -114,3 +128,105 @@ def test_what_the_data_cannot_tell_is_said_in_one_line():
     once = [task(rng, L, points=1, samples=10**6, blocks=100) for L in SIZES]
     with pytest.raises(AnalysisError, match="'Q_2' is there at one p a size"):
         analysed(lacking + once)
+
+
+KNOWN = Known(Y_T, 0.0, "", "")
+
+
+def model_of(moments, quantities=QUANTITIES, *, degree=3, known=None, wider=1.0):
+    start, near = near_threshold(moments, quantities)
+    units, slopes = start.units(sorted({item.L for item in near}))
+    observations = tuple(observe(item, quantities) for item in near)
+    omegas = (OMEGA,) * len(quantities)
+    return JointModel(observations, degree, omegas, slopes, units, known, wider)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("known", [None, slow(KNOWN)])
+def test_pulls_of_all_numbers_are_those_of_whole_errors(known):
+    rng, pulls, chances = np.random.default_rng(7), [], []
+    for _ in range(studies := 10):
+        fit = fit_joint(model_of(three_p(rng), known=known), Y_T)
+        errors = np.sqrt(np.diag(fit.covariance))
+        at = [0, 1, 4 + 2 * (fit.degree + 5)]
+        truth = [(P_C - fit.p_0) / fit.width, Y_T, TRUTH["Q_2"][0]]
+        pulls.append((fit.theta[at] - truth) / errors[at])
+        chances.append(fit.chi_square.p_value)
+    pulls = np.array(pulls)[:, [0, 1, 2] if known is None else [0, 2]]
+    assert np.abs(pulls.mean(axis=0)).max() * np.sqrt(studies) <= 4
+    assert pulls.std(axis=0).max() <= 1 + 4 / np.sqrt(2 * studies)
+    # The errors are not bought by being wide.
+    assert pulls.std(axis=0).min() > 0.3
+    # p-values are uniform: mean 1/2, variance 1/12.
+    assert abs(np.mean(chances) - 0.5) <= 4 * np.sqrt(1 / 12 / studies)
+
+
+def test_the_covariance_is_that_of_the_linear_estimate():
+    """With many blocks: what white noise in the residuals does to the estimate, priors kept."""
+    rng = np.random.default_rng(8)
+    model = model_of(three_p(rng, blocks=2000))
+    fit = fit_joint(model, Y_T)
+    jacobian = model.jacobian(fit.theta)
+    scale = np.linalg.norm(jacobian, axis=0)
+    noise = np.zeros((len(jacobian), 2000))
+    noise[: model.target.size] = rng.standard_normal((model.target.size, 2000))
+    drawn = np.linalg.lstsq(jacobian / scale, noise, rcond=None)[0] / scale[:, None]
+    expected = np.sqrt(np.diag(fit.statistical))
+    np.testing.assert_allclose(drawn.std(axis=1), expected, rtol=4 / np.sqrt(4000) + 0.02)
+    assert (fit.statistical.diagonal() <= fit.covariance.diagonal()).all()
+
+
+@pytest.mark.parametrize(("degree", "known"), [(2, None), (3, KNOWN), (5, None)])
+def test_the_jacobian_is_that_of_residuals_and_priors(degree, known):
+    model = model_of(three_p(np.random.default_rng(9)), degree=degree, known=known)
+    theta = np.random.default_rng(10).uniform(0.5, 1.5, 4 + 3 * model.terms)
+    jacobian, step = model.jacobian(theta), 1e-6
+    assert jacobian.shape == (model.target.size + theta.size, theta.size)
+    for column, exact in enumerate(jacobian.T):
+        up, down = theta.copy(), theta.copy()
+        up[column] += step
+        down[column] -= step
+        slope = (model.residuals(up) - model.residuals(down)) / (2 * step)
+        np.testing.assert_allclose(slope, exact, rtol=1e-5, atol=1e-6 * np.abs(exact).max() + 1e-6)
+
+
+def test_priors_are_in_units_of_a_probit_and_of_each_slope():
+    moments = three_p(np.random.default_rng(11))
+    one, two = model_of(moments), model_of(moments, wider=2.0)
+    (mean, root), (_, half) = one.prior, two.prior
+    amplitudes = root[4:].reshape(len(QUANTITIES), -1)
+    # b of all quantities is as wide, c goes with the slope.
+    assert len(set(np.round(amplitudes[:, 4], 9))) == 1
+    of_slope = amplitudes[:, 5] * one.slopes
+    np.testing.assert_allclose(of_slope, of_slope[0], rtol=1e-9)
+    given = root > 0
+    # m has the square of the width of n, and 1/nu a width of its own.
+    expected = np.where(np.flatnonzero(given) == 3, 4.0, 2.0)
+    expected[np.flatnonzero(given) == 1] = 1.0
+    np.testing.assert_allclose((root / np.where(given, half, 1))[given], expected)
+    assert mean[1] == 1
+    assert not np.delete(mean, 1).any()
+    assert model_of(moments, known=KNOWN).prior[0][1] == Y_T
+
+
+def test_what_the_data_do_not_determine_is_said():
+    """Two sizes at one p each: p_c, 1/nu and a critical value cannot come from two numbers."""
+    rng = np.random.default_rng(12)
+    model = model_of(three_p(rng), QUANTITIES[:1])
+    tasks = [task(rng, L, points=1, samples=10**5, blocks=100) for L in (8, 16)]
+    single = tuple(observe(item, QUANTITIES[:1]) for item in tasks)
+    few = JointModel(single, 3, model.omegas, model.slopes, model.units)
+    with pytest.raises(AnalysisError, match=r"do not determine|did not converge"):
+        fit_joint(few, Y_T)
+
+
+def test_the_start_is_near_and_far_p_are_left_out():
+    rng = np.random.default_rng(13)
+    wide = [task(rng, L, points=9, samples=10**6, blocks=200, reach=0.3) for L in SIZES]
+    start, near = near_threshold(wide, QUANTITIES)
+    assert abs(start.threshold - P_C) < 2e-4
+    assert abs(start.y_t - Y_T) < 0.1
+    x = np.concatenate([(item.p - P_C) * item.L**Y_T for item in near])
+    # 1.5 |x| <= 0.2 leaves 3 of the 9 p; the bound itself is known as well as the slope is.
+    assert np.abs(x).max() < 0.16
+    assert {item.p.size for item in near} == {3}

@@ -1,16 +1,32 @@
 """The exact results that ``percolab validate`` compares with, found again in other ways."""
 
 import cmath
+import json
 import math
+import re
+from dataclasses import replace
 
+import numpy as np
 import pytest
-from helpers import EXACT_GRAPHS, EXACT_LATTICES, exact
+from cli_support import answer, stored
+from helpers import EXACT_GRAPHS, EXACT_LATTICES, FLAT, exact, slow_but
 from scipy.integrate import quad
 from scipy.special import betainc, ellipk, ellipkm1
 
-from percolab.analysis.theory.planar import CLUSTERS_PER_SITE, THRESHOLDS, crossing_probability
+from percolab.analysis.theory.critical import critical_probability, is_isotropic, torus_modulus
+from percolab.analysis.theory.known_exponents import correction_exponent
+from percolab.analysis.theory.planar import (
+    CLUSTERS_PER_SITE,
+    THRESHOLDS,
+    _cross_ratios,
+    crossing_probability,
+    double_crossing_probability,
+)
 from percolab.analysis.theory.torus import excess_clusters, wrapping_probabilities
-from percolab.lattices.lattice import load_lattice
+from percolab.api import fit, sweep
+from percolab.figures.kinds import study_figure
+from percolab.lattices.bethe import bethe_lattice
+from percolab.lattices.lattice import BondClass, load_lattice
 from percolab.validation.critical import TORI
 from percolab.validation.enumeration import count_configurations, mean_threshold
 
@@ -162,3 +178,236 @@ def test_counts_of_all_sets_of_open_bonds_are_the_enumerations(name):
         assert list(counts) == known["n_span"]
         mean = known["derived_float"]["mean_spanning_threshold"]
         assert mean_threshold(counts) == pytest.approx(mean, abs=1e-14)
+
+
+OPEN, TORUS = ("open", "open"), ("periodic", "periodic")
+
+
+def test_all_planar_lattices_but_the_trellis_are_symmetric():
+    assert [name for name in FLAT if not is_isotropic(load_lattice(name))] == ["trellis"]
+
+
+@pytest.mark.parametrize(
+    ("name", "height"), [("square", 1.1), ("triangular", 1.0), ("honeycomb", 1.5), ("kagome", None)]
+)
+def test_a_lattice_that_is_drawn_askew_or_not_at_all_has_no_shape(name, height):
+    vectors = ((1.0, 0.0), (0.0, height)) if height else ()
+    lattice = replace(load_lattice(name), vectors=vectors)
+    assert not is_isotropic(lattice)
+    assert critical_probability(lattice, OPEN, "spanning_x") is None
+
+
+def test_the_bonds_decide_and_not_the_sites_alone():
+    # The snub square lattice with its diagonals all in one direction, at the same places.
+    lattice = load_lattice("snub-square")
+    kept = [bond for bond in lattice.bonds if abs(sum(bond.offset)) != 2]
+    assert not is_isotropic(replace(lattice, bonds=tuple(kept)))
+
+
+def test_bonds_are_looked_at_in_more_than_one_cell():
+    # Without every second column: turned about a site of the others, one cell fits and most do not.
+    points = frozenset({(0, 0), (1, 0)})
+    rows, columns = BondClass((-1, 0), points), BondClass((0, -1), frozenset({(0, 0)}))
+    comb = replace(load_lattice("square"), cell=(2, 1), bonds=(rows, columns))
+    assert not is_isotropic(comb)
+    assert is_isotropic(replace(comb, bonds=(rows, BondClass((0, -1), points))))
+
+
+@pytest.mark.parametrize("angle", [math.pi / 3, math.pi / 2, 2.0])
+@pytest.mark.parametrize("ratio", [1.0, 1.5, 3.0])
+def test_the_map_of_the_half_plane_gives_the_parallelogram(ratio, angle):
+    a, (eta, other) = angle / math.pi, _cross_ratios(ratio, angle)
+    assert eta + other == pytest.approx(1, abs=1e-12)
+
+    def side(m):
+        # From 0 to 1, by z = t^(1/a) up to 1/2 and alike from there, where it is regular.
+        def near_0(s):
+            t = s ** (1 / a)
+            return (1 - t) ** -a * (1 - m * t) ** (a - 1) / a
+
+        def near_1(s):
+            t = 1 - s ** (1 / (1 - a))
+            return t ** (a - 1) * (1 - m * t) ** (a - 1) / (1 - a)
+
+        return quad(near_0, 0, 0.5**a)[0] + quad(near_1, 0, 0.5 ** (1 - a))[0]
+
+    assert side(other) / side(eta) == pytest.approx(ratio, rel=1e-9)
+
+
+def test_a_rhombus_is_crossed_in_every_second_sample():
+    for angle in (1.0, math.pi / 2, 2 * math.pi / 3):
+        assert crossing_probability(1.0, angle) == pytest.approx(0.5, abs=1e-12)
+    # Leaning over makes it narrower, and brings two corners of its ends closer together.
+    leaning = crossing_probability(2.0, math.pi / 3)
+    assert crossing_probability(2 / math.sin(math.pi / 3)) < leaning < crossing_probability(2.0)
+    assert crossing_probability(2.0, 2 * math.pi / 3) == pytest.approx(leaning, abs=1e-12)
+
+
+def test_crossings_both_ways_are_those_of_watts_and_of_langlands():
+    # Langlands, Pouliot and Saint-Aubin (1994), square: 0.3223, by simulation, errors of 1e-3.
+    assert double_crossing_probability(1.0) == pytest.approx(0.3221, abs=5e-5)
+    for ratio in (0.2, 1.0, 1.7, 6.0):
+        both = double_crossing_probability(ratio)
+        assert both == pytest.approx(double_crossing_probability(1 / ratio), abs=1e-12)
+        assert 0 < both < min(crossing_probability(ratio), crossing_probability(1 / ratio))
+    # Crossed the long way, a strip is crossed the short way too.
+    assert double_crossing_probability(8.0) / crossing_probability(8.0) > 0.9999
+
+
+@pytest.mark.parametrize("ratio", [(0.01, 1.5), (30, 1.5), (1, 0.05), (1, 3.1), (math.nan, 1)])
+def test_a_parallelogram_out_of_range_is_refused(ratio):
+    for function in (crossing_probability, double_crossing_probability):
+        with pytest.raises(ValueError, match=r"aspect ratio|angle"):
+            function(*ratio)
+
+
+def test_windings_around_both_axes_alone_are_what_is_left_of_both():
+    # Newman and Ziff (2000): both is 0.351642855, either 0.690473725, and 1 - either one cross.
+    assert wrapping_probabilities(1j).oblique == pytest.approx(0.042116580, abs=3e-9)
+    assert wrapping_probabilities(1j).one_alone == pytest.approx(2 * 0.169415435, abs=3e-9)
+
+
+def test_the_modulus_is_that_of_the_drawing():
+    known = {
+        "square": 1j,
+        "honeycomb": math.sqrt(3) * 1j,
+        "triangular": complex(-0.5, math.sqrt(0.75)),
+        "kagome": complex(0.5, math.sqrt(0.75)),
+        "four-eight": 2j,
+        "three-twelve": 1.5 * complex(-0.5, math.sqrt(0.75)),
+    }
+    found = {name: torus_modulus(load_lattice(name)) for name in known}
+    assert found == pytest.approx(known, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "observable", "expected"),
+    [
+        ("square", "spanning_x", 0.5),
+        ("triangular", "spanning_y", 0.5),
+        # A brick is sqrt(3)/2 wide and 3/2 high: crossed along x it is wider than long.
+        ("honeycomb", "spanning_x", crossing_probability(1 / math.sqrt(3))),
+        ("honeycomb", "spanning_y", crossing_probability(math.sqrt(3))),
+        ("honeycomb", "spanning_all", double_crossing_probability(math.sqrt(3))),
+        ("square", "spanning_any", 1 - double_crossing_probability(1.0)),
+        ("square", "wrapping_x", None),
+        ("square", "clusters", None),
+    ],
+)
+def test_open_lattices_have_the_crossings_of_their_shape(name, observable, expected):
+    found = critical_probability(load_lattice(name), OPEN, observable)
+    assert (found and found.value) == (expected and pytest.approx(expected, abs=1e-12))
+
+
+def test_a_torus_has_pinsons_values():
+    known = {"wrapping_x": 0.521058290, "wrapping_any": 0.690473725, "wrapping_all": 0.351642855}
+    for name, value in known.items():
+        found = critical_probability(load_lattice("square"), TORUS, name)
+        assert found.value == pytest.approx(value, abs=2e-9)
+        assert found.error == 0
+        assert "Pinson" in found.reference
+    assert critical_probability(load_lattice("square"), TORUS, "spanning_x") is None
+
+
+def test_nothing_is_said_of_what_is_not_known():
+    square = load_lattice("square")
+    assert critical_probability(square, ("open", "periodic"), "spanning_x") is None
+    assert critical_probability(square, ("open", "periodic"), "wrapping_y") is None
+    assert critical_probability(load_lattice("cubic"), ("open",) * 3, "spanning_x") is None
+    assert critical_probability(bethe_lattice("bethe:3"), ("shells",), "spanning") is None
+    long = replace(square, per_size=(1, 40))
+    assert critical_probability(long, OPEN, "spanning_x") is None
+    assert critical_probability(long, TORUS, "wrapping_x") is None
+
+
+def test_corrections_fall_by_dimension_and_boundary():
+    known = {2: (2.0, 1.0), 3: (1.2, 1.0), 5: (0.72, 0.72), 7: (1.0, 1.0)}
+    for dimension, omegas in known.items():
+        found = [correction_exponent(dimension, periodic=torus).value for torus in (True, False)]
+        assert tuple(found) == omegas
+
+
+STUDIES = {
+    "open": ("square", "open", [0.44 + 0.02 * k for k in range(7)]),
+    "torus": ("square", "periodic", [0.44 + 0.02 * k for k in range(7)]),
+    "bricks": ("honeycomb", "open", [0.6 + 0.02 * k for k in range(6)]),
+    "sheared": ("triangular", "periodic", [0.29 + 0.02 * k for k in range(6)]),
+    "cylinder": ("square", ("open", "periodic"), [0.44 + 0.02 * k for k in range(7)]),
+}
+
+
+@pytest.fixture(scope="module", params=slow_but(STUDIES, "bricks"))
+def study(request):
+    lattice, boundary, p = STUDIES[request.param]
+    options = {"samples": 3000, "block_size": 100, "seed": 3, "device": "cpu", "workers": 1}
+    return request.param, sweep(lattice, L=[8, 16, 32], p=p, boundary=boundary, **options)
+
+
+def test_a_fit_agrees_with_theory_and_says_so(study, tmp_path):
+    name, results = study
+    estimate = fit(results)
+    text = answer("fit", stored(tmp_path / "study.h5", results), "--bootstrap", 60)
+    record = json.loads(answer("fit", tmp_path / "study.h5", "--bootstrap", 60, "--json"))
+    omega = {"torus": 2.0, "sheared": 2.0}.get(name, 1.0)
+    assert estimate.scaling.omega == record["omega"] == omega
+    assert re.search(rf"^omega +{omega:g} ", text, re.MULTILINE)
+    if name == "cylinder":
+        assert record["known_probability"] is record["critical_probability_z"] is None
+        assert "theory" not in text
+        return
+    known, z = record["known_probability"], record["critical_probability_z"]
+    away = estimate.critical_probability - known["value"]
+    assert z == pytest.approx(away / estimate.critical_probability_error)
+    assert abs(z) <= 4
+    # Small enough to distinguish x and y on bricks: 0.77 and 0.23.
+    assert estimate.critical_probability_error < 0.07
+    assert re.search(rf"^theory +{known['value']:.6g} ", text, re.MULTILINE)
+    assert f"{z:+.1f} sigma" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", ["bricks", "cylinder"], indirect=True)
+def test_figures_and_reports_show_theory_too(study, tmp_path):
+    name, results = study
+    path = stored(tmp_path / "study.h5", results)
+    numbers = json.loads(answer("plot", path, "--json", "--bootstrap", 60))
+    known = numbers["fit"]["known_probability"]
+    answer("report", path, "--bootstrap", 60)
+    page = (tmp_path / "study.html").read_text()
+    figure, _ = study_figure(results, fitted=lambda: fit(results))
+    (legend,) = figure.legends
+    labels = [text.get_text() for text in legend.texts if "formula" in text.get_text()]
+    if name == "cylinder":
+        assert known is None
+        assert "formula" not in page
+        assert not labels
+        return
+    assert known["value"] == pytest.approx(crossing_probability(math.sqrt(3)))
+    # One row an observable: along x, along y, any, all.
+    for value in (0.76746, 0.23254, 0.786441, 0.213559):
+        assert f"<td>{value} (" in page
+    assert "Watts, J. Phys. A 29, L363 (1996)" in page
+    assert labels == ["0.2325 at $p_c$, Cardy's formula"]
+
+
+def test_an_omega_that_is_given_is_used(study):
+    _, results = study
+    assert fit(results, omega=1.5).scaling.omega == 1.5
+    assert fit(results, omega=1.5).omega_source == "given"
+
+
+@pytest.mark.slow
+def test_corrections_on_a_torus_fall_with_the_second_power():
+    # At p_c = 1/2 exactly; amplitudes that agree at 4 and 8 differ by a factor of 2 if the power
+    # were 1.
+    amplitudes, errors = [], []
+    theory = wrapping_probabilities(1j).either
+    for size, samples in ((4, 400_000), (8, 200_000)):
+        options = {"samples": samples, "block_size": 1000, "seed": 3, "device": "cpu", "workers": 1}
+        results = sweep("square", L=[size], p=[0.5], boundary="periodic", **options)
+        (item,) = results.tasks.values()
+        mean = item.column("wrapping_any").sum() / samples
+        amplitudes.append(size**2 * (mean - theory))
+        errors.append(size**2 * math.sqrt(theory * (1 - theory) / samples))
+    assert abs(amplitudes[0] - amplitudes[1]) <= 4 * np.hypot(*errors)
+    assert amplitudes[0] > 10 * errors[0]

@@ -1,4 +1,4 @@
-"""The p-value of chi^2, when a fit is rejected, and weights in place of choosing a fit."""
+"""Values with errors, p-values and statistics are what their definitions say; curves and text."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -6,22 +6,28 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from scipy.stats import chi2
+from synthetic_support import synthetic_study
 
-from percolab.analysis.averaging import (
-    ThresholdAverage,
-    ThresholdMember,
-    find_problem,
-    fit_weights,
-)
+from percolab.analysis.averaging import ThresholdAverage, ThresholdMember, find_problem, fit_weights
+from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.json_values import Record
-from percolab.analysis.theory.known_exponents import Known
-from percolab.analysis.value import (
-    REJECTED,
-    ChiSquare,
-    Value,
-    list_rejections,
-    published_text,
+from percolab.analysis.scaling import ScalingFunction
+from percolab.analysis.spin_fit import fit_spins
+from percolab.analysis.statistics import (
+    draw_blocks,
+    half_width,
+    jackknife_error,
+    unit_diagonal,
+    whitening,
+    wilson_interval,
+    with_data_first,
 )
+from percolab.analysis.text import describe_fit, fit_table, format_with_error
+from percolab.analysis.theory.known_exponents import Known
+from percolab.analysis.threshold import fit_threshold
+from percolab.analysis.trees import fit_trees
+from percolab.analysis.value import REJECTED, ChiSquare, Value, list_rejections, published_text
+from percolab.api import sweep, threshold
 
 GOOD = ChiSquare.of(5.0, 5)
 
@@ -128,3 +134,154 @@ def test_distance_from_published_number_includes_its_error():
     exact = Known(0.5, 0.0, "1/2", "H. Kesten 1980")
     assert published_text(exact) == "published 0.5  1/2  (H. Kesten 1980)"
     assert published_text(exact, Value(0.501, 0.001)).endswith(": +1.0 sigma")
+
+
+def test_wilson_bounds_solve_the_score_equation():
+    low, high = wilson_interval([3, 17], 20, z=1.7)
+    for bound in (low, high):
+        score = (np.array([3, 17]) / 20 - bound) / np.sqrt(bound * (1 - bound) / 20)
+        np.testing.assert_allclose(np.abs(score), 1.7)
+
+
+def test_wilson_interval_is_exact_at_the_ends_and_symmetric():
+    assert wilson_interval(0, 0) == (0.0, 1.0)
+    trials = np.arange(1, 500)
+    assert np.all(wilson_interval(0 * trials, trials, z=1.7)[0] == 0.0)
+    assert np.all(wilson_interval(trials, trials, z=1.7)[1] == 1.0)
+    low, high = wilson_interval([0, 50], 50)
+    assert high[0] == pytest.approx(1.0 - low[1])
+    assert 0.0 < high[0] < 0.05
+    with pytest.raises(ValueError, match="successes"):
+        wilson_interval(3, 2)
+
+
+def test_half_width_of_a_normal_sample_is_its_deviation():
+    values = np.random.default_rng(0).normal(scale=2.0, size=100_000)
+    assert half_width(values) == pytest.approx(2.0, rel=0.02)
+    assert np.isnan(half_width(np.array([1.0, np.nan, np.nan, np.nan])))
+
+
+def test_whitened_numbers_are_independent_and_correlations_have_a_diagonal_of_ones():
+    covariance = np.array([[4.0, 1.0], [1.0, 9.0]])
+    whiten = whitening(covariance)
+    np.testing.assert_allclose(whiten @ covariance @ whiten.T, np.eye(2), atol=1e-15)
+    correlation, scale = unit_diagonal(covariance)
+    np.testing.assert_allclose(correlation, [[1.0, 1 / 6], [1 / 6, 1.0]])
+    np.testing.assert_allclose(scale, [1 / 2, 1 / 3])
+
+
+def test_the_jackknife_error_of_a_mean_is_that_of_its_scatter():
+    values = np.random.default_rng(5).normal(size=(30, 2))
+    without = (values.sum(axis=0) - values) / 29
+    expected = values.std(axis=0, ddof=1) / np.sqrt(30)
+    np.testing.assert_allclose(jackknife_error(without), expected)
+    assert np.isnan(jackknife_error(without[:1])).all()
+
+
+def test_replicas_stand_below_the_data():
+    drawn = draw_blocks(12, np.random.default_rng(6), 5)
+    weights = with_data_first(drawn)
+    assert weights.shape == (6, 12)
+    assert (weights[0] == 1).all()
+    assert (weights.sum(axis=1) == 12).all()
+    np.testing.assert_array_equal(weights[1:], drawn)
+
+
+TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3), corrections=(0.8, 0.0, 0.0, 0.0))
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (0.652706, 0.000131, "0.65271(13)"),
+        (0.652706, 0.0000996, "0.65271(10)"),
+        (-0.5, 0.02, "-0.500(20)"),
+        (12.34, 1.42, "12.3(1.4)"),
+        (12.34, 0.997, "12.3(1.0)"),
+        (1234.4, 12.0, "1234(12)"),
+        (1234.4, 123.0, "1230(120)"),
+        (0.5, 0.0, "0.5"),
+        (0.5, NAN, "0.5"),
+        (NAN, 0.1, "-"),
+    ],
+)
+def test_the_error_is_in_units_of_the_last_digits(value, error, text):
+    assert format_with_error(value, error) == text
+
+
+def test_the_table_shows_the_threshold_each_size_and_each_crossing():
+    curves = synthetic_study(TRUTH, (64, 128, 256, 512), rng=np.random.default_rng(0))
+    fit = fit_threshold(curves)
+    lines = fit_table(fit).splitlines()
+    assert format_with_error(fit.threshold, fit.threshold_error) in lines[0]
+    assert any(line.startswith("p_c") and "drift" in line for line in lines)
+    for size in fit.sizes:
+        assert any(line.startswith(f"{size} ") and "25000" in line for line in lines)
+    for crossing in fit.by_size.crossings:
+        assert any(format_with_error(crossing.p, crossing.p_error) in line for line in lines)
+
+
+def test_an_absent_crossing_reads_none():
+    curves = synthetic_study(TRUTH, (64, 128), rng=np.random.default_rng(0))
+    fit = fit_threshold([curve.at(curve.probability < 0.4) for curve in curves])
+    assert "none" in fit_table(fit)
+
+
+def test_every_fit_is_described_by_the_table_of_its_kind():
+    given = {"device": "cpu", "workers": 1, "samples": 60}
+    trees = sweep("square", L=[4, 6], method="tree", **given)
+    assert "weight/site" in describe_fit(fit_trees(trees), trees.study)
+    spins = sweep(
+        "square",
+        L=[4, 6, 8],
+        model="ising",
+        boundary="periodic",
+        p=[0.55, 0.6],
+        samples=4000,
+        device="cpu",
+        workers=1,
+        burn_in=20,
+    )
+    assert "K_c" in describe_fit(fit_spins(spins), spins.study)
+    roots = threshold("square", error=0.02, device="cpu")
+    assert "drift of the roots, C/L^4" in describe_fit(roots.fit, roots.results.study)
+
+
+def curve(p=(0.4, 0.5, 0.6), samples=(10, 20), spanning=((1, 4, 9), (2, 8, 20)), L=8):
+    return SpanningCurve(L, p, samples, spanning, label="task")
+
+
+def test_threshold_counts_are_a_partition_of_the_samples_also_at_fewer_p():
+    assert curve().total_samples == 30
+    np.testing.assert_allclose(curve().probability, [3 / 30, 12 / 30, 29 / 30])
+    np.testing.assert_array_equal(curve().threshold_counts, [[1, 3, 5, 1], [2, 6, 12, 0]])
+    part = curve().at(np.array([False, True, False]))
+    np.testing.assert_array_equal(part.p, [0.5])
+    np.testing.assert_array_equal(part.threshold_counts, [[4, 6], [8, 12]])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"L": 0}, "L must be at least 1"),
+        ({"p": (0.4, 0.6, 0.5)}, "strictly ascending"),
+        ({"p": (0.4, 0.5, 1.6)}, r"in \[0, 1\]"),
+        ({"p": (0.4, 0.5, float("nan"))}, r"in \[0, 1\]"),
+        ({"samples": (10, 0)}, "positive count"),
+        ({"samples": (10,)}, "shape"),
+        ({"samples": (10, 19)}, "between 0 and"),
+        ({"spanning": ((1, 4, 9), (-1, 8, 20))}, "between 0 and"),
+        ({"spanning": ((1, 4, 3), (2, 8, 20))}, "not coupled"),
+    ],
+)
+def test_a_broken_curve_is_refused_in_one_line(change, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        curve(**change)
+    assert "'task'" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_curve_cannot_be_changed_afterwards():
+    with pytest.raises(ValueError, match="read-only"):
+        curve().p[0] = 0.3

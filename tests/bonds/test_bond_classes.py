@@ -1,6 +1,5 @@
 """Bond percolation with a probability for every class of bonds, from the words to the fit."""
 
-import importlib.util
 from dataclasses import dataclass
 from itertools import product
 from typing import ClassVar
@@ -12,11 +11,10 @@ from helpers import (
     cpu_labeler,
     items_of,
     lattice,
-    run_simulated,
     slow,
     slow_but,
 )
-from slab_support import compare_interfaces
+from slab_support import compare_rows
 
 import percolab
 from percolab.analysis.theory.critical import critical_probability
@@ -31,7 +29,6 @@ from percolab.errors import InputError
 from percolab.lattices.bethe import bethe_lattice
 from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.lattices.topology import unpack_bits
-from percolab.parts.interface import close, make_row
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey
 
@@ -156,16 +153,6 @@ def test_parts_of_a_lattice_are_measured_as_the_whole(parts, tmp_path, monkeypat
             np.testing.assert_array_equal(block.sums, other.blocks[number].sums)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(
-    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
-)
-def test_simulated_kernels_equal_the_cpu():
-    done = run_simulated("simulated_bond_classes.py")
-    assert done.returncode == 0, f"after {done.stdout}{done.stderr}"
-    assert done.stdout.splitlines()[-1] == "slabs"
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("labeler", ["tiled", "four_step"])
 def test_kernels_on_a_gpu_equal_the_cpu(labeler):
@@ -190,12 +177,7 @@ def test_slabs_on_a_gpu_equal_the_cpu():
         model = Model.parse(text)
         whole = Whole(load_lattice("square"), (1501, 141), (boundary,) * 2, model)
         draw = SampleKey(0, 5, 7, p_to_threshold(0.6))
-        (interface,) = compare_interfaces(whole, [draw], [70, 31, 40])
-        row = make_row(close(interface) if whole.is_closed else interface)
-        topology = whole.lattice.topology(whole.shape, whole.boundary)
-        one = np.array([draw.sample], np.uint64), np.array([draw.threshold], np.uint64)
-        expected = cpu_labeler("raster", topology, model).rows(0, 5, *one)[0]
-        np.testing.assert_array_equal(row.numbers, expected)
+        compare_rows(whole, [draw], [70, 31, 40])
 
 
 def test_a_study_keeps_what_is_fixed_alone():

@@ -3,7 +3,12 @@
 import csv
 import io
 import json
+import logging
+import os
+import pty
 import re
+import subprocess
+import sys
 from math import hypot
 from pathlib import Path
 
@@ -11,6 +16,7 @@ import numpy as np
 import pytest
 from cli_support import (
     SMALL,
+    TINY,
     answer,
     assert_equal_datasets,
     refusal,
@@ -22,13 +28,18 @@ from helpers import slow_but
 
 from percolab.api import sweep
 from percolab.cli import COMMANDS, main
+from percolab.cli.groups import GroupedCommand
+from percolab.cli.progress import ProgressBar
+from percolab.cli.terminal import colour, has_colour
 from percolab.lattices.lattice import lattice_names
 from percolab.store.results import read_results
-from percolab.tasks.settings import DEFAULT_LATTICE, DEFAULT_SAMPLES, DEFAULT_SIZES
-
-SIGNATURES = {".png": b"\x89PNG\r\n", ".pdf": b"%PDF-", ".svg": b"<?xml"}
+from percolab.tasks.setting_groups import GROUPS
+from percolab.tasks.settings import DEFAULT_LATTICE, DEFAULT_SAMPLES, DEFAULT_SIZES, SETTINGS
 
 pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
+
+
+SIGNATURES = {".png": b"\x89PNG\r\n", ".pdf": b"%PDF-", ".svg": b"<?xml"}
 
 
 # Help
@@ -253,3 +264,133 @@ def test_a_sweep_of_trees_ends_with_their_table():
 def test_a_tree_of_one_site_has_no_bonds_and_no_warning():
     # Warnings are errors in the tests.
     assert "1  10" in answer("tree", "--lattice", "square", "-L", 1, "--samples", 10)
+
+
+def sections(text):
+    """Return the flags that each section of a help text lists."""
+    found, name = {}, None
+    for line in text.splitlines():
+        if re.fullmatch(r"\S.*:", line):
+            name = line[:-1]
+        elif name and (flags := re.match(r"  (-[\w-]+(?:, -[\w-]+)*)", line)):
+            found.setdefault(name, []).append(flags[1])
+    return found
+
+
+def test_the_help_of_a_sweep_lists_every_setting_in_its_group():
+    found = sections(answer("sweep", "--help"))
+    assert list(found) == [*GROUPS, "Options"]
+    assert found["Options"] == ["-h, --help"]
+    for name, setting in SETTINGS.items():
+        flags = (f"--{name.replace('_', '-')}",) if setting.flags is None else setting.flags
+        homes = [group for group, listed in found.items() if ", ".join(flags) in listed]
+        assert homes == ([setting.group] if flags else []), name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_is_listed_once(name):
+    command = main.get_command(None, name)
+    listed = [flags for each in sections(answer(name, "--help")).values() for flags in each]
+    assert len(set(listed)) == len(listed)
+    assert len(listed) == sum(item.param_type_name == "option" for item in command.params) + 1
+    if isinstance(command, GroupedCommand):
+        assert len(sections(answer(name, "--help"))["Options"]) == 1
+
+
+@pytest.mark.parametrize("line", [("-q", *TINY), (*TINY, "-q"), ("-q", *TINY, "--quiet")])
+def test_quiet_holds_wherever_it_is_given(tmp_path, monkeypatch, line):
+    monkeypatch.chdir(tmp_path)
+    assert run(*line).stderr == ""
+
+
+@pytest.mark.parametrize("line", [("-v", *TINY), (*TINY, "--verbose")])
+def test_verbose_holds_wherever_it_is_given(tmp_path, monkeypatch, line):
+    monkeypatch.chdir(tmp_path)
+    logger = logging.getLogger("percolab")
+    try:
+        assert "saved results.h5" in run(*line, "-q").stderr
+    finally:
+        logger.handlers, logger.level = [], logging.NOTSET
+
+
+def test_a_sweep_says_first_what_it_is_about_to_do(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first = run(*TINY, "--device", "cpu", "--workers", 1).stderr.splitlines()[0]
+    assert first == (
+        "square, bond, boundary open; L = 4, 6; p = 0.5; 10 samples of each; on cpu by raster, "
+        "1 worker; file results.h5"
+    )
+    assert run(*TINY, "--device", "cpu").stderr == ""  # nothing is missing
+    more = "--boundary", "open,periodic", "--out", "b.h5", "--target-error", "0.1"
+    line = run("sweep", "--lattice", "square", "-L", "4,6", *more).stderr.splitlines()[0]
+    assert "boundary open, periodic; L = 4, 6; p by a pilot; until the error of p_c is 0.1" in line
+
+
+def test_options_of_settings_have_the_help_that_their_command_gives_them():
+    shown = {name: " ".join(answer(name, "--help").split()) for name in ("tree", "exact")}
+    assert "[default: tree.h5]" in shown["tree"]
+    assert "Show the probability at these p, too" in shown["exact"]
+
+
+RED, GREEN, BOLD, END = "\x1b[31m", "\x1b[32m", "\x1b[1m", "\x1b[0m"
+PLAIN = "p_c = 0.5001(3)\n"
+PROGRAM = f"from percolab.cli.terminal import echo; echo({PLAIN.strip()!r})"
+
+
+def printed_on_a_terminal(*command, **environment):
+    """Return what a program writes to a terminal as its stdout and stderr."""
+    ours, theirs = pty.openpty()
+    variables = {"TERM": "xterm", **os.environ, "NO_COLOR": "", **environment}
+    try:
+        subprocess.run(
+            [sys.executable, *command], stdout=theirs, stderr=theirs, env=variables, check=False
+        )
+        return os.read(ours, 4096).decode().replace("\r\n", "\n")
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_a_terminal_gets_colours_and_nothing_else_does():
+    coloured = f"p_c = {GREEN}{BOLD}0.5001(3){END}\n"
+    assert printed_on_a_terminal("-c", PROGRAM) == coloured
+    assert printed_on_a_terminal("-c", PROGRAM, NO_COLOR="1") == PLAIN
+    assert printed_on_a_terminal("-c", PROGRAM, TERM="dumb") == PLAIN
+    command = [sys.executable, "-c", PROGRAM]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == PLAIN
+
+
+def test_an_error_begins_in_red():
+    told = printed_on_a_terminal("-m", "percolab", "fitt")
+    assert told == f"{RED}{BOLD}percolab: error:{END} {refusal('fitt')}\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no p_c: the best fit is rejected (p-value 2e-08, below 0.001)",
+        "R(p_c)    0.531(56)",
+        '{"p_c": 0.5}',
+        "L  p_c  error",
+        "a file named percolab: error: x",
+    ],
+)
+def test_nothing_but_values_of_p_c_and_errors_is_coloured(text):
+    assert colour(text) == text
+
+
+def test_the_table_of_a_fit_has_its_p_c_coloured():
+    line = "p_c       0.5010(22)     whole error; 1/nu = 3/4"
+    assert colour(line) == line.replace("0.5010(22)", f"{GREEN}{BOLD}0.5010(22){END}")
+
+
+def test_progress_is_coloured_on_a_terminal(monkeypatch):
+    bars = []
+    monkeypatch.setattr(ProgressBar, "_new_bar", lambda self, **options: bars.append(options))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for is_terminal in (True, False):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda is_terminal=is_terminal: is_terminal)
+        assert has_colour(sys.stderr) == is_terminal
+        ProgressBar().started(10, 0)
+    assert [bar["colour"] for bar in bars] == ["green", None]

@@ -5,15 +5,16 @@ from pathlib import Path
 
 import psutil
 import pytest
-from cli_support import (
-    TINY,
-    answer,
-    left_in,
-    refusal,
-)
+from cli_support import TINY, answer, left_in, refusal
+from helpers import slow
 
+import percolab
+from percolab.api import sweep
+from percolab.configurations.label import label
+from percolab.errors import InputError
 from percolab.lattices.lattice import Lattice
 from percolab.store.results import read_results
+from percolab.tasks.values import parse_sizes
 
 pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
@@ -91,3 +92,233 @@ def test_a_lattice_in_place_of_a_study_file_is_told_apart():
     told = refusal("sweep", "honeycomb")
     assert told.startswith("honeycomb: no such file, and no study of this name; ")
     assert told.endswith(" (a lattice goes with --lattice)")
+
+
+TORUS = ("sweep", "--lattice", "square", "--boundary", "periodic", "-L", "4", "--samples", "20",
+        "--device", "cpu")  # fmt: skip
+ISING = (*TORUS, "--model", "ising")
+P = ("-p", "0.5")
+FERROMAGNETS = "but it must be above 0: cluster updates are those of ferromagnets"
+FEW = "but few clusters are written as few:8,flip=0.5: from 1 to 1048576 of them"
+
+MODELS = [
+    ("potts", "model potts needs its number of states, as in potts:q=3; q = 1 is bond"),
+    ("potts:q=1", "model potts needs its number of states, as in potts:q=3; q = 1 is bond"),
+    ("potts:q=0", "model potts: q = 0, but it must be an integer from 2 to 256"),
+    ("potts:q=2.5", "q = 2.5, but it must be an integer from 2 to 256"),
+    ("potts:q=257", "model potts: q = 257, but it must be an integer from 2 to 256"),
+    ("potts:q=", "but it must be an integer from 2 to 256"),
+    ("potts:q=two", "but it must be an integer from 2 to 256"),
+    ("potts:states=3", "model 'potts:states=3', but states are written as in potts:q=3"),
+    ("potts:3", "model 'potts:3', but states are written as in potts:q=3"),
+    ("ising:q=3", "model 'ising:q=3': ising has two spins and no q"),
+    ("ising:q=2", "or potts:q=2, whose coupling is beta = 2 K"),
+    ("site:q=3", "model 'site:q=3', but what is fixed is written as in site-bond:site=0.9"),
+    ("site-bond:q=3", "what is fixed is written as in site-bond:site=0.9"),
+    ("bond:q=3", "model: q = 3.0, but it must be a number from 0 to 1"),
+    ("isign", "unknown model 'isign'; did you mean 'ising'?"),
+]
+
+
+@pytest.mark.parametrize(("model", "told"), MODELS, ids=str)
+def test_a_model_that_is_none_is_refused(model, told):
+    assert told in refusal(*TORUS, *P, "--model", model)
+    assert left_in() == []
+    Path("study.toml").write_text(f'lattice = "square"\nL = 4\np = 0.5\nmodel = "{model}"\n')
+    assert refusal("sweep", "study.toml").startswith("study.toml: ")
+    assert told in refusal("sweep", "study.toml")
+    with pytest.raises(InputError) as found:
+        sweep("square", L=4, p=0.5, model=model, device="cpu")
+    assert told in str(found.value)
+
+
+COUPLINGS = ["0", "-0.4", "nan", "inf", "-inf", "1e-400", "0.4,-0.1", "0.4,nan"]
+
+
+@pytest.mark.parametrize("key", ["beta", "T", "K"])
+@pytest.mark.parametrize("text", COUPLINGS)
+def test_a_coupling_of_no_ferromagnet_is_refused(key, text):
+    option = f"--{key}" if len(key) > 1 else f"-{key}"
+    told = refusal(*ISING, option, text)
+    assert told.startswith(f"{key} = ")
+    assert told.endswith(FERROMAGNETS)
+    assert left_in() == []
+    if "," not in text and text != "1e-400":
+        Path("study.toml").write_text(f'lattice = "square"\nmodel = "ising"\nL = 4\n{key} = {text}')
+        told = refusal("sweep", "study.toml")
+        assert told.startswith(f"study.toml: {key} = ")
+        assert told.endswith(FERROMAGNETS)
+        with pytest.raises(InputError, match="ferromagnets"):
+            sweep("square", L=4, model="ising", device="cpu", **{key: float(text)})
+
+
+BAD = [
+    (("-K", "0.1:0.3"), "a range is from:to:count"),
+    (("-K", "0.3:0.1:3"), "from must be below to"),
+    (("-K", "0.1:0.3:1"), "count from 2 to 10000"),
+    (("-T", "hot"), "T = 'hot' is not a number"),
+    (("-K", ","), "K: the list is empty"),
+    ((*P, "-T", "2"), "p and T are both given, but one follows from the other"),
+    ((*P, "--beta", "2"), "p and beta are both given"),
+    (("-K", ".4", "--beta", ".4"), "beta and K are both given"),
+    (("-K", ".4", "--model", "potts:q=3"), "potts:q=3 has beta"),
+    (("--beta", ".4", "--model", "bond"), "beta: bond percolation has no temperature"),
+    (("-T", "2", "--model", "site"), "T: site percolation has no temperature"),
+    ((*P, "--sweeps", "50", "--burn-in", "50"), "sweeps = 50, but with a burn-in of 50 nothing"),
+    ((*P, "--sweeps", "20", "--quiet"), "sweeps = 20, but at L = 4 the burn-in is "),
+    ((*P, "--sweeps", "0"), "'--sweeps': 0 is not in the range x>=1"),
+    ((*P, "--burn-in", "-3"), "burn_in = '-3', but it must be an integer of at least 0, or auto"),
+    ((*P, "--burn-in", "1" * 12), "but it must be an integer of at least 0"),
+    ((*P, "--method", "threshold"), "those of ising are different at every p: leave it out"),
+    (("--method", "threshold"), "those of ising are different at every p: leave it out"),
+    ((*P, "-L", "4,6", "--target-error", "0.01"), "those of spins are not: give the number of"),
+    ((*P, "--measure", "gyration"), "measure gyration: radii are measured in percolation"),
+    ((*P, "--update", "woolf"), "unknown update 'woolf'; did you mean 'wolff'?"),
+    ((*P, "--update", "sw:3"), "update 'sw:3': sw has nothing to choose"),
+    ((*P, "--update", "few:0"), FEW),
+    ((*P, "--update", "few:3,flip=0"), FEW),
+    ((*P, "--update", "few:3,flip=nan"), FEW),
+    ((*P, "--update", "few:3,flop=0.5"), FEW),
+    ((*P, "--update", "few:9999999"), FEW),
+    slow((*P, "--update", "few:3,flip=1e-9", "--quiet"), "give the burn-in (--burn-in)"),
+]
+
+
+@pytest.mark.parametrize(("options", "told"), BAD, ids=str)
+def test_a_sweep_of_spins_refuses_bad_options_and_leaves_nothing(options, told):
+    assert told in refusal(*ISING, *options)
+    assert left_in() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--update", "wolff"), "update: bond percolation has no spins (--model ising)"),
+        (("--sweeps", "100"), "sweeps: bond percolation has no spins (--model ising)"),
+        (("--burn-in", "10"), "burn_in: bond percolation has no spins (--model ising)"),
+        (("--measure", "series"), "measure series: only chains of spins have one"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("model", ["bond", "site"])
+def test_percolation_has_nothing_of_chains(model, options, told):
+    assert told.replace("bond", model) in refusal(*TORUS, *P, "--model", model, *options)
+    assert left_in() == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ("K = [0.4, 'x']", "K = "),
+        ("K = true", "K = True, but only numbers are allowed"),
+        ("K = ['0.4']", "but only numbers are allowed"),
+        ("p = 0.5\nsweeps = 0", "sweeps = 0, but it must be an integer from 1"),
+        ("p = 0.5\nsweeps = 'auto'", "sweeps = 'auto', but it must be an integer"),
+        ("p = 0.5\nburn_in = -1", "burn_in = -1, but it must be an integer from 0"),
+        ("p = 0.5\nburn_in = 'all'", "burn_in = 'all', but it must be an integer from 0"),
+        ("p = 0.5\nupdate = 3", "update = 3, but it must be a string"),
+        ("J = 1", "unknown key 'J'"),
+        ("field = 0.1", "unknown key 'field'"),
+    ],
+    ids=str,
+)
+def test_a_study_file_of_spins_is_refused_by_its_name(lines, told):
+    size = "" if "L =" in lines else "L = 4\n"
+    Path("study.toml").write_text(f'lattice = "square"\nmodel = "ising"\n{size}{lines}\n')
+    found = refusal("sweep", "study.toml", "--device", "cpu")
+    assert found.startswith("study.toml: ")
+    assert told in found
+    assert left_in() == ["study.toml"]
+
+
+def test_a_graph_without_bonds_has_no_transition_but_spins():
+    Path("none.mtx").write_text("%%MatrixMarket matrix coordinate pattern general\n4 4 0\n")
+    command = ("sweep", "--graph", "none.mtx", "--model", "ising", "--device", "cpu", "--quiet")
+    told = refusal(*command)
+    assert told.startswith("L = 4: none.mtx does not span with all bonds open: give the p values")
+    assert left_in() == ["none.mtx"]
+    assert "0 bonds" in answer(*command, "-p", "0.5", "--samples", "40")
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        ("--lattice", "bethe:3", "-L", "3,4"),
+        slow(("--graph", "path.csv", "--source", "0", "--target", "3")),
+    ],
+    ids=str,
+)
+def test_what_has_no_sizes_is_swept_and_reported_on_without_a_fit_of_spanning(where):
+    """Chains at other p are other samples, so that spanning may fall as p rises."""
+    Path("path.csv").write_text("0,1\n1,2\n2,3\n0,2\n")
+    command = ("sweep", *where, "--model", "ising", "--samples", "400", "--device", "cpu")
+    assert "<s_2>" in answer(*command, "--quiet", "-p", "0.3,0.5,0.52,0.54,0.56,0.9")
+    for report in (("fit",), ("fit", "--json"), ("export",)):
+        assert answer(*report, "results.h5")
+    assert "ising model, update sw" in answer("status", "results.h5")
+
+
+def test_curves_of_coupled_samples_are_not_drawn_of_chains():
+    answer(*ISING, "-L", "4,6", "-p", "0.3,0.5,0.52,0.9", "--burn-in", "20", "--quiet")
+    for kind in ("curves", "drift", "collapse"):
+        told = refusal("plot", "results.h5", "--kind", kind, "--out", "plot.png")
+        assert "are of independent samples, which sweeps are not" in told
+    assert left_in() == [".results.h5.lock", "results.h5"]
+
+
+def test_labels_in_python_are_of_no_sweep_of_spins():
+    with pytest.raises(InputError, match="a single sample is one of percolation"):
+        label("square", 8, 0.5, model="ising")
+
+
+@pytest.mark.parametrize(
+    ("text", "samples"), [("1e2", 100), ("2.5E2", 250), ("1e+2", 100), ("100", 100)]
+)
+def test_numbers_of_samples_may_be_powers_of_ten(tmp_path, monkeypatch, text, samples):
+    monkeypatch.chdir(tmp_path)
+    sweep = "sweep", "--lattice", "square", "-L", "4", "-p", "0.5", "--device", "cpu", "-q"
+    answer(*sweep, "--samples", text)
+    (item,) = percolab.open_results("results.h5").tasks.values()
+    assert item.num_samples == samples
+
+
+@pytest.mark.parametrize("text", ["1e-2", "1.5e0", "1e999", "e4", "1e", "0x10", "1e4.5", "-1e4"])
+def test_what_is_no_whole_number_is_refused(tmp_path, monkeypatch, text):
+    monkeypatch.chdir(tmp_path)
+    line = refusal("sweep", "--lattice", "square", "-L", "4", f"--samples={text}")
+    assert "samples" in line
+    assert text in line
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [("64:256:3", (64, 128, 256)), ("1:4:9", (1, 2, 3, 4)), (" 8 : 27 : 2 ", (8, 27))],
+)
+def test_sizes_are_ranges_in_equal_ratios(text, sizes):
+    assert parse_sizes(text) == sizes
+    study = percolab.sweep("square", L="4:16:3", p=0.5, samples=10, device="cpu").study
+    assert study.sizes == (4, 8, 16)
+
+
+def test_a_study_file_may_have_a_range_of_sizes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.toml").write_text('lattice = "square"\nL = "4:16:3"\np = 0.5\nsamples = 10\n')
+    answer("sweep", "own.toml", "--device", "cpu", "--out", "r.h5", "-q")
+    assert percolab.open_results("r.h5").study.sizes == (4, 8, 16)
+
+
+@pytest.mark.parametrize(
+    "text", ["8:4:2", "4:8", "4:8:1", "0:8:2", "4:8:2:2", "4:x:2", ":", "4:8:99999"]
+)
+def test_other_ranges_of_sizes_are_refused(text):
+    with pytest.raises(percolab.InputError, match="L = "):
+        parse_sizes(text)
+
+
+def test_samples_in_python_may_be_whole_floats():
+    results = percolab.sweep("square", L=[4, 6], p=0.5, samples=[2e1, 30], device="cpu")
+    assert [item.num_samples for item in results.tasks.values()] == [20, 30]
+    for wrong in (20.5, float("nan"), float("inf"), True, "1e4"):
+        with pytest.raises(percolab.InputError, match="samples"):
+            percolab.sweep("square", L=4, p=0.5, samples=wrong, device="cpu")

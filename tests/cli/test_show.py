@@ -1,4 +1,4 @@
-"""percolab show: what is drawn are the labels, where the lattice has its sites."""
+"""percolab show: drawn are the labels, where the lattice or a Bethe lattice has its sites."""
 
 import json
 from pathlib import Path
@@ -13,15 +13,20 @@ from show_support import colour_of_labels, drawn, hexes, one, whole_cells
 
 import percolab
 from percolab.configurations import Clusters, random_configuration, site_configuration
+from percolab.configurations.picture import draw_flow_picture
+from percolab.figures import colours
 from percolab.figures.colours import NO_SITE, choose_colours
 from percolab.figures.configuration import MOST_WITH_BONDS
+from percolab.figures.networks import bethe_places, plot_bethe
+from percolab.lattices.bethe import BetheLattice, bethe_topology, site_numbers
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.rows import ROW_WIDTH, SPANNING, row_from_labels
 
-SAMPLE = ("--lattice", "honeycomb", "-L", 12, "-p", 0.65, "--seed", 1)
-
 pytestmark = pytest.mark.usefixtures("own_directory")
+
+
+SAMPLE = ("--lattice", "honeycomb", "-L", 12, "-p", 0.65, "--seed", 1)
 
 
 # Bonds
@@ -319,3 +324,160 @@ def test_clusters_of_vacant_sites_are_none():
     clusters = Clusters(np.full(4, -1, np.int32), topology)
     assert choose_colours(clusters).of_sites.tolist() == [0, 0, 0, 0]
     assert clusters.summary()["clusters"] == 0
+
+
+@pytest.mark.parametrize("numbering", ["standard", "random"])
+@pytest.mark.parametrize(("shells", "z"), [(5, 3), (3, 4)])
+def test_bethe_lattice_is_drawn_radially_in_the_colours_of_its_labels(shells, z, numbering):
+    lattice = BetheLattice(z, numbering)
+    configuration = random_configuration(lattice, shells, 0.6, seed=3)
+    labels = percolab.label(configuration.topology, opened=configuration.opened)
+    figure, numbers = plot_bethe(configuration.label(), lattice, shells)
+    (axes,) = figure.axes
+    places, sites = bethe_places(shells, z), site_numbers(labels.size, numbering)
+    discs = one(axes, EllipseCollection)
+    np.testing.assert_array_equal(discs.get_offsets(), places)
+    assert [text.get_text() for text in axes.texts] == list(map(str, sites))
+    colours = colour_of_labels(sites, hexes(discs.get_facecolors()), labels)
+    closed, opened = (item for item in axes.collections if isinstance(item, LineCollection))
+    topology = bethe_topology(shells, coordination_number=z, numbering=numbering)
+    where = np.argsort(sites)
+    expected = {True: {}, False: {}}
+    for _, u, v in topology.bonds().tolist():
+        inner, outer = sorted([u, v], key=lambda site: where[site])
+        ends = tuple(np.ravel(places[[where[inner], where[outer]]]).round(6))
+        expected[bool(labels[u] == labels[v])][ends] = colours[int(labels[u])]
+    found = {
+        tuple(np.ravel(line).round(6)): colour
+        for line, colour in zip(opened.get_segments(), hexes(opened.get_colors()), strict=True)
+    }
+    assert found == expected[True]
+    assert {tuple(np.ravel(line).round(6)) for line in closed.get_segments()} == set(
+        expected[False]
+    )
+    assert numbers["clusters"] == np.unique(labels).size
+    assert numbers["site_numbers"] == sites.tolist()
+    assert numbers["site_labels"] == labels[sites].tolist()
+
+
+def test_shells_stand_at_equal_distances_and_equal_angles():
+    places = bethe_places(4, 3)
+    radii = np.linalg.norm(places, axis=1)
+    assert radii.round(9).tolist() == [0] + 3 * [1] + 6 * [2] + 12 * [3] + 24 * [4]
+    angles = np.sort(np.arctan2(*places[-24:].T))
+    np.testing.assert_allclose(np.diff(angles), 2 * np.pi / 24)
+    np.testing.assert_allclose(places[1], [0, 1], atol=1e-12)
+
+
+def test_large_bethe_lattice_has_no_numbers_in_it():
+    clusters = random_configuration(BetheLattice(), 8, 0.5).label()
+    figure, _ = plot_bethe(clusters, BetheLattice(), 8)
+    assert not list(figure.axes[0].texts)
+
+
+def test_bethe_cluster_from_the_centre_outwards_is_named():
+    told = json.loads(answer("show", "--lattice", "bethe:3", "-L", 3, "-p", 1.0, "--json"))
+    assert told["spanning"] == ["source-target"]
+    assert told["prominent"][0] == {
+        "label": 0, "size": 22, "spanning": ["source-target"], "colour": colours.SPANNING[0],
+    }  # fmt: skip
+    clusters = random_configuration(BetheLattice(), 3, 1.0).label()
+    figure, _ = plot_bethe(clusters, BetheLattice(), 3)
+    (text,) = figure.legends[0].get_texts()
+    assert (
+        text.get_text() == "largest cluster, 22 of 22 sites, from the centre to the outermost shell"
+    )
+
+
+@pytest.mark.slow
+def test_labels_of_a_bethe_lattice_are_drawn_as_the_sample_is():
+    sample = ("-p", 0.75, "--seed", 5)
+    answer("label", "--lattice", "bethe:3:random", "-L", 4, *sample)
+    told = []
+    for given in (("--lattice", "bethe:3:random", "-L", 4, *sample), ("labels.h5",)):
+        told.append((answer("show", *given, "--json"), Path("clusters.png").read_bytes()))
+    assert told[0] == told[1]
+    numbers = json.loads(told[0][0])
+    assert numbers["title"] == "Bethe lattice, $z = 3$, random numbering, $p = 0.75$, seed 5"
+    labels = percolab.label("bethe:3:random", 4, 0.75, seed=5)
+    assert numbers["site_labels"] == labels[numbers["site_numbers"]].tolist()
+
+
+def test_labels_say_which_bethe_lattice_they_are_on():
+    answer("label", "--lattice", "bethe:3", "-L", 4, "-p", 0.5)
+    with h5py.File("labels.h5", "r+") as file:
+        put_text(file, "lattice", "bethe:3:randm")
+    sealed_again(Path("labels.h5"))
+    assert refusal("show", "labels.h5").startswith("labels.h5: is damaged: unknown numbering")
+    with h5py.File("labels.h5", "r+") as file:
+        put_text(file, "lattice", "bethe:3")
+        file["labels"][7] = -2
+    sealed_again(Path("labels.h5"))
+    assert refusal("show", "labels.h5") == (
+        "labels.h5: label -2, but labels are at least -1 (no site)"
+    )
+
+
+BACKBONE = ("--lattice", "square", "-L", 24, "-p", 0.52, "--seed", 2)
+
+
+def test_open_bonds_are_drawn_once_by_what_flows_in_them():
+    figure, numbers = draw_flow_picture(load_lattice("kagome"), 12, p=0.65, seed=4)
+    found = percolab.flow("kagome", 12, 0.65, seed=4)
+    places = load_lattice("kagome").positions(load_lattice("kagome").shape(12))
+    (axes,) = figure.axes
+    drawn = [each for each in axes.collections if isinstance(each, LineCollection)]
+    other, dangling, backbone, red = (
+        {tuple(np.ravel(line).round(6)) for line in each.get_segments()} for each in drawn
+    )
+    ends = {
+        tuple(np.ravel(places[pair]).round(6)): n for n, pair in enumerate(found.bonds.tolist())
+    }
+    assert {ends[line] for line in red} == set(np.flatnonzero(found.red))
+    assert {ends[line] for line in red | backbone} == set(np.flatnonzero(found.backbone))
+    assert {ends[line] for line in dangling} == set(np.flatnonzero(found.dangling))
+    assert len(other) + len(dangling) + len(backbone) + len(red) == len(found.bonds)
+    assert found.connected
+    assert len({tuple(each.get_colors()[0]) for each in drawn}) == 4
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert f"backbone: {found.num_backbone - found.num_red} bonds" in texts
+    assert numbers["backbone_bonds"] == found.num_backbone
+
+
+def test_dangling_ends_are_the_rest_of_the_clusters_that_span():
+    """By the labels of the clusters, which know nothing of flows."""
+    asked = {"seed": 2, "boundary": ("periodic", "open")}
+    found = percolab.flow("square", 24, 0.52, **asked)
+    labels = percolab.label("square", 24, 0.52, **asked)
+    spanning = np.intersect1d(labels[0], labels[-1])
+    of_spanning = np.isin(labels.ravel()[found.bonds[:, 0]], spanning)
+    assert found.connected
+    assert np.array_equal(found.dangling | found.backbone, of_spanning)
+    assert not (found.dangling & found.backbone).any()
+    assert found.dangling.any()
+
+
+def test_the_command_writes_the_figure_and_its_numbers():
+    answer("show", "--backbone", *BACKBONE, "--out", "one.png")
+    told = json.loads(answer("show", "--backbone", *BACKBONE, "--json"))
+    assert told["figure"] == "clusters.png"
+    found = percolab.flow("square", 24, 0.52, seed=2)
+    assert {key: told[key] for key in found.summary()} == found.summary()
+    apart = json.loads(answer("show", "--backbone", *BACKBONE[:4], "-p", 0.2, "--json"))
+    assert (apart["connected"], apart["bonds_drawn"]["backbone"]) == (False, [])
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ((*BACKBONE, "--boundary", "periodic"), "no axis is open (--boundary)"),
+        (("--lattice", "cubic", "-L", 8, "-p", 0.3), "only backbones in two dimensions are drawn"),
+        (("--lattice", "square", "-L", 512, "-p", 0.3), "backbones are drawn of at most"),
+        ((*BACKBONE, "--tree"), "--tree: what flows is drawn"),
+        (("own.npz",), "labels: what flows is drawn"),
+        ((*BACKBONE, "--model", "ising"), "model ising"),
+        (("--lattice", "bethe:3", "-L", 8, "-p", 0.3), "is drawn between two sides of a lattice"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(options, line):
+    assert line in refusal("show", "--backbone", *options)

@@ -11,9 +11,8 @@ from helpers import slow
 from synthetic_support import study_view, synthetic_study
 
 from percolab.analysis.scaling import ScalingFunction
-from percolab.analysis.text import format_with_error
 from percolab.analysis.threshold import fit_threshold
-from percolab.analysis.value import ChiSquare
+from percolab.analysis.value import ChiSquare, format_with_error
 from percolab.figures import save_figure
 from percolab.figures.elements import exact_record
 from percolab.figures.kinds.curves import draw_spanning, plot_drift

@@ -1,19 +1,29 @@
-"""Lattices as figures and as text: what is drawn, what is named, what is refused."""
+"""Lattices, graphs and clusters as pictures: what is drawn, named, coloured and refused."""
 
+import json
 import subprocess
 import sys
 
+import networkx
 import numpy as np
 import pytest
 from cli_support import answer, refusal, run
-from helpers import TEXTS, slow_but
+from helpers import PLANAR, TEXTS, slow, slow_but
 from matplotlib.colors import same_color
 from matplotlib.path import Path as Outline
+from show_support import colour_of_labels, drawn, hexes, whole_cells
 
+import percolab
+from percolab.configurations import picture, random_configuration, site_configuration
 from percolab.errors import InputError
 from percolab.figures import COLOURS, save_figure
+from percolab.figures.colours import LARGEST, MUTED, NO_SITE, SINGLE, SPANNING, choose_colours
 from percolab.figures.lattice import plot_lattice
+from percolab.lattices.graph import make_graph
 from percolab.lattices.lattice import lattice_from_text, lattice_names, load_lattice
+
+pytestmark = pytest.mark.usefixtures("own_directory")
+
 
 FLAT = [name for name in lattice_names() if load_lattice(name).dimension == 2]
 #: Sites of the block that is drawn: cubes of one period along the axes, or two if it is short.
@@ -179,3 +189,140 @@ def test_drawing_needs_no_pyplot():
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def hub_last():
+    graph = networkx.Graph()
+    graph.add_nodes_from(range(41))
+    graph.add_edges_from([(40, n) for n in range(40)] + [(0, 1), (2, 3)])
+    return graph
+
+
+KARATE, HUB = networkx.karate_club_graph(), hub_last()
+
+
+@pytest.mark.parametrize(
+    ("given", "model"),
+    [(KARATE, "bond"), (HUB, "site"), (KARATE, "bond-weight")]
+    + [slow(HUB, "bond"), slow(KARATE, "site"), slow(HUB, "bond-weight")],
+    ids=str,
+)
+def test_drawn_bonds_and_colours_are_those_of_the_clusters(given, model, monkeypatch):
+    graph, shown = make_graph(given), []
+    if model == "bond-weight":
+        graph = graph.with_weights(np.linspace(0.2, 1, graph.num_bonds))
+    draw = picture.plot_network
+    monkeypatch.setattr(
+        picture, "plot_network", lambda *args, **keys: (shown.append(args), draw(*args, **keys))[1]
+    )
+    figure, numbers = picture.draw_sample_picture(graph, graph.num_sites, 0.4, model=model, seed=2)
+    ((_, _, opened),) = shown
+    labels = percolab.label(graph=graph, p=0.4, model=model, seed=2)
+    assert numbers["site_labels"] == labels.tolist()
+    left = networkx.Graph()
+    left.add_nodes_from(np.flatnonzero(labels >= 0).tolist())
+    left.add_edges_from(graph.bonds.pairs[opened].tolist())
+    assert 0 < opened.sum() < graph.num_bonds
+    for part in networkx.connected_components(left):
+        assert {int(labels[site]) for site in part} == {min(part)}
+    places = np.array(numbers["site_places"])
+    assert places.shape == (graph.num_sites, 2)
+    assert np.abs(places).max() == 1
+    again = picture.draw_sample_picture(graph, graph.num_sites, 0.4, model=model, seed=2)[1]
+    assert again == numbers
+    assert len(figure.axes) == 1
+
+
+def test_the_command_line_draws_a_graph_and_refuses_what_it_has_not(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    networkx.write_edgelist(networkx.path_graph(6), "p.txt", data=False)
+    found = json.loads(answer("show", "--graph", "p.txt", "-p", 1, "--json"))
+    assert found["site_labels"] == [0] * 6
+    assert (tmp_path / "clusters.png").stat().st_size > 5000
+    networkx.write_edgelist(networkx.path_graph(1001), "long.txt", data=False)
+    show = ("show", "--graph", "p.txt", "-p", "0.5")
+    for command, message in (
+        (("show", "--graph", "long.txt", "-p", 0.5), "1001 sites, but of a graph at most 1000"),
+        (("show", "--graph", "p.txt"), "a picture of a sample needs -p"),
+        ((*show, "--tree"), "--tree: a graph is drawn with its clusters alone"),
+        ((*show, "-L", 8), "-L: a graph is drawn with its clusters alone"),
+        ((*show, "--model", "ising"), "a single sample is one of percolation"),
+    ):
+        assert message in refusal(*command)
+
+
+#: In which no two bonds cross, so that few colours suffice.
+
+
+@pytest.mark.parametrize("name", PLANAR)
+def test_clusters_that_touch_have_different_colours(name):
+    lattice = load_lattice(name)
+    size = whole_cells(lattice, 20)
+    configuration = random_configuration(lattice, size, 0.8 * lattice.threshold().value, seed=2)
+    clusters = configuration.label()
+    colours = choose_colours(clusters)
+    _, owner, other = configuration.topology.bonds().T
+    differ = clusters.labels[owner] != clusters.labels[other]
+    large = clusters.sizes[clusters.numbers] > 1
+    differ &= large[owner] & large[other]
+    assert differ.sum() > 20
+    assert not (colours.of_sites[owner] == colours.of_sites[other])[differ].any()
+
+
+def test_spanning_clusters_and_the_largest_stand_out():
+    image = np.zeros((7, 9), bool)
+    image[0], image[2, 1:], image[4:, 4:] = True, True, True
+    image[2, 0] = True
+    image[4, 0] = image[6, 0:2] = True
+    np.save("image.npy", image)
+    clusters = site_configuration("image.npy").label()
+    assert [name for name, found in clusters.spanning.items() if found.size] == ["x"]
+    colours = choose_colours(clusters)
+    found = colour_of_labels(range(63), hexes(colours.rgb() / 255), clusters.labels)
+    top, line, block, single, pair = (0, 18, 40, 36, 54)
+    assert found[-1] == NO_SITE
+    assert found[block] == LARGEST.lower()
+    assert [found[top], found[line]] == [colour.lower() for colour in SPANNING[:2]]
+    assert found[single] == SINGLE
+    assert found[pair] in MUTED
+    _, _, numbers = drawn(site_configuration("image.npy"))
+    assert [(item["label"], item["size"], item["spanning"]) for item in numbers["prominent"]] == [
+        (block, 15, []),
+        (top, 9, ["x"]),
+        (line, 9, ["x"]),
+    ]
+
+
+def test_no_two_colours_are_alike():
+    assert len({*MUTED, *SPANNING, LARGEST, SINGLE, NO_SITE}) == len(MUTED) + len(SPANNING) + 3
+
+
+def test_legend_says_what_is_drawn():
+    np.save("image.npy", np.array([[1, 1, 1, 1], [0, 0, 0, 0], [1, 1, 0, 1]]))
+    _, figure, _ = drawn(site_configuration("image.npy"))
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "largest cluster, 4 of 7 sites, spans along x",
+        "1 other cluster",
+        "1 single site",
+    ]
+    every = random_configuration(load_lattice("square"), 4, 1.0)
+    (text,) = drawn(every)[1].legends[0].get_texts()
+    assert text.get_text() == "largest cluster, 16 of 16 sites, spans along x and y"
+
+
+def test_many_spanning_clusters_are_counted_in_the_legend():
+    stripes = np.zeros((13, 5), bool)
+    stripes[::2] = True
+    np.save("image.npy", stripes)
+    texts = drawn(site_configuration("image.npy"))[1].legends[0].get_texts()
+    assert len(texts) == 4
+    assert texts[-1].get_text().endswith(", and 3 more that span")
+
+
+def test_nothing_can_be_drawn():
+    np.save("image.npy", np.zeros((3, 3), bool))
+    _, figure, numbers = drawn(site_configuration("image.npy"))
+    assert numbers["clusters"] == 0
+    assert not figure.legends
+    save_figure(figure, "empty.png")

@@ -12,7 +12,7 @@ from counted_sizes import counted, sorted_tasks
 from helpers import assert_z, slow
 
 from percolab.analysis.stored_data import read_size_counts
-from percolab.analysis.text import format_with_error
+from percolab.analysis.value import format_with_error
 from percolab.api import fit, sweep
 from percolab.figures.kinds import study_figure
 from percolab.measure.columns import ADDING, CHAIN_COLUMNS, EXTRA_COLUMNS, list_observables

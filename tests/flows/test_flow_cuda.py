@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from flow_support import CUDA_CASES, assert_same_flow, flow_graph, planar_topologies
-from helpers import LATTICES, PLANAR, assert_same_blocks, assert_simulated, lattice, slow_but
+from flow_support import assert_same_flow, flow_graph, planar_topologies
+from helpers import LATTICES, PLANAR, assert_same_blocks, lattice
 from kernel_report_support import load_report
 
 import percolab
@@ -16,31 +16,8 @@ from percolab.flows.tile_net import TILE, count_tiles, make_tiles, number_nodes
 from percolab.lattices.corners import make_corners
 from percolab.lattices.extent import Extent
 
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in CUDA_CASES if name != "square"]
 #: Planar lattices whose duals are lattices.
 DUAL = [name for name in PLANAR if name != "lieb"]
-
-
-@pytest.mark.parametrize("case", ["square", *SLOW])
-def test_samples_that_a_gpu_draws_have_the_same_flow(case):
-    assert_simulated("simulated_flows.py", case, "small")
-
-
-@pytest.mark.parametrize("case", ["square", *SLOW])
-def test_shortest_paths_of_large_samples_are_the_same(case):
-    assert_simulated("simulated_flows.py", case, "paths")
-
-
-@pytest.mark.parametrize("name", slow_but(DUAL, "square", "triangular"))
-def test_labels_of_the_dual_of_a_simulated_gpu_give_the_same_backbone(name):
-    assert_simulated("simulated_flows.py", name, "planar")
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("case", CUDA_CASES)
-def test_large_samples_of_a_simulated_gpu_have_the_same_flow(case):
-    assert_simulated("simulated_flows.py", case, "large")
 
 
 @pytest.mark.parametrize("reader", [Bridges, BridgeFree, Backbone, Path, PathLengths])

@@ -130,20 +130,6 @@ def test_currents_are_counted_by_their_size_and_drawn():
     assert curve["count"] == drawn[-2::-1].tolist()
 
 
-@pytest.mark.slow
-def test_a_study_continues_and_merges_to_the_blocks_of_one_run(tmp_path):
-    words = {"measure": FLOW_WORDS, **ASKED, "samples": 80}
-    whole = percolab.sweep("square", **words)
-    path = tmp_path / "own.h5"
-    percolab.sweep("square", **words | {"samples": 40}, out=path)
-    assert_same_blocks(percolab.sweep("square", **words, out=path, workers=2), whole)
-    for part in (1, 2):
-        percolab.sweep("square", **words, part=f"{part}/2", out=tmp_path / f"{part}.h5")
-    merged = percolab.merge([tmp_path / "1.h5", tmp_path / "2.h5"], out=tmp_path / "both.h5")
-    assert_same_blocks(merged, whole)
-    assert_same_blocks(percolab.open_results(path), whole)
-
-
 def test_export_has_means_of_what_flows(tmp_path):
     path = tmp_path / "own.h5"
     results = percolab.sweep("square", measure="bridges,path", **ASKED, out=path)

@@ -5,14 +5,9 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from device_array_support import CASES, image
-from helpers import assert_simulated
 
 import percolab
 from percolab.errors import InputError
-
-
-def test_labels_of_device_arrays_in_the_simulator_equal_those_of_the_cpu():
-    assert_simulated("simulated_device_arrays.py")
 
 
 class OnDevice:

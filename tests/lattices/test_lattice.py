@@ -1,4 +1,4 @@
-"""Lattices as topologies: boundaries, order of bonds, exact edge lists, sizes.
+"""Lattices as topologies: boundaries, order of bonds, exact edge lists, sizes, planar drawings.
 
 What each lattice is, test_lattice_library tests; which files are rejected, test_lattice_refused.
 """
@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from helpers import (
     EXACT_LATTICES,
+    FLAT,
     JUDGED_LABELERS,
     LATTICES,
+    PLANAR,
     TEXTS,
     cpu_labeler,
     exact,
@@ -24,7 +26,10 @@ from helpers import (
 
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.errors import InputError
-from percolab.lattices.lattice import lattice_from_text, lattice_names, load_lattice
+from percolab.lattices.bethe import BetheLattice
+from percolab.lattices.extent import count_bonds
+from percolab.lattices.lattice import Lattice, lattice_from_text, lattice_names, load_lattice
+from percolab.lattices.planarity import is_drawn_planar
 from percolab.lattices.topology import Topology, unpack_bits
 
 every_lattice = pytest.mark.parametrize("name", [*lattice_names(), "honeycomb_unit_cell"])
@@ -209,3 +214,77 @@ def test_examples_of_the_documentation_are_lattices():
         degree = np.bincount(topology.bonds()[:, 1:].ravel(), minlength=topology.num_points)
         ends.append(sorted(degree[occupied_points(topology)].tolist()))
     assert ends[0] == ends[1] == 18 * [2] + 9 * [4]
+
+
+@pytest.mark.parametrize("name", lattice_names())
+def test_bonds_are_counted_without_a_topology(name):
+    lattice = load_lattice(name)
+    cells = [cell // unit for cell, unit in zip(lattice.cell, lattice.per_size)]
+    kinds = ["open", "periodic"]
+    boundaries = {
+        tuple(kinds[(n >> axis) % 2] for axis in range(lattice.dimension)) for n in range(4)
+    }
+    for boundary in sorted(boundaries):
+        for size in (1, 2, 3, max(cells), 2 * max(cells)):
+            if any(k == "periodic" and size % c for k, c in zip(boundary, cells)):
+                continue
+            shape = lattice.shape(size)
+            counted = count_bonds(lattice, shape, boundary)
+            assert counted == lattice.topology(shape, boundary).num_bonds, (boundary, size)
+
+
+def test_a_tree_has_one_bond_less_than_sites():
+    tree = BetheLattice(3)
+    (sites,) = tree.shape(5)
+    assert count_bonds(tree, (sites,), tree.boundaries) == sites - 1
+
+
+#: Bonds of the square lattice, and both diagonals; the diagonals cross.
+SQUARE, DIAGONALS = ((1, 0), (0, 1)), ((1, 1), (1, -1))
+WITH_AND_WITHOUT_VECTORS = pytest.mark.parametrize(
+    "drawing",
+    ["[drawing]\nvectors = [[1.0, 0.0], [0.5, 0.8]]", ""],
+    ids=["with vectors", "without vectors"],
+)
+
+
+def is_planar(*offsets, drawing=""):
+    """Return whether a drawing of a cell of one site with these bonds counts as planar."""
+    bonds = ", ".join(f"{{ offset = {list(offset)} }}" for offset in offsets)
+    head = 'name = "drawn"\ndimension = 2\ncell = { shape = [1, 1] }'
+    text = f"{head}\nbonds = [{bonds}]\n{drawing}"
+    return is_drawn_planar(lattice_from_text(text, where="given"))
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_of_the_library_all_are_planar_but_square_nnn(name):
+    assert is_drawn_planar(load_lattice(name)) == (name in PLANAR)
+
+
+@WITH_AND_WITHOUT_VECTORS
+def test_bonds_that_cross_are_found(drawing):
+    assert not is_planar(*SQUARE, *DIAGONALS, drawing=drawing)
+
+
+@WITH_AND_WITHOUT_VECTORS
+def test_one_diagonal_is_planar(drawing):
+    assert is_planar(*SQUARE, DIAGONALS[0], drawing=drawing)
+
+
+def test_a_bond_on_top_of_another_is_no_planar_drawing():
+    assert not is_planar(*SQUARE, (2, 0))
+
+
+def test_bonds_on_top_of_each_other_are_found_where_no_other_crosses_them():
+    steps = [(0, 1, (0, 0)), (1, 0, (1, 0)), (0, 0, (0, 1))]
+    cell = [[2.0, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.5, 0.0]]
+    assert is_drawn_planar(Lattice.from_cell(*cell, steps))
+    assert not is_drawn_planar(Lattice.from_cell(*cell, [*steps, (0, 0, (1, 0))]))
+
+
+def test_a_long_bond_that_crosses_one_far_away_is_found():
+    assert not is_planar(*SQUARE, (3, 1))
+
+
+def test_in_three_dimensions_nothing_is_planar():
+    assert not is_drawn_planar(load_lattice("cubic"))

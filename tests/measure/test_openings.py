@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from cli_support import answer, refusal
-from helpers import assert_simulated, lattice, slow, slow_but
+from helpers import lattice, slow, slow_but
 
 import percolab
 from percolab.bonds.model import Model
@@ -86,12 +86,6 @@ def test_every_labeler_and_coupling_counts_the_same_and_changes_no_other_number(
             np.testing.assert_array_equal(alone, own[:, 2])
         assert (found[0] == found[1]).all()
         assert (found[0] == found[2]).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", ["square", slow("graph")])
-def test_simulated_kernels_count_the_same(case):
-    assert_simulated("simulated_cuda.py", case, "openings")
 
 
 def sampled(**options):

@@ -1,4 +1,4 @@
-"""Runs the labelers of papers in CUDA's simulator, compared with the reference; a test starts it.
+"""Runs the labelers of papers in CUDA's simulator, compared with the reference.
 
 Tiles are tiny there, so that lattices of a few hundred sites have many, joined over several levels.
 """
@@ -69,7 +69,6 @@ def compare_labels(name):
                 found = labels_of(new_labeler(labeler, topology, 3), opened)
                 case = f"{labeler}, {fitting}, {boundary}"
                 np.testing.assert_array_equal(found, expected, err_msg=case)
-                print(case)
 
 
 def labels_in_tiles(topology, opened, edge):
@@ -100,11 +99,11 @@ def compare_tiles():
             labeler.find_roots(1)
             expected = labels_in_tiles(topology, opened[0], edge)
             np.testing.assert_array_equal(labeler.labels.copy_to_host(), expected, err_msg=name)
-        print(name, "in tiles")
 
 
 def compare_edges():
     """Compare labels in tiles of other edges, and count the steps of relaxation."""
+    compare_tiles()
     topology = lattice("square-nnn").topology((19, 13), ("periodic", "open"))
     opened, expected = samples_of(topology, (0.3,))
     for edge in EDGES:
@@ -112,7 +111,6 @@ def compare_edges():
             labeler = new_labeler(name, topology, 1, edge=edge)
             found = labels_of(labeler, opened)
             np.testing.assert_array_equal(found, expected, err_msg=f"{name}, edge {edge}")
-        print("edge", edge)
     whole = lattice("square").topology((16, 8))
     labeler = new_labeler("tiles:bfs+relaxation", whole, 1)
     for p, least, most in ((0.0, 1, 1), (1.0, 2, 5)):
@@ -122,7 +120,6 @@ def compare_edges():
     one = new_labeler("tiles:bfs+relaxation", whole, 1, edge=16)
     labels_of(one, samples_of(whole, (0.5,))[0])
     assert one.consolidation.steps == 0
-    print("steps")
 
 
 def compare_rows():
@@ -130,15 +127,3 @@ def compare_rows():
     topology = lattice("square").topology((9, 5), ("periodic", "open"))
     for name in ("komura_2015", "tiles:self+sewing", "tiles:union+relaxation"):
         assert_cuda_equals_cpu(name, topology, items_of((0.4, 0.6)))
-        print(name, "rows")
-
-
-def main(name):
-    """Compare on one lattice, or what does not depend on the lattice."""
-    if name == "edges":
-        compare_edges()
-        compare_tiles()
-    elif name == "rows":
-        compare_rows()
-    else:
-        compare_labels(name)

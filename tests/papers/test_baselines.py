@@ -3,7 +3,7 @@
 import importlib.util
 
 import pytest
-from helpers import BASELINES, assert_simulated, lattice, slow
+from helpers import BASELINES, lattice
 from kernel_report_support import load_report
 
 from percolab.bonds.batch import new_batch
@@ -19,15 +19,6 @@ needs_cuda = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
 )
 TILES = BASELINES[1:]
-
-
-#: They repeat on other lattices what these show.
-SLOW = ("edges", "honeycomb", "kagome", "triangular", "cubic", "rows")
-
-
-@pytest.mark.parametrize("case", ["square", *(slow(name) for name in SLOW)])
-def test_simulated_kernels_equal_the_reference(case):
-    assert_simulated("papers/simulated_baselines.py", case)
 
 
 #: It has bonds over 20 sites of a row, longer than the edge of a tile.

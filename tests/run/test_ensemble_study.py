@@ -8,15 +8,19 @@ import networkx
 import numpy as np
 import pytest
 from cli_support import answer, refusal
-from helpers import assert_same_blocks, assert_z
+from helpers import assert_z, slow
 
 import percolab
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.lattices.bethe import reach_probability
 from percolab.lattices.ensemble import Ensemble
 from percolab.store.results import read_results
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
+
+pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
+
 
 CPU = {"device": "cpu", "workers": 1}
 
@@ -76,17 +80,6 @@ def test_errors_are_over_graphs():
     counts = [networkx.number_connected_components(as_network(g)) for g in graphs]
     assert error[0] == pytest.approx(np.std(counts) / 20, rel=0.15)
     assert_z(mean[0], np.mean(counts), np.hypot(error[0], np.std(counts) / 20))
-
-
-def test_results_do_not_depend_on_threads_or_stops(tmp_path):
-    study = {"L": [50, 80], "p": [0.2, 0.4], "seed": 1, "device": "cpu"}
-    whole = percolab.sweep("ba:m=2", samples=200, workers=1, **study)
-    threads = percolab.sweep("ba:m=2", samples=200, workers=2, **study)
-    path = tmp_path / "parts.h5"
-    percolab.sweep("ba:m=2", samples=100, out=path, workers=1, **study)
-    percolab.sweep("ba:m=2", samples=200, out=path, workers=1, **study)
-    for found in (threads, read_results(path)):
-        assert_same_blocks(found, whole)
 
 
 @pytest.mark.parametrize("order", ["degree", "degree:adaptive"])
@@ -182,3 +175,49 @@ def test_every_size_names_its_order_and_random_thresholds_are_left_out(tmp_path,
     assert "published 0.25" in answer("fit", "random.h5")
     answer("report", "random.h5")
     assert "Threshold of the infinite lattice" in Path("random.html").read_text()
+
+
+@pytest.mark.parametrize(("name", "z"), [("bethe", 3), slow("bethe:4", 4), ("bethe:3:random", 3)])
+def test_clusters_and_reach_have_their_exact_means(name, z):
+    p = (0.3, 0.5, 0.8)
+    answer("sweep", "--lattice", name, "-L", "3,6", "-p", "0.3,0.5,0.8", "--samples", 6000,
+           "--quiet")  # fmt: skip
+    results = read_results("results.h5")
+    for item in results.tasks.values():
+        samples, bonds = item.num_samples, item.task.num_points - 1
+        reached = item.column("spanning").sum(axis=0) / samples
+        clusters = item.column("clusters").sum(axis=0) / samples
+        for n, x in enumerate(p):
+            exact = reach_probability(x, item.task.size, coordination_number=z)
+            assert_z(reached[n], exact, np.sqrt(exact * (1 - exact) / samples))
+            expected, error = bonds + 1 - x * bonds, np.sqrt(x * (1 - x) * bonds / samples)
+            assert_z(clusters[n], expected, error)
+    assert {item.task.num_points for item in results.tasks.values()} == {
+        1 + z * ((z - 1) ** k - 1) // (z - 2) for k in (3, 6)
+    }
+
+
+def test_thresholds_of_samples_are_distributed_as_the_recursion_says():
+    results = percolab.sweep("bethe", L=[5], samples=5000, method="threshold", device="cpu")
+    (item,) = results.tasks.values()
+    found = item.thresholds("spanning") / 2.0**63
+    for p in (0.35, 0.5, 0.7):
+        exact = reach_probability(p, 5)
+        assert_z((found <= p).mean(), exact, np.sqrt(exact * (1 - exact) / found.size))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--lattice", "bethe:2"), "coordination number 2: a Bethe lattice needs at least 3"),
+        (("--lattice", "bethe:x"), "a Bethe lattice is bethe, bethe:z or bethe:z:random"),
+        (("--lattice", "bethe:3:odd"), "unknown numbering 'odd'"),
+        (("--lattice", "bethe", "-L", "40"), "40 shells with coordination number 3: more than"),
+        (("--lattice", "bethe", "--boundary", "open"), "unknown boundary 'open'; known: terminals"),
+        (("--lattice", "bethe", "--target-error", "0.1"), "give the number of samples"),
+    ],
+    ids=str,
+)
+def test_a_bethe_lattice_that_is_none_is_refused(options, message):
+    assert message in refusal("sweep", *options)
+    assert list(Path().iterdir()) == []

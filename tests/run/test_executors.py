@@ -24,7 +24,6 @@ from cli_support import (
     wait_for_blocks,
     without_runs,
 )
-from helpers import slow
 from process_support import (
     begin_after_note,
     early_note,
@@ -74,35 +73,6 @@ def has_ended(pid):
                 continue
         return True
     return False
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        GRID,
-        {"L": [6], "method": "threshold", "samples": 100, "device": "cpu"},
-        {"L": [6], "method": "microcanonical", "samples": 100, "device": "cpu"},
-        slow(GRID | SPINS | {"samples": 15 * 8}),
-        slow(GRID | SPINS | {"samples": 15 * 8, "chains": 1, "measure": "series"}),
-    ],
-    ids=["grid", "threshold", "microcanonical", "chains", "one chain"],
-)
-def test_an_executor_that_is_given_makes_the_same_blocks(settings):
-    with ThreadPoolExecutor(2) as executor:
-        found = sweep("square", executor=executor, **settings)
-        # It is left open, and samplers of another study are not taken for those of this one.
-        again = sweep("square", executor=executor, **settings)
-    assert without_runs(found) == without_runs(again) == without_runs(serial(**settings))
-    assert found.runs[0]["executor"] == "ThreadPoolExecutor"
-    assert found.runs[0]["workers"] == 2
-
-
-def test_one_long_chain_is_continued_by_others(tmp_path):
-    settings = GRID | SPINS | {"chains": 1}
-    with ThreadPoolExecutor(2) as executor:
-        sweep("square", **settings | {"samples": 15 * 3}, out="a.h5")
-        found = sweep("square", **settings | {"samples": 15 * 8}, out="a.h5", executor=executor)
-    assert without_runs(found) == without_runs(serial(**settings | {"samples": 15 * 8}))
 
 
 def test_the_bonds_of_a_graph_are_listed_once(monkeypatch):

@@ -6,18 +6,29 @@ import sys
 from itertools import product
 from pathlib import Path
 
+import h5py
 import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse
-from cli_support import answer, assert_equal_datasets, refusal, run, stored
+from cli_support import (
+    answer,
+    assert_equal_datasets,
+    put_text,
+    refusal,
+    run,
+    sealed_again,
+    stored,
+    text_of,
+)
 from graph_file_support import random_graph, write_edges
 from helpers import assert_z, cpu_labeler, slow
 
 import percolab
 from percolab.bonds.words import XORWOW, p_to_threshold
+from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.lattices.graph import Graph
+from percolab.lattices.graph import Graph, load_graph
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.rows import SPANNING
@@ -26,6 +37,9 @@ from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Study
 from percolab.tasks.study_file import read_request
 
+pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
+
+
 CPU = Device("cpu")
 #: Two complete graphs of four sites with a bond between them.
 DUMBBELL = [*nx.complete_graph(4).edges, *((a + 4, b + 4) for a, b in nx.complete_graph(4).edges)]
@@ -33,8 +47,6 @@ DUMBBELL += [(0, 4)]
 #: Five bonds from 0 to 3: the dual of the bridge is the bridge, so R(1/2) = 1/2.
 BRIDGE = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)]
 KARATE = nx.karate_club_graph()
-
-pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
 
 def write_matrix(path, num_sites, pairs):
@@ -302,3 +314,86 @@ def test_networkx_and_the_readers_are_loaded_when_a_graph_is_read():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:2] == ["set()", "{'percolab.lattices.graph_files'}"]
+
+
+#: Five bonds from 0 to 3: the dual of the bridge is the bridge, so R(1/2) = 1/2.
+
+
+#: What a sweep of a graph can get wrong, as options or as the text of the graph's file.
+WRONG = {
+    ("--graph", "nowhere.txt"): "nowhere.txt: no such file",
+    ("--source", "0"): "belong to a graph",
+    ("--graph", "g.txt", "--source", "0"): "source is given without target",
+    ("--graph", "g.txt", "--source", "0", "--target", "9"): "target: sites '9': site '9', but",
+    ("--graph", "g.txt", "--source", "0", "--target", "far"): "target: far: no such file",
+    ("--graph", "g.txt", "--lattice", "square"): "lattice = 'square', but a graph has its own",
+    ("--graph", "g.txt", "-L", "8"): "L = [8], but a graph has its own",
+    ("--graph", "g.txt", "--boundary", "open"): "boundary = 'open', but a graph has its own",
+    ("--graph", "g.txt", "--method", "threshold"): "needs a source and a target",
+    ("--graph", "g.txt", "--target-error", "0.1"): "give the number of samples",
+    ("--graph", "bad.txt"): "bad.txt: line 2",
+    ("--graph", "bad.npz"): "bad.npz: ",
+    ("--graph", "bad.mtx"): "bad.mtx: ",
+    ("--graph", "bad.gml"): "bad.gml: ",
+    ("--graph", "huge.txt"): "renumber the sites",
+}
+
+
+@pytest.mark.parametrize("options", WRONG, ids=" ".join)
+def test_what_cannot_be_sampled_is_refused_in_one_line_and_leaves_nothing(options):
+    write_edges("g.txt", BRIDGE)
+    for ending in ("npz", "mtx", "gml"):
+        Path(f"bad.{ending}").write_bytes(b"\x80\x04cos\nsystem\n")
+    Path("bad.txt").write_text("0 1\n0 __import__('os')\n")
+    Path("huge.txt").write_text("0 2147483000\n")
+    before = sorted(Path().iterdir())
+    assert WRONG[options] in refusal("sweep", *options)
+    assert sorted(Path().iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, []), "a graph has 1 to"),
+        ((2, [(0, 2)]), "bond names site 2; sites are 0 to 1"),
+        ((2, [(0, 1, 1)]), "two sites"),
+        ((2, [(0.5, 1)]), "bond: sites must be integers"),
+        ((2, [], [0], [-1]), "target names site -1"),
+        ((2, [], [0], []), "give both, or none"),
+    ],
+)
+def test_a_graph_that_is_none_is_refused(arguments, message):
+    num_sites, bonds, *ends = arguments
+    with pytest.raises(InputError) as error:
+        Graph.of_bonds(num_sites, bonds, **dict(zip(("source", "target"), ends)))
+    assert message in str(error.value)
+
+
+def test_a_graph_without_its_bonds_is_not_sampled():
+    write_edges("bridge.txt", BRIDGE)
+    answer("sweep", "--graph", "bridge.txt", "-p", "0.5", "--samples", 10, "--quiet")
+    study = read_results("results.h5").study
+    assert study.structure == load_graph("bridge.txt")
+    with pytest.raises(InputError, match=r"bonds of bridge\.txt are not in a results file"):
+        make_sampler(study.task(4), device=CPU).sample([0])
+
+
+DAMAGED = {
+    "another kind": {"kind": "lattice"},
+    "no digest": {"digest": None},
+    "another digest": {"digest": "0" * 16},
+    "another size": {"num_sites": 5},
+    "no size": {"num_sites": "4"},
+    "a key more": {"bonds": []},
+    "terminals": {"num_sources": 1, "num_targets": 1},
+}
+
+
+@pytest.mark.parametrize("change", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_record_of_a_graph_is_refused_with_the_name_of_the_file(change):
+    percolab.sweep(graph=Graph.of_bonds(4, BRIDGE), p=[0.5], samples=10, device="cpu", out="g.h5")
+    with h5py.File("g.h5", "r+") as file:
+        record = json.loads(text_of(file, "structure")) | change
+        put_text(file, "structure", json.dumps(record))
+    sealed_again(Path("g.h5"))
+    assert refusal("status", "g.h5").startswith("g.h5: ")

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from cli_support import (
     answer,
-    assert_equal_datasets,
     refusal,
     sealed_again,
     stored,
@@ -30,8 +29,7 @@ from percolab.lattices.lattice import load_lattice
 from percolab.measure import openings as bins
 from percolab.measure.columns import list_observables
 from percolab.measure.rows import ROW_WIDTH, SPANNING
-from percolab.store.merging import merge
-from percolab.store.results import encode, read_results
+from percolab.store.results import read_results
 
 #: A graph with a hub, two triangles, parallel ways and a double bond.
 EDGES = [(0, 1), (0, 2), (0, 3), (1, 2), (3, 4), (0, 4), (4, 5), (4, 5)]
@@ -188,27 +186,6 @@ def test_the_p_of_a_curve_are_where_its_own_probability_rises():
     for curve in (some, every):
         assert curve.probability[0] < 0.1
         assert curve.probability[-1] > 0.9
-
-
-def test_more_samples_workers_and_sizes_continue_the_first_ones(tmp_path):
-    given = OPTIONS | {"block_size": 5}
-    path = tmp_path / "m.h5"
-    sweep("square", L=[6], samples=20, out=path, **given)
-    sweep("square", L=[6, 9], samples=50, out=path, **given | {"workers": 2})
-    once = sweep("square", L=[6, 9], samples=50, **given)
-    assert_equal_datasets(path, stored(tmp_path / "once.h5", once))
-    assert len(encode(read_results(path))) < 300_000
-
-
-def test_files_of_other_seeds_merge_and_the_same_samples_do_not():
-    given = OPTIONS | {"L": [6], "samples": 40}
-    one, other = sweep("square", **given), sweep("square", **given | {"seed": 5})
-    grid = sweep("square", L=[6], p=[0.5], samples=40, seed=6, device="cpu")
-    both = merge([("a", one), ("b", other), ("c", grid)])
-    assert [curve.total_samples for curve in read_curves(both)] == [40, 40, 40]
-    same = sweep("square", L=[6], p=[0.5], samples=40, seed=4, device="cpu")
-    with pytest.raises(InputError, match="both hold samples"):
-        merge([("a", one), ("d", same)])
 
 
 @pytest.mark.slow

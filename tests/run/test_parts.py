@@ -13,14 +13,6 @@ from percolab.store.results import read_results
 from percolab.tasks.part import JobPart
 
 GRID = {"L": [6, 8], "p": [0.4, 0.5], "samples": 1000}
-SPINS = {"model": "ising", "boundary": "periodic", "p": [0.5, 0.6], "L": [6, 8]}
-STUDIES = {
-    "grid": GRID | {"measure": ["sizes"]},
-    "sizes of their own": GRID | {"samples": [250, 700]},
-    "threshold": {"L": [6, 8], "method": "threshold", "samples": 300},
-    "chains": SPINS | {"burn_in": 10, "sweeps": 25, "samples": 15 * 10},
-    "trees": {"L": [6], "method": "tree", "samples": 100},
-}
 ISING = ("--model", "ising", "--boundary", "periodic")
 STUDY = ("sweep", "--lattice", "square", "-L", "6,8", "--device", "cpu", "--workers", "1")
 
@@ -29,33 +21,6 @@ pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
 def file_of(path):
     return without_runs(read_results(path))
-
-
-@pytest.mark.parametrize(
-    ("name", "n"),
-    [
-        slow("grid", 1),
-        slow("grid", 3),
-        slow("sizes of their own", 12),
-        ("threshold", 3),
-        slow("chains", 3),
-        slow("trees", 3),
-    ],
-)
-def test_merged_parts_are_the_undivided_study(name, n):
-    """With 12 parts some have no block of a size."""
-    study = STUDIES[name] | {"device": "cpu", "workers": 1}
-    sweep("square", **study, out="whole.h5")
-    parts = [f"part-{k}.h5" for k in range(1, n + 1)]
-    for k, part in enumerate(parts, 1):
-        sweep("square", **study, part=f"{k}/{n}", out=part)
-    answer("merge", *parts, "--out", "all.h5")
-    assert file_of("all.h5") == file_of("whole.h5")
-    assert sum(blocks_in(part) for part in parts) == blocks_in("whole.h5")
-    # What is whole is finished.
-    before = Path("all.h5").read_bytes()
-    sweep("square", **study, out="all.h5")
-    assert Path("all.h5").read_bytes() == before
 
 
 def test_a_part_has_every_nth_block_and_is_finished_with_them():

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 import pytest
-from cli_support import answer, assert_equal_datasets, run, start, stored
+from cli_support import answer, assert_equal_datasets, run, stored
 from helpers import lattice, slow, slow_but
 from process_support import Killed, Killer, by_mpi, impatient_rank, start_by_ranks
 
@@ -517,7 +517,6 @@ def test_a_checkpoint_reads_as_it_was_written(killed):
 
 GIVEN = ("sweep", "--lattice", "square", "-L", "600", "-p", "0.45,0.5", "--measure", "sizes",
          "--device", "cpu")  # fmt: skip
-SPLIT = "--split", "lattice", "--slabs", 120, "--out", PATH
 _IMPATIENT = f"""
 sys.path.insert(0, {str(Path(impatient_rank.__code__.co_filename).parent)!r})
 import percolab.run.saving as saving, percolab.run.rank_group, process_support
@@ -557,45 +556,39 @@ def kill(process, seconds, victim):
     return errors
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["slabs", slow("ranks")])
-def test_a_kill_of_the_process_loses_nothing(way):
-    given = (*GIVEN, "-L", 240, "-p", 0.5, "--samples", 1)
-    answer(*given, "--out", "whole.h5")
-    cut = (*given, *OPTIONS[way], "--slabs", 48, "--executor", "threads", "--out", PATH)
-    kill(start(*cut, before=_IMPATIENT), 0.0, 0)
-    found = run(*cut)
-    assert found.exit_code == 0, found.output
-    assert "block 0 goes on with" in found.stderr
-    assert_equal_datasets(PATH, Path("whole.h5"))
-    assert not list(Path().glob("*checkpoint*"))
+LARGE = "--slabs", 120, "--split", "lattice", "--samples", 6
+#: How a study is begun, of which a process is killed: itself, mpiexec, or one of its ranks.
+BEGUN = {
+    "slabs": (("-L", 240, "--slabs", 48, "--samples", 1, "--workers", 1), 0),
+    "threads": (("-L", 240, "--slabs", 48, "--samples", 1, *OPTIONS["ranks"][2:]), 0),
+    "processes": ((*LARGE, "--workers", 3, "--executor", "processes"), 0),
+    "mpi": (LARGE, 3),
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("victim", "boundary"), [(0, "periodic"), (2, "open")])
-def test_kills_of_processes_at_many_moments_lose_nothing(victim, boundary):
-    given = (*GIVEN, "--samples", 6, "--boundary", boundary)
-    answer(*given, "--out", "whole.h5")
-    split = (*given, *SPLIT, "--workers", 3, "--executor", "processes")
-    printed = [kill(start(*split, before=_IMPATIENT), seconds, victim) for seconds in (0.05, 0.3)]
-    found = run(*split)
-    assert found.exit_code == 0, found.output
-    assert any("goes on with" in lines for lines in (*printed, found.stderr)), printed
-    assert_equal_datasets(PATH, Path("whole.h5"))
-    assert not list(Path().glob("*checkpoint*"))
-
-
-@by_mpi
-@pytest.mark.slow
-@pytest.mark.parametrize("victim", [0, 3])
-def test_kills_of_ranks_of_mpi_lose_nothing(victim):
-    """Of mpiexec itself, or of one rank, which ends all others."""
-    given = (*GIVEN, "--samples", 6, "--boundary", "open,periodic")
-    answer(*given, "--out", "whole.h5")
+@pytest.mark.parametrize(
+    ("way", "victim", "boundary"),
+    [
+        ("slabs", 0, "open"),
+        ("threads", 0, "open"),
+        ("processes", 0, "periodic"),
+        ("processes", 2, "open"),
+        pytest.param("mpi", 0, "open,periodic", marks=by_mpi),
+        # Which ends all others.
+        pytest.param("mpi", 3, "open,periodic", marks=by_mpi),
+    ],
+)
+def test_kills_of_processes_lose_nothing(way, victim, boundary):
+    own, ranks = BEGUN[way]
+    given = (*GIVEN, *own, "--boundary", boundary)
+    whole = [word for word in given if word not in ("--split", "lattice")]
 
     def begun():
-        return start_by_ranks(*given, *SPLIT, ranks=3, before=_IMPATIENT, options=())
+        options = ("--out", PATH)
+        return start_by_ranks(*given, *options, ranks=ranks, before=_IMPATIENT, options=())
 
+    answer(*whole, "--slabs", 1, "--workers", 1, "--executor", "threads", "--out", "whole.h5")
     printed = [kill(begun(), seconds, victim) for seconds in (0.05, 0.3)]
     process = begun()
     _, errors = process.communicate(timeout=120)

@@ -6,8 +6,8 @@ import io
 import h5py
 import numpy as np
 import pytest
-from cli_support import answer, assert_equal_datasets, refusal, sealed_again, stored
-from helpers import assert_z, slow
+from cli_support import answer, refusal, sealed_again, stored
+from helpers import assert_z
 
 from percolab.analysis.stored_data import read_curves
 from percolab.analysis.study_kinds import spanning_counts, transition_grid
@@ -40,22 +40,6 @@ def test_counts_at_every_p_are_those_of_a_grid(lattice, boundary):
         for name in spanning_names(ours.task.boundary):
             counts = spanning_counts(ours.thresholds(name), p)
             np.testing.assert_array_equal(counts, theirs.column(name), err_msg=name)
-
-
-def test_more_samples_continue_the_first_ones(tmp_path):
-    path = tmp_path / "t.h5"
-    found_by_threshold(samples=40, out=path)
-    found_by_threshold(samples=100, out=path)
-    assert_equal_datasets(path, stored(tmp_path / "once.h5", found_by_threshold(samples=100)))
-
-
-@pytest.mark.parametrize("labeler", [slow("reference"), "four_step"])
-def test_any_labeler_and_any_workers_store_the_same(labeler, tmp_path):
-    other = found_by_threshold(samples=20, labeler=labeler, workers=2)
-    assert_equal_datasets(
-        stored(tmp_path / "a.h5", other),
-        stored(tmp_path / "b.h5", found_by_threshold(samples=20, workers=1)),
-    )
 
 
 def test_a_file_gives_back_every_threshold(tmp_path):
@@ -101,9 +85,6 @@ def test_thresholds_and_grids_of_other_seeds_merge_and_are_fitted_together():
     assert [curve.L for curve in read_curves(both)] == [8, 8, 16, 16, 32, 32]
     estimate = fit(both)
     assert_z(estimate.threshold, 0.5, estimate.threshold_error)
-    same = sweep("square", p=[0.5], seed=1, **options)
-    with pytest.raises(InputError, match="both hold samples 0 to 39 of L = 8"):
-        merge([("a", single), ("c", same)])
 
 
 @pytest.mark.slow

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cli_support import assert_equal_datasets, refusal
+from cli_support import refusal
 from helpers import lattice, slow, slow_but
-from process_support import Interrupting
 from spin_support import (
     SPIN_SWEEP,
     TINY,
@@ -30,9 +29,7 @@ from percolab.measure.spins import OPEN_BONDS
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
 from percolab.run.engine import choose_engine
 from percolab.run.request import Observer, open_study
-from percolab.run.stored import Interrupted
 from percolab.spins.chayes_machta import ClusterChain
-from percolab.store.results import read_results
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study_file import make_request
 from percolab.validation.enumeration import count_configurations
@@ -187,27 +184,6 @@ def test_labelers_give_the_same_sweeps(labeler):
 
 def run_to(path, **changes):
     return sweep("square", out=path, **(SWEEP | changes))
-
-
-@pytest.fixture(scope="module", params=[slow(0), 1], ids=["chains", "one chain"])
-def undisturbed(request, tmp_path_factory):
-    """The file of a run in one go by one worker, of many chains or of a long one."""
-    path = tmp_path_factory.mktemp("undisturbed") / "results.h5"
-    run_to(path, chains=request.param)
-    return path, request.param
-
-
-def test_workers_and_interruptions_give_the_same_file(tmp_path, undisturbed, one_block_calls):
-    whole, chains = undisturbed
-    run_to(tmp_path / "many.h5", chains=chains, workers=3, labeler="four_step")
-    assert_equal_datasets(tmp_path / "many.h5", whole)
-    path = tmp_path / "twice.h5"
-    with pytest.raises(Interrupted):
-        run_to(path, chains=chains, observer=Interrupting())
-    assert 0 < sum(len(item.blocks) for item in read_results(path).tasks.values()) < 2 * 8
-    run_to(path, chains=chains, samples=15 * 3)
-    run_to(path, chains=chains)
-    assert_equal_datasets(path, whole)
 
 
 def test_energy_and_specific_heat_follow_from_the_open_bonds(tmp_path):

@@ -5,13 +5,12 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from helpers import BASELINES, CUDA_LABELERS, lattice
-from spin_support import key_of
+from spin_support import assert_chains_equal, assert_chains_resume, key_of, knotted_graph
 
-from percolab.bonds.words import GENERATORS, p_to_threshold
+from percolab.bonds.words import GENERATORS
 from percolab.kernels.device import Device
 from percolab.labelers import new_labeler, serving_labeler
 from percolab.lattices.bethe import bethe_topology
-from percolab.lattices.graph import graph_topology
 from percolab.spins import one_block
 from percolab.spins.chains import new_chains
 from percolab.spins.chains_cuda import CudaChains
@@ -42,8 +41,7 @@ CASES = {
 
 def topology_of(name):
     if name == "graph":
-        bonds = [(i, (7 * i + 3) % 3001) for i in range(3001)] + [(4, 4), (1, 2), (2, 1), (2, 1)]
-        return graph_topology(3001, bonds)
+        return knotted_graph(3001)
     if name == "bethe":
         return bethe_topology(10)
     lattice_name, shape, boundary = CASES[name]
@@ -81,53 +79,24 @@ def new_chains_of(labeler, topology, rule, *, count, tally, in_one_block):
     return CudaChains(joined, rule)
 
 
-def assert_equal_chains(
-    labeler,
-    topology,
-    update,
-    q,
-    rng,
-    *,
-    sweeps=SWEEPS,
-    count=3,
-    tally=False,
-    in_one_block=False,
+def compare(
+    labeler, topology, update, q, rng, *, sweeps=SWEEPS, count=3, tally=False, in_one_block=False
 ):
-    """Assert that chains at several p, of both starts, are the same on the GPU and on the CPU."""
-    rule, generator = Update.parse(update).rule(q), GENERATORS[rng]
+    """Compare chains at several p, of both starts, with those of the CPU."""
+    rule = Update.parse(update).rule(q)
     keys = [key_of(51, n, P[q] * (0.8 + 0.1 * n)) for n in range(count)]
-    random = [n % 2 == 1 for n in range(count)]
     chains = new_chains_of(
         labeler, topology, rule, count=count, tally=tally, in_one_block=in_one_block
     )
-    chains.begin(generator, keys, random)
-    middle = np.array([p_to_threshold(0.5)] * count, np.uint64)
-    # In pieces, with a look ahead in between.
-    parts = [chains.advance(7)]
-    looked = chains.rows_at(middle)
-    parts.append(chains.advance(sweeps - 7))
-    rows, numbers = (np.concatenate(part, axis=1) for part in zip(*parts))
-    planes = chains.copy_planes()
-    for n in range(count):
-        one = new_chains(None, "cpu", topology, rule, tally=tally)
-        one.begin(generator, [keys[n]], [random[n]])
-        where = f"{labeler} {topology.shape} {update} q = {q}, chain {n}"
-        first = one.advance(7)
-        np.testing.assert_array_equal(looked[n], one.rows_at(middle[:1])[0], err_msg=where)
-        rest = one.advance(sweeps - 7)
-        for found, expected in zip((rows, numbers), zip(first, rest)):
-            expected = np.concatenate(expected, axis=1)[0]
-            np.testing.assert_array_equal(found[n], expected, err_msg=where)
-        np.testing.assert_array_equal(planes[n], one.copy_planes()[0], err_msg=where)
+    where = f"{labeler} {topology.shape} {update} q = {q}"
+    assert_chains_equal(chains, keys, GENERATORS[rng], (7, sweeps - 7), tally=tally, where=where)
 
 
-def assert_swept_chain(topology, rule, key, is_random, *swept, sweeps):
-    """Assert that rows, numbers and planes of a chain are those of the CPU."""
-    one = new_chains(None, "cpu", topology, rule)
-    one.begin(0, [key], [is_random])
-    expected = *(each[0] for each in one.advance(sweeps)), one.copy_planes()[0]
-    for found, own in zip(swept, expected, strict=True):
-        np.testing.assert_array_equal(found, own)
+def compare_at(p, labeler, topology):
+    """Compare two chains at this p, whose lists of bonds are more or less full."""
+    keys = [key_of(52, n, p) for n in range(2)]
+    chains = new_chains(labeler, "cuda", topology, Update().rule(2), capacity=2)
+    assert_chains_equal(chains, keys, 0, (12,))
 
 
 @pytest.mark.parametrize("rng", GENERATORS)
@@ -136,7 +105,7 @@ def assert_swept_chain(topology, rule, key, is_random, *swept, sweeps):
 @pytest.mark.parametrize("labeler", CUDA_LABELERS)
 @pytest.mark.parametrize("case", ["square", "kagome", "cubic"])
 def test_a_thousand_sweeps_equal_the_cpu(case, labeler, update, q, rng):
-    assert_equal_chains(labeler, topology_of(case), update, q, rng)
+    compare(labeler, topology_of(case), update, q, rng)
 
 
 @pytest.mark.parametrize("labeler", CUDA_LABELERS)
@@ -147,9 +116,7 @@ def test_every_topology_equals_the_cpu(case, labeler):
         pytest.skip("another labeler serves it")
     for n, (update, q) in enumerate([("sw", 2), ("wolff", 3), ("few:40,flip=0.9", 2), ("sw", 7)]):
         rng = list(GENERATORS)[n % 2]
-        assert_equal_chains(
-            labeler, topology, update, q, rng, sweeps=100, count=5, tally=n % 2 == 0
-        )
+        compare(labeler, topology, update, q, rng, sweeps=100, count=5, tally=n % 2 == 0)
 
 
 @pytest.mark.parametrize("labeler", BASELINES)
@@ -159,7 +126,7 @@ def test_schemes_of_papers_equal_the_cpu(case, labeler):
     if serving_labeler(labeler, "cuda", topology) != labeler:
         pytest.skip("another labeler serves it")
     for update, q in [("sw", 2), ("wolff", 3)]:
-        assert_equal_chains(labeler, topology, update, q, "xorwow", sweeps=50)
+        compare(labeler, topology, update, q, "xorwow", sweeps=50)
 
 
 @pytest.mark.parametrize("labeler", CUDA_LABELERS)
@@ -167,13 +134,7 @@ def test_schemes_of_papers_equal_the_cpu(case, labeler):
 def test_lists_are_long_enough_at_every_p(labeler, p):
     """Ordered and disordered spins fill the lists of the tile kernel in other ways."""
     topology = lattice("square").topology((1023, 515), ("periodic",) * 2)
-    rule = Update().rule(2)
-    keys = [key_of(52, n, p) for n in range(2)]
-    chains = new_chains(labeler, "cuda", topology, rule, capacity=2)
-    chains.begin(0, keys, [False, True])
-    swept = zip(*chains.advance(12), chains.copy_planes())
-    for n, (key, found) in enumerate(zip(keys, swept)):
-        assert_swept_chain(topology, rule, key, n == 1, *found, sweeps=12)
+    compare_at(p, labeler, topology)
 
 
 @pytest.mark.parametrize("update", UPDATES)
@@ -190,7 +151,7 @@ def test_one_block_a_chain_equals_the_cpu(case, update):
         # Eight planes of spins beside the periodic boundaries of 4096 sites in space are too much.
         fits = q < 256 or topology.num_axes < 3
         with patch.object(one_block, "_MOST_PARTS", parts):
-            assert_equal_chains("tiled", topology, update, q, rng, sweeps=sweeps, in_one_block=fits)
+            compare("tiled", topology, update, q, rng, sweeps=sweeps, in_one_block=fits)
 
 
 @pytest.mark.parametrize("p", [0.0, 0.3, 0.58, 0.75, 0.95, 1.0])
@@ -200,29 +161,17 @@ def test_one_block_lists_what_it_has_room_for(p, listed, monkeypatch):
     if listed:
         monkeypatch.setattr(one_block, "_list_capacity", lambda topology: listed)
     for name, shape in [("square", (64, 64)), ("cubic", (16, 16, 16))]:
-        topology = lattice(name).topology(shape, ("periodic",) * len(shape))
-        rule, keys = Update().rule(2), [key_of(52, n, p) for n in range(2)]
-        chains = new_chains(None, "cuda", topology, rule, capacity=2)
-        chains.begin(0, keys, [False, True])
-        swept = zip(*chains.advance(12), chains.copy_planes())
-        for n, (key, found) in enumerate(zip(keys, swept)):
-            assert_swept_chain(topology, rule, key, n == 1, *found, sweeps=12)
+        compare_at(p, None, lattice(name).topology(shape, ("periodic",) * len(shape)))
 
 
 def test_more_chains_than_fit_on_the_device_at_a_time_equal_the_cpu():
     topology, rule = lattice("square").topology((20, 20), ("periodic",) * 2), Update().rule(2)
-    count, sweeps = 20_000, 9
+    count = 20_000
     keys = [key_of(53, n, 0.5 + 0.1 * (n % 3)) for n in range(count)]
-    random = [n % 2 == 1 for n in range(count)]
     chains = new_chains(None, "cuda", topology, rule, capacity=count)
     assert type(chains) is OneBlockChains
     assert chains.capacity == count
-    chains.begin(0, keys, random)
-    rows, numbers = chains.advance(sweeps)
-    planes = chains.copy_planes()
-    for n in range(0, count, 199):
-        found = rows[n], numbers[n], planes[n]
-        assert_swept_chain(topology, rule, keys[n], random[n], *found, sweeps=sweeps)
+    assert_chains_equal(chains, keys, 0, (9,), every=199)
 
 
 @pytest.mark.parametrize("labeler", CUDA_LABELERS)
@@ -230,24 +179,9 @@ def test_more_chains_than_fit_on_the_device_at_a_time_equal_the_cpu():
 def test_chains_continue_from_given_spins_and_past_sweeps_that_are_not_fetched(labeler, update):
     topology, rule = topology_of("square"), Update.parse(update).rule(3)
     keys = [key_of(53, n, P[3] * (0.8 + 0.1 * n)) for n in range(3)]
-    starts = [False, True, False]
     chains = new_chains(labeler, "cuda", topology, rule, capacity=3)
-    chains.begin(0, keys, starts)
-    chains.skip(100)
-    state = chains.copy_planes()
-    rows, numbers = chains.advance(50)
-    chains.begin(0, keys, [True] * 3)
-    chains.resume(state, 100)
-    for found, expected in zip(chains.advance(50), (rows, numbers)):
-        np.testing.assert_array_equal(found, expected)
-    for n, key in enumerate(keys):
-        one = new_chains(None, "cpu", topology, rule)
-        one.begin(0, [key], [starts[n]])
-        one.skip(100)
-        np.testing.assert_array_equal(one.copy_planes()[0], state[n])
-        found = one.advance(50)
-        np.testing.assert_array_equal(found[0][0], rows[n])
-        np.testing.assert_array_equal(found[1][0], numbers[n])
+    assert_chains_equal(chains, keys, 0, (50,), skipped=100)
+    assert_chains_resume(chains, keys, 0, skipped=100, sweeps=50)
 
 
 @pytest.mark.parametrize("every", [1, 3])

@@ -1,13 +1,26 @@
-"""Files that are no results, damaged, tampered with or leading elsewhere are refused."""
+"""Files that are no results, damaged, tampered with, too large or leading elsewhere are refused."""
 
+import importlib.util
+import json
+import os
+import random
+import shutil
 import signal
+import subprocess
+import sys
+import tracemalloc
+import zlib
+from math import prod
+from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 from cli_support import (
+    answer,
     put_text,
     refusal,
+    run,
     sealed_again,
     small_results,
     stored,
@@ -15,10 +28,21 @@ from cli_support import (
     texts_of,
 )
 
+from percolab.analysis.trees import fit_trees
 from percolab.api import sweep
+from percolab.configurations import random_configuration, read_labels, write_labels
+from percolab.configurations.invasion_files import read_invasion
 from percolab.errors import InputError
+from percolab.kinds.workplace import Stopped
+from percolab.lattices.lattice import load_lattice
+from percolab.run.parts_sampler import PartsSampler, alone
+from percolab.store import tree
+from percolab.store.checkpoints import Checkpoint, Checkpoints, read_checkpoint
 from percolab.store.interrupts import default_signals, handle_signals
+from percolab.store.reading import read_format
 from percolab.store.results import encode, read_results
+from percolab.store.tree import Allowance
+from percolab.tasks.study import Task
 
 
 def changed(path, change):
@@ -285,3 +309,330 @@ def test_sigterm_ends_the_process_while_a_file_is_read():
         with default_signals():
             assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         assert signal.getsignal(signal.SIGTERM) is before is not signal.SIG_DFL
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def invasion():
+    answer("invade", "--lattice", "square", "-L", 8, "--out", "steps.h5")
+    return Path("steps.h5")
+
+
+def flipped(path, at):
+    """Flip a bit of a file of HDF5, of which the library's own checksums tell."""
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("at", range(60, 900, 40))
+def test_an_invasion_with_a_flipped_bit_is_refused_by_plot(invasion, at):
+    flipped(invasion, at)
+    done = run("plot", invasion)
+    assert done.exit_code == 2, done.output
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["sites", "record", "format"])
+def test_an_invasion_without_a_part_is_refused(invasion, name):
+    with h5py.File(invasion, "r+") as file:
+        del (file if name == "sites" else file.attrs)[name]
+    assert "steps.h5: " in refusal("plot", sealed_again(invasion))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("L", "8"), ("L", None), ("lattice", 5), ("boundary", [1, 2]), ("sample", -1), ("stop", None)],
+)
+def test_an_invasion_with_another_record_is_refused(invasion, key, value):
+    with h5py.File(invasion, "r+") as file:
+        record = json.loads(file.attrs["record"]) | {key: value}
+        put_text(file, "record", json.dumps(record))
+    assert key in refusal("plot", sealed_again(invasion)).replace("stop = None", "stop")
+
+
+@pytest.mark.parametrize("command", ["tree", "invade", "label"])
+def test_nothing_is_written_onto_a_damaged_file(invasion, command):
+    np.save("w.npy", np.random.default_rng(1).random((2, 4, 4)))
+    for at in range(60, 400, 40):
+        flipped(invasion, at)
+    before = invasion.read_bytes()
+    given = {"tree": ("--weights", "w.npy"), "invade": ("-L", 4), "label": ("-L", 4, "-p", 0.5)}
+    message = refusal(command, "--lattice", "square", *given[command], "--out", invasion)
+    assert "steps.h5: holds something else than" in message
+    assert invasion.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["tree_weight", "tree_bonds", "tree_path_y"])
+def test_trees_without_an_observable_are_refused_in_one_line(name):
+    results = sweep("square", L=[4], method="tree", samples=20, device="cpu", workers=1)
+    (item,) = results.tasks.values()
+    kept = [column for column in item.columns if column.name != name]
+    results.tasks[item.task.id] = item.of_columns(kept)
+    results.save("tree.h5")
+    with pytest.raises(InputError, match=f"observable '{name}' is not in this file"):
+        fit_trees(read_results("tree.h5"))
+    for command in (("fit",), ("plot", "--kind", "tree")):
+        assert name in refusal(*command, "tree.h5")
+
+
+def test_trees_without_a_path_are_left_out_of_its_exponent():
+    """As a forger may leave them: sums of zero, with the squares of others."""
+    results = sweep("square", L=[4, 6, 8], method="tree", samples=20, device="cpu", workers=1)
+    results.save("tree.h5")
+    with h5py.File("tree.h5", "r+") as file:
+        next(iter(file["tasks"].values()))["sums"][...] = 0
+    assert fit_trees(read_results(sealed_again(Path("tree.h5")))).exponents.keys() == {"x", "y"}
+
+
+def cut_bonds(file):
+    for name in ("high_clusters", "high_codes"):
+        values = file["front"][name][1:]
+        del file["front"][name]
+        file["front"][name] = values
+
+
+def add_bins(file):
+    del file["front"]["bins"]
+    file["front"]["bins"] = np.zeros(3, np.int64)
+
+
+def cut_rows(file):
+    values = file["rows"][:, 1:]
+    del file["rows"]
+    file["rows"] = values
+
+
+def continued(sampler, checkpoint):
+    """Return the block that goes on from a checkpoint, as where a study begins."""
+    sampler.check_fits(checkpoint)
+    return sampler.sample([checkpoint.number])
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (cut_bonds, r"slabs do not fit together: .* open bonds below a face"),
+        (add_bins, r"study.h5-\w+-4-0.checkpoint: is damaged, as its rows are none of its task"),
+        (cut_rows, r"study.h5-\w+-4.checkpoint: is damaged, as its rows are none of its task"),
+    ],
+)
+def test_a_sealed_checkpoint_that_does_not_fit_is_refused_in_one_line(damage, message):
+    """As a forger would leave it, its seal made anew."""
+    task = Task(load_lattice("square"), 12, ("open", "periodic"), (0.5,), seed=7, block_size=2)
+    sampler = PartsSampler(task, alone((3, 3, 3, 3), task.size))
+    Path("study.h5").touch()
+    sampler.checkpoints = Checkpoints(Path("study.h5"))
+    calls = iter([False] * 5 + [True])
+    with pytest.raises(Stopped):
+        sampler.sample([4], calls.__next__)
+    rank = None if damage is cut_rows else 0
+    path = sampler.checkpoints.find_checkpoint(task.id, 4, rank)
+    with h5py.File(path, "r+") as file:
+        damage(file)
+    sealed_again(path)
+    checkpoint = read_checkpoint(path)
+    assert len(checkpoint.rows) == 1 if rank is None else checkpoint.interface.layers == 6
+    with pytest.raises(InputError, match=message):
+        continued(sampler, checkpoint)
+
+
+def test_an_error_in_a_text_of_several_lines_is_one_line():
+    path = stored(Path("results.h5"))
+    with h5py.File(path, "r+") as file:
+        for task in file["tasks"].values():
+            put_text(task, "model", "bond\n\nor not")
+    with pytest.raises(InputError) as refused:
+        read_results(sealed_again(path))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("stored_format", [np.zeros(0), np.zeros(3), 5, h5py.Empty("f8")], ids=str)
+def test_a_format_that_is_no_text_is_none(stored_format):
+    with h5py.File("a.h5", "w") as file:
+        file.attrs["format"] = stored_format
+    assert read_format(Path("a.h5")) is None
+
+
+#: Zeros that a dataset claims: 240 MB.
+CLAIMED = 30_000_000
+
+
+def put_zeros(path, place, shape, dtype="i8"):
+    """Put packed zeros into a file, in place of what is there."""
+    with h5py.File(path, "r+") as file:
+        group, _, name = place.rpartition("/")
+        first = next(iter(file["tasks"].values())) if group == "TASK" else None
+        group = first or file[group or "/"]
+        if name in group:
+            del group[name]
+        row = prod(shape[1:]) * np.dtype(dtype).itemsize
+        chunk = (max(1, 2**23 // row), *shape[1:])
+        zeros = group.create_dataset(name, shape, dtype, chunks=chunk, compression="gzip")
+        packed = zlib.compress(bytes(prod(chunk) * zeros.dtype.itemsize))
+        for start in range(0, shape[0], chunk[0]):
+            zeros.id.write_direct_chunk((start, *(0 for _ in shape[1:])), packed)
+        for key in ("meaning", "unit"):
+            zeros.attrs[key] = np.bytes_("x")
+
+
+def made_results(path):
+    stored(path)
+
+
+def made_labels(path):
+    one = random_configuration(load_lattice("square"), 8, 0.5, seed=3)
+    write_labels(path, one.label(), one)
+
+
+def made_invasion(path):
+    from cli_support import answer
+
+    answer("invade", "--lattice", "square", "-L", 8, "--out", path)
+
+
+def made_checkpoint(path):
+    beside = Checkpoints(Path("a.h5"))
+    beside.save(Checkpoint("0" * 16, 3, (), None))
+    shutil.move(beside.find_checkpoint("0" * 16, 3), path)
+
+
+@pytest.mark.parametrize(
+    ("make", "read", "place", "shape"),
+    [
+        (made_results, read_results, "zeros", (CLAIMED // 100, 100)),
+        (made_results, read_results, "TASK/sums", (CLAIMED // 100, 5, 20)),
+        (made_results, read_results, "TASK/thresholds", (CLAIMED // 100, 10, 10)),
+        (made_results, read_results, "TASK/other", (6, 5, CLAIMED // 30)),
+        (made_results, read_results, "TASK/p", (CLAIMED,)),
+        (made_results, read_results, "tasks/zeros", (CLAIMED // 100, 100)),
+        (made_labels, lambda path: read_labels(str(path)), "zeros", (CLAIMED // 100, 100)),
+        (made_labels, lambda path: read_labels(str(path)), "sizes", (CLAIMED,)),
+        (made_invasion, read_invasion, "sites", (CLAIMED // 2, 2)),
+        (made_checkpoint, read_checkpoint, "zeros", (CLAIMED // 2, 2)),
+    ],
+)  # fmt: skip
+def test_what_a_file_does_not_need_is_refused_before_it_is_read(make, read, place, shape):
+    path = Path("claims.h5")
+    make(path)
+    put_zeros(path, place, shape)
+    assert path.stat().st_size < 1e6
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError) as refused:
+            read(path)
+        assert tracemalloc.get_traced_memory()[1] < 2e7
+    finally:
+        tracemalloc.stop()
+    assert "checksum" not in str(refused.value)
+
+
+def test_names_are_as_many_as_sites():
+    path = Path("graph.h5")
+    edges = Path("named.csv")
+    edges.write_text("a,b\nb,c\n")
+    sweep(graph=edges, p=[0.5], samples=10, device="cpu", workers=1).save(path)
+    put_zeros(path, "site_names", (8 * CLAIMED // 200,), "S200")
+    with pytest.raises(InputError, match="there are other names than sites"):
+        read_results(path)
+
+
+class Impatient(Allowance):
+    """Reads nothing of several axes before its shape is looked at."""
+
+    def __init__(self, file):
+        super().__init__(file)
+        self.at_once = 0
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        {"method": "threshold", "samples": 8},
+        {"p": (0.4, 0.6), "measure": "sizes,gyration", "samples": 8},
+        {"model": "ising", "beta": (0.4,), "chains": 1, "burn_in": 2, "sweeps": 4, "samples": 40},
+    ],
+    ids="-".join,
+)
+def test_what_a_study_needs_is_read_whatever_its_size(made, monkeypatch):
+    path = Path("results.h5")
+    sweep("square", L=[4, 6], seed=2, device="cpu", workers=1, **made).save(path)
+    expected = encode(read_results(path))
+    monkeypatch.setattr(tree, "Allowance", Impatient)
+    assert encode(read_results(path)) == expected
+
+
+def test_labels_are_read_whatever_their_size(monkeypatch):
+    path = Path("labels.h5")
+    made_labels(path)
+    expected = read_labels(str(path)).clusters.labels
+    monkeypatch.setattr(tree, "Allowance", Impatient)
+    assert (read_labels(str(path)).clusters.labels == expected).all()
+
+
+def test_small_results_have_no_large_dataset():
+    """So that the tests above are of large ones by what they put there."""
+    assert len(encode(small_results())) < 1e6
+
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = ROOT / "scripts" / "fuzz_files.py"
+spec = importlib.util.spec_from_file_location("fuzz_files", PROGRAM)
+fuzz = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(fuzz)
+
+
+def test_equal_seeds_damage_alike():
+    content = (ROOT / "configs" / "quick.toml").read_bytes()
+    one, other = (fuzz.damaged(content, random.Random(4), is_text=True) for _ in range(2))
+    assert one == other != content
+
+
+def test_damaged_and_edited_results_are_refused_or_equal(tmp_path):
+    content, path = encode(small_results()), tmp_path / "mutant.h5"
+    messages = []
+    for number in range(40):
+        rng = random.Random(number)
+        mutant = (
+            fuzz.edited(content, rng, sealed=False)
+            if number % 2
+            else fuzz.damaged(content, rng, is_text=False)
+        )
+        path.write_bytes(mutant)
+        try:
+            assert encode(read_results(path)) == content, number
+        except InputError as error:
+            messages.append(str(error))
+    assert len(messages) > 30
+    assert not any("\n" in line for line in messages)
+
+
+@pytest.mark.slow
+def test_sealing_anew_lets_a_changed_number_pass_for_a_true_one(tmp_path):
+    """So that the checks behind the checksums are reached by mutants at all."""
+    content, messages = encode(small_results()), set()
+    for number in range(20):
+        path = tmp_path / "mutant.h5"
+        path.write_bytes(fuzz.edited(content, random.Random(number), sealed=True))
+        try:
+            read_results(path)
+        except InputError as error:
+            messages.add("checksum" in str(error))
+    assert False in messages
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["lattices"])
+def test_the_program_counts_and_writes_a_record(family, tmp_path):
+    command = [sys.executable, PROGRAM, "--mutants", "30", "--family", family, "--out", tmp_path]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    record = json.loads((tmp_path / "fuzz.json").read_text())
+    assert record["mutants"] == 30
+    assert record["counts"]["clean"] > 10
+    assert record["counts"]["hang"] == record["counts"]["traceback"] == 0

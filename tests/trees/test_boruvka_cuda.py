@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from boruvka_support import assert_equal_sums, keys_of_sample, tree_words
-from helpers import LATTICES, lattice, run_simulated, slow
+from helpers import LATTICES, lattice
 from kernel_report_support import load_report
+from tree_support import assert_equal_sums, keys_of_sample, tree_words
 
 from percolab.bonds.words import GENERATORS
 from percolab.lattices.bethe import bethe_topology
@@ -18,10 +18,6 @@ from percolab.trees.weights import values_to_keys
 needs_cuda = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
 )
-SLOW = [
-    slow(name)
-    for name in ("graph", "open", "cubic", "triangular", "honeycomb", "kagome", "hypercubic_4d")
-]
 #: By dimension: across tiles and words, whole tiles, narrower than a tile, and smaller than one.
 SHAPES = {
     1: ((2100,), (5,)),
@@ -29,14 +25,6 @@ SHAPES = {
     3: ((33, 9, 17), (16, 8, 8), (2, 40, 3)),
     4: ((7, 5, 6, 8),),
 }
-
-
-@needs_cuda
-@pytest.mark.parametrize("case", ["square", *SLOW])
-def test_simulated_trees_equal_the_reference(case):
-    done = run_simulated("simulated_trees.py", case)
-    assert done.returncode == 0, f"after {done.stdout}{done.stderr}"
-    assert done.stdout.strip() == "equal"
 
 
 def reference_tree(topology, generator, seed, samples):

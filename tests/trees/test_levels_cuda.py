@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers import run_simulated, slow
 from kernel_report_support import Peak, load_report
-from level_support import CASES, call, given_values, record
+from tree_support import CASES, call, given_values, record
 
 import percolab
 from percolab.errors import InputError

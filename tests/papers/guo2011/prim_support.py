@@ -1,8 +1,8 @@
 """The cases that Guo's Prim is tried on, and the comparison with plain sorting."""
 
 import numpy as np
-from boruvka_support import keys_of_sample, tree_words
 from helpers import lattice
+from tree_support import keys_of_sample, tree_words
 
 from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.graph import graph_topology

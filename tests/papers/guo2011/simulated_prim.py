@@ -38,16 +38,14 @@ def compare_trees(made, more):
     assert_sampled_trees(made(parallel, 3), parallel)
 
 
-def main(part):
-    """Run one part."""
-    if part == "minima":
-        compare_minima()
-    elif part == "rounds":
-        compare_trees(PrimCuda, ((40, 60),))
-        compare_trees(partial(PrimCuda, primitive=False), ())
-    else:
-        # Groups of as many candidates as lanes and of more, one and several a lane.
-        compare_trees(PersistentPrim, ((37, 50), (300, 420), (30, 400)))
-        # With its candidates in the memory of the device.
-        compare_trees(partial(PersistentPrim, most_shared=0), ())
-    print("equal")
+def compare_rounds():
+    """Compare Prim by launches, with the primitive and without."""
+    compare_trees(PrimCuda, ((40, 60),))
+    compare_trees(partial(PrimCuda, primitive=False), ())
+
+
+def compare_persistent():
+    """Compare Prim in one launch: groups of as many candidates as lanes and of more."""
+    compare_trees(PersistentPrim, ((37, 50), (300, 420), (30, 400)))
+    # With its candidates in the memory of the device.
+    compare_trees(partial(PersistentPrim, most_shared=0), ())

@@ -1,11 +1,14 @@
 """Guo's Prim on the CPU: its trees are those of plainly sorted bonds, bond for bond."""
 
+import json
+
 import numpy as np
 import pytest
-from helpers import assert_simulated, slow
+from helpers import run_simulated
 from prim_support import assert_given_trees, assert_sampled_trees, random_graph, topologies
 
 from percolab.lattices.extent import Extent
+from percolab.papers.guo2011 import figures as script
 from percolab.papers.guo2011.prim import compressed_adjacency
 from percolab.trees import new_trees
 
@@ -39,11 +42,6 @@ def test_adjacency_lists_every_bond_at_both_its_ends():
     assert graph.halves == len(expected)
 
 
-@pytest.mark.parametrize("part", ["minima", *(slow(part) for part in ("rounds", "persistent"))])
-def test_kernels_in_the_simulator_equal_the_reference(part):
-    assert_simulated("papers/guo2011/simulated_prim.py", part)
-
-
 def test_memory_counts_the_arrays():
     topology = random_graph(np.random.default_rng(5), 1000, 4000)
     trees = new_trees("prim", "cpu", topology)
@@ -51,3 +49,47 @@ def test_memory_counts_the_arrays():
     memory = type(trees).memory(Extent.of_topology(topology))
     assert stored <= memory.host
     assert memory.device == 0
+
+
+#: Runs it in the simulator.
+PROGRAM = "papers/guo2011/simulated_guo_figures.py"
+
+
+def test_graphs_are_those_of_the_paper():
+    topology, numbers = script.random_graph(300)
+    bonds = topology.bonds()
+    assert len(bonds) == numbers.size == 3000
+    assert (bonds[:, 1] != bonds[:, 2]).all()
+    keys = script.random_keys(topology, numbers, 0)[numbers]
+    weights = (keys ^ np.uint64(1 << 63)).astype(np.int64)
+    assert (weights.min(), weights.max()) == (1, 1000) or np.ptp(weights) > 950
+    assert not np.array_equal(keys, script.random_keys(topology, numbers, 1)[numbers])
+
+
+@pytest.mark.slow
+def test_a_tree_that_differs_is_a_failure():
+    bench = script.Bench(20, None)
+    (keys,) = bench.keys(1)
+    trees = script.new_trees("prim", "cpu", bench.topology)
+    trees.build_given(keys)
+    words = trees.words(1)
+    bench.check(words)
+    words[0, 0] ^= np.uint32(2)
+    with pytest.raises(RuntimeError, match="tree 0 differs from that of heap"):
+        bench.check(words)
+
+
+@pytest.mark.slow
+def test_every_way_is_measured(tmp_path):
+    out = tmp_path / "record.json"
+    done = run_simulated(PROGRAM, str(out))
+    assert done.returncode == 0, done.stderr
+    parts = json.loads(out.read_text())["parts"]
+    assert not any(own["skipped"] or own["failed"] for own in parts.values())
+    found = {(r["V"], r["way"]) for r in parts["trees"]["records"]}
+    ways = {"CPU, heap", "CPU, prim", "CPU, kruskal", "without primitive", "with primitive"}
+    ways |= {"one launch", "one launch, 3 at once", "one launch, in device memory"}
+    assert found == {(size, way) for size in (4, 9) for way in ways}
+    assert all("call" in r for r in parts["trees"]["records"] if r.get("at_once") == 1)
+    assert [r["elements"] for r in parts["minima"]["records"]] == [5]
+    assert parts["trees"].keys() >= {"commit", "command", "device_name", "versions", "started"}
