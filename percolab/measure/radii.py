@@ -127,6 +127,12 @@ def gyration_from_bonds(opened, adjacency, occupied, layers, geometry, scratch, 
 
 
 @inner
+def has_end(reach):
+    """Return whether a cluster neither wraps nor spans, by its end flags and OUT, uint32."""
+    return reach < uint32(OUT) and spanning_bits(reach) == int64(0)
+
+
+@inner
 def add_spreads(parents, reach, nodes, sums, axes, bins):
     """Write the numbers of all bins from the sums of the roots that neither wrap nor span.
 
@@ -137,7 +143,7 @@ def add_spreads(parents, reach, nodes, sums, axes, bins):
         at_root = int64(i) * (axes + BESIDE)
         if parents[i] != i or sums[at_root] == uint64(0):
             continue
-        if reach[i] < uint32(OUT) and spanning_bits(reach[i]) == 0:
+        if has_end(reach[i]):
             add_spread(sums, at_root, axes, bins)
 
 
