@@ -70,12 +70,18 @@ def read_spread(sums, at, axes):
     )
     for axis in range(axes):
         step = uint64(sums[uint64(at + uint64(BESIDE + axis))])
-        if step >> uint64(63) != uint64(0):
-            step = uint64(~step + uint64(1))
-        less, most = product(step, step)
-        less, most = negative(less, most)
-        low, high = add_pair(low, high, less, most)
+        low, high = less_square(low, high, step)
     return size, low, high
+
+
+@inner
+def less_square(low, high, step):
+    """Return (low, high) less the square of a number with a sign, uint64, modulo 2^128."""
+    if step >> uint64(63) != uint64(0):
+        step = uint64(~step + uint64(1))
+    less, most = product(step, step)
+    less, most = negative(less, most)
+    return add_pair(low, high, less, most)
 
 
 @inner

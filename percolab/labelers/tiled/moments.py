@@ -30,7 +30,7 @@ from percolab.labelers.tiled.one_tile import (
     load_chain,
     number_words,
 )
-from percolab.measure.radii import BESIDE, OUT, PER_BIN, add_pair, has_end
+from percolab.measure.radii import BESIDE, OUT, PER_BIN, add_pair, has_end, less_square
 from percolab.measure.radii_cuda import add_spread
 from percolab.measure.tallies import negative, num_bins, product, size_bin
 from percolab.measure.tallies_cuda import add_wide
@@ -145,11 +145,7 @@ def _add_finished(sums, slots, slot, axes, bins):
     low, high = product(size, _read_halves(sums, slots, uint32(slot + slots)))
     for axis in range(axes):
         step = _read_halves(sums, slots, _half(slot, axis, slots))
-        if step >> uint64(63) != uint64(0):
-            step = uint64(~step + uint64(1))
-        less, most = product(step, step)
-        less, most = negative(less, most)
-        low, high = add_pair(low, high, less, most)
+        low, high = less_square(low, high, step)
     if low != uint64(0) or high != uint64(0):
         add_wide(bins, uint32(to + uint32(1)), low, high)
 
