@@ -251,6 +251,8 @@ def prim_launches() -> list[Launch]:
 
 def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> list[Launch]:
     """Return the launches that label and measure one sample of a topology at two p."""
+    from percolab.coupled.tiled import TiledCoupling
+
     launches: list[Launch] = []
     with on_host(launches, kind):
         coupling = new_coupling(labeler, "cuda", topology, model, tally=True)
@@ -265,7 +267,11 @@ def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> li
             blocks = SampleBlocks(sample, 1)
             coupling.radii_sums(*key, blocks, grid[:1], no_geometry(topology))
         if topology.open_axes:
-            coupling.scan_windows(*key, sample, grid[:1], grid[1:])
+            window = *key, sample, grid[:1], grid[1:]
+            coupling.scan_windows(*window)
+            if isinstance(coupling, TiledCoupling):
+                # This lattice is small enough for another way than that of tiles.
+                TiledCoupling.scan_windows(coupling, *window)
         if model == BOND and coupling.labeler.is_capturable:
             _sweep_spins(coupling.labeler)
     return launches
