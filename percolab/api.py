@@ -69,6 +69,7 @@ from percolab.tasks.values import (
     ascending,
     check_choice,
     take_integer,
+    take_integer_in,
     take_number,
     take_path,
     take_probabilities,
@@ -693,10 +694,7 @@ def _fit_options(given: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]
             raise InputError(f"{name}: a fit has no such option; {nearest(name, known)}")
     options = {name: value for name, value in given.items() if value is not None}
     for name in filter(options.__contains__, _FIT_INTEGERS):
-        value = options[name] = take_integer(name, options[name])
-        low, high = _FIT_INTEGERS[name]
-        if not low <= value <= high:
-            raise InputError(f"{name} = {value}, but it must be an integer from {low} to {high}")
+        options[name] = take_integer_in(*_FIT_INTEGERS[name], name, options[name])
     for name in filter(options.__contains__, _FIT_NUMBERS):
         number = options[name] = take_number(name, options[name])
         most = _FIT_NUMBERS[name]
@@ -726,9 +724,7 @@ def estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEsti
     ['second', 'chi', 'ratio']
     """
     check_results(results)
-    if not 0 <= take_integer("bootstrap", bootstrap) <= 10**6:
-        raise InputError(f"bootstrap = {bootstrap}, but it must be an integer from 0 to {10**6}")
-    return read_estimates(results, bootstrap=bootstrap)
+    return read_estimates(results, bootstrap=take_integer_in(0, 10**6, "bootstrap", bootstrap))
 
 
 def plot(

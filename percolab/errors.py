@@ -118,6 +118,11 @@ def unreadable(path: object, error: Exception) -> InputError:
     return InputError(f"{path}: cannot be read: {own or getattr(error, 'strerror', '') or error}")
 
 
+def one_line(error: Exception) -> str:
+    """Return what an error of another package says, or its name, as one line."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def nearest(word: str, known: Collection[str]) -> str:
     """Return a hint naming the known word nearest to ``word``, or listing them all."""
     close = difflib.get_close_matches(str(word), known, n=1, cutoff=0.65)

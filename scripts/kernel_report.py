@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pkgutil import walk_packages
@@ -252,6 +252,8 @@ def prim_launches() -> list[Launch]:
 
 def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> list[Launch]:
     """Return the launches that label and measure one sample of a topology at two p."""
+    from percolab.coupled.tiled import TiledCoupling
+
     launches: list[Launch] = []
     with on_host(launches, kind):
         coupling = new_coupling(labeler, "cuda", topology, model, tally=True)
@@ -265,12 +267,12 @@ def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> li
         if hasattr(coupling, "radii_sums"):
             blocks = SampleBlocks(sample, 1)
             coupling.radii_sums(*key, blocks, grid[:1], no_geometry(topology))
-        # T of small lattices, and of large ones.
-        large = mock.patch.dict(coupled._SMALL, clear=True)
-        for sizes in (nullcontext(), large) if topology.open_axes else ():
-            with sizes:
-                coupling = new_coupling(labeler, "cuda", topology, model, tally=True)
-            coupling.scan_windows(*key, sample, grid[:1], grid[1:])
+        if topology.open_axes:
+            window = *key, sample, grid[:1], grid[1:]
+            coupling.scan_windows(*window)
+            if isinstance(coupling, TiledCoupling):
+                # This lattice is small enough for another way than that of tiles.
+                TiledCoupling.scan_windows(coupling, *window)
         if model == BOND and coupling.labeler.is_capturable:
             _sweep_spins(coupling.labeler)
     return launches

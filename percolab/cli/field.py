@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import click
 
 from percolab.cli.options import check_target
@@ -25,8 +23,6 @@ def command(shape: str, exponent: float, seed: int | None, out: str) -> None:
     SHAPE is 512x512 or 128x128x128.  The file is one of weights of sites, for percolab threshold
     --weights (docs/fields.md).
     """
-    import numpy as np
-
     from percolab.configurations.fields import gaussian_field
     from percolab.store import output_files as files
 
@@ -36,7 +32,6 @@ def command(shape: str, exponent: float, seed: int | None, out: str) -> None:
         sizes = tuple(map(int, shape.split("x")))
     except ValueError as error:
         raise InputError(f"SHAPE {shape!r}, but it is integers as in 128x128") from error
-    field, buffer = gaussian_field(sizes, exponent, seed=1 if seed is None else seed), io.BytesIO()
-    np.save(buffer, field)
-    files.write_output(out, files.marked_array(buffer.getvalue(), kind), kind)
+    field = gaussian_field(sizes, exponent, seed=1 if seed is None else seed)
+    files.write_output(out, files.encode_array(field, kind), kind)
     echo(f"field in {out}")

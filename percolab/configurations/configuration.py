@@ -25,7 +25,6 @@ from percolab.configurations.phases import (
     Phase,
     SiteRule,
     connectivity_lattice,
-    has_faces,
     measure_phases,
 )
 from percolab.errors import InputError
@@ -51,7 +50,7 @@ from percolab.run.request import Observer
 from percolab.tasks.settings import SHOWN_SWEEPS
 from percolab.tasks.study import Task, axis_boundaries
 from percolab.tasks.study_file import make_request
-from percolab.tasks.values import check_choice, take_integer, take_sample_key
+from percolab.tasks.values import check_choice, take_integer_in, take_sample_key
 
 #: The most sweeps of spins before a configuration.
 MOST_SWEEPS = 10**9
@@ -134,12 +133,10 @@ class Configuration(Shown):
 
     def measure_phases(self, clusters: Clusters) -> list[Phase]:
         """Return what is measured of every phase of an image; [] if it is none."""
-        if self.phases is None:
+        if self.phases is None or not isinstance(self.lattice, Lattice):
             return []
-        faces = isinstance(self.lattice, Lattice) and has_faces(self.lattice)
-        return measure_phases(
-            self.phase_names, self.phases.reshape(self.shape), clusters, faces=faces
-        )
+        numbers = self.phases.reshape(self.shape)
+        return measure_phases(self.phase_names, numbers, clusters, self.lattice)
 
 
 def compute_labels(
@@ -411,9 +408,7 @@ def _chain_configuration(
     task: Task, topology: Topology, number: int, sweeps: int, record: dict[str, Any]
 ) -> Configuration:
     """Return the spins of a chain after some sweeps, and the open bonds of the next one."""
-    sweeps = take_integer("sweeps", sweeps)
-    if not 0 <= sweeps <= MOST_SWEEPS:
-        raise InputError(f"sweeps = {sweeps}, but it must be an integer from 0 to {MOST_SWEEPS}")
+    sweeps = take_integer_in(0, MOST_SWEEPS, "sweeps", sweeps)
     (p,) = task.p
     name = serving_labeler(None, "cpu", topology)
     chains = task.kind.new_chains(task, name, topology, kind="cpu")

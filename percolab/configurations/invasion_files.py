@@ -5,7 +5,6 @@ docs/invasion.md describes them.
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.configurations.array_files import HDF5_SUFFIXES, check_file
-from percolab.errors import InputError
+from percolab.errors import InputError, one_line
 from percolab.lattices.shown import csv_text
 from percolab.store import output_files as files
 from percolab.store.reading import (
@@ -89,7 +88,7 @@ def read_invasion(path: str | Path) -> tuple[dict[str, Any], NDArray[np.int32]]:
     except InputError:
         raise
     except DAMAGE as error:
-        raise InputError(f"{path}: a damaged invasion: {' '.join(str(error).split())}") from error
+        raise InputError(f"{path}: a damaged invasion: {one_line(error)}") from error
     return record, sites
 
 
@@ -121,9 +120,7 @@ def write_invasion(out: str | Path, invasion: Invasion, record: dict[str, Any]) 
         steps = range(len(columns[0]))
         content = csv_text(_COLUMNS, zip(steps, *columns, strict=True)).encode()
     elif suffix == ".npz":
-        buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, record=np.array(json.dumps(record)), **arrays)
-        content = files.marked_archive(buffer.getvalue(), _NPZ)
+        content = files.encode_archive({"record": np.array(json.dumps(record)), **arrays}, _NPZ)
     else:
         arrays["accepted"] = arrays["accepted"].astype(np.uint8)
         content = encode_file(FORMAT, {"record": json.dumps(record)}, arrays)

@@ -5,7 +5,6 @@ docs/labels.md describes both.
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import dataclass
 from math import prod
@@ -17,8 +16,8 @@ import numpy as np
 from percolab.bonds.model import Model
 from percolab.configurations.array_files import HDF5_SUFFIXES, check_file, read_array
 from percolab.configurations.configuration import DEFAULT_LATTICES, Configuration
-from percolab.configurations.phases import Phase, SiteRule, has_faces, measure_phases
-from percolab.errors import InputError, unreadable
+from percolab.configurations.phases import Phase, SiteRule, measure_phases
+from percolab.errors import InputError, one_line, unreadable
 from percolab.lattices.bethe import BetheLattice, bethe_lattice
 from percolab.lattices.graph import Graph, graph_topology
 from percolab.lattices.lattice import Lattice, lattice_from_text, load_lattice
@@ -76,8 +75,7 @@ class LabelFile:
         # The last entry is that of number -1, no site.
         of_sites = np.append(self.phases, np.uint8(0))[self.clusters.numbers]
         of_sites = of_sites.reshape(self.clusters.topology.shape[::-1])
-        faces = has_faces(self.lattice)
-        return measure_phases(self.phase_names, of_sites, self.clusters, faces=faces)
+        return measure_phases(self.phase_names, of_sites, self.clusters, self.lattice)
 
 
 def find_label_format(out: str | Path) -> files.Kind:
@@ -100,9 +98,7 @@ def write_labels(
     labels = clusters.numbers if serial else clusters.labels
     labels = labels.reshape(configuration.shape)
     if kind is _NPY:
-        buffer = io.BytesIO()
-        np.save(buffer, labels, allow_pickle=False)
-        files.write_output(out, files.marked_array(buffer.getvalue(), _NPY), kind)
+        files.write_output(out, files.encode_array(labels, _NPY), kind)
         return
     lattice = configuration.lattice
     attributes = {
@@ -181,7 +177,7 @@ def _read_hdf5(path: Path) -> tuple[dict[str, Any], str, np.ndarray, np.ndarray 
     except (OSError, RuntimeError) as error:
         raise InputError(f"{path}: is not a readable HDF5 file") from error
     except (KeyError, ValueError, TypeError, RecursionError) as error:
-        raise InputError(f"{path}: is damaged: {' '.join(str(error).split())}") from error
+        raise InputError(f"{path}: is damaged: {one_line(error)}") from error
 
 
 def _check_shapes(root: Node) -> None:

@@ -39,7 +39,7 @@ from percolab.errors import InputError
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.shown import Shown
 from percolab.lattices.topology import MAX_POINTS, PERIOD_BITS, decode_periods
-from percolab.measure.clusters import Clusters
+from percolab.measure.clusters import Clusters, summarize_axes
 from percolab.measure.columns import open_axes
 from percolab.store.output_files import array, check_output, large_array
 from percolab.tasks.study import axis_boundaries
@@ -80,16 +80,8 @@ class SlabLabels(Shown):
             "sites": sum(phase.sites for phase in self.phases),
             "clusters": self.num_clusters,
             "largest": max(phase.largest for phase in self.phases),
-            "open_axes": list(self.spanning),
-            "spanning": [axis for axis, labels in self.spanning.items() if labels.size],
-        } | (
-            {
-                "periodic_axes": list(self.wrapping),
-                "wrapping": [axis for axis, labels in self.wrapping.items() if labels.size],
-            }
-            if self.wrapping
-            else {}
-        )
+            **summarize_axes(self.spanning, self.wrapping),
+        }
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self.array[:], dtype)

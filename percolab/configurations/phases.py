@@ -327,18 +327,18 @@ class PhaseSums:
 
 
 def measure_phases(
-    names: Sequence[str], numbers: np.ndarray, clusters: Clusters, *, faces: bool
+    names: Sequence[str], numbers: np.ndarray, clusters: Clusters, lattice: Lattice
 ) -> list[Phase]:
     """Return what is measured of every phase.
 
     numbers: uint8, in the image's shape, the phase of every site, 0 for none.
-    faces: whether to count those between phases.
     """
     count = len(names) + 1
     sums = PhaseSums(count)
     phases = numbers.ravel()[clusters.roots]
     sums.add(phases, clusters.sizes, clusters.spanning, clusters.wrapping)
-    surface = count_faces(numbers, clusters.topology.open_axes, count) if faces else None
+    axes = clusters.topology.open_axes
+    surface = count_faces(numbers, axes, count) if has_faces(lattice) else None
     return sums.measure(names, clusters.topology.num_sites, surface)
 
 

@@ -10,8 +10,6 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-import numpy as np
-
 from percolab.configurations.array_files import HDF5_SUFFIXES
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph
@@ -48,7 +46,7 @@ def write_tree_file(path: str | Path, tree: SpanningTree) -> None:
     InputError: as for :func:`check_tree_file`.
     """
     check_tree_file(path, of_graph=isinstance(tree.structure, Graph))
-    suffix, buffer = Path(path).suffix.lower(), io.BytesIO()
+    suffix = Path(path).suffix.lower()
     if suffix == ".csv":
         rows = zip(tree.bonds.tolist(), tree.weights.tolist(), strict=True)
         cells = ((*map(tree.site_name, bond), weight) for bond, weight in rows)
@@ -56,11 +54,11 @@ def write_tree_file(path: str | Path, tree: SpanningTree) -> None:
     elif suffix == ".npz":
         from scipy.sparse import save_npz
 
+        buffer = io.BytesIO()
         save_npz(buffer, tree.to_sparse())
         content = files.marked_archive(buffer.getvalue(), _NPZ)
     elif suffix == ".npy":
-        np.save(buffer, tree.words.astype("<u4", copy=False), allow_pickle=False)
-        content = files.marked_array(buffer.getvalue(), _NPY)
+        content = files.encode_array(tree.words.astype("<u4", copy=False), _NPY)
     else:
         datasets = {"bonds": tree.bonds, "weights": tree.weights}
         if not isinstance(tree.structure, Graph):

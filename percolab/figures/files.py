@@ -7,9 +7,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from percolab.errors import InputError
 from percolab.figures.style import Figure
-from percolab.store.output_files import check_output, write_output
+from percolab.store.output_files import check_output, check_suffix, write_output
 
 #: What `save_figure` writes, with the metadata that would otherwise hold the date or version; the
 #: program's name is what a figure of percolab's is recognised by when it is written again.
@@ -28,13 +27,8 @@ def save_figure(figure: Figure, path: str | Path) -> None:
     """
     import matplotlib
 
-    path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix not in FORMATS:
-        allowed = ", ".join(FORMATS)
-        raise InputError(
-            f"{path}: cannot write a figure as {suffix or 'no suffix'!r}; use {allowed}"
-        )
+    suffix = Path(path).suffix.lower()
+    check_suffix(path, FORMATS, "a figure")
     check_output(path)
     buffer = io.BytesIO()
     # TrueType (42) fonts are what journals take, and what other programs can edit.

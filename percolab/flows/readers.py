@@ -85,22 +85,7 @@ class FlowReader(Reader):
             device = max(device, tile_bytes(extent, cls.tile_bytes))
         return Memory(net_bytes(extent) + own, device)
 
-    def rows(
-        self, coupling: Any, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s
-    ) -> NDArray[np.int64]:
-        """Return the numbers of samples at all thresholds, int64 (n, m, numbers)."""
-        batch = coupling.labeler.batch
-        numbers = np.empty((len(samples), len(thresholds), len(self.numbers)), np.int64)
-        for first in range(0, len(samples), batch.capacity):
-            part = samples[first : first + batch.capacity]
-            for k, threshold in enumerate(thresholds):
-                entries = batch.fill(generator, seed, part, np.full_like(part, threshold))
-                rows = self._read_batch(coupling.labeler, seed, part)
-                numbers[first : first + entries, k] = rows
-        return numbers
-
-    def _read_batch(self, labeler: Any, seed: int, samples: NDArray[np.uint64]) -> Any:
-        """Return the numbers of the samples in a labeler's batch, (samples, numbers)."""
+    def read_batch(self, labeler: Any, seed: int, samples: UInt64s) -> Any:
         batch = labeler.batch
         # Kernels have the places of both ends of all bonds in 32 bits.
         fits = 64 * batch.topology.num_bond_words < 2**32

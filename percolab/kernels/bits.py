@@ -32,37 +32,25 @@ def highest_one(word):
     return int(word).bit_length() - 1
 
 
-@intrinsic
-def _ctpop(typingctx, word):
-    def codegen(context, builder, signature, args):
-        return builder.ctpop(args[0])
+def _intrinsic(instruction):
+    """Return a function of a uint32 word that is one instruction; instruction: of builder, word."""
 
-    return types.uint32(types.uint32), codegen
+    @intrinsic
+    def call(typingctx, word):
+        def codegen(context, builder, signature, args):
+            return instruction(builder, args[0])
 
+        return types.uint32(types.uint32), codegen
 
-@intrinsic
-def _cttz(typingctx, word):
-    def codegen(context, builder, signature, args):
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.uint32(types.uint32), codegen
+    return call
 
 
-@intrinsic
-def _cttz_nonzero(typingctx, word):
-    # Spares CUDA, which has no instruction for it, the test for 0.
-    def codegen(context, builder, signature, args):
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.uint32(types.uint32), codegen
-
-
-@intrinsic
-def _ctlz(typingctx, word):
-    def codegen(context, builder, signature, args):
-        return builder.ctlz(args[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.uint32(types.uint32), codegen
+_NO, _YES = (ir.Constant(ir.IntType(1), flag) for flag in (0, 1))
+_ctpop = _intrinsic(lambda builder, word: builder.ctpop(word))
+_cttz = _intrinsic(lambda builder, word: builder.cttz(word, _NO))
+# Spares CUDA, which has no instruction for it, the test for 0.
+_cttz_nonzero = _intrinsic(lambda builder, word: builder.cttz(word, _YES))
+_ctlz = _intrinsic(lambda builder, word: builder.ctlz(word, _NO))
 
 
 @inner_overload(popcount, target="generic")

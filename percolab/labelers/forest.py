@@ -48,6 +48,34 @@ class Forest(Protocol):
         ...
 
 
+class DeviceForest:
+    """The clusters of the first entries of a batch on a CUDA device, as a labeler joined them."""
+
+    def __init__(self, labeler: Any, entries: int) -> None:
+        self._labeler, self._entries = labeler, entries
+
+    def enqueue_rows(self) -> None:
+        """Measure the clusters on the device; ``labeler.read.fetch`` waits for the rows."""
+        raise NotImplementedError
+
+    def make_labels(self) -> None:
+        """Have the labels written; by default they are on the device already."""
+
+    def rows(self) -> NDArray[np.int64]:
+        self.enqueue_rows()
+        rows: NDArray[np.int64] = self._labeler.read.fetch(self._entries)
+        return rows
+
+    def labels(self) -> NDArray[np.int32]:
+        self.make_labels()
+        batch = self._labeler.batch
+        batch.launches.wait()
+        points = batch.topology.num_points
+        flat = self._labeler.labels[: self._entries * points].copy_to_host()
+        labels: NDArray[np.int32] = flat.view(np.int32).reshape(self._entries, points)
+        return labels
+
+
 class Labeler(Protocol):
     """Joins the open bonds of a batch.
 

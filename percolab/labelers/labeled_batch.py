@@ -11,7 +11,7 @@ from percolab.bonds.batch_cuda import CudaBatch
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
-from percolab.labelers.forest import Reading
+from percolab.labelers.forest import DeviceForest, Reading
 from percolab.labelers.periodic_cuda import periodic_kernel
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
@@ -107,30 +107,12 @@ class LabeledBatch(ReadsRadii):
                 )
 
 
-class LabelsOfBatch:
+class LabelsOfBatch(DeviceForest):
     """The forest of the entries of a batch as labels."""
 
-    def __init__(self, labeler: LabeledBatch, entries: int) -> None:
-        self._labeler, self._entries = labeler, entries
-
-    def make_labels(self) -> None:
-        """Do nothing: the labels are on the device already."""
-
-    def labels(self) -> NDArray[np.int32]:
-        """Return the labels, (entries, num_points)."""
-        labeler, points = self._labeler, self._labeler.batch.topology.num_points
-        labeler.batch.launches.wait()
-        flat = labeler.labels[: self._entries * points].copy_to_host()
-        labels: NDArray[np.int32] = flat.view(np.int32).reshape(self._entries, points)
-        return labels
-
-    def rows(self) -> NDArray[np.int64]:
-        """Return the rows, (entries, row width)."""
-        self.enqueue_rows()
-        return self._labeler.read.fetch(self._entries)
+    _labeler: LabeledBatch
 
     def enqueue_rows(self) -> None:
-        """Measure the clusters on the device; ``labeler.read.fetch`` waits for the rows."""
         self.count_sizes()
         self.reduce()
         self._labeler.read.download(self._entries)

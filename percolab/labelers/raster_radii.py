@@ -8,8 +8,7 @@ from percolab.kernels.neighbours import periodic_bond
 from percolab.kernels.uncounted import UNCOUNTED
 from percolab.labelers.raster_runs import find_run
 from percolab.lattices.topology import PERIOD_BITS
-from percolab.measure.radii import BESIDE, OUT, add_spread
-from percolab.measure.rows import spanning_bits
+from percolab.measure.radii import BESIDE, OUT, add_spread, has_end
 from percolab.measure.wrapping import periods_along
 
 
@@ -68,7 +67,7 @@ def _number_clusters(runs, count, width, sums, bins):
         if int64(runs.parents[run]) != run:
             continue
         size, number = runs.sizes[run], int64(0)
-        if runs.reach[run] < uint32(OUT) and spanning_bits(runs.reach[run]) == 0:
+        if has_end(runs.reach[run]):
             if size > int32(1):
                 number, at = clusters, clusters * width
                 sums[at] = uint64(size)

@@ -36,23 +36,12 @@ class SourceClusters(Reader):
         """Return the memory of labels and of the sizes of clusters."""
         return Memory(host=16 * extent.num_points)
 
-    def rows(
-        self, coupling: Any, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s
-    ) -> NDArray[np.int64]:
-        """Return the sites and their square of samples at all thresholds, int64 (n, m, 2)."""
-        labeler = coupling.labeler
-        batch = labeler.batch
-        rows = np.empty((len(samples), len(thresholds), 2), np.int64)
-        for first in range(0, len(samples), batch.capacity):
-            part = samples[first : first + batch.capacity]
-            for k, threshold in enumerate(thresholds):
-                entries = batch.fill(generator, seed, part, np.full_like(part, threshold))
-                labels = labeler.join(entries, Reading.LABELS).labels()
-                occupied = batch.copy_occupied(entries)
-                for n in range(entries):
-                    sites = self._count(labels[n], occupied[n % len(occupied)])
-                    rows[first + n, k] = sites, sites**2
-        return rows
+    def read_batch(self, labeler: Any, seed: int, samples: UInt64s) -> list[tuple[int, int]]:
+        """Return the sites and their square of every sample."""
+        labels = labeler.join(len(samples), Reading.LABELS).labels()
+        occupied = labeler.batch.copy_occupied(len(samples))
+        counts = (self._count(own, occupied[n % len(occupied)]) for n, own in enumerate(labels))
+        return [(sites, sites**2) for sites in counts]
 
     def _count(self, labels: NDArray[np.int32], occupied: NDArray[np.uint32]) -> int:
         """Return how many sites have a label of the source; vacant sites have none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -119,16 +120,8 @@ class Clusters(Shown):
             "clusters": int(self.sizes.size),
             "largest": int(first),
             "second_largest": int(second),
-            "open_axes": list(self.spanning),
-            "spanning": [name for name, numbers in self.spanning.items() if numbers.size],
-        } | (
-            {
-                "periodic_axes": list(self.wrapping),
-                "wrapping": [name for name, numbers in self.wrapping.items() if numbers.size],
-            }
-            if self.wrapping
-            else {}
-        )
+            **summarize_axes(self.spanning, self.wrapping),
+        }
 
     def crossing(self) -> list[dict[str, Any]]:
         """Return the clusters that span or wrap, the largest first, as plain JSON values."""
@@ -146,3 +139,15 @@ class Clusters(Shown):
     def _is_root(self) -> np.ndarray:
         own: np.ndarray = np.arange(self.labels.size, dtype=np.int32)
         return np.asarray(self.labels == own)
+
+
+def summarize_axes(
+    spanning: Mapping[str, np.ndarray], wrapping: Mapping[str, np.ndarray]
+) -> dict[str, list[str]]:
+    """Return the axes, and those along or around which a cluster leads: by axis these clusters."""
+    summary = {}
+    for kind, verb, axes in (("open", "spanning", spanning), ("periodic", "wrapping", wrapping)):
+        if axes or kind == "open":
+            summary[f"{kind}_axes"] = list(axes)
+            summary[verb] = [name for name, clusters in axes.items() if clusters.size]
+    return summary

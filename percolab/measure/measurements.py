@@ -52,11 +52,25 @@ class Reader(ABC):
         """Return the memory that the reader itself takes; the device's is that of CUDA alone."""
         return Memory()
 
-    @abstractmethod
     def rows(
         self, coupling: Any, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s
     ) -> NDArray[np.int64]:
         """Return what is read of samples of a Coupling at all thresholds, int64 (n, m, numbers)."""
+        labeler = coupling.labeler
+        capacity = labeler.batch.capacity
+        by_threshold = []
+        for threshold in thresholds:
+            parts = []
+            for first in range(0, len(samples), capacity):
+                part = samples[first : first + capacity]
+                labeler.batch.fill(generator, seed, part, np.full_like(part, threshold))
+                parts.append(np.asarray(self.read_batch(labeler, seed, part), np.int64))
+            by_threshold.append(np.concatenate(parts))
+        return np.stack(by_threshold, axis=1)
+
+    def read_batch(self, labeler: Any, seed: int, samples: UInt64s) -> Any:
+        """Return what is read of the samples in a labeler's batch, (samples, numbers)."""
+        raise NotImplementedError
 
     def block_sums(
         self, coupling: Any, generator: int, seed: int, blocks: Any, thresholds: UInt64s

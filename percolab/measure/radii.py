@@ -70,12 +70,18 @@ def read_spread(sums, at, axes):
     )
     for axis in range(axes):
         step = uint64(sums[uint64(at + uint64(BESIDE + axis))])
-        if step >> uint64(63) != uint64(0):
-            step = uint64(~step + uint64(1))
-        less, most = product(step, step)
-        less, most = negative(less, most)
-        low, high = add_pair(low, high, less, most)
+        low, high = less_square(low, high, step)
     return size, low, high
+
+
+@inner
+def less_square(low, high, step):
+    """Return (low, high) less the square of a number with a sign, uint64, modulo 2^128."""
+    if step >> uint64(63) != uint64(0):
+        step = uint64(~step + uint64(1))
+    less, most = product(step, step)
+    less, most = negative(less, most)
+    return add_pair(low, high, less, most)
 
 
 @inner
@@ -127,6 +133,12 @@ def gyration_from_bonds(opened, adjacency, occupied, layers, geometry, scratch, 
 
 
 @inner
+def has_end(reach):
+    """Return whether a cluster neither wraps nor spans, by its end flags and OUT, uint32."""
+    return reach < uint32(OUT) and spanning_bits(reach) == int64(0)
+
+
+@inner
 def add_spreads(parents, reach, nodes, sums, axes, bins):
     """Write the numbers of all bins from the sums of the roots that neither wrap nor span.
 
@@ -137,7 +149,7 @@ def add_spreads(parents, reach, nodes, sums, axes, bins):
         at_root = int64(i) * (axes + BESIDE)
         if parents[i] != i or sums[at_root] == uint64(0):
             continue
-        if reach[i] < uint32(OUT) and spanning_bits(reach[i]) == 0:
+        if has_end(reach[i]):
             add_spread(sums, at_root, axes, bins)
 
 

@@ -14,8 +14,7 @@ from numba import config, float64, int32, int64, types, uint32, uint64
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, element
 from percolab.kernels.neighbours import has_bit, periodic_bond
-from percolab.measure.radii import BESIDE, OUT, PER_BIN, read_spread
-from percolab.measure.rows import spanning_bits
+from percolab.measure.radii import BESIDE, OUT, PER_BIN, has_end, read_spread
 from percolab.measure.tallies import size_bin
 from percolab.measure.tallies_cuda import add_wide
 from percolab.measure.wrapping import periods_to, read_parent
@@ -78,12 +77,6 @@ def mark_ends_kernel(forest, num_points, sites, flags, reach):
         cuda.atomic.or_(reach, read_parent(node), flags[n])
 
 
-@cuda.jit(device=True)
-def _has_end(reach):
-    """Return whether a cluster neither wraps nor spans."""
-    return reach < uint32(OUT) and spanning_bits(reach) == int64(0)
-
-
 @cuda.jit(cache=True)
 def sum_places_kernel(forest, num_points, occupied, words_per_entry, geometry, reach, sums):
     """Add the place of every occupied site, seen from its root, to the root's sums."""
@@ -97,7 +90,7 @@ def sum_places_kernel(forest, num_points, occupied, words_per_entry, geometry, r
         if i < num_points:
             word = occupied[uint32(uint32(entry * words_per_entry) + uint32(i >> uint32(5)))]
             node = forest[uint32(base + i)]
-            if has_bit(word, uint32(i & uint32(31))) and _has_end(reach[read_parent(node)]):
+            if has_bit(word, uint32(i & uint32(31))) and has_end(reach[read_parent(node)]):
                 root = uint32(read_parent(node) - base)
                 at = uint64(start + uint64(uint64(root) * uint64(BESIDE + axes)))
                 square = uint64(0)
@@ -114,6 +107,15 @@ def sum_places_kernel(forest, num_points, occupied, words_per_entry, geometry, r
                 cuda.atomic.add(sums, uint64(at + uint64(2)), high)
 
 
+@cuda.jit(device=True)
+def add_spread(sums, at, axes, bins, row):
+    """Add the cluster whose sums are at ``at`` to its bin; the bins begin at ``row``."""
+    size, low, high = read_spread(sums, at, axes)
+    to = uint64(row + uint64(PER_BIN * size_bin(size)))
+    cuda.atomic.add(bins, to, uint64(size * size))
+    add_wide(bins, uint64(to + uint64(1)), low, high)
+
+
 @cuda.jit(cache=True)
 def add_spreads_kernel(forest, num_points, axes, sums, width, bins):
     """Add what the roots have summed to the bins of their entry in ``bins``."""
@@ -126,10 +128,7 @@ def add_spreads_kernel(forest, num_points, axes, sums, width, bins):
         if i < num_points and read_parent(forest[uint32(base + i)]) == uint32(base + i):
             at = uint64(start + uint64(uint64(i) * uint64(BESIDE + axes)))
             if sums[at] != uint64(0):
-                size, low, high = read_spread(sums, at, axes)
-                to = uint64(row + uint64(PER_BIN * size_bin(size)))
-                cuda.atomic.add(bins, to, uint64(size * size))
-                add_wide(bins, uint64(to + uint64(1)), low, high)
+                add_spread(sums, at, axes, bins, row)
 
 
 @cuda.jit(cache=True)

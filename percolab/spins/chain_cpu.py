@@ -81,16 +81,19 @@ class CpuChain:
         numbers = np.zeros((sweeps, SPIN_ROW_WIDTH), np.int64)
         if isinstance(self.labeler, Raster):
             labeler, batch = self.labeler, self.labeler.batch
-            key = self._generator, self._chain, self.sweep + 1, self.rule, self._planes
+            key = self._generator, self._chain, self.sweep + 1
             there = batch.exists, batch.adjacency, batch.topology.occupied
             forest = labeler.end_flags, batch.opened, labeler.runs, labeler.windings
-            compiled = cast(Any, kernels.sweep_runs)
-            compiled(*key, *there, *forest, self.spins, rows, numbers)
+            self._sweep_runs(key, (*there, *forest, self.spins), rows, numbers)
         else:
             for n in range(sweeps):
                 self._sweep_labels(self.sweep + 1 + n, rows[n], numbers[n])
         self.sweep += sweeps
         return rows[None], numbers[None]
+
+    def _sweep_runs(self, key: Any, arrays: Any, *measured: NDArray[np.int64]) -> None:
+        """Do a sweep for every row of what is measured, rows and numbers, in compiled code."""
+        cast(Any, kernels.sweep_runs)(*key, self.rule, self._planes, *arrays, *measured)
 
     def skip(self, sweeps: int) -> None:
         """Do sweeps of which nothing is measured; of chosen clusters at what these cost."""

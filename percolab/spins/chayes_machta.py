@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
 from percolab.labelers.forest import Reading
-from percolab.labelers.raster import Raster
-from percolab.measure.spins import OPEN_BONDS, SPIN_ROW_WIDTH
+from percolab.measure.spins import OPEN_BONDS
 from percolab.spins.chain_cpu import CpuChain
 from percolab.spins.clusters_cpu import draw_active, open_active, sweep_clusters
 from percolab.spins.kernels_cpu import count_bits
@@ -61,42 +60,33 @@ class ClusterChain(CpuChain):
         planes = np.concatenate([self.spins.planes, self._kept])
         return planes.reshape(1, -1, self.spins.planes.size)
 
-    def advance(self, sweeps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        rows = np.zeros((sweeps, self.labeler.row_width), np.int64)
-        numbers = np.zeros((sweeps, SPIN_ROW_WIDTH), np.int64)
-        if isinstance(self.labeler, Raster):
-            labeler, batch = self.labeler, self.labeler.batch
-            key = self._generator, self._chain, self.sweep + 1, self._active
-            there = batch.exists, batch.adjacency, batch.topology.occupied
-            forest = labeler.end_flags, batch.opened, labeler.runs, labeler.windings
-            compiled = cast(Any, sweep_clusters)
-            compiled(*key, *there, *forest, self.spins, self._kept, self._labels, rows, numbers)
-            self.sweep += sweeps
-            return rows[None], numbers[None]
-        for n in range(sweeps):
-            assert self._chain is not None
-            self._open(self._chain)
-            self._kept[:] = self.labeler.batch.opened
-            numbers[n, OPEN_BONDS] = cast(Any, count_bits)(self._kept)
-            forest = self.labeler.join(1, Reading.LABELS)
-            (rows[n],), (labels,) = forest.rows(), forest.labels()
-            self.sweep += 1
-            self._draw_active(self.sweep, labels)
-        return rows[None], numbers[None]
+    def _sweep_runs(self, key: Any, arrays: Any, *measured: NDArray[np.int64]) -> None:
+        own = self._kept, self._labels
+        cast(Any, sweep_clusters)(*key, self._active, *arrays, *own, *measured)
+
+    def _sweep_labels(self, sweep: int, row: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
+        assert self._chain is not None
+        self._open(self._chain, sweep)
+        self._kept[:] = self.labeler.batch.opened
+        numbers[OPEN_BONDS] = cast(Any, count_bits)(self._kept)
+        forest = self.labeler.join(1, Reading.LABELS)
+        (row[:],), (labels,) = forest.rows(), forest.labels()
+        self._draw_active(sweep, labels)
 
     def skip(self, sweeps: int) -> None:
         self.advance(sweeps)
 
     def rows_at(self, thresholds: NDArray[np.uint64]) -> NDArray[np.int64]:
         assert self._chain is not None
-        self._open(self._chain._replace(threshold=np.uint64(thresholds[0])))
+        chain = self._chain._replace(threshold=np.uint64(thresholds[0]))
+        self._open(chain, self.sweep + 1)
         return np.asarray(self.labeler.join(1).rows())
 
-    def _open(self, chain: Chain) -> None:
-        """Write the open bonds of the sweep that comes next."""
-        batch, sweep = self.labeler.batch, np.uint64(self.sweep + 1)
+    def _open(self, chain: Chain, sweep: int) -> None:
+        """Write the open bonds of a sweep."""
+        batch = self.labeler.batch
         there = batch.exists, batch.adjacency, self.spins, self._kept, batch.opened
-        cast(Any, open_active)(self._generator, chain, sweep, *there)
+        cast(Any, open_active)(self._generator, chain, np.uint64(sweep), *there)
 
     def _draw_active(self, sweep: int, labels: NDArray[np.int32]) -> None:
         occupied, key = self.labeler.batch.topology.occupied, (self._generator, self._chain)

@@ -6,7 +6,6 @@ every rank of slabs has one with the interface of its layers of the row in work.
 
 from __future__ import annotations
 
-import io
 import os
 import re
 from collections.abc import Callable
@@ -17,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.errors import InputError
+from percolab.errors import InputError, one_line
 from percolab.measure.sums import ROW
 from percolab.parts.interface import Face, Interface, InterfaceSums, Row, join_digits, split_digits
 from percolab.store.output_files import final_name, replace_file
 from percolab.store.reading import DAMAGE, FileFormat, read_file, read_format
-from percolab.store.tree import Data, Node, check_seal, check_tables, write_tree
+from percolab.store.tree import Data, Node, check_seal, check_tables, encode_tree
 
 _FORMAT = FileFormat("percolab checkpoint 2", None, "no checkpoint")
 #: Formats of earlier versions, whose blocks are measured again.
@@ -93,9 +92,7 @@ class Checkpoints:
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Put a checkpoint in place of the one before; InputError, and that stays, if it fails."""
-        buffer = io.BytesIO()
-        write_tree(buffer, _encoded(checkpoint))
-        replace_file(self.find_checkpoint(*checkpoint.key), buffer.getvalue())
+        replace_file(self.find_checkpoint(*checkpoint.key), encode_tree(_encoded(checkpoint)))
 
     def load(self, task_id: str, number: int, rank: int | None = None) -> Checkpoint | None:
         """Return a checkpoint; None without one of this version, InputError if it is damaged."""
@@ -122,13 +119,11 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
         if root.text("numbers", "") != _NUMBERS:
             raise ValueError("another version of percolab wrote it, whose rows have other numbers")
         return _decoded(root)
-    except InputError as error:
-        reason = str(error)
     except DAMAGE as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-    raise InputError(
-        f"{path}: is damaged or no checkpoint; remove it to measure its rows again ({reason})"
-    )
+        raise InputError(
+            f"{path}: is damaged or no checkpoint; remove it to measure its rows again "
+            f"({one_line(error)})"
+        ) from error
 
 
 def _check_shapes(root: Node) -> None:

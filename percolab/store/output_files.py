@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
@@ -85,7 +85,7 @@ def archive(name: str) -> Kind:
 
 
 def array(name: str) -> Kind:
-    """Return the kind of an .npy file that :func:`marked_array` makes."""
+    """Return the kind of an .npy file that :func:`encode_array` or :func:`large_array` makes."""
     return Kind(name, begins(rb"\x93NUMPY", _file_signature(name), at_end=True))
 
 
@@ -97,9 +97,22 @@ def marked_archive(content: bytes, kind: Kind) -> bytes:
     return buffer.getvalue()
 
 
-def marked_array(content: bytes, kind: Kind) -> bytes:
+def encode_archive(arrays: Mapping[str, np.ndarray], kind: Kind) -> bytes:
+    """Return an .npz file of these arrays, by their names, with the mark of its kind."""
+    import numpy as np
+
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)
+    return marked_archive(buffer.getvalue(), kind)
+
+
+def encode_array(values: np.ndarray, kind: Kind) -> bytes:
     """Return an .npy file with the mark of its kind behind the numbers, where none are read."""
-    return content + _file_signature(kind.name)
+    import numpy as np
+
+    buffer = io.BytesIO()
+    np.save(buffer, values, allow_pickle=False)
+    return buffer.getvalue() + _file_signature(kind.name)
 
 
 def _file_signature(name: str) -> bytes:

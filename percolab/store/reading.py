@@ -6,7 +6,6 @@ refused: of one that an earlier percolab wrote, only its schema version is read.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.store.interrupts import default_signals
-from percolab.store.tree import Check, Data, Node, Value, read_tree, write_tree
+from percolab.store.tree import Check, Data, Node, Value, encode_tree, read_tree
 
 #: What h5py and NumPy raise of damage, wherever in a file it is.
 DAMAGE = (
@@ -55,9 +54,7 @@ def encode_file(
     """Return a sealed HDF5 file of this format, with these attributes and datasets in its root."""
     head: dict[str, Value] = {"format": form.name, "schema_version": np.array(form.version)}
     data = {name: Data(np.asarray(values)) for name, values in datasets.items()}
-    buffer = io.BytesIO()
-    write_tree(buffer, Node({**head, **attributes}, data))
-    return buffer.getvalue()
+    return encode_tree(Node({**head, **attributes}, data))
 
 
 def check_kinds(record: Any, kinds: Mapping[str, tuple[type, ...]], what: str) -> None:

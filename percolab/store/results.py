@@ -8,7 +8,6 @@ that lost something is refused, not continued.
 
 from __future__ import annotations
 
-import io
 import logging
 import os
 from collections import Counter
@@ -19,7 +18,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from percolab.errors import InputError, unreadable
+from percolab.errors import InputError, one_line, unreadable
 from percolab.lattices.shown import counted
 from percolab.lattices.toml_table import shown
 from percolab.measure.columns import Column
@@ -29,7 +28,7 @@ from percolab.store.output_files import check_place, replace_file, write_rescued
 from percolab.store.provenance import check_run
 from percolab.store.reading import DAMAGE, read_file
 from percolab.store.task_result import TaskResult, columns_in
-from percolab.store.tree import Node, write_tree
+from percolab.store.tree import Node, encode_tree
 from percolab.tasks.study import Study, Task
 
 _LOGGER = logging.getLogger("percolab")
@@ -181,9 +180,7 @@ def _identity(path: Path) -> tuple[int, int, int] | None:
 
 def encode(results: StoredResults) -> bytes:
     """Return the HDF5 file of results; equal results give equal bytes."""
-    buffer = io.BytesIO()
-    write_tree(buffer, encode_contents(results.study, results.tasks, results.runs))
-    return buffer.getvalue()
+    return encode_tree(encode_contents(results.study, results.tasks, results.runs))
 
 
 def check_results(given: Any) -> None:
@@ -206,7 +203,7 @@ def read_results(path: str | Path) -> StoredResults:
     except InputError as error:
         if str(path) in str(error) and "\n" not in str(error):
             raise
-        raise InputError(f"{path}: {_one_line(error)}") from error
+        raise InputError(f"{path}: {one_line(error)}") from error
     except (FileNotFoundError, PermissionError) as error:
         raise unreadable(path, error) from error
     except (OSError, RuntimeError) as error:
@@ -215,13 +212,7 @@ def read_results(path: str | Path) -> StoredResults:
             reason = "is no results file of percolab, which ends in .h5 or .hdf5"
         raise InputError(f"{path}: {reason}") from error
     except DAMAGE as error:
-        raise InputError(
-            f"{path}: is damaged or not a percolab file: {_one_line(error)}"
-        ) from error
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{path}: is damaged or not a percolab file: {one_line(error)}") from error
 
 
 def _decode(root: Node, path: Path) -> StoredResults:

@@ -8,6 +8,7 @@ damage can make the HDF5 library loop for ever.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -150,11 +151,13 @@ def encode_texts(names: Sequence[str]) -> np.ndarray:
     return np.array(written, f"S{max([1, *map(len, written)])}")
 
 
-def write_tree(buffer: Any, root: Node) -> None:
-    """Write a tree as a sealed HDF5 file into a buffer; equal trees give equal bytes."""
+def encode_tree(root: Node) -> bytes:
+    """Return a tree as a sealed HDF5 file; equal trees give equal bytes."""
     seal(root)
+    buffer = io.BytesIO()
     with h5py.File(buffer, "w", libver=_LIBRARY_VERSION) as file:
         _write_group(file, root)
+    return buffer.getvalue()
 
 
 def _write_group(group: h5py.Group, node: Node) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from percolab.analysis.stored_spins import name_couplings
 from percolab.errors import InputError
-from percolab.store.output_files import NPZ_TABLE, TABLE_MARK, marked_archive
+from percolab.store.output_files import NPZ_TABLE, TABLE_MARK, encode_archive
 from percolab.store.results import StoredResults, check_results
 from percolab.tables.flat import Table, long_table, size_arrays, size_table, tabulated, task_means
 
@@ -129,13 +129,11 @@ def npz_bytes(table: Table) -> bytes:
     """
     header, rows = table
     columns = list(zip(*rows)) or [()] * len(header)
-    buffer = io.BytesIO()
     arrays = {
         name: np.array(column, np.float64 if None in column else None)
         for name, column in zip(header, columns)
     }
-    np.savez(buffer, allow_pickle=False, **arrays)
-    return marked_archive(buffer.getvalue(), NPZ_TABLE)
+    return encode_archive(arrays, NPZ_TABLE)
 
 
 def netcdf_bytes(results: StoredResults) -> bytes:

@@ -35,7 +35,7 @@ from percolab.spins.update import Update
 from percolab.tasks import values
 from percolab.tasks.kind_registry import METHODS
 from percolab.tasks.setting_groups import HOW_MUCH, LATTICE, MACHINE, MEASURED, OUTPUT, SPINS, WHAT
-from percolab.tasks.values import AUTO, check_one_of, take_integer
+from percolab.tasks.values import AUTO, check_one_of, take_integer, take_integer_in
 
 DEFAULT_LATTICE = "honeycomb"
 DEFAULT_SIZES = (32, 64, 128, 256)
@@ -56,20 +56,6 @@ _MEASURE_WORDS = ", ".join(f'"{word}"' for word in MEASURES)
 
 def _taken_as_it_is(key: str, value: Any) -> Any:
     return value
-
-
-def _from(low: int, high: int, shown_high: str) -> Callable[[str, Any], int]:
-    """Return a check of an integer in [low, high]."""
-
-    def check(key: str, value: Any) -> int:
-        number = take_integer(key, value)
-        if not low <= number <= high:
-            raise InputError(
-                f"{key} = {number}, but it must be an integer from {low} to {shown_high}"
-            )
-        return number
-
-    return check
 
 
 def _unless_none(take: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
@@ -360,7 +346,7 @@ class Settings(TypedDict, total=False):
             1,
             "measure only every n-th update, which pays where those of wolff are small.",
             default=1,
-            check=_from(1, 10**9, "10^9"),
+            check=partial(take_integer_in, 1, 10**9, shown_high="10^9"),
         ),
     ]
     chains: Annotated[
@@ -476,7 +462,7 @@ class Settings(TypedDict, total=False):
             high=MAX_SEED,
             read=values.read_integer(0, MAX_SEED),
             take=take_integer,
-            check=_from(0, MAX_SEED, "2^63 - 1"),
+            check=partial(take_integer_in, 0, MAX_SEED, shown_high="2^63 - 1"),
         ),
     ]
     rng: Annotated[

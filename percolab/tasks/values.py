@@ -457,6 +457,15 @@ def take_integer(key: str, value: Any) -> int:
     return take_integers(key, value)[0]
 
 
+def take_integer_in(low: int, high: int, key: str, value: Any, shown_high: str = "") -> int:
+    """Return an integer, NumPy's included; InputError unless it is in [low, high]."""
+    number = take_integer(key, value)
+    if not low <= number <= high:
+        allowed = f"an integer from {low} to {shown_high or high}"
+        raise InputError(f"{key} = {number}, but it must be {allowed}")
+    return number
+
+
 def take_flag(key: str, value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{key} = {shown(value)}, but it must be True or False")

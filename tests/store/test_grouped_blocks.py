@@ -24,7 +24,7 @@ from percolab.store.joined import joined
 from percolab.store.merging import merge
 from percolab.store.results import ResultsWriter, StoredResults, encode, read_results
 from percolab.store.task_result import TaskResult
-from percolab.store.tree import write_tree
+from percolab.store.tree import encode_tree
 from percolab.tasks import kind
 from percolab.tasks.blocks import make_summed_blocks, same_block
 from percolab.tasks.groups import group_neighbours
@@ -256,8 +256,7 @@ def test_a_file_of_version_5_is_read_and_continued_in_groups(tmp_path):
             at = [k for k, pair in enumerate(zip(*pairs)) if pair == (place, place)]
             products[:, :, at[0]] = squares.values[:, :, n]
         squares.values, group.datasets["products"] = products, squares
-    with open(path, "wb") as file:
-        write_tree(file, root)
+    path.write_bytes(encode_tree(root))
     assert without_runs(read_results(path)) == without_runs(whole)
     continued = percolab.sweep("square", samples=600, out=path, **STUDY)
     assert without_runs(continued) == without_runs(sample(600))
@@ -280,8 +279,7 @@ def test_groups_that_cannot_be_are_refused(tmp_path, dataset, change, reason):
     root = tree_of(path)
     for group in root.groups["tasks"].groups.values():
         group.datasets[dataset].values = change(group.datasets[dataset].values)
-    with open(path, "wb") as file:
-        write_tree(file, root)
+    path.write_bytes(encode_tree(root))
     with pytest.raises(percolab.InputError, match=reason):
         read_results(path)
 

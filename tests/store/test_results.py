@@ -29,7 +29,7 @@ from percolab.store.interrupts import handle_signals
 from percolab.store.joined import joined
 from percolab.store.merging import merge
 from percolab.store.results import ResultsWriter, encode, read_results
-from percolab.store.tree import Data, Node, write_tree
+from percolab.store.tree import Data, Node, encode_tree
 
 ROOT = Path(__file__).parents[2]
 EVIDENCE = sorted((ROOT / "results").rglob("*.h5"))
@@ -169,9 +169,7 @@ def test_nothing_in_a_file_has_variable_length(file):
 def test_hdf5_unpacks_what_threads_have_packed(kind, shape):
     """One chunk, and many, whose last ones reach beyond the numbers."""
     values = np.random.default_rng(1).integers(0, 250, shape).astype(kind)
-    buffer = io.BytesIO()
-    write_tree(buffer, Node(datasets={"sums": Data(values)}))
-    with h5py.File(buffer) as opened:
+    with h5py.File(io.BytesIO(encode_tree(Node(datasets={"sums": Data(values)})))) as opened:
         found = opened["sums"]
         assert (found.compression, found.compression_opts, found.shuffle) == ("gzip", 4, True)
         assert found.dtype == kind

@@ -23,7 +23,7 @@ from percolab.api import open_results, sweep
 from percolab.errors import InputError
 from percolab.measure import columns, tallies
 from percolab.measure.columns import TALLY, Column, RowInteger, SumColumn
-from percolab.store.tree import Node, write_tree
+from percolab.store.tree import Node, encode_tree
 
 #: A column in the midst of the row's, and one that is a rule on its flags.
 TAKEN = ("second_largest", "spanning_any")
@@ -35,8 +35,7 @@ def changed(source: Path, target: Path, change) -> Path:
     root = tree_of(source)
     for group in root.groups["tasks"].groups.values():
         change(group)
-    with open(target, "wb") as file:
-        write_tree(file, root)
+    target.write_bytes(encode_tree(root))
     return target
 
 

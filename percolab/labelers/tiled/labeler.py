@@ -19,7 +19,7 @@ from percolab.bonds.batch_cuda import CudaBatch, copied_by_class, end_flags_on_d
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
-from percolab.labelers.forest import Reading
+from percolab.labelers.forest import DeviceForest, Reading
 from percolab.labelers.tiled import borders
 from percolab.labelers.tiled.all_tiles import label_tile_kernel, label_vacant_kernel, tile_kernel
 from percolab.labelers.tiled.one_tile import LANES, STRIPS, TILE_NODES, TILE_WORDS
@@ -358,31 +358,17 @@ class Tiled:
         launch.one(label_vacant_kernel, int(tiles.num_words), entries, *vacant)
 
 
-class NodesOfBatch:
+class NodesOfBatch(DeviceForest):
     """The forest of the entries of a batch: finished clusters of tiles, and nodes at borders."""
 
-    def __init__(self, labeler: Tiled, entries: int) -> None:
-        self._labeler, self._entries = labeler, entries
-
-    def rows(self) -> NDArray[np.int64]:
-        self.enqueue_rows()
-        return self._labeler.read.fetch(self._entries)
+    _labeler: Tiled
 
     def enqueue_rows(self) -> None:
-        """Measure the clusters on the device; ``labeler.read.fetch`` waits for the rows."""
         self._labeler.join_rows(self._entries)
         self._labeler.read.download(self._entries)
 
     def make_labels(self) -> None:
         self._labeler.write_labels(self._entries)
-
-    def labels(self) -> NDArray[np.int32]:
-        self.make_labels()
-        batch, points = self._labeler.batch, self._labeler.batch.topology.num_points
-        batch.launches.wait()
-        flat = self._labeler.labels[: self._entries * points].copy_to_host()
-        labels: NDArray[np.int32] = flat.view(np.int32).reshape(self._entries, points)
-        return labels
 
     def radii(self, geometry: Geometry) -> NDArray[np.int64]:
         return self._labeler.radii_batch(geometry).rows(self._labeler, self._entries)

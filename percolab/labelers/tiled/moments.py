@@ -30,8 +30,8 @@ from percolab.labelers.tiled.one_tile import (
     load_chain,
     number_words,
 )
-from percolab.measure.radii import BESIDE, OUT, PER_BIN, add_pair, read_spread
-from percolab.measure.rows import spanning_bits
+from percolab.measure.radii import BESIDE, OUT, PER_BIN, add_pair, has_end, less_square
+from percolab.measure.radii_cuda import add_spread
 from percolab.measure.tallies import negative, num_bins, product, size_bin
 from percolab.measure.tallies_cuda import add_wide
 from percolab.measure.wrapping import periods_to, read_parent
@@ -145,11 +145,7 @@ def _add_finished(sums, slots, slot, axes, bins):
     low, high = product(size, _read_halves(sums, slots, uint32(slot + slots)))
     for axis in range(axes):
         step = _read_halves(sums, slots, _half(slot, axis, slots))
-        if step >> uint64(63) != uint64(0):
-            step = uint64(~step + uint64(1))
-        less, most = product(step, step)
-        less, most = negative(less, most)
-        low, high = add_pair(low, high, less, most)
+        low, high = less_square(low, high, step)
     if low != uint64(0) or high != uint64(0):
         add_wide(bins, uint32(to + uint32(1)), low, high)
 
@@ -285,12 +281,6 @@ def mark_winding_kernel(labels, points, opened, words_per_entry, nodes, forest, 
         k = uint32(k + uint32(cuda.gridsize(1)))
 
 
-@cuda.jit(device=True)
-def _has_end(reach):
-    """Return whether a cluster neither wraps nor spans."""
-    return reach < uint32(OUT) and spanning_bits(reach) == int64(0)
-
-
 @cuda.jit(cache=True)
 def root_moments_kernel(nodes, interior, blocks, forest, geometry, moments):
     """Add the moments of every node below a root to those of the root.
@@ -307,7 +297,7 @@ def root_moments_kernel(nodes, interior, blocks, forest, geometry, moments):
             root = nodes.parents[node]
             own = uint64(uint64(node) * uint64(BESIDE + axes))
             size = moments[own]
-            if root != node and size != uint64(0) and _has_end(nodes.ends[root]):
+            if root != node and size != uint64(0) and has_end(nodes.ends[root]):
                 at = uint64(uint64(root) * uint64(BESIDE + axes))
                 upper = moments[uint64(own + uint64(2))]
                 low = uint64(uint64(upper << uint64(32)) | moments[uint64(own + uint64(1))])
@@ -340,12 +330,6 @@ def root_spreads_kernel(nodes, interior, tiles, axes, moments, width, all_bins):
         for n in range(lane, interior[block, NODES], LANES):
             node = uint32(uint32(uint32(block) * nodes.room) + uint32(n))
             at = uint64(uint64(node) * uint64(BESIDE + axes))
-            if (
-                nodes.parents[node] == node
-                and moments[at] != uint64(0)
-                and _has_end(nodes.ends[node])
-            ):
-                size, low, high = read_spread(moments, at, axes)
-                to = uint64(row + uint64(PER_BIN * size_bin(size)))
-                cuda.atomic.add(all_bins, to, uint64(size * size))
-                add_wide(all_bins, uint64(to + uint64(1)), low, high)
+            is_root = nodes.parents[node] == node
+            if is_root and moments[at] != uint64(0) and has_end(nodes.ends[node]):
+                add_spread(moments, at, axes, all_bins, row)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from percolab.errors import InputError
+from percolab.errors import InputError, one_line
 from percolab.lattices.graph_files.edge_list import choose_columns, take_columns
 from percolab.lattices.graph_files.graph_data import (
     Edges,
@@ -80,7 +80,7 @@ def graph_from_object(
     except InputError:
         raise
     except (ValueError, TypeError) as error:  # what other packages refuse
-        raise InputError(" ".join(str(error).split())) from error
+        raise InputError(one_line(error)) from error
     return merge_edges(edges, "the matrix", multi)
 
 

@@ -12,7 +12,7 @@ from io import BytesIO
 from itertools import islice
 from pathlib import Path
 
-from percolab.errors import InputError, unreadable
+from percolab.errors import InputError, one_line, unreadable
 
 #: A packed file may unpack to this many bytes, and this many times its size more.  Edge lists
 #: pack 2 to 20 to 1; a file that packs 1000 to 1 holds one line over and over.
@@ -115,5 +115,4 @@ def refused(path: Path, what: str, error: Exception) -> Exception:
     """Return the error of what another package could not read, in one line of our own."""
     if isinstance(error, InputError | MemoryError):
         return error
-    text = " ".join((str(error) or type(error).__name__).split())
-    return InputError(f"{path}: is not {what}: {text[:200]}")
+    return InputError(f"{path}: is not {what}: {one_line(error)[:200]}")
