@@ -190,10 +190,6 @@ class PartsSampler(BlockSampler):
         self._has_tally = has_tally(task)
         self._thresholds = [p_to_threshold(p) for p in task.p]
 
-    @property
-    def blocks_per_call(self) -> int:
-        return 1
-
     def sample(
         self, numbers: Sequence[int], stopped: Callable[[], bool] | None = None
     ) -> list[AnyBlock]:

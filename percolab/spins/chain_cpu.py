@@ -121,10 +121,14 @@ class CpuChain:
     def rows_at(self, thresholds: NDArray[np.uint64]) -> NDArray[np.int64]:
         assert self._chain is not None
         chain = self._chain._replace(threshold=np.uint64(thresholds[0]))
-        batch = self.labeler.batch
-        bonds = self._planes, batch.exists, batch.adjacency, self.spins, batch.opened
-        kernels.open_satisfied(self._generator, chain, np.uint64(self.sweep + 1), *bonds)
+        self._open(chain, self.sweep + 1)
         return np.asarray(self.labeler.join(1).rows())
+
+    def _open(self, chain: Chain, sweep: int) -> Any:
+        """Write the open bonds of a sweep; return how many are satisfied, and how many open."""
+        batch = self.labeler.batch
+        there = self._planes, batch.exists, batch.adjacency, self.spins, batch.opened
+        return kernels.open_satisfied(self._generator, chain, np.uint64(sweep), *there)
 
     def advance_at(self, thresholds: NDArray[np.uint64]) -> None:
         assert self._chain is not None
@@ -134,11 +138,11 @@ class CpuChain:
         self._chain = own
 
     def _sweep_labels(self, sweep: int, row: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
-        batch = self.labeler.batch
-        occupied, points = batch.topology.occupied, np.uint32(batch.topology.num_points)
+        assert self._chain is not None
+        topology = self.labeler.batch.topology
+        occupied, points = topology.occupied, np.uint32(topology.num_points)
         key = self._generator, self._chain, np.uint64(sweep)
-        bonds = self._planes, batch.exists, batch.adjacency
-        satisfied, count = kernels.open_satisfied(*key, *bonds, self.spins, batch.opened)
+        satisfied, count = self._open(self._chain, sweep)
         kernels.write_spin_numbers(satisfied, count, self.spins.counts, numbers)
         forest = self.labeler.join(1, Reading.LABELS)
         (row[:],) = forest.rows()

@@ -76,14 +76,7 @@ class ClusterChain(CpuChain):
     def skip(self, sweeps: int) -> None:
         self.advance(sweeps)
 
-    def rows_at(self, thresholds: NDArray[np.uint64]) -> NDArray[np.int64]:
-        assert self._chain is not None
-        chain = self._chain._replace(threshold=np.uint64(thresholds[0]))
-        self._open(chain, self.sweep + 1)
-        return np.asarray(self.labeler.join(1).rows())
-
     def _open(self, chain: Chain, sweep: int) -> None:
-        """Write the open bonds of a sweep."""
         batch = self.labeler.batch
         there = batch.exists, batch.adjacency, self.spins, self._kept, batch.opened
         cast(Any, open_active)(self._generator, chain, np.uint64(sweep), *there)

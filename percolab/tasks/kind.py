@@ -61,6 +61,7 @@ class BlockSampler(Protocol):
     @property
     def blocks_per_call(self) -> int:
         """Blocks that one call should be given to keep the device at work."""
+        return 1
 
     @property
     def calls_per_job(self) -> int:
