@@ -96,13 +96,15 @@ def test_a_column_that_nothing_measures_is_an_error_at_import(copied):
 #: Compiles or loads a kernel on the CPU, and tells by what one of CUDA is cached.
 MEASURED = """
 import numpy as np
-from percolab.measure.rows import ROW_WIDTH, row_from_sizes
+from percolab.measure.rows import ROW_WIDTH, row_from_labels
 from percolab.measure.rows_cuda import finish_rows_kernel
-row = np.zeros(ROW_WIDTH, np.int64)
-row_from_sizes(np.array([1, 1, 2], np.int32), 3, row)
+row, ends, scratch = np.zeros(ROW_WIDTH, np.int64), np.zeros(0, np.int32), np.zeros(4, np.int32)
+# Two clusters of one site, and one of two.
+labels = np.array([0, 1, 2, 2], np.int32), np.array([15], np.uint32)
+row_from_labels(*labels, ends, ends.view(np.uint32), scratch, scratch.view(np.uint32), row)
 finish_rows_kernel.enable_caching()
 stamp = finish_rows_kernel._cache._cache_file._source_stamp[1]
-print(row[4], sum(row_from_sizes.stats.cache_hits.values()), stamp)
+print(row[4], sum(row_from_labels.stats.cache_hits.values()), stamp)
 """
 
 
