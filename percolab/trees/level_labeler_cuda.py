@@ -12,12 +12,13 @@ from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
+from numba import config
 from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import end_flags_on_device
 from percolab.errors import InputError
 from percolab.kernels.device import free_memory, load_cuda
-from percolab.kernels.launches import THREADS, Launches
+from percolab.kernels.launches import MOST_SHARED, THREADS, Launches
 from percolab.kernels.memory import check_free
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import PERIOD_BITS, Topology
@@ -38,8 +39,9 @@ cuda = load_cuda()
 
 #: Words whose new bonds a thread lists.
 _PART = 256
-#: Threads of the block that searches for a path.
-_SEARCHERS = min(4 * THREADS, 1024)
+#: Threads of a block that searches for a path, and the grid points for which there is one: few
+#: sites are at the same distance in small arrays, and blocks wait for each other.
+_SEARCHERS, _POINTS_A_BLOCK = THREADS, 2**20
 # Values that are copied at a time by pinned memory, how many such parts there are, and by how many
 # threads each is copied there.
 _PART_BYTES, _PARTS, _COPIERS = 2**26, 2, 4
@@ -293,8 +295,7 @@ class CudaLevelLabeler:
         self.launches.one(kernels.mark_targets_kernel, last.size, 1, *targets)
         self._begin(search, first)
         answer = cuda.device_array(2, np.uint64)
-        called = self._net, search, self._count, answer
-        self.launches.blocks(kernels.search_target_kernel, 1, _SEARCHERS, *called)
+        self._launch_search(kernels.search_target_kernel, search, self._count, answer)
         site, steps = map(int, self._read(answer))
         back = self._way_back(search, site, steps)
         return FoundPath(back.sites[::-1], back.codes[::-1])
@@ -303,8 +304,7 @@ class CudaLevelLabeler:
         search = self._search(level, with_lifts=True)
         self._begin(search, np.array([site]))
         answer = cuda.device_array(3, np.uint64)
-        called = self._net, search, np.int64(axis), answer
-        self.launches.blocks(kernels.search_loop_kernel, 1, _SEARCHERS, *called)
+        self._launch_search(kernels.search_loop_kernel, search, np.int64(axis), answer)
         bond, steps, both = map(int, self._read(answer))
         k, owner = divmod(bond, 32 * self.topology.num_words)
         other, code = self._bond_end(k, owner)
@@ -343,9 +343,21 @@ class CudaLevelLabeler:
             queue=self._labels,
             starts=cuda.device_array(num_open + 2, np.uint32),
             lifts=cuda.device_array(num_open if with_lifts else 1, np.int64),
+            meets=cuda.to_device(np.zeros(1, np.uint32)),
+            added=cuda.to_device(np.zeros(3, np.uint32)),
+            found=cuda.to_device(np.full(6, kernels.NOTHING, np.uint64)),
         )
         self._fill(search.places, kernels.FREE)
         return search
+
+    def _launch_search(self, kernel: Any, search: kernels.Search, *arguments: Any) -> None:
+        """Launch a search by blocks that wait for each other: not more than the device has room."""
+        slots = 2 * self.topology.num_classes
+        threads = min(_SEARCHERS, MOST_SHARED // (8 * slots))
+        most = 1 if config.ENABLE_CUDASIM else cuda.get_current_device().MULTIPROCESSOR_COUNT
+        blocks = max(min(most, self.topology.num_points // _POINTS_A_BLOCK), 1)
+        given = self._net, search, *arguments
+        self.launches.blocks(kernel, blocks, threads, *given, shared=4 * slots * threads)
 
     def _begin(self, search: kernels.Search, sources: Integers) -> None:
         self._fill(self._count, 0)

@@ -7,9 +7,9 @@ Clusters are found by a union-find of the sites, from word to word, since hardly
 of the bonds are open where a lattice of three dimensions begins to percolate.  labels: uint32
 (num_points,), of every site one of its cluster that is not above it; of roots themselves.
 
-Searches are done by one block of threads, level by level, since paths near the threshold are long
-and few sites are at the same distance.  What they find does not depend on the order in which sites
-are reached (:mod:`percolab.trees.levels_cpu`).
+Searches are done level by level in one launch, since paths near the threshold are long and few
+sites are at the same distance: the blocks of threads wait for each other after every level.  What
+is found does not depend on the order in which sites are reached (:mod:`percolab.trees.levels_cpu`).
 """
 
 from typing import Any, NamedTuple
@@ -70,6 +70,10 @@ class Search(NamedTuple):
     starts: uint32, where the sites at each distance begin in the queue
     lifts:  int64, by places in the queue over how many periods a site was reached, a code; one
             element stands for none
+    meets:  uint32 (1,), how often a block has waited for the others, all blocks together
+    added:  uint32 (3,), for a level modulo 3 how many sites it has added to the queue
+    found:  uint64 (6,), for a level modulo 3 the least target that was found, or bond that closes a
+            loop between two levels; behind these the least bond that closes one within the level
     """
 
     opened: Any
@@ -77,6 +81,9 @@ class Search(NamedTuple):
     queue: Any
     starts: Any
     lifts: Any
+    meets: Any
+    added: Any
+    found: Any
 
 
 # Values
@@ -501,60 +508,103 @@ def _num_slots(net):
 
 
 @cuda.jit(device=True)
-def _reach(search, other, counts):
-    """Put a free site at the end of the queue, unless another thread does."""
+def _wait_for_all(search, turn):
+    """Wait until all blocks are here for the so many-th time, and see what they have written."""
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        cuda.threadfence()
+        cuda.atomic.add(search.meets, 0, uint32(1))
+        while cuda.atomic.add(search.meets, 0, uint32(0)) < uint32(turn * cuda.gridDim.x):
+            pass
+        cuda.threadfence()
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def _claim(search, other, reached, count):
+    """List a free site among those that this block has reached, unless another thread does."""
     if cuda.atomic.cas(search.places, other, uint32(FREE), uint32(_CLAIMED)) == uint32(FREE):
-        place = cuda.atomic.add(counts, 0, uint32(1))
-        search.queue[place] = other
-        search.places[other] = place
+        reached[cuda.atomic.add(count, 0, uint32(1))] = other
+
+
+@cuda.jit(device=True)
+def _put_in_queue(search, reached, count, level, end):
+    """Put the sites that this block has reached behind the queue, which ended at ``end``."""
+    cuda.syncthreads()
+    thread = uint32(cuda.threadIdx.x)
+    if thread == uint32(0):
+        count[1] = uint32(end + cuda.atomic.add(search.added, level % uint32(3), count[0]))
+    cuda.syncthreads()
+    n = thread
+    while n < count[0]:
+        place = uint32(count[1] + n)
+        search.queue[place], search.places[reached[n]] = reached[n], place
+        n = uint32(n + uint32(cuda.blockDim.x))
+    cuda.syncthreads()
+    if thread == uint32(0):
+        count[0] = uint32(0)
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def _end_of(search, level, end):
+    """Return where the queue ends after a level, for which all have waited.
+
+    What is two levels on begins with nothing: no block is there yet, or before this level.
+    """
+    if cuda.grid(1) == 0:
+        following = uint32(uint32(level + uint32(2)) % uint32(3))
+        search.added[following] = uint32(0)
+        search.found[following], search.found[following + uint32(3)] = NOTHING, NOTHING
+        search.starts[level + uint32(1)] = end
+    return uint32(end + search.added[level % uint32(3)])
 
 
 @cuda.jit(cache=True)
 def search_target_kernel(net, search, count, answer):
     """Search the target that is the fewest open bonds from a source, and of those the least site.
 
-    answer: uint64 (2,), the target, or NOTHING, and how many bonds away it is.
+    Blocks wait for each other, so all must fit on the device at once.  Shared memory: a uint32 for
+    each slot of a thread.  count: uint32 (1,), of sources.  answer: uint64 (2,), the target, or
+    NOTHING, and how many bonds away it is.
     """
-    counts = cuda.shared.array(1, types.uint32)
-    found = cuda.shared.array(1, types.uint32)
+    counts = cuda.shared.array(2, types.uint32)
+    reached = cuda.shared.array(0, types.uint32)
     thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
-    begin, end, step = uint32(0), count[0], uint32(0)
+    begin, end, level, nearest = uint32(0), count[0], uint32(0), uint64(NOTHING)
     if thread == uint32(0):
-        counts[0], found[0], search.starts[0] = end, uint32(FREE), uint32(0)
+        counts[0], search.starts[0] = uint32(0), uint32(0)
     cuda.syncthreads()
-    is_found = False
-    while begin < end and not is_found:
-        n = uint32(begin + thread)
-        while n < end:
-            site = search.queue[n]
-            is_inner = _is_inner(net, site)
-            for slot in range(_num_slots(net)):
-                is_open, other, _, _ = _follow(net, search, site, is_inner, slot)
-                if is_open:
-                    there = search.places[other]
-                    if there == uint32(TARGET):
-                        cuda.atomic.min(found, 0, other)
-                    elif there == uint32(FREE):
-                        _reach(search, other, counts)
-            n = uint32(n + threads)
-        cuda.syncthreads()
-        step = uint32(step + uint32(1))
-        begin, end, is_found = end, counts[0], found[0] != uint32(FREE)
-        if thread == uint32(0):
-            search.starts[step] = begin
-        # Nobody reaches more before all have read how many there are.
-        cuda.syncthreads()
-    if thread == uint32(0):
-        answer[0], answer[1] = uint64(NOTHING), uint64(step)
-        if is_found:
-            answer[0] = uint64(found[0])
+    while begin < end and nearest == uint64(NOTHING):
+        first = uint32(begin + uint32(cuda.blockIdx.x * threads))
+        while first < end:
+            n = uint32(first + thread)
+            if n < end:
+                site = search.queue[n]
+                is_inner = _is_inner(net, site)
+                for slot in range(_num_slots(net)):
+                    is_open, other, _, _ = _follow(net, search, site, is_inner, slot)
+                    if is_open:
+                        there = search.places[other]
+                        if there == uint32(TARGET):
+                            cuda.atomic.min(search.found, level % uint32(3), uint64(other))
+                        elif there == uint32(FREE):
+                            _claim(search, other, reached, counts)
+            _put_in_queue(search, reached, counts, level, end)
+            first = uint32(first + uint32(cuda.gridDim.x * threads))
+        _wait_for_all(search, uint32(level + uint32(1)))
+        nearest = search.found[level % uint32(3)]
+        begin, end, level = end, _end_of(search, level, end), uint32(level + uint32(1))
+    if cuda.grid(1) == 0:
+        answer[0], answer[1] = nearest, uint64(level)
 
 
 @cuda.jit(device=True)
-def _lift(net, search, axis, n, begin, closing):
+def _lift(net, search, axis, n, begin, place):
     """Find over how many periods the n-th site is reached, and loops that close there.
 
-    begin: where its level begins.  Of its neighbours those before are a step nearer.
+    begin: where its level begins.  Of its neighbours those before are a step nearer.  place: in
+    ``search.found``, of the least bond that closes a loop.
     """
     site, lift, is_known = search.queue[n], int64(0), False
     is_inner = _is_inner(net, site)
@@ -567,7 +617,7 @@ def _lift(net, search, axis, n, begin, closing):
                     lift, is_known = int64(search.lifts[there] - code), True
                 loop = int64(int64(lift + code) - search.lifts[there])
                 if periods_along(loop, axis, PERIOD_BITS) != int64(0):
-                    cuda.atomic.min(closing, 0, bond)
+                    cuda.atomic.min(search.found, place, bond)
     search.lifts[n] = lift
 
 
@@ -575,56 +625,56 @@ def _lift(net, search, axis, n, begin, closing):
 def search_loop_kernel(net, search, axis, answer):
     """Search the shortest loop of open bonds through the source that winds around an axis.
 
-    answer: uint64 (3,), the bond between its two halves, of several the one with the least number,
-    or NOTHING; the distance of the farther of its sites, and whether both are as far.
+    Blocks and shared memory as for :func:`search_target_kernel`.  answer: uint64 (3,), the bond
+    between its two halves, of several the one with the least number, or NOTHING; the distance of
+    the farther of its sites, and whether both are as far.
     """
-    counts = cuda.shared.array(1, types.uint32)
-    closing = cuda.shared.array(2, types.uint64)
+    counts = cuda.shared.array(2, types.uint32)
+    reached = cuda.shared.array(0, types.uint32)
     thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
-    begin, end, step = uint32(0), uint32(1), uint32(0)
+    everybody = uint32(cuda.gridDim.x * threads)
+    begin, end, level, both = uint32(0), uint32(1), uint32(0), uint32(0)
     if thread == uint32(0):
-        counts[0], search.starts[0] = uint32(1), uint32(0)
-        closing[0] = closing[1] = uint64(NOTHING)
+        counts[0], search.starts[0] = uint32(0), uint32(0)
     cuda.syncthreads()
-    kind = 2
-    while begin < end and kind == 2:
-        n = uint32(begin + thread)
-        while n < end and step > uint32(0):
-            _lift(net, search, axis, n, begin, closing)
-            n = uint32(n + threads)
-        cuda.syncthreads()
-        if closing[0] != uint64(NOTHING):
-            kind = 0
-        else:
-            n = uint32(begin + thread)
-            while n < end:
-                site, lift = search.queue[n], search.lifts[n]
-                is_inner = _is_inner(net, site)
-                for slot in range(_num_slots(net)):
-                    is_open, other, code, bond = _follow(net, search, site, is_inner, slot)
-                    if is_open:
-                        there = search.places[other]
-                        if there == uint32(FREE):
-                            _reach(search, other, counts)
-                        elif there >= begin and there < end:
-                            loop = int64(int64(lift + code) - search.lifts[there])
-                            if periods_along(loop, axis, PERIOD_BITS) != int64(0):
-                                cuda.atomic.min(closing, 1, bond)
-                n = uint32(n + threads)
-            cuda.syncthreads()
-            step = uint32(step + uint32(1))
-            begin, end = end, counts[0]
-            if closing[1] != uint64(NOTHING):
-                kind = 1
-            if thread == uint32(0):
-                search.starts[step] = begin
-            cuda.syncthreads()
-    if thread == uint32(0):
-        answer[0], answer[1], answer[2] = uint64(NOTHING), uint64(step), uint64(kind)
-        if kind != 2:
-            answer[0] = closing[kind]
-        if kind == 1:
-            answer[1] = uint64(step - uint32(1))
+    closing = uint64(NOTHING)
+    while begin < end and closing == uint64(NOTHING):
+        between = level % uint32(3)
+        within = uint32(between + uint32(3))
+        n = uint32(begin + uint32(cuda.grid(1)))
+        while n < end and level > uint32(0):
+            _lift(net, search, axis, n, begin, between)
+            n = uint32(n + everybody)
+        _wait_for_all(search, uint32(uint32(2) * level + uint32(1)))
+        closing = search.found[between]
+        if closing == uint64(NOTHING):
+            first = uint32(begin + uint32(cuda.blockIdx.x * threads))
+            while first < end:
+                n = uint32(first + thread)
+                if n < end:
+                    site, lift = search.queue[n], search.lifts[n]
+                    is_inner = _is_inner(net, site)
+                    for slot in range(_num_slots(net)):
+                        is_open, other, code, bond = _follow(net, search, site, is_inner, slot)
+                        if is_open:
+                            there = search.places[other]
+                            if there == uint32(FREE):
+                                _claim(search, other, reached, counts)
+                            elif there >= begin and there < end:
+                                loop = int64(int64(lift + code) - search.lifts[there])
+                                if periods_along(loop, axis, PERIOD_BITS) != int64(0):
+                                    cuda.atomic.min(search.found, within, bond)
+                _put_in_queue(search, reached, counts, level, end)
+                first = uint32(first + everybody)
+            _wait_for_all(search, uint32(uint32(2) * level + uint32(2)))
+            closing = search.found[within]
+            if closing != uint64(NOTHING):
+                both = uint32(1)
+            else:
+                begin, end = end, _end_of(search, level, end)
+                level = uint32(level + uint32(1))
+    if cuda.grid(1) == 0:
+        answer[0], answer[1], answer[2] = closing, uint64(level), uint64(both)
 
 
 @cuda.jit(cache=True)

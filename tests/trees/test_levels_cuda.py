@@ -111,8 +111,9 @@ def test_large_levels_on_a_gpu_are_those_of_the_cpu(boundary, kind, above, monke
 
     from percolab.trees import level_labeler_cuda
 
-    # Copied in parts, too.
+    # Copied in parts, and searched by 99 blocks.
     monkeypatch.setattr(level_labeler_cuda, "_PART_BYTES", 2**18)
+    monkeypatch.setattr(level_labeler_cuda, "_POINTS_A_BLOCK", 2**12)
     values = given_values((70, 61, 95), kind, above=above)
     if kind == "u1":
         values = (values // 4).astype(np.uint8)
