@@ -317,8 +317,9 @@ def level_launches(kind: str, topology: Topology) -> list[Launch]:
     # Whatever is counted, there is one.
     ones = lambda labeler, array: np.ones(array.size, array.dtype)  # noqa: E731
     read = mock.patch(f"{module}.CudaLevelLabeler._read", ones)
+    blocks = mock.patch(f"{module}._most_blocks", return_value=1)
     shapes = (topology.num_points,), (topology.num_classes, topology.num_points)
-    with on_host(launches, kind), free, read:
+    with on_host(launches, kind), free, read, blocks:
         for shape, dtype in zip(shapes, (np.float32, np.uint8), strict=True):
             labeler = CudaLevelLabeler(topology, np.zeros(shape, dtype), above=False)
             labeler.candidates()

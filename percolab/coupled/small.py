@@ -190,18 +190,13 @@ class SmallCoupling(TiledCoupling):
     ) -> None:
         """Write the rows of so many samples from number ``first`` on to the device's memory.
 
-        wraps: of a torus, without what is summed over clusters.
+        wraps: as for :meth:`measure_words`.
         """
         entries = samples * int(keys.steps)
         self._open(generator, keys, first, samples)
-        if wraps:
-            rows = self._small, self._buffers.opened, np.uint32(entries), self._buffers.rows
-            size, shared = self._teams(entries, 1)
-            self._launches.blocks(rows_cuda.small_wrapping_kernel, *size, *rows, shared=shared)
-            return
         floods = self._floods and self._topology.num_words <= flood_cuda.MOST_GRID_WORDS
-        if floods or keys.steps == 1 or keys.own_limits:
-            self.measure_words(entries)
+        if wraps or floods or keys.steps == 1 or keys.own_limits:
+            self.measure_words(entries, wraps=wraps)
             return
         rows = self._small, self._buffers.opened, np.uint32(samples), keys.steps, self._buffers.rows
         size, shared = self._teams(samples, 2)
@@ -259,8 +254,11 @@ class SmallCoupling(TiledCoupling):
         self._reserve(entries)
         return self._buffers.opened
 
-    def measure_words(self, entries: int) -> Any:
-        """Write the rows of entries from their words, and return them, where they are."""
+    def measure_words(self, entries: int, *, wraps: bool = False) -> Any:
+        """Write the rows of entries from their words, and return them, where they are.
+
+        wraps: of a torus, what wraps and the openings alone.
+        """
         rows = self._small, self._buffers.opened, np.uint32(entries), self._buffers.rows
         if self._floods:
             threads, classes = flood_cuda.SAMPLES, len(self._topology.deltas)
@@ -269,7 +267,8 @@ class SmallCoupling(TiledCoupling):
             self._launches.blocks(flood_cuda.flood_rows_kernel, *size, *rows, shared=shared)
         else:
             size, shared = self._teams(entries, 1)
-            self._launches.blocks(rows_cuda.small_rows_kernel, *size, *rows, shared=shared)
+            kernel = rows_cuda.small_wrapping_kernel if wraps else rows_cuda.small_rows_kernel
+            self._launches.blocks(kernel, *size, *rows, shared=shared)
         return self._buffers.rows
 
     def _teams(self, samples: int, tables: int) -> tuple[tuple[int, int], int]:

@@ -111,8 +111,7 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
             "dimensions, on tori that are cubes; leave it out"
         )
     if not roots.why_no_roots(study) and (model.chains or model.openings_have_p):
-        measure = (OPENINGS,) if model.chains else (OPENINGS, WRAPPING)
-        request = replace(request, study=replace(study, measure=measure))
+        request = replace(request, study=_alone(study, OPENINGS))
         study = request.study
     reason = roots.why_no_roots(study)
     if reason and model.chains:
@@ -121,12 +120,17 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
         )
     if reason:
         _check_scaling(study)
-        measure = () if model.chains else (WRAPPING,)
-        return replace(request, study=replace(study, measure=measure))
+        return replace(request, study=_alone(study))
     if sizes is not None:
         _check_drift(study, goal)
         return request
     return replace(request, study=_with_sizes(study, goal, request.options["device"]))
+
+
+def _alone(study: Study, *words: str) -> Study:
+    """Return a study that measures these words, and without spins no clusters."""
+    more = (WRAPPING,) if study.kind.independent else ()
+    return replace(study, measure=(*words, *more))
 
 
 def _check_fixed(lattice: Lattice, model: Model) -> None:

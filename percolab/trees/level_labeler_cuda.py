@@ -12,7 +12,6 @@ from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import config
 from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import end_flags_on_device
@@ -354,8 +353,7 @@ class CudaLevelLabeler:
         """Launch a search by blocks that wait for each other: not more than the device has room."""
         slots = 2 * self.topology.num_classes
         threads = min(_SEARCHERS, MOST_SHARED // (8 * slots))
-        most = 1 if config.ENABLE_CUDASIM else cuda.get_current_device().MULTIPROCESSOR_COUNT
-        blocks = max(min(most, self.topology.num_points // _POINTS_A_BLOCK), 1)
+        blocks = max(min(_most_blocks(), self.topology.num_points // _POINTS_A_BLOCK), 1)
         given = self._net, search, *arguments
         self.launches.blocks(kernel, blocks, threads, *given, shared=4 * slots * threads)
 
@@ -372,6 +370,14 @@ class CudaLevelLabeler:
         self.launches.blocks(kernels.way_back_kernel, 1, threads, *called)
         periods = self._read(codes)
         return FoundPath(self._read(sites).astype(np.int64), periods - periods[-1])
+
+
+def _most_blocks() -> int:
+    """Return how many blocks may wait for each other."""
+    # The simulator runs one after the other.
+    if kernels.SIMULATED:
+        return 1
+    return int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
 
 
 def _make_net(topology: Topology) -> kernels.Net:

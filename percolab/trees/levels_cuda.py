@@ -25,8 +25,9 @@ from percolab.measure.wrapping import periods_along
 
 cuda = load_cuda()
 
+SIMULATED = bool(config.ENABLE_CUDASIM)
 #: Blocks that go through all values, or all words, with a result for each thread.
-BLOCKS = 2 if config.ENABLE_CUDASIM else 1024
+BLOCKS = 2 if SIMULATED else 1024
 _FLAGS = 36 * THREADS
 #: What there is among values.
 FINITE, IS_NAN, PLUS_INFINITY, MINUS_INFINITY = 1, 2, 4, 8
