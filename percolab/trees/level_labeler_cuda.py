@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from percolab.bonds.batch_cuda import end_flags_on_device
 from percolab.errors import InputError
 from percolab.kernels.device import free_memory, load_cuda
-from percolab.kernels.launches import MOST_SHARED, THREADS, Launches
+from percolab.kernels.launches import THREADS, Launches
 from percolab.kernels.memory import check_free
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import PERIOD_BITS, Topology
@@ -351,11 +351,9 @@ class CudaLevelLabeler:
 
     def _launch_search(self, kernel: Any, search: kernels.Search, *arguments: Any) -> None:
         """Launch a search by blocks that wait for each other: not more than the device has room."""
-        slots = 2 * self.topology.num_classes
-        threads = min(_SEARCHERS, MOST_SHARED // (8 * slots))
         blocks = max(min(_most_blocks(), self.topology.num_points // _POINTS_A_BLOCK), 1)
         given = self._net, search, *arguments
-        self.launches.blocks(kernel, blocks, threads, *given, shared=4 * slots * threads)
+        self.launches.blocks(kernel, blocks, _SEARCHERS, *given, shared=4 * _SEARCHERS)
 
     def _begin(self, search: kernels.Search, sources: Integers) -> None:
         self._fill(self._count, 0)

@@ -566,8 +566,8 @@ def search_target_kernel(net, search, count, answer):
     """Search the target that is the fewest open bonds from a source, and of those the least site.
 
     Blocks wait for each other, so all must fit on the device at once.  Shared memory: a uint32 for
-    each slot of a thread.  count: uint32 (1,), of sources.  answer: uint64 (2,), the target, or
-    NOTHING, and how many bonds away it is.
+    each thread.  count: uint32 (1,), of sources.  answer: uint64 (2,), the target, or NOTHING, and
+    how many bonds away it is.
     """
     counts = cuda.shared.array(2, types.uint32)
     reached = cuda.shared.array(0, types.uint32)
@@ -577,22 +577,22 @@ def search_target_kernel(net, search, count, answer):
         counts[0], search.starts[0] = uint32(0), uint32(0)
     cuda.syncthreads()
     while begin < end and nearest == uint64(NOTHING):
-        first = uint32(begin + uint32(cuda.blockIdx.x * threads))
-        while first < end:
-            n = uint32(first + thread)
-            if n < end:
-                site = search.queue[n]
-                is_inner = _is_inner(net, site)
-                for slot in range(_num_slots(net)):
-                    is_open, other, _, _ = _follow(net, search, site, is_inner, slot)
-                    if is_open:
-                        there = search.places[other]
-                        if there == uint32(TARGET):
-                            cuda.atomic.min(search.found, level % uint32(3), uint64(other))
-                        elif there == uint32(FREE):
-                            _claim(search, other, reached, counts)
+        # A thread for each slot of each site.
+        slots, first = uint64(_num_slots(net)), uint64(cuda.blockIdx.x * threads)
+        while first < uint64(end - begin) * slots:
+            n = uint64(first + uint64(thread))
+            place = uint32(begin + uint32(n // slots))
+            if place < end:
+                site, slot = search.queue[place], uint32(n % slots)
+                is_open, other, _, _ = _follow(net, search, site, _is_inner(net, site), slot)
+                if is_open:
+                    there = search.places[other]
+                    if there == uint32(TARGET):
+                        cuda.atomic.min(search.found, level % uint32(3), uint64(other))
+                    elif there == uint32(FREE):
+                        _claim(search, other, reached, counts)
             _put_in_queue(search, reached, counts, level, end)
-            first = uint32(first + uint32(cuda.gridDim.x * threads))
+            first = uint64(first + uint64(cuda.gridDim.x * threads))
         _wait_for_all(search, uint32(level + uint32(1)))
         nearest = search.found[level % uint32(3)]
         begin, end, level = end, _end_of(search, level, end), uint32(level + uint32(1))
@@ -649,24 +649,25 @@ def search_loop_kernel(net, search, axis, answer):
         _wait_for_all(search, uint32(uint32(2) * level + uint32(1)))
         closing = search.found[between]
         if closing == uint64(NOTHING):
-            first = uint32(begin + uint32(cuda.blockIdx.x * threads))
-            while first < end:
-                n = uint32(first + thread)
+            slots, first = uint64(_num_slots(net)), uint64(cuda.blockIdx.x * threads)
+            while first < uint64(end - begin) * slots:
+                m = uint64(first + uint64(thread))
+                n = uint32(begin + uint32(m // slots))
                 if n < end:
-                    site, lift = search.queue[n], search.lifts[n]
+                    site, slot = search.queue[n], uint32(m % slots)
                     is_inner = _is_inner(net, site)
-                    for slot in range(_num_slots(net)):
-                        is_open, other, code, bond = _follow(net, search, site, is_inner, slot)
-                        if is_open:
-                            there = search.places[other]
-                            if there == uint32(FREE):
-                                _claim(search, other, reached, counts)
-                            elif there >= begin and there < end:
-                                loop = int64(int64(lift + code) - search.lifts[there])
-                                if periods_along(loop, axis, PERIOD_BITS) != int64(0):
-                                    cuda.atomic.min(search.found, within, bond)
+                    is_open, other, code, bond = _follow(net, search, site, is_inner, slot)
+                    if is_open:
+                        there = search.places[other]
+                        if there == uint32(FREE):
+                            _claim(search, other, reached, counts)
+                        elif there >= begin and there < end:
+                            lift = int64(search.lifts[n] + code)
+                            loop = int64(lift - search.lifts[there])
+                            if periods_along(loop, axis, PERIOD_BITS) != int64(0):
+                                cuda.atomic.min(search.found, within, bond)
                 _put_in_queue(search, reached, counts, level, end)
-                first = uint32(first + everybody)
+                first = uint64(first + uint64(everybody))
             _wait_for_all(search, uint32(uint32(2) * level + uint32(2)))
             closing = search.found[within]
             if closing != uint64(NOTHING):
