@@ -142,7 +142,7 @@ def read_labels(
             return _labels_without_places(name, labels, {})
         lattice = lattice or load_lattice(DEFAULT_LATTICES[labels.ndim])
         found = _labels(name, labels, lattice, axis_boundaries(lattice, boundary or "open"), {})
-        if not _NPY.is_own(path):
+        if not (_NPY.is_own and _NPY.is_own(path)):
             _check_connected(name, labels.ravel(), found.clusters.topology, lattice.name)
         return found
     if lattice is not None or boundary is not None:
@@ -284,7 +284,7 @@ def _labels(
 
 
 def _check_connected(name: str, labels: np.ndarray, topology: Topology, lattice: str) -> None:
-    """Raise InputError unless the sites of every label are one cluster, as those of no image are."""
+    """Raise InputError unless the sites of every label are connected, as a cluster's are."""
     opened, sites = bonds_between(topology, labels + 1), labels >= 0
     found = compute_labels(topology, opened, sites, None, "cpu")
     roots = labels[(found == np.arange(found.size)) & sites]

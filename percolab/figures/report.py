@@ -86,7 +86,9 @@ def report_page(
         Section("provenance", "Provenance", _provenance(results, name, checksum)),
     ]
     model = Model.parse(study.model)
-    kind = model.title.replace("$", "") if model.chains else f"{study.model.capitalize()} percolation"
+    kind = (
+        model.title.replace("$", "") if model.chains else f"{study.model.capitalize()} percolation"
+    )
     title = f"{kind}, {study.structure.title}"
     numbers = {
         "file": name,

@@ -243,7 +243,11 @@ def test_every_command_that_shows_results_shows_labels(name):
 
 def test_titles_name_the_phases():
     np.save("image.npy", np.arange(9).reshape(3, 3))
-    for phase, title in (("1", "phase 1"), ("1,2+3", "phases 1, 2+3"), ("all", "phases 0, 1, ... 8")):
+    for phase, title in (
+        ("1", "phase 1"),
+        ("1,2+3", "phases 1, 2+3"),
+        ("all", "phases 0, 1, ... 8"),
+    ):
         answer("label", "image.npy", "--phase", phase)
         drawn = json.loads(answer("plot", "labels.h5", "--json"))
         assert drawn["title"].partition(", ")[2].startswith(title)

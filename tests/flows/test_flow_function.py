@@ -131,7 +131,9 @@ def test_without_terminals_there_are_bridges_alone():
 
 
 def test_current_through_sites_is_what_enters_or_leaves():
-    ladder = percolab.flow(graph=[(0, 1), (1, 2), (2, 3), (3, 0), (2, 4), (1, 5)], source=0, target=4)
+    ladder = percolab.flow(
+        graph=[(0, 1), (1, 2), (2, 3), (3, 0), (2, 4), (1, 5)], source=0, target=4
+    )
     assert ladder.through.tolist() == [1, 0.5, 1, 0.5, 1, 0]
     sample = percolab.flow("square", 12, 0.6, seed=4)
     layers = sample.through.reshape(12, 12).sum(axis=1)

@@ -112,7 +112,9 @@ def merge_edges(edges: Edges, where: Path | str, multi: bool) -> GraphData:
     ends, weights, notes = edges.ends, edges.weights, edges.notes
     if num_loops:
         ends, weights = ends[joins], None if weights is None else weights[joins]
-        notes += (f"{counted(num_loops, 'self-loop')} left out: a bond to its own site joins nothing",)
+        notes += (
+            f"{counted(num_loops, 'self-loop')} left out: a bond to its own site joins nothing",
+        )
     pairs = _number_pairs(ends)
     order = np.argsort(pairs, kind="stable")
     again = np.diff(pairs[order]) == 0
