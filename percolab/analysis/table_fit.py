@@ -232,8 +232,12 @@ class TableFit(FittedThreshold):
         power = self.kappa.value if self.kappa else 0.0
         return np.asarray(np.asarray(L, float) ** power * self.scaling(x, L), np.float64)
 
-    def collapse(self, *, bootstrap: int = 50) -> Collapse:
-        """Return the data collapse near x_c; AnalysisError: too few rows overlap."""
+    def collapse(self, *, tuned: bool = True, bootstrap: int = 50) -> Collapse:
+        """Return the data collapse near x_c; AnalysisError: too few rows overlap.
+
+        tuned: with the x_c, 1/nu and kappa that make the rows coincide best, which take in their
+        corrections to scaling; else with those of the fit, whose errors are not repeated.
+        """
         near, measured = self.series.at(self.used), []
         for size in near.sizes:
             own = near.of_size(size)
@@ -245,8 +249,8 @@ class TableFit(FittedThreshold):
             measured,
             observable=self.quantity,
             start=(self.threshold, self.y_t, self.kappa.value if self.kappa else 0.0),
-            fixed=(False, False, self.kappa is None),
-            bootstrap=bootstrap,
+            fixed=(not tuned, not tuned, not tuned or self.kappa is None),
+            bootstrap=bootstrap if tuned else 0,
         )
 
 

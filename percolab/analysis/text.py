@@ -191,7 +191,8 @@ def collapse_table(collapses: Sequence[Collapse], axis: str = "p") -> str:
             )
     head = ("collapse of", "L", "quality S", "points", f"{axis}_c", "1/nu", "kappa")
     x = f"({axis} - {axis}_c) L^(1/nu)"
-    meaning = f"y = A L^-kappa against x = {x}; S is 1 if perfect"
+    taken = f"{axis}_c and the exponents take in corrections to scaling"
+    meaning = f"y = A L^-kappa against x = {x}; S is 1 if perfect; {taken}"
     return "\n".join([*Table(head, rows).lines(), meaning, *notes])
 
 

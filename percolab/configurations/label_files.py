@@ -15,13 +15,17 @@ import numpy as np
 
 from percolab.bonds.model import Model
 from percolab.configurations.array_files import HDF5_SUFFIXES, check_file, read_array
-from percolab.configurations.configuration import DEFAULT_LATTICES, Configuration
+from percolab.configurations.configuration import (
+    DEFAULT_LATTICES,
+    Configuration,
+    compute_labels,
+)
 from percolab.configurations.phases import Phase, SiteRule, measure_phases
 from percolab.errors import InputError, one_line, unreadable
 from percolab.lattices.bethe import BetheLattice, bethe_lattice
 from percolab.lattices.graph import Graph, graph_topology
 from percolab.lattices.lattice import Lattice, lattice_from_text, load_lattice
-from percolab.lattices.topology import MAX_POINTS, bonds_between
+from percolab.lattices.topology import MAX_POINTS, Topology, bonds_between
 from percolab.measure.clusters import Clusters
 from percolab.store import output_files as files
 from percolab.store.reading import LABELS, FileFormat, check_kinds, encode_file, read_file
@@ -133,7 +137,10 @@ def read_labels(
         if lattice is None and labels.ndim not in DEFAULT_LATTICES:
             return _labels_without_places(name, labels, {})
         lattice = lattice or load_lattice(DEFAULT_LATTICES[labels.ndim])
-        return _labels(name, labels, lattice, axis_boundaries(lattice, boundary or "open"), {})
+        found = _labels(name, labels, lattice, axis_boundaries(lattice, boundary or "open"), {})
+        if not (_NPY.is_own and _NPY.is_own(path)):
+            _check_connected(name, labels.ravel(), found.clusters.topology, lattice.name)
+        return found
     if lattice is not None or boundary is not None:
         raise InputError(f"{name}: holds its lattice and boundary; leave out these options")
     record, text, labels, phases, names = _read_hdf5(path)
@@ -270,6 +277,21 @@ def _labels(
     if numbers.size != count or (count and not 1 <= numbers.min() <= numbers.max() <= named):
         raise InputError(f"{name}: is damaged: its phases are not those of its clusters")
     return LabelFile(clusters, lattice, record, cluster_labels, numbers)
+
+
+def _check_connected(name: str, labels: np.ndarray, topology: Topology, lattice: str) -> None:
+    """Raise InputError unless the sites of every label are connected, as a cluster's are."""
+    opened, sites = bonds_between(topology, labels + 1), labels >= 0
+    found = compute_labels(topology, opened, sites, None, "cpu")
+    roots = labels[(found == np.arange(found.size)) & sites]
+    values, pieces = np.unique(roots, return_counts=True)
+    if values.size < roots.size:
+        most = int(np.argmax(pieces))
+        raise InputError(
+            f"{name}: label {values[most]} is in {pieces[most]} pieces on {lattice}, but a cluster "
+            "is connected: label an image first (percolab label), and name the lattice and "
+            "--boundary of labels"
+        )
 
 
 def _check_values(name: str, labels: np.ndarray) -> None:

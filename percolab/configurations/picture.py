@@ -130,7 +130,10 @@ def draw_stored_labels(stored: LabelFile, name: str) -> Drawn:
     if stored.lattice is None:
         places = "name the lattice with percolab show --lattice"
         if stored.record.get("graph"):
-            places = "labels of a graph, whose sites have no places to be drawn at"
+            places = (
+                "labels of a graph, whose sites have no places in the file; percolab show --graph "
+                "finds places for those of a sample"
+            )
         raise InputError(f"{name}: {places}")
     kind = stored.record.get("kind")
     name = stored.lattice.title if kind == "sample" else stored.record.get("input", Path(name).name)

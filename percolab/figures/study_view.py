@@ -31,7 +31,7 @@ from percolab.figures import Exact
 from percolab.figures.math_text import symbol_text
 from percolab.figures.sheet import Target
 from percolab.figures.study_kinds import KindInFigures, find_in_figures
-from percolab.lattices.lattice import library_name
+from percolab.lattices.lattice import AXIS_NAMES, Lattice, library_name
 from percolab.lattices.removal import describe_removal
 from percolab.store.joined import joined_if_whole
 from percolab.store.results import StoredResults
@@ -136,7 +136,17 @@ class StudyView:
     @property
     def title(self) -> str:
         removed = describe_removal(self.study.order)
-        return f"{self.model.title}, {self.structure_title}{removed}"
+        return f"{self.model.title}, {self.structure_title}{removed}{self._sides}"
+
+    @property
+    def _sides(self) -> str:
+        """What a title says of the sides of spins, of which nothing else in a figure tells."""
+        kinds = self.study.boundary
+        if not self.model.chains or not isinstance(self.study.structure, Lattice):
+            return ""
+        axes = [AXIS_NAMES[axis] for axis, kind in enumerate(kinds) if kind == "periodic"]
+        along = f" along {' and '.join(axes)}" if len(axes) < len(kinds) else ""
+        return f", periodic{along}" if axes else ", open sides"
 
     @property
     def structure_title(self) -> str:

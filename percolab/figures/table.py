@@ -12,7 +12,7 @@ from percolab.analysis.table_fit import TableFit
 from percolab.analysis.value import format_with_error
 from percolab.errors import AnalysisError, InputError, nearest
 from percolab.figures import elements
-from percolab.figures.kinds.collapse import draw_points
+from percolab.figures.kinds.collapse import LEGEND_TITLE, draw_points
 from percolab.figures.kinds.roots import draw_threshold
 from percolab.figures.math_text import name_text
 from percolab.figures.sheet import NEW_FIGURE, Target
@@ -91,19 +91,18 @@ def _draw_crossings(fit: TableFit, into: Target) -> Drawn:
 
 
 def _draw_collapse(fit: TableFit, into: Target) -> Drawn:
-    collapse, symbol = fit.collapse(), name_text(fit.axis)
+    collapse, symbol = fit.collapse(tuned=False), name_text(fit.axis)
     sizes = sorted(set(collapse.L.tolist()))
     with into.sheet(PAGE_WIDTH, 3.4) as sheet:
         before, after = sheet.subplots(1, 2)
         draw_points(before, collapse.L, collapse.p, collapse.value, collapse.value_error, sizes)
         draw_points(after, collapse.L, collapse.x, collapse.y, collapse.dy, sizes)
-        threshold = format_with_error(collapse.threshold, collapse.threshold_error)
-        y_t = format_with_error(collapse.y_t, collapse.y_t_error)
+        threshold = format_with_error(fit.threshold, fit.threshold_error)
+        y_t = format_with_error(fit.y_t, fit.y_t_error)
         values = [f"${symbol}_c = {threshold}$", rf"$1/\nu = {y_t}$"]
         scaled = _label(fit)
         if fit.kappa is not None:
-            kappa = format_with_error(collapse.exponent, collapse.exponent_error)
-            values.append(rf"$\kappa = {kappa}$")
+            values.append(rf"$\kappa = {fit.kappa}$")
             scaled = rf"${name_text(fit.quantity)}\; L^{{-\kappa}}$"
         after.set_title(", ".join([*values, f"$S = {collapse.quality:.3g}$"]), fontsize=9)
         before.set(xlabel=f"${symbol}$", ylabel=_label(fit))
@@ -112,7 +111,7 @@ def _draw_collapse(fit: TableFit, into: Target) -> Drawn:
             elements.few_ticks(axes, number=6)
         elements.letter_panels((before, after))
         sheet.set_title(_title(fit))
-        sheet.add_legend(elements.legend_entries(after), ncols=6, title=elements.ERROR_BARS)
+        sheet.add_legend(elements.legend_entries(after), ncols=6, title=LEGEND_TITLE)
     return sheet.figure, {"collapse": collapse.to_dict()}
 
 

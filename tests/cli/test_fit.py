@@ -8,8 +8,10 @@ import pytest
 from cli_support import answer, refusal, stored
 from scipy.stats import binom
 
+import percolab
 from percolab.analysis.stored_fits import compute_collapse, fit_quantities, fit_results
 from percolab.analysis.theory.critical import critical_probability
+from percolab.analysis.value import format_with_error
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph
@@ -193,6 +195,24 @@ def test_every_series_is_fitted_or_says_why_not(codes):
     for line in ("p_c ", "1/nu ", "check: drift of the crossings", "1/nu = 1 +- 1; p_c has none",
                  "L1  L2  crossing p  errors/shots there"):  # fmt: skip
         assert line in text
+
+
+def test_commands_that_take_no_table_say_which_do(codes):
+    for command in ("status", "report", "export"):
+        assert refusal(command, codes).endswith("; percolab fit and plot read tables")
+
+
+def test_the_collapse_is_drawn_with_the_answer_of_the_fit(codes):
+    table = percolab.open_table(codes)
+    fit = table.fit(series="decoder=majority", degree=3)
+    figure = table.plot(kind="collapse", series="decoder=majority", degree=3)
+    drawn = figure.numbers["collapse"]
+    assert (drawn["threshold"], drawn["y_t"]) == (fit.threshold, fit.y_t)
+    title = figure.axes[1].get_title()
+    for value, error in ((fit.threshold, fit.threshold_error), (fit.y_t, fit.y_t_error)):
+        assert format_with_error(value, error) in title
+    tuned = fit.collapse(bootstrap=0)
+    assert tuned.quality < drawn["quality"]
 
 
 @pytest.mark.slow

@@ -388,7 +388,10 @@ def test_labels_of_a_graph_have_a_status_and_a_report_and_no_picture():
         answer("report", name)
         assert "2 clusters of 5 sites" in Path("g.html").read_text()
         assert answer("export", name) == "label,sites\n0,3\n3,2\n"
-    refused = "g.h5: labels of a graph, whose sites have no places to be drawn at"
+    refused = (
+        "g.h5: labels of a graph, whose sites have no places in the file; percolab show --graph "
+        "finds places for those of a sample"
+    )
     assert refusal("plot", "g.h5") == refusal("show", "g.h5") == refused
     assert refusal("plot", "g.npy") == "g.npy: name the lattice with percolab show --lattice"
 

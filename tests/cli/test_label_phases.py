@@ -253,6 +253,23 @@ def test_titles_name_the_phases():
         assert drawn["title"].partition(", ")[2].startswith(title)
 
 
+def test_an_image_is_not_drawn_as_if_it_were_labels():
+    image = segmented((6, 8, 9), seed=3)
+    np.save("image.npy", image)
+    told = refusal("show", "image.npy")
+    assert "pieces on cubic, but a cluster is connected: label an image first" in told
+    # Labels of others are drawn, of the lattice that they are of.
+    flat = image[0] == 1
+    np.save("corners.npy", ndimage.label(flat, np.ones((3, 3)))[0] - 1)
+    np.save("sides.npy", ndimage.label(flat)[0] - 1)
+    answer("show", "sides.npy")
+    assert "pieces on square" in refusal("show", "corners.npy")
+    answer("show", "corners.npy", "--lattice", "square-nnn")
+    # Those that percolab wrote are read as they are.
+    answer("label", "corners.npy", "--threshold", "-0.5", "--connectivity", "8", "--out", "own.npy")
+    answer("status", "own.npy")
+
+
 def test_an_image_is_not_taken_for_labels():
     np.save("image.npy", np.eye(3, dtype=np.int32))
     Path("empty.npy").touch()

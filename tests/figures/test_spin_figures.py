@@ -61,6 +61,17 @@ def numbers_of(results, kind):
     return study_figure(results, kind=kind, fitted=lambda: fit(results))[1]
 
 
+@pytest.mark.parametrize(
+    ("boundary", "told"),
+    [("periodic", "square, periodic"), ("open", "square, open sides"),
+     ("open,periodic", "square, periodic along y")],
+)  # fmt: skip
+def test_titles_of_spins_tell_the_sides(boundary, told):
+    options = {"burn_in": 2, "sweeps": 6, "samples": 40, "device": "cpu"}
+    results = sweep("square", model="ising", L=[4], T=[2.3], boundary=boundary, **options)
+    assert numbers_of(results, "energy")["title"] == f"Ising model, {told}"
+
+
 @pytest.mark.slow
 def test_all_kinds_of_spins_are_drawn_and_those_of_independent_samples_say_why_not():
     figures = StudyFigures(ising(), lambda: fit(ising()))

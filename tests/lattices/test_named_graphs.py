@@ -115,7 +115,9 @@ def test_a_header_of_any_words_is_no_bond(text, notes):
     [
         ("Room 1\tRoom 2\t0.5\nRoom 2\tHall\t3\n", ("Room 1", "Room 2", "Hall"), [0.5, 3]),
         ("from room\tto room\tweight\nRoom 1\tRoom 2\t5\n", ("Room 1", "Room 2"), [5]),
+        ("Hall\tRoom 1\t2\n", ("Hall", "Room 1"), [2]),
         ("0 1\t0.5\n1 2\t3\n", None, [0.5, 3]),
+        ("0 1\t5 more\n", None, [5]),
         ("0\t1\t0.5\n", None, [0.5]),
     ],
 )

@@ -29,7 +29,7 @@ _CLUSTERS: Mapping[str, tuple[str, str, str, int]] = {
 }  # fmt: skip
 #: A mean cluster size that grows by more than this has a logarithmic axis.
 _WIDE = 20.0
-_LEGEND_TITLE = (
+LEGEND_TITLE = (
     "Error bars: one standard error.  $S$: quality, about 1 where all sizes agree within errors"
 )
 
@@ -84,7 +84,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
             entry for entry in elements.legend_entries(rows[0][0]) if not elements.is_size(entry[1])
         ]
         entries = [*elements.legend_entries(rows[0][1]), *others]
-        sheet.add_legend(entries, ncols=4, title=_LEGEND_TITLE)
+        sheet.add_legend(entries, ncols=4, title=LEGEND_TITLE)
     names = ("threshold", "threshold_error", "y_t", "y_t_error", "problem", "chi_square")
     return sheet.figure, {
         "fit": plain({name: getattr(fit, name) for name in names}),

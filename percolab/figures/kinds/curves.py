@@ -51,10 +51,10 @@ def draw_spanning(
 ) -> Drawn:
     """Draw R_L(p) with its threshold, the crossings close up, and the drift of the crossings.
 
-    Without crossings there is no panel of their drift.  Where no threshold can be had they are bare curves, and if they are several at one p alone, they
-    are drawn against L.  sizes: of the fitted curves to draw, all unless given.  with_drift: draw
-    the drift next to the curves, on the width of a page; else the curves alone, on that of a
-    column.
+    Without crossings there is no panel of their drift.  Where no threshold can be had they are bare
+    curves, and if they are several at one p alone, they are drawn against L.  sizes: of the fitted
+    curves to draw, all unless given.  with_drift: draw the drift next to the curves, on the width
+    of a page; else the curves alone, on that of a column.
     """
     fit = None if isinstance(figures.fit_or_problem, str) else figures.fit_or_problem
     if fit is not None and sizes is not None:

@@ -118,7 +118,7 @@ def detect_layout(
     own = delimiter or (separator[1] if separator else "")
     if not own and line.startswith("\t") and not is_number(line.split()[0]):
         own = "\t"  # the header of a table whose first column has no name
-    if not own and any(map(_has_blanks, line.split("\t")[:2])) and "\t" in line:
+    if not own and "\t" in line and _has_blanks(line.partition("\t")[0]):
         own = "\t"
     cells, after = split_line(line, own), split_line(following or "", own)
     sites, weight = choose_columns(cells, requested)
