@@ -63,6 +63,7 @@ def compare_thresholds(topology, model, samples, too_little=3):
     """Compare T in windows of all sizes, also where a team has too little room for a window."""
     reference = new_coupling("reference", "cpu", topology, model)
     ends = [(0, TOP), (TOP // 2, TOP), (TOP // 5 * 2, TOP // 5 * 3), (TOP // 3, TOP // 3 + 1)]
+    key, expected = (GENERATORS["xorwow"], SEED), None
     for most in (small_thresholds.MOST_OPENING, too_little):
         # Two blocks of threads find the thresholds of all samples.
         with (
@@ -70,9 +71,9 @@ def compare_thresholds(topology, model, samples, too_little=3):
             patch.object(small_thresholds, "MOST_OPENING", most),
         ):
             coupling = new_coupling("tiled", "cuda", topology, model, capacity=4)
-            key = GENERATORS["xorwow"], SEED
-            found = assert_windows_equal(coupling, reference, key, samples, ends)
-    return set(found.ravel().tolist()) - {0, NEVER}
+            given = coupling, reference, key, samples, ends
+            expected = assert_windows_equal(*given, expected)
+    return set(expected.ravel().tolist()) - {0, NEVER}
 
 
 @contextmanager

@@ -251,14 +251,3 @@ def test_labels_of_a_sample_are_those_that_its_sweep_counts():
     serial = percolab.label("triangular", 9, 0.5, sample=9, model="site", serial=True)
     np.testing.assert_array_equal(serial < 0, labels < 0)
     assert set(serial[serial >= 0].tolist()) == set(range(sizes.size))
-
-
-def test_site_percolation_on_the_triangular_lattice_begins_to_span_at_a_half():
-    # The triangular lattice matches itself: on L by L sites one of two spannings happens, always.
-    results = percolab.sweep(
-        "triangular", L=[12], p=[0.5], samples=20_000, device="cpu", model="site", seed=3
-    )
-    (item,) = results.tasks.values()
-    for name in ("spanning_x", "spanning_y"):
-        share = item.column(name).sum() / item.num_samples
-        assert abs(share - 0.5) <= 4 * 0.5 / item.num_samples**0.5

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from helpers import DATA, assert_z
+from helpers import DATA
 from numba import types
 
 from percolab.bonds.keys import mix64, seed_at
@@ -131,59 +131,6 @@ def test_words_are_numbered_beyond_32_bits(generator):
         assert again != [
             word_at(generator, (first + n) % 2**32, p_to_threshold(0.4)) for n in range(4)
         ]
-
-
-@every_generator
-@pytest.mark.parametrize("p", [0.001, 0.25, 0.3473, 0.5, 0.6527, 0.999])
-def test_fraction_of_open_bonds_is_p(generator, p):
-    words = filled(generator, p, words=2**16)
-    n = 32 * words.size
-    assert_z(int(np.bitwise_count(words).sum()), n * p, math.sqrt(n * p * (1 - p)))
-
-
-@every_generator
-@pytest.mark.parametrize("bit", range(32))
-def test_every_bit_of_a_word_is_open_with_probability_p(generator, bit):
-    words, p = filled(generator, 0.6527, words=2**14), 0.6527
-    count = int((words >> np.uint32(bit) & np.uint32(1)).sum())
-    assert_z(count, words.size * p, math.sqrt(words.size * p * (1 - p)))
-
-
-PAIRS = {
-    f"bits {shift} apart": lambda open_at, shift=shift: _bits_apart(open_at, shift)
-    for shift in range(1, 32)
-}
-PAIRS |= {
-    f"words {lag} apart": lambda open_at, lag=lag: (open_at()[lag:], open_at()[:-lag])
-    for lag in (1, 2, 3, 64, 1000)
-}
-PAIRS |= {
-    "next sample": lambda open_at: (open_at(), open_at(sample=SAMPLE + 1)),
-    "next seed": lambda open_at: (open_at(), open_at(seed=SEED + 1)),
-    "seed and sample swapped": lambda open_at: (
-        open_at(seed=1, sample=2),
-        open_at(seed=2, sample=1),
-    ),
-    "next sample, next word": lambda open_at: (open_at()[1:], open_at(sample=SAMPLE + 1)[:-1]),
-}
-
-
-def _bits_apart(open_at, shift):
-    bonds = open_at().reshape(-1, 32)
-    return bonds[:, shift:], bonds[:, :-shift]
-
-
-@every_generator
-@pytest.mark.parametrize("pair", PAIRS)
-def test_pairs_of_bonds_are_uncorrelated(generator, pair):
-    p = 0.6527
-
-    def open_at(**key):
-        return unpack_bits(filled(generator, p, words=2**13, **key), 2**18)
-
-    first, second = PAIRS[pair](open_at)
-    product = np.vdot(first.astype(float) - p, second.astype(float) - p) / (p * (1 - p))
-    assert_z(product, 0, math.sqrt(first.size))
 
 
 def test_generators_differ():

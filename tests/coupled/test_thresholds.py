@@ -7,12 +7,9 @@ import numpy as np
 import pytest
 from helpers import (
     CPU_LABELERS,
-    EXACT_LATTICES,
     LATTICES,
     assert_thresholds_equal,
-    assert_z,
     cpu_labeler,
-    exact,
     lattice,
     probabilities,
     slow_but,
@@ -118,23 +115,6 @@ def test_a_chain_spans_when_its_last_bond_opens():
     for sample, (threshold,) in enumerate(found.tolist()):
         key = XORWOW, np.uint64(4), np.uint64(sample), 0
         assert threshold == max(int(uniform_number(*key, bit)) for bit in range(1, 5)) + 1
-
-
-@pytest.mark.parametrize("name", [name for name in EXACT_LATTICES if "open" in name])
-def test_thresholds_are_distributed_as_the_exact_enumeration_says(name):
-    known = exact(name)
-    pairs = [edge[:2] for edge in known["edges"]]
-    ends = {"source": known["source"], "target": known["target"]}
-    labeler = cpu_labeler("raster", graph_topology(known["V"], pairs, **ends))
-    count, bonds = 20_000, known["E"]
-    found = find_thresholds(labeler, XORWOW, 12, samples_of(count), (0, TOP))[:, 0]
-    for p in (0.3, 0.5, 0.7):
-        terms = (n * p**k * (1 - p) ** (bonds - k) for k, n in enumerate(known["n_span"]))
-        expected = sum(terms)
-        measured = float((found <= np.uint64(p_to_threshold(p))).mean())
-        assert_z(measured, expected, np.sqrt(expected * (1 - expected) / count))
-    mean = known["derived_float"]["mean_spanning_threshold"]
-    assert_z(float((found / TOP).mean()), mean, float((found / TOP).std()) / np.sqrt(count))
 
 
 SAMPLES = np.arange(40, dtype=np.uint64)

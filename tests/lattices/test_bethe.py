@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_z, cpu_labeler, exact, items_of, labels_and_row, traced_peak
+from helpers import cpu_labeler, exact, labels_and_row, traced_peak
 
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.errors import InputError
@@ -127,24 +127,6 @@ def test_reach_probability_goes_to_that_of_the_infinite_lattice():
     limit = 1 - (1 - p * (2 * p - 1) / p**2) ** 3
     assert reach_probability(p, 200) == pytest.approx(limit, abs=1e-14)
     assert reach_probability(0.4, 200) < 1e-12
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("numbering", NUMBERINGS)
-@pytest.mark.parametrize(("shells", "z"), [(7, 3), (4, 5)])
-def test_clusters_and_spanning_of_samples_have_their_exact_means(shells, z, numbering):
-    topology = bethe_topology(shells, coordination_number=z, numbering=numbering, seed=3)
-    samples, bonds = 4000, topology.num_bonds
-    critical = 1 / (z - 1)
-    grid = (0.6 * critical, critical, 1.5 * critical)
-    rows = cpu_labeler("raster", topology).rows(XORWOW, 11, *items_of(grid, samples))
-    for n, p in enumerate(grid):
-        at_p = rows[n :: len(grid)]
-        reach = reach_probability(p, shells, coordination_number=z)
-        error = np.sqrt(reach * (1 - reach) / samples)
-        assert_z(at_p[:, SPANNING].mean(), reach, error)
-        expected = topology.num_sites - p * bonds
-        assert_z(at_p[:, CLUSTERS].mean(), expected, np.sqrt(p * (1 - p) * bonds / samples))
 
 
 @pytest.mark.parametrize("labeler", ["reference", "raster", "four_step", "label_equivalence"])

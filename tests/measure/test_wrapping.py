@@ -92,19 +92,6 @@ def test_observables_name_the_windings(p):
     assert {0.3: some, 0.5: x, 0.6: all_axes}[p].any()
 
 
-def test_wrapping_of_the_square_torus_at_a_half_is_as_pinson_says():
-    # Pinson, J. Stat. Phys. 75, 1167 (1994); numbers by Newman and Ziff (2001), Table I. Finite
-    # sizes differ by L^-2.
-    known = {"wrapping_x": 0.521058290, "wrapping_any": 0.690473725, "wrapping_all": 0.351642855}
-    settings = {"L": [48], "p": [0.5], "samples": 6000, "device": "cpu", "seed": 5}
-    results = percolab.sweep("square", boundary="periodic", **settings)
-    (item,) = results.tasks.values()
-    for name, expected in known.items():
-        error = (expected * (1 - expected) / item.num_samples) ** 0.5
-        found = item.column(name).sum() / item.num_samples
-        assert abs(found - expected) <= 4 * error + 48.0**-2, name
-
-
 def test_codes_of_periods_add_like_vectors():
     vectors = np.array([[3, -2, 1], [-3, 2, -1], [0, -1, 5], [2047, -2047, 0]])
     codes = period_codes(vectors)

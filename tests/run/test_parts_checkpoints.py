@@ -63,7 +63,6 @@ OPTIONS = {
     "slabs": ("--slabs", SLABS, "--workers", 1),
     "ranks": ("--slabs", SLABS, "--workers", 3, "--split", "lattice"),
 }
-both_ways = pytest.mark.parametrize("way", WAYS)
 
 
 class Counted(SlabRaster):

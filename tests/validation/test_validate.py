@@ -89,6 +89,13 @@ def test_check_holds_on_a_sound_installation(name):
     assert [outcome for outcome in sound(name) if not outcome.holds] == []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in CHECKS if name.startswith("spins")])
+def test_check_of_spins_holds_with_all_its_samples(name):
+    outcomes = found(name, Conditions(Device("cpu"), seed=3))
+    assert [outcome.name for outcome in outcomes if not outcome.holds] == []
+
+
 def test_names_of_checks_and_outcomes_are_given_once():
     assert len(CHECKS) == len(list_checks(SHORT))
     names = [outcome.name for name in SOME for outcome in sound(name)]
