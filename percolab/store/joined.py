@@ -32,8 +32,12 @@ _Kind = tuple[int, int, str, tuple[str, ...], int, int, int, str | None, str | N
 
 
 def can_join(first: Task, second: Task) -> bool:
-    """Return whether two tasks measure the same in blocks of the same samples, at other p."""
-    return _kind(first) == _kind(second) and not set(first.p) & set(second.p)
+    """Return whether two tasks measure the same in blocks of the same samples, at other p.
+
+    Without p of their own, as where all p of a sample are measured, they are never at others.
+    """
+    are_apart = bool(first.p and second.p) and not set(first.p) & set(second.p)
+    return are_apart and _kind(first) == _kind(second)
 
 
 def joined_task(tasks: Sequence[Task]) -> Task:

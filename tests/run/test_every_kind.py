@@ -136,18 +136,10 @@ def test_files_of_other_seeds_merge(kind):
                 assert same_block(block, merged.tasks[key].blocks[number])
 
 
-#: Without p of their own they pass for other p of the same samples, which are left out unseen.
-unseen = pytest.mark.xfail(strict=True, reason="the same samples merge without a word")
 MANY = [kind for kind, study in STUDIES.items() if "chains" not in study and kind != "flows"]
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(kind, marks=[unseen] * (kind in ("threshold", "microcanonical")))
-        for kind in MANY
-    ],
-)
+@pytest.mark.parametrize("kind", MANY)
 def test_the_same_samples_do_not_merge(kind):
     with pytest.raises(InputError, match=r"b and a both hold (samples|chains) 0 to "):
         merge([("a", measured(kind)), ("b", measured(kind))])
