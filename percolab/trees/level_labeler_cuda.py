@@ -36,6 +36,8 @@ from percolab.trees.levels_cpu import Growth
 
 cuda = load_cuda()
 
+#: Candidates that are drawn: a labeling costs less than the host's work on many openings.
+_TRIED = 2 * TRIED
 #: Words whose new bonds a thread lists.
 _PART = 256
 #: Threads of a block that searches for a path, and the grid points for which there is one: few
@@ -116,7 +118,7 @@ class CudaLevelLabeler:
         lowest, highest = self._extremes()
         size, points = classes * self.topology.num_points, self.topology.num_points
         random = np.random.Generator(np.random.Philox(0))
-        some = random.integers(size, size=TRIED) if size > TRIED else np.arange(size)
+        some = random.integers(size, size=_TRIED) if size > _TRIED else np.arange(size)
         k, i = np.divmod(some, points)
         values, is_there = self._take(32 * self.topology.num_words * k + i)
         values = values[is_there.astype(bool)]

@@ -222,7 +222,7 @@ WRONG = {
     "target_error = nan": "target_error = nan, but it must be a number",
     "target_error = 2": "target error 2.0 must be above 0 and below 1",
     "target_error = 0.1\nL = 8": "a target error on p_c needs at least two sizes L",
-    "measure = 3": '"series", "correlation", or a list with some of them',
+    "measure = 3": '"correlation", "wrapping", or a list with some of them',
     "measure = []": "measure = [], but it must be",
     "measure = ['sizes', 3]": "measure = ['sizes', 3], but it must be",
     "measure = ['']": "measure = [''], but it must name some of sizes, gyration",
