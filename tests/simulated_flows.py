@@ -55,7 +55,8 @@ def compare_planar(lattice):
         )["backbone"]
         found.append(own_rows.reshape(-1, 4))
         # At every p the last batch has one sample.
-        assert read[-1] == 1 and read.count(1) == len(ps) * len(found)
+        assert read[-1] == 1
+        assert read.count(1) == len(ps) * len(found)
     red, trails, bonds, _ = np.concatenate(found).T
     # Bonds of all kinds, and samples whose sides are not connected.
     assert red.any(), "no red bonds"
