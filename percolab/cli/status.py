@@ -84,9 +84,12 @@ def _describe_study(study: Study) -> Iterator[str]:
 
 
 def _describe_tasks(tasks: list[dict[str, Any]], answers: Answers) -> Iterator[str]:
+    from percolab.measure.columns import WRAPPING
+
     for measure in sorted({", ".join(task["measure"]) for task in tasks} - {""}):
         sizes = sorted({task["L"] for task in tasks if ", ".join(task["measure"]) == measure})
-        yield f"measured and stored as well: {measure} (L = {', '.join(map(str, sizes))})"
+        how = "alone" if WRAPPING in measure.split(", ") else "and stored as well"
+        yield f"measured {how}: {measure} (L = {', '.join(map(str, sizes))})"
     # A merged file holds several seeds; the study's is that of its first part.
     rows, names = [], ("L", "seed", "samples", "blocks")
     for task in tasks:

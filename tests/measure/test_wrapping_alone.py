@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cli_support import answer
 
 import percolab
 from percolab.errors import InputError
@@ -23,6 +24,12 @@ def test_the_columns_are_those_of_the_study_with_clusters(name, more):
     assert "wrapping_two" in names
     for each in names:
         np.testing.assert_array_equal(found.column(each), expected.column(each))
+
+
+def test_status_says_that_nothing_else_is_measured(tmp_path):
+    path = tmp_path / "alone.h5"
+    percolab.sweep("square", boundary="periodic", measure=["wrapping"], out=path, **GIVEN)
+    assert "measured alone: wrapping (L = 6)" in answer("status", path)
 
 
 @pytest.mark.parametrize(
