@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -308,18 +309,20 @@ def sizes_first(entries: Iterable[tuple[Any, str]]) -> list[tuple[Any, str]]:
 def add_legend(
     target: Axes | Figure, entries: Iterable[tuple[Any, str]], *, ncols: int = 1, **options: Any
 ) -> None:
-    """Add a legend, sizes first and row by row, unless there is nothing to list.
+    """Add a legend, sizes first, unless there is nothing to list.
 
-    ncols: columns, fewer where so many are wider than the figure.
+    ncols: columns, fewer where so many are wider than the figure.  Read row by row, or where that
+    alone is too wide column by column.
     """
     shown = sizes_first(entries)
     if not shown:
         return
     figure: Any = target.figure
-    for columns in range(ncols, 0, -1):
+    for columns, by_row in product(range(ncols, 0, -1), (True, False)):
         # Matplotlib fills column by column.
-        by_column = [entry for first in range(columns) for entry in shown[first::columns]]
-        handles, labels = map(list, zip(*by_column, strict=True))
+        firsts = range(columns if by_row else 1)
+        listed = [entry for first in firsts for entry in shown[first :: len(firsts)]]
+        handles, labels = map(list, zip(*listed, strict=True))
         legend = target.legend(handles, labels, ncols=columns, **options)
         if columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
             return

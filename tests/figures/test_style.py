@@ -130,6 +130,18 @@ def test_a_legend_of_several_columns_is_read_row_by_row():
     assert [text.get_text() for _, text in read] == list("abcde")
 
 
+def test_long_entries_share_a_column_where_rows_would_be_too_wide():
+    names = ["a long entry of the first column"] * 3 + ["short"] * 3
+    with new_figure(4, 3) as figure:
+        axes = figure.subplots()
+        add_legend(figure, [(axes.plot([0, 1])[0], name) for name in names], ncols=2)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    lefts = [round(text.get_window_extent().x0) for text in legend.get_texts()]
+    assert len(set(lefts[:3])) == len(set(lefts[3:])) == 1
+    assert lefts[0] < lefts[3]
+
+
 def test_an_unknown_error_hides_no_other_bar():
     bars = bars_if_known(np.array([0.1, np.nan, np.inf, 0.2]))
     np.testing.assert_array_equal(bars, [0.1, np.nan, np.nan, 0.2])
