@@ -10,12 +10,13 @@ s^2 R_s^2, R_s being the radius of gyration; from these
 p_c
 
     ln R_s^2 = ln A + (2/d_f) ln s + b s^-Omega + c s^-2 Omega + d s^-3 Omega + k / s
-               + e x + f x^2 + g / L,                        x = R_s / L,
+               + e x + f x^2 + g / L + h x s^-Omega,         x = R_s / L,
 
 is fitted to the bins of all sizes up to a part of <s_1>.  k stands for a constant that is added to
-R_s^2, and the last three for open sides, at which clusters end; a torus has none.  Priors, 3 for b,
-k, e and g, 9 for c and f, 27 for d, and the average over smallest and largest s are those of
-:mod:`percolab.analysis.power_law`.  Errors: jackknife over blocks.
+R_s^2, and the last four for open sides, at which clusters end; a torus has none.  h: clusters at a
+side, a part x of all, have a b of their own.  Priors, 3 for b, k, e and g, 9 for c, f and h, 27 for
+d, and the average over smallest and largest s are those of :mod:`percolab.analysis.power_law`.
+Errors: jackknife over blocks.
 """
 
 from __future__ import annotations
@@ -138,7 +139,8 @@ def fit_radius(
             continue
         s, squared, again = s[inside], squared[inside], np.log(without[:, inside])
         x = np.sqrt(squared) / task.L
-        sides = np.stack([x, x**2, np.full_like(x, 1 / task.L)], axis=1)[:, : 3 * is_open]
+        sides = np.stack([x, x**2, np.full_like(x, 1 / task.L), x * s**-omega], axis=1)
+        sides = sides[:, : 4 * is_open]
         designs.append(np.column_stack([np.ones_like(s), np.log(s), _small(s, omega), sides]))
         parts.append(np.stack([s, reach[inside], np.log(squared)]))
         covariances.append((len(again) - 1) * np.cov(again.T, ddof=0))
@@ -150,7 +152,8 @@ def fit_radius(
         )
     s, reach, values = np.concatenate(parts, axis=1)
     design, covariance = np.concatenate(designs), block_diag(*covariances)
-    widths = (np.inf, np.inf, *PRIORS, PRIORS[0], *PRIORS[:2], PRIORS[0])[: design.shape[1]]
+    of_sides = *PRIORS[:2], *PRIORS[:2]
+    widths = (np.inf, np.inf, *PRIORS, PRIORS[0], *of_sides)[: design.shape[1]]
     windows = [(s >= s_min) & (reach <= cutoff) for cutoff in CUTOFFS for s_min in S_MIN]
     # Weights are of variances alone.
     members = [

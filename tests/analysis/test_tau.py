@@ -188,14 +188,19 @@ def test_errors_of_n_s_are_those_of_repeated_blocks():
     np.testing.assert_allclose(np.mean(errors, axis=0), scatter, rtol=0.2)
 
 
-def gyration_sums(rng, d_f, *, blocks=20, L=256):
-    """Return sums of clusters with R_s^2 = 0.3 s^(2/d_f) (1 + noise of a tenth a cluster)."""
+def gyration_sums(rng, d_f, *, blocks=20, L=256, at_sides=0.0):
+    """Return sums of clusters with R_s^2 = 0.3 s^(2/d_f) (1 + noise of a tenth a cluster).
+
+    at_sides: that at open sides clusters are larger by so many times s^-Omega R_s / L, too.
+    """
     edges = bin_edges(L * L)
     sizes = (edges[:-1] + edges[1:] - 1) / 2
     number = rng.poisson(2e4 * sizes**-1.0, (blocks, 1, sizes.size))
     squares = number * sizes**2
     noise = 1 + 0.1 * rng.normal(size=number.shape) / np.sqrt(np.maximum(number, 1))
-    spreads = squares * 0.3 * sizes ** (2 / d_f) * noise
+    squared = 0.3 * sizes ** (2 / d_f)
+    squared *= 1 + at_sides * sizes ** (-72 / 91) * np.sqrt(squared) / L
+    spreads = squares * squared * noise
     largest = np.array([0.8 * L ** (91 / 48)])
     return GyrationSums(L, L * L, 100, np.array([0.5]), edges, squares, spreads, largest)
 
@@ -214,6 +219,18 @@ def test_errors_of_the_fractal_dimension_hold(is_open):
     # Twenty blocks determine an error to a sixth.
     assert own == pytest.approx(scatter, rel=0.5)
     assert all(item.sizes == (64, 256) for item in fits)
+
+
+@pytest.mark.parametrize("at_sides", [-9.0, 9.0])
+def test_clusters_at_open_sides_may_have_a_correction_of_their_own(at_sides):
+    rng, options = np.random.default_rng(14), {"threshold": 0.5, "dimension": 2, "is_open": True}
+    pulls = []
+    for _ in range(20):
+        own = [gyration_sums(rng, 91 / 48, L=L, at_sides=at_sides) for L in (32, 64, 128)]
+        found = fit_radius(own, **options)
+        pulls.append((found.d_f - 91 / 48) / found.error)
+    assert abs(np.mean(pulls)) < 0.7
+    assert np.max(np.abs(pulls)) < 4
 
 
 def test_the_correlation_length_is_that_of_all_bins():
