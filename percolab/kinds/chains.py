@@ -43,7 +43,7 @@ class ChainsOfSpins(Kind):
         "gyration": "radii are measured in percolation, not with spins",
         **dict.fromkeys(FLOW_WORDS, "what flows is measured in percolation, not with spins"),
         "source": "clusters of a source are measured in percolation, not with spins",
-        WRAPPING: "only percolation is measured without its clusters",
+        WRAPPING: "cluster sizes are left out in percolation alone, not with spins",
     }
     refusals: ClassVar[Mapping[str, str]] = {
         "parts": "{model} has spins, of which a sweep needs all at once",

@@ -517,9 +517,11 @@ _OF_CHAINS = {
 FLOW_WORDS = tuple(dict.fromkeys(column.measure for column in _FLOWS))
 #: The word that leaves out what is summed over clusters, on tori.
 WRAPPING = "wrapping"
-#: The words that add columns, and all words.
-ADDING = tuple(dict.fromkeys(c.measure for c in (*EXTRA_COLUMNS, *CHAIN_COLUMNS) if c.measure))
-MEASURES = (*ADDING, WRAPPING)
+#: The words that have columns of their own, and all words.
+WORDS_WITH_COLUMNS = tuple(
+    dict.fromkeys(c.measure for c in (*EXTRA_COLUMNS, *CHAIN_COLUMNS) if c.measure)
+)
+MEASURES = (*WORDS_WITH_COLUMNS, WRAPPING)
 
 
 def list_columns(

@@ -111,7 +111,7 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
             "dimensions, on tori that are cubes; leave it out"
         )
     if not roots.why_no_roots(study) and (model.chains or model.openings_have_p):
-        request = replace(request, study=_alone(study, OPENINGS))
+        request = replace(request, study=_measure_wrapping(study, OPENINGS))
         study = request.study
     reason = roots.why_no_roots(study)
     if reason and model.chains:
@@ -120,15 +120,15 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
         )
     if reason:
         _check_scaling(study)
-        return replace(request, study=_alone(study))
+        return replace(request, study=_measure_wrapping(study))
     if sizes is not None:
         _check_drift(study, goal)
         return request
     return replace(request, study=_with_sizes(study, goal, request.options["device"]))
 
 
-def _alone(study: Study, *words: str) -> Study:
-    """Return a study that measures these words, and without spins no clusters."""
+def _measure_wrapping(study: Study, *words: str) -> Study:
+    """Return a study that measures what wraps and these words; without spins no cluster sizes."""
     more = (WRAPPING,) if study.kind.independent else ()
     return replace(study, measure=(*words, *more))
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from percolab.errors import InputError
 from percolab.lattices.shown import Shown, counted, few
 from percolab.measure.columns import (
-    ADDING,
     LOW_BITS,
     WIDE_COLUMNS,
+    WORDS_WITH_COLUMNS,
     Column,
     Stored,
     axis_observables,
@@ -252,7 +252,9 @@ def columns_in(items: Iterable[TaskResult]) -> tuple[Column, ...]:
     """Return the columns of tasks whose blocks are sums, in the order of their declarations."""
     grids = _grids(items)
     named = {column.name: column for result in grids for column in result.columns}
-    known = [column.name for result in grids[:1] for column in _declared(result, ADDING)]
+    known = [
+        column.name for result in grids[:1] for column in _declared(result, WORDS_WITH_COLUMNS)
+    ]
     order = [name for name in known if name in named]
     return tuple(named[name] for name in [*order, *(name for name in named if name not in known)])
 

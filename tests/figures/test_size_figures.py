@@ -15,7 +15,12 @@ from percolab.analysis.stored_data import read_size_counts
 from percolab.analysis.value import format_with_error
 from percolab.api import fit, sweep
 from percolab.figures.kinds import study_figure
-from percolab.measure.columns import ADDING, CHAIN_COLUMNS, EXTRA_COLUMNS, list_observables
+from percolab.measure.columns import (
+    CHAIN_COLUMNS,
+    EXTRA_COLUMNS,
+    WORDS_WITH_COLUMNS,
+    list_observables,
+)
 from percolab.tables.flat import SIZE_HEADER
 
 
@@ -252,7 +257,7 @@ def test_observables_lists_what_every_measure_adds():
     assert spins[:2] == ["satisfied", "open_bonds"]
     assert "of spins" in answer("observables")
     text = answer("observables")
-    for word in ADDING:
+    for word in WORDS_WITH_COLUMNS:
         assert f"with sweep --measure {word}" in text
     assert all(item.meaning in text and item.source in text for item in EXTRA_COLUMNS)
 

@@ -9,10 +9,10 @@ from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import load_lattice
 from percolab.measure import columns, gyration, measurements
 from percolab.measure.columns import (
-    ADDING,
     EXTRA_COLUMNS,
     RADII,
     TALLY,
+    WORDS_WITH_COLUMNS,
     Column,
     Dataset,
     SumColumn,
@@ -101,7 +101,7 @@ def test_sizes_are_the_numbers_of_the_row():
 
 
 def test_every_column_says_what_it_is_under_a_name_of_its_own():
-    columns = list_columns(("open",) * 8, ADDING)
+    columns = list_columns(("open",) * 8, WORDS_WITH_COLUMNS)
     assert columns[-len(EXTRA_COLUMNS) :] == EXTRA_COLUMNS
     for item in columns:
         assert all([item.name, item.symbol, item.meaning, item.unit, item.source]), item

@@ -37,7 +37,7 @@ def test_status_says_that_nothing_else_is_measured(tmp_path):
     [
         ({"boundary": "open"}, "every axis must be periodic"),
         ({"boundary": ("periodic", "open")}, "every axis must be periodic"),
-        ({"boundary": "periodic", "model": "ising"}, "measured without its clusters"),
+        ({"boundary": "periodic", "model": "ising"}, "left out in percolation alone"),
     ],
 )
 def test_it_is_refused_where_clusters_may_span_or_are_of_spins(given, message):
