@@ -126,12 +126,17 @@ class Device:
         return f"cuda:{self.number}" if self.kind == "cuda" else "cpu"
 
 
-def cuda_problem() -> str | None:
-    """Return why CUDA cannot be used on this machine, or None if it can."""
+def cuda_problem(number: int = 0) -> str | None:
+    """Return why CUDA cannot be used on this machine, or None if it can.
+
+    number: of the GPU whose context the driver makes while numba.cuda is imported.
+    """
     if importlib.util.find_spec("numba_cuda") is None:
         return "numba-cuda is not installed (pip install 'percolab[cuda13]' or 'percolab[cuda12]')"
     if _driver_is_missing():
         return f"no usable CUDA device (the driver's library {_DRIVER} is not found)"
+    if _is_real() and "numba.cuda" not in sys.modules:
+        threading.Thread(target=begin_context, args=((f"cuda:{number}",), 0)).start()
     from numba import cuda
 
     if cuda.is_available():
@@ -141,15 +146,21 @@ def cuda_problem() -> str | None:
 
 def _driver_is_missing() -> bool:
     """Return whether this Linux has no CUDA driver: numba.cuda needs 0.2 s to find that out."""
-    from numba import config
-
-    if config.ENABLE_CUDASIM or sys.platform != "linux" or "NUMBA_CUDA_DRIVER" in os.environ:
+    if not _is_real():
         return False
     try:
         ctypes.CDLL(_DRIVER)
     except OSError:
         return True
     return False
+
+
+def _is_real() -> bool:
+    """Return whether CUDA is the driver of this Linux, not the simulator or a driver elsewhere."""
+    from numba import config
+
+    is_simulated = config.ENABLE_CUDASIM or "NUMBA_CUDA_DRIVER" in os.environ
+    return sys.platform == "linux" and not is_simulated
 
 
 def _cuda_error() -> str:
@@ -172,11 +183,11 @@ def open_device(name: str):
 
     InputError if there is none, or none with that number.
     """
-    problem = cuda_problem()
+    number = int(name.partition(":")[2] or 0)
+    problem = cuda_problem(number)
     if problem:
         raise InputError(f"--device {name}: {problem}")
     cuda = load_cuda()
-    number = int(name.partition(":")[2] or 0)
     if number >= len(cuda.gpus):
         raise InputError(f"--device {name}: this machine has {len(cuda.gpus)} CUDA device(s)")
     cuda.select_device(number)

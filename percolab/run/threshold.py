@@ -14,7 +14,7 @@ Work is counted in sites, so that the same target gives about the same samples o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, log2, sqrt
 from pathlib import Path
@@ -387,7 +387,7 @@ class _Search(Search):
         own.sort(key=lambda task: results.tasks[task.id].num_samples)
         own = [task for task in own if task.size in self._sizes]
         centres = {task.size: task for task in own}
-        for size, root in self._roots(results).items():
+        for size, root in self._own_roots(results).items():
             if has_slopes(results.tasks[centres[size].id]):
                 near = (task for task in own if task.size == size)
                 centres[size] = min(near, key=lambda task: abs(task.p[0] - root.value.value))
@@ -399,6 +399,10 @@ class _Search(Search):
         except AnalysisError:
             return {}
 
+    def _own_roots(self, results: StoredResults) -> dict[int, SizeRoot]:
+        """Return the roots of the sizes of this search; a file may have others from one before."""
+        return {size: r for size, r in self._roots(results).items() if size in self._sizes}
+
     def _bent_away(self, results: StoredResults, centres: Mapping[int, Task]) -> tuple[Task, ...]:
         """Return new tasks next to the roots of sizes whose p is too far from theirs.
 
@@ -406,7 +410,7 @@ class _Search(Search):
         same p do not reduce.
         """
         tasks = []
-        for size, root in self._roots(results).items():
+        for size, root in self._own_roots(results).items():
             task, target = centres[size], self._goal.error or root.value.error
             away = root.slope * (root.value.value - task.p[0])
             known = root.slope * root.value.error
@@ -438,21 +442,28 @@ class _Search(Search):
             return self._rate * (self._goal.seconds or 0.0)
         forecasts = {size: roots.forecast(n, self._states) for size, n in self._lengths.items()}
         deviations = {size: scatter / slope for size, (slope, scatter) in forecasts.items()}
-        for root in self._roots(results).values():
+        found = self._roots(results)
+        for root in found.values():
             deviations[root.size] = root.value.error * sqrt(root.samples)
+        others = [root for size, root in found.items() if size not in self._sizes]
         # The same digits on every machine, whatever the last ones of a fit are.
         low, high = 1.0, 1e30
         while high > 1.02 * low:
             work = sqrt(low * high)
-            if self._error_after(work, deviations) <= _AIM * self._goal.error:
+            if self._error_after(work, deviations, others) <= _AIM * self._goal.error:
                 high = work
             else:
                 low = work
         return high
 
-    def _error_after(self, work: float, deviations: Mapping[int, float]) -> float:
-        """Return the whole error of p_c when each size has samples of so many sites."""
-        of_sizes = []
+    def _error_after(
+        self, work: float, deviations: Mapping[int, float], others: Sequence[SizeRoot]
+    ) -> float:
+        """Return the whole error of p_c when each size has samples of so many sites.
+
+        others: the roots of sizes that are not sampled further.
+        """
+        of_sizes = [*others]
         for size, length in self._lengths.items():
             value = Value(0.5, deviations[size] * length / sqrt(work))
             of_sizes.append(SizeRoot(size, length, value, 1.0, 0))

@@ -130,13 +130,18 @@ def test_the_same_settings_give_the_same_samples():
     assert percolab.threshold("square", error=3e-3, seed=2, device="cpu").p_c != one.p_c
 
 
-def test_a_smaller_error_keeps_all_blocks_and_adds(tmp_path):
+@pytest.mark.parametrize(
+    ("model", "error", "sizes"), [("bond", 4e-4, {8, 12}), ("site", 2e-4, {8, 12, 16})]
+)
+def test_a_smaller_error_keeps_all_blocks_and_adds(model, error, sizes, tmp_path):
     path = tmp_path / "threshold.h5"
-    first = percolab.threshold("square", error=4e-3, device="cpu", out=path)
+    given = {"model": model, "device": "cpu", "out": path}
+    first = percolab.threshold("square", error=4e-3, **given)
     before = blocks_of(path)
-    second = percolab.threshold("square", error=4e-4, device="cpu", out=path)
+    second = percolab.threshold("square", error=error, **given)
     after = blocks_of(path)
-    assert second.error <= 4e-4 < first.error < 4e-3
+    assert second.error <= error < first.error < 4e-3
+    assert {root.size for root in second.roots} == sizes
     for key, blocks in before.items():
         assert blocks.items() <= after[key].items()
     assert sum(map(len, after.values())) > sum(map(len, before.values()))

@@ -93,7 +93,6 @@ def _cross_ratios(aspect_ratio: float, angle: float) -> tuple[float, float]:
     Source: G. D. Anderson, S.-L. Qiu, M. K. Vamanamurthy and M. Vuorinen, Pacific J. Math. 192, 1
     (2000).
     """
-    from scipy.optimize import brentq
     from scipy.special import hyp2f1
 
     if not 0.05 <= aspect_ratio <= 20:
@@ -104,11 +103,15 @@ def _cross_ratios(aspect_ratio: float, angle: float) -> tuple[float, float]:
     # The smaller cross-ratio is found, by its logarithm: it can be far below a rounding error of 1.
     longer = max(aspect_ratio, 1 / aspect_ratio)
 
-    def excess(log_eta: float) -> float:
-        eta = math.exp(log_eta)
-        return _complement(a, eta) / float(hyp2f1(a, 1 - a, 1, eta)) - longer
-
-    eta = math.exp(brentq(excess, -700.0, math.log(0.5), xtol=1e-13, rtol=1e-14))
+    low, high = -700.0, math.log(0.5)
+    # By halves: scipy.optimize takes longer to be imported than a default study to be fitted.
+    while (middle := (low + high) / 2) not in (low, high):
+        eta = math.exp(middle)
+        if _complement(a, eta) / float(hyp2f1(a, 1 - a, 1, eta)) > longer:
+            low = middle
+        else:
+            high = middle
+    eta = math.exp(high)
     return (eta, 1 - eta) if aspect_ratio >= 1 else (1 - eta, eta)
 
 
