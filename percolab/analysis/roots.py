@@ -19,8 +19,8 @@ What the sizes share, p_c, is the mean of the roots with *drifts* whose amplitud
     root(L) = p_c + C / L^4                                     planar lattices
     root(L) = p_c + C / L^4 + (A + B ln L) / L^2                others
 
-set from roots of twelve lattices at L = 4 ... 36 (docs/thresholds.md): the largest C was 0.9 for
-sites, and for planar bonds none was seen.
+set from roots of small tori, exact and sampled (docs/thresholds.md): the largest C was 0.9 for
+sites, and 0.007 for bonds of planar lattices.
 """
 
 from __future__ import annotations
@@ -91,16 +91,24 @@ class Drift:
         return sum((np.outer(term, term) for term in terms), np.zeros((sizes.size, sizes.size)))
 
 
-#: Bonds of planar lattices; sites of them, alone or with bonds; lattices whose bonds cross.
-PLANAR_BONDS, PLANAR_SITES, OTHERS = Drift(0.15), Drift(1.5), Drift(1.5, 0.02)
+#: Bonds of planar lattices, all open with p, and with large cells, fixed probabilities or spins;
+#: sites of planar lattices, alone or with bonds; lattices whose bonds cross.
+PLANAR_BONDS, OTHER_BONDS, PLANAR_SITES, OTHERS = map(
+    Drift, (0.01, 0.15, 1.5, 1.5), (0.0, 0.0, 0.0, 0.02)
+)
+#: Grid points along an axis of a cell that is not large, at most: those that C was measured with.
+_SMALL_CELL = 4
 
 
 def choose_drift(study: Study) -> Drift:
-    lattice = study.structure
+    lattice, draw = study.structure, study.task(study.sizes[0]).draw
     assert isinstance(lattice, Lattice)
     if not is_drawn_planar(lattice):
         return OTHERS
-    return PLANAR_SITES if study.task(study.sizes[0]).draw.draws_sites else PLANAR_BONDS
+    if draw.draws_sites:
+        return PLANAR_SITES
+    is_small = prod(lattice.cell) <= _SMALL_CELL**2
+    return PLANAR_BONDS if is_small and draw.openings_have_p else OTHER_BONDS
 
 
 def why_no_roots(study: Study) -> str:

@@ -14,6 +14,7 @@ from helpers import count_by_walking, cpu_labeler, lattice, slow
 import percolab
 from percolab.analysis import roots
 from percolab.analysis.roots import (
+    OTHER_BONDS,
     OTHERS,
     PLANAR_BONDS,
     PLANAR_SITES,
@@ -31,6 +32,7 @@ from percolab.analysis.roots import (
 from percolab.analysis.value import Value
 from percolab.bonds.model import Model
 from percolab.errors import AnalysisError
+from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import pack_bits
 from percolab.measure.columns import list_observables
 from percolab.measure.openings import (
@@ -128,6 +130,25 @@ def test_on_the_square_torus_the_root_is_a_half_at_every_size(shape):
     assert at_half == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("kagome", (2, 2)),
+        slow("kagome", (4, 2)),
+        ("trellis", (1, 2)),
+        ("three-twelve", (3, 2)),
+        slow("snub-square", (2, 2)),
+    ],
+)
+def test_exact_roots_of_tiny_tori_of_bonds_drift_by_less_than_the_prior(name, shape):
+    coefficients = polynomial_of(name, shape)[::-1]
+    inside = [r.real for r in np.roots(coefficients) if abs(r.imag) < 1e-9 and 0 < r.real < 1]
+    (root,) = inside
+    fourth = (root - load_lattice(name).threshold("bond").value) * np.prod(shape) ** 2
+    # A drift that is not there at all would be a root of the wrong function.
+    assert 1e-5 < abs(fourth) < PLANAR_BONDS.fourth
+
+
 @pytest.mark.parametrize("shape", [(2, 2), (3, 2)])
 def test_for_spins_two_directions_are_q_times_none_at_the_self_dual_point(shape):
     # There a bond has the weight sqrt(q), a cluster q: a power of sqrt(q) for each configuration.
@@ -212,6 +233,8 @@ def torus(name="square", model="bond", **options):
     ("name", "model", "expected"),
     [
         ("kagome", "bond", PLANAR_BONDS),
+        ("square", "bond:x=0.4", OTHER_BONDS),
+        ("square", "ising", OTHER_BONDS),
         ("kagome", "site", PLANAR_SITES),
         ("kagome", "site-bond", PLANAR_SITES),
         ("square-nnn", "bond", OTHERS),

@@ -201,7 +201,7 @@ def test_a_smaller_error_takes_larger_tori():
         return request_threshold(name, Goal(error), model=model).study.sizes
 
     assert sizes("square", "bond", 1e-3) == (8, 12)
-    assert sizes("square", "bond", 1e-6) > sizes("square", "bond", 1e-5) > (8, 12)
+    assert sizes("square", "bond", 1e-7) > sizes("square", "bond", 1e-6) > (8, 12)
     assert sizes("square", "site", 1e-5) > sizes("square", "bond", 1e-5)
     assert sizes("square-nnn", "bond", 1e-4) > sizes("square", "bond", 1e-4)
     # Whole cells alone.
