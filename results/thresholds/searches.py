@@ -98,9 +98,6 @@ def find(job: Job, end: float = math.inf) -> dict[str, Any] | None:
 
     end: when it is over, in seconds of ``time.time``.
     """
-    from percolab.analysis.roots import fit_roots, why_no_roots
-    from percolab.analysis.wrapping_fit import fit_wrapping
-    from percolab.errors import AnalysisError
     from percolab.run.request import Observer
     from percolab.run.search_steps import Goal
     from percolab.run.stored import Interrupted
@@ -125,7 +122,16 @@ def find(job: Job, end: float = math.inf) -> dict[str, Any] | None:
         results = find_threshold(request.study, goal, **request.options, observer=clock)
     except Interrupted:
         results = clock.results
-    seconds, study = time.perf_counter() - start, request.study
+    return describe(job, results, time.perf_counter() - start)
+
+
+def describe(job: Job, results: Any, seconds: float) -> dict[str, Any] | None:
+    """Return what a search found in so many seconds as plain values; None: no answer."""
+    from percolab.analysis.roots import fit_roots, why_no_roots
+    from percolab.analysis.wrapping_fit import fit_wrapping
+    from percolab.errors import AnalysisError
+
+    study = results.study
     try:
         fit: Any = fit_wrapping(results) if why_no_roots(study) else fit_roots(results)
     except AnalysisError:

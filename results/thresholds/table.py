@@ -76,7 +76,8 @@ def combine(answers: Sequence[Answer]) -> Value:
         for answer in answers
         for root in answer["roots"]
     ]
-    drift = answers[0]["drift"]
+    # Priors became narrower: those of the newest search.
+    drift = answers[-1]["drift"]
     return combine_roots(roots, Drift(drift["L^-4"], drift["L^-2"])).threshold
 
 
