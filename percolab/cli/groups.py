@@ -85,5 +85,5 @@ VERBOSE = GroupedOption(
     is_flag=True,
     expose_value=False,
     callback=_start_log,
-    help="Tell on stderr what is done, and when.",
+    help="Report on stderr what is done, and when.",
 )

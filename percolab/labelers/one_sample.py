@@ -13,7 +13,7 @@ from percolab.labelers.forest import Forest, Reading
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
 from percolab.lattices.topology import MAX_POINTS
-from percolab.measure.radii import BESIDE, gyration_from_bonds, radii_row_width
+from percolab.measure.radii import SCALARS, gyration_from_bonds, radii_row_width
 from percolab.measure.rows import ROW_WIDTH, SPANNING, row_from_labels
 from percolab.measure.tallies import compute_row_width, tally_sizes
 from percolab.measure.wrapping import wrapping_from_bonds
@@ -49,7 +49,7 @@ class LabelingOneSample(OneSample):
         """Return the memory that joining and reading a sample takes."""
         # Labels, sizes, end flags; then the forest of windings, in place of sizes and flags.
         windings = 12 if extent.periodic_bonds or needs.radii_axes else 0
-        sums = 4 + 8 * (needs.radii_axes + BESIDE) if needs.radii_axes else 0
+        sums = 4 + 8 * (needs.radii_axes + SCALARS) if needs.radii_axes else 0
         return Memory(host=(12 + windings + sums) * extent.num_points)
 
     def label(self) -> NDArray[np.int32]:
@@ -97,7 +97,7 @@ class LabelsOfOneSample:
         labeler, batch = self._labeler, self._labeler.batch
         points = batch.topology.num_points
         bins = np.empty(radii_row_width(points), np.int64)
-        sums = np.empty((geometry.places.shape[0] + BESIDE) * points, np.uint64)
+        sums = np.empty((geometry.places.shape[0] + SCALARS) * points, np.uint64)
         forest = np.empty(points, np.int32), np.empty(points, np.int64)
         scratch = *forest, np.empty(points, np.uint32), sums
         words = batch.opened, batch.adjacency, batch.occupied

@@ -26,7 +26,7 @@ from percolab.labelers.raster_runs import (
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
 from percolab.lattices.topology import count_words
-from percolab.measure.radii import BESIDE, radii_row_width
+from percolab.measure.radii import SCALARS, radii_row_width
 
 
 class Raster(OneSample):
@@ -52,7 +52,7 @@ class Raster(OneSample):
         labels = 4 * extent.num_points if needs.labels else 0
         axes = needs.radii_axes
         # Sums of clusters of two sites and more, and those of all sites before every one.
-        sums = 8 * (axes + BESIDE) * (extent.num_points // 2 + 1) if axes else 0
+        sums = 8 * (axes + SCALARS) * (extent.num_points // 2 + 1) if axes else 0
         sums += 8 * (axes + 2) * (extent.num_points + 1) if axes else 0
         return Memory(host=words + 12 * extent.num_points + windings + labels + sums)
 
@@ -61,7 +61,7 @@ class Raster(OneSample):
     ) -> tuple[tuple[NDArray[Any], ...], NDArray[np.uint64]]:
         """Return places and memory as :func:`gyration_from_runs` takes them."""
         axes = len(geometry.spans)
-        size = (axes + BESIDE) * (self.batch.topology.num_points // 2 + 1)
+        size = (axes + SCALARS) * (self.batch.topology.num_points // 2 + 1)
         if self.sums.size < size:
             self.sums = np.empty(size, np.uint64)
         return (geometry.prefixes, geometry.spans, np.empty(axes, np.int64)), self.sums

@@ -8,7 +8,7 @@ from percolab.kernels.neighbours import periodic_bond
 from percolab.kernels.uncounted import UNCOUNTED
 from percolab.labelers.raster_runs import find_run
 from percolab.lattices.topology import PERIOD_BITS
-from percolab.measure.radii import BESIDE, OUT, add_spread, has_end
+from percolab.measure.radii import SCALARS, OUT, add_spread, has_end
 from percolab.measure.wrapping import periods_along
 
 
@@ -31,7 +31,7 @@ def gyration_from_runs(opened, adjacency, count, layers, runs, periods, geometry
     runs: a :class:`percolab.labelers.raster_runs.Runs`, whose sizes are lost.  layers: (end-layer
     sites, their flags).  periods: int64, of every run, or empty.  geometry: (prefixes uint64
     (points + 1, axes + 2), spans int64 (period, axes), scratch int64 (axes,)), see
-    :class:`percolab.lattices.geometry.Geometry`.  sums: scratch, uint64, ``axes + BESIDE`` numbers
+    :class:`percolab.lattices.geometry.Geometry`.  sums: scratch, uint64, ``axes + SCALARS`` numbers
     for every second site and one more.
     """
     prefixes, spans, shift = geometry
@@ -44,7 +44,7 @@ def gyration_from_runs(opened, adjacency, count, layers, runs, periods, geometry
         _mark_loops(opened, adjacency, runs, periods)
     for k in range(bins.size):
         bins[k] = 0
-    width = shift.size + BESIDE
+    width = shift.size + SCALARS
     clusters = _number_clusters(runs, count, width, sums, bins)
     _sum_runs(runs, int64(adjacency.num_points), periods, prefixes, spans, shift, sums)
     for cluster in range(1, clusters):
@@ -108,7 +108,7 @@ def _sum_runs(runs, points, periods, prefixes, spans, shift, sums):
                 break
             left = uint32(left & uint32(left - uint32(1)))
             run, begin = run + 1, end
-            at = int64(runs.sizes[uint64(runs.parents[run])]) * (axes + BESIDE)
+            at = int64(runs.sizes[uint64(runs.parents[run])]) * (axes + SCALARS)
 
 
 @inner
@@ -133,6 +133,6 @@ def _add_shift(sums, at, begin, end, shift, prefixes):
         upper, lower = way * (factor >> int64(16)), way * (factor & int64(0xFFFF))
         low += uint64(lower & int64(0xFFFFFFFF)) + uint64((upper & int64(0xFFFF)) << int64(16))
         high += uint64(lower >> int64(32)) + uint64(upper >> int64(16))
-        sums[uint64(at + BESIDE + axis)] += uint64(count * way)
+        sums[uint64(at + SCALARS + axis)] += uint64(count * way)
     sums[at + 1] += low
     sums[at + 2] += high

@@ -24,8 +24,8 @@ from percolab.measure.wrapping import find_winding, periods_along, wrapping_from
 
 #: Numbers for each bin of sizes.
 PER_BIN = 3
-#: What is summed over a cluster, but for its place along every axis: sites, two halves of |r|^2.
-BESIDE = 3
+#: Sums of a cluster without a direction: sites, two halves of |r|^2.
+SCALARS = 3
 #: The bit that marks the root of a cluster that wraps, next to its end flags.
 OUT = 1 << 31
 
@@ -39,15 +39,15 @@ def radii_row_width(points: int) -> int:
 def add_site(sums, root, place, axes):
     """Add a site at ``place``, int64 (axes,), to the sums of its root (serial use).
 
-    sums: uint64, ``axes + BESIDE`` numbers for each root: sites, low and high 32 bits of |r|^2,
+    sums: uint64, ``axes + SCALARS`` numbers for each root: sites, low and high 32 bits of |r|^2,
     then the place along every axis.
     """
-    at = int64(root) * (axes + BESIDE)
+    at = int64(root) * (axes + SCALARS)
     square = uint64(0)
     for axis in range(axes):
         step = int64(place[axis])
         square = uint64(square + uint64(step * step))
-        sums[at + BESIDE + axis] += uint64(step)
+        sums[at + SCALARS + axis] += uint64(step)
     sums[at] += uint64(1)
     sums[at + 1] += uint64(square & uint64(0xFFFFFFFF))
     sums[at + 2] += uint64(square >> uint64(32))
@@ -69,7 +69,7 @@ def read_spread(sums, at, axes):
         uint64(uint64(top << uint64(32)) | uint64(upper >> uint64(32))),
     )
     for axis in range(axes):
-        step = uint64(sums[uint64(at + uint64(BESIDE + axis))])
+        step = uint64(sums[uint64(at + uint64(SCALARS + axis))])
         low, high = less_square(low, high, step)
     return size, low, high
 
@@ -142,11 +142,11 @@ def has_end(reach):
 def add_spreads(parents, reach, nodes, sums, axes, bins):
     """Write the numbers of all bins from the sums of the roots that neither wrap nor span.
 
-    sums: uint64 (nodes * (axes + BESIDE),); the rest as for :func:`gyration_from_bonds`.
+    sums: uint64 (nodes * (axes + SCALARS),); the rest as for :func:`gyration_from_bonds`.
     """
     bins[:] = 0
     for i in range(nodes):
-        at_root = int64(i) * (axes + BESIDE)
+        at_root = int64(i) * (axes + SCALARS)
         if parents[i] != i or sums[at_root] == uint64(0):
             continue
         if has_end(reach[i]):

@@ -11,7 +11,7 @@ from percolab.kernels.launches import zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.lattices.geometry import Geometry
 from percolab.measure import radii_cuda
-from percolab.measure.radii import BESIDE, radii_row_width
+from percolab.measure.radii import SCALARS, radii_row_width
 from percolab.measure.wrapping_cuda import Loops, join_all
 
 cuda = load_cuda()
@@ -21,7 +21,7 @@ _BYTES = 2**31
 
 
 def _entry_bytes(points: int, axes: int) -> int:
-    return (12 + 8 * (axes + BESIDE)) * points + 8 * radii_row_width(points) + 8
+    return (12 + 8 * (axes + SCALARS)) * points + 8 * radii_row_width(points) + 8
 
 
 class RadiiBatch:
@@ -36,7 +36,7 @@ class RadiiBatch:
         self.entries = self.entries_at_once(points, self._axes, batch.capacity)
         self._forest = cuda.device_array(self.entries * points, np.uint64)
         self._reach = cuda.device_array(self.entries * points, np.uint32)
-        self._sums = cuda.device_array(self.entries * (self._axes + BESIDE) * points, np.uint64)
+        self._sums = cuda.device_array(self.entries * (self._axes + SCALARS) * points, np.uint64)
         flags = cuda.device_array(self.entries, np.uint32)
         loop = cuda.device_array(self.entries, np.int32)
         width = np.int32(period_width(top))
@@ -66,7 +66,7 @@ class RadiiBatch:
         join_all(batch, entries, self._forest, self._loops)
         # Every node points to its root; then the clusters that wrap or touch end layers are marked.
         forest = self._forest, batch.adjacency.num_points
-        sums = self._reach, self._sums, np.uint64((self._axes + BESIDE) * points)
+        sums = self._reach, self._sums, np.uint64((self._axes + SCALARS) * points)
         launch.each(radii_cuda.flatten_kernel, points, entries, *forest, *sums)
         bonds = self._forest, batch.opened, batch.adjacency, self._reach
         launch.one(radii_cuda.mark_periodic_kernel, top.num_periodic_bonds, entries, *bonds)

@@ -6,7 +6,7 @@ numbers, so the order does not matter.  ``reach`` holds a root's end flags, or O
 wraps.
 
 forest: uint64 (entries * num_points,); reach: uint32, as long; sums: uint64 (entries * num_points *
-(axes + BESIDE),); bins: uint64 (entries * width,); sites, flags: uint32 (n,).
+(axes + SCALARS),); bins: uint64 (entries * width,); sites, flags: uint32 (n,).
 """
 
 from numba import config, float64, int32, int64, types, uint32, uint64
@@ -14,7 +14,7 @@ from numba import config, float64, int32, int64, types, uint32, uint64
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, element
 from percolab.kernels.neighbours import has_bit, periodic_bond
-from percolab.measure.radii import BESIDE, OUT, PER_BIN, has_end, read_spread
+from percolab.measure.radii import SCALARS, OUT, PER_BIN, has_end, read_spread
 from percolab.measure.tallies import size_bin
 from percolab.measure.tallies_cuda import add_wide
 from percolab.measure.wrapping import periods_to, read_parent
@@ -84,7 +84,7 @@ def sum_places_kernel(forest, num_points, occupied, words_per_entry, geometry, r
     entry = uint32(cuda.blockIdx.y)
     base = uint32(entry * num_points)
     axes = places.shape[0]
-    start = uint64(uint64(entry) * uint64(uint64(BESIDE + axes) * uint64(num_points)))
+    start = uint64(uint64(entry) * uint64(uint64(SCALARS + axes) * uint64(num_points)))
     for step in range(PER_THREAD):
         i = element(step)
         if i < num_points:
@@ -92,7 +92,7 @@ def sum_places_kernel(forest, num_points, occupied, words_per_entry, geometry, r
             node = forest[uint32(base + i)]
             if has_bit(word, uint32(i & uint32(31))) and has_end(reach[read_parent(node)]):
                 root = uint32(read_parent(node) - base)
-                at = uint64(start + uint64(uint64(root) * uint64(BESIDE + axes)))
+                at = uint64(start + uint64(uint64(root) * uint64(SCALARS + axes)))
                 square = uint64(0)
                 for axis in range(axes):
                     place = int64(int64(places[axis, i]) - int64(places[axis, root]))
@@ -100,7 +100,7 @@ def sum_places_kernel(forest, num_points, occupied, words_per_entry, geometry, r
                         turns = int64(periods_along(periods_to(node), period, width))
                         place = int64(place + int64(turns * spans[period, axis]))
                     square = uint64(square + uint64(place * place))
-                    cuda.atomic.add(sums, uint64(at + uint64(BESIDE + axis)), uint64(place))
+                    cuda.atomic.add(sums, uint64(at + uint64(SCALARS + axis)), uint64(place))
                 low, high = uint64(square & uint64(0xFFFFFFFF)), uint64(square >> uint64(32))
                 cuda.atomic.add(sums, at, uint64(1))
                 cuda.atomic.add(sums, uint64(at + uint64(1)), low)
@@ -121,12 +121,12 @@ def add_spreads_kernel(forest, num_points, axes, sums, width, bins):
     """Add what the roots have summed to the bins of their entry in ``bins``."""
     entry = uint32(cuda.blockIdx.y)
     base = uint32(entry * num_points)
-    start = uint64(uint64(entry) * uint64(uint64(BESIDE + axes) * uint64(num_points)))
+    start = uint64(uint64(entry) * uint64(uint64(SCALARS + axes) * uint64(num_points)))
     row = uint64(uint64(entry) * uint64(width))
     for part in range(PER_THREAD):
         i = element(part)
         if i < num_points and read_parent(forest[uint32(base + i)]) == uint32(base + i):
-            at = uint64(start + uint64(uint64(i) * uint64(BESIDE + axes)))
+            at = uint64(start + uint64(uint64(i) * uint64(SCALARS + axes)))
             if sums[at] != uint64(0):
                 add_spread(sums, at, axes, bins, row)
 

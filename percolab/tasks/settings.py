@@ -409,7 +409,7 @@ class Settings(TypedDict, total=False):
     observables: Annotated[
         Mapping[str, Function] | str | Sequence[str] | None,
         _of_measures(
-            help="Beside the others: one of a package that is installed, by its name "
+            help="In addition to the others: one of a package that is installed, by its name "
             "(percolab observables).",
             doc="functions of your own by name: of the labels of a sample, int32 as "
             ":func:`percolab.label` returns them, each returns a number.  A parameter called "

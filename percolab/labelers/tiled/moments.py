@@ -5,7 +5,7 @@ of the squares of these.  A finished cluster goes to the bins of its sample at o
 keeps its moments, which its root gets once all are joined, moved by the periods between them.
 Whole numbers, so the order does not matter.
 
-kept: what the tile kernel keeps of every run.  moments: uint64, BESIDE + axes numbers a node, as in
+kept: what the tile kernel keeps of every run.  moments: uint64, SCALARS + axes numbers a node, as in
 :func:`percolab.measure.radii.read_spread`, places seen from the lattice's first site.  bins: uint64
 (entries * width,), PER_BIN numbers a bin.  places: int32 (axes, grid points).
 """
@@ -30,7 +30,7 @@ from percolab.labelers.tiled.one_tile import (
     load_chain,
     number_words,
 )
-from percolab.measure.radii import BESIDE, OUT, PER_BIN, add_pair, has_end, less_square
+from percolab.measure.radii import SCALARS, OUT, PER_BIN, add_pair, has_end, less_square
 from percolab.measure.radii_cuda import add_spread
 from percolab.measure.tallies import negative, num_bins, product, size_bin
 from percolab.measure.tallies_cuda import add_wide
@@ -172,7 +172,7 @@ def _write_moments(sums, slots, slot, places, start, moments, at):
         shift = int64(places[axis, start])
         moved = int64(step + int64(size * shift))
         low, high = _moved_square(low, high, shift, int64(step + moved))
-        moments[uint64(at + uint64(BESIDE + axis))] = uint64(moved)
+        moments[uint64(at + uint64(SCALARS + axis))] = uint64(moved)
     moments[at] = uint64(size)
     moments[uint64(at + uint64(1))] = uint64(low & uint64(0xFFFFFFFF))
     moments[uint64(at + uint64(2))] = _upper(low, high)
@@ -241,7 +241,7 @@ def tile_moments_kernel(
         cuda.atomic.add(bins, 0, uint64(singles))
     cuda.syncthreads()
     axes, begin, total = places.shape[0], uint32(0), counter[0]
-    numbers = uint64(BESIDE + axes)
+    numbers = uint64(SCALARS + axes)
     while begin < total:
         for n in range(word, (WORDS + 2 * axes) * int64(slots), TILE_WORDS):
             sums[n] = uint32(0)
@@ -295,15 +295,15 @@ def root_moments_kernel(nodes, interior, blocks, forest, geometry, moments):
         for n in range(lane, interior[block, NODES], LANES):
             node = uint32(uint32(uint32(block) * nodes.room) + uint32(n))
             root = nodes.parents[node]
-            own = uint64(uint64(node) * uint64(BESIDE + axes))
+            own = uint64(uint64(node) * uint64(SCALARS + axes))
             size = moments[own]
             if root != node and size != uint64(0) and has_end(nodes.ends[root]):
-                at = uint64(uint64(root) * uint64(BESIDE + axes))
+                at = uint64(uint64(root) * uint64(SCALARS + axes))
                 upper = moments[uint64(own + uint64(2))]
                 low = uint64(uint64(upper << uint64(32)) | moments[uint64(own + uint64(1))])
                 high = uint64(upper >> uint64(32))
                 for axis in range(axes):
-                    step = int64(moments[uint64(own + uint64(BESIDE + axis))])
+                    step = int64(moments[uint64(own + uint64(SCALARS + axis))])
                     moved = step
                     if forest.size > 1:
                         code, shift = periods_to(forest[node]), int64(0)
@@ -312,7 +312,7 @@ def root_moments_kernel(nodes, interior, blocks, forest, geometry, moments):
                             shift = int64(shift + int64(turns * spans[period, axis]))
                         moved = int64(step + int64(int64(size) * shift))
                         low, high = _moved_square(low, high, shift, int64(step + moved))
-                    cuda.atomic.add(moments, uint64(at + uint64(BESIDE + axis)), uint64(moved))
+                    cuda.atomic.add(moments, uint64(at + uint64(SCALARS + axis)), uint64(moved))
                 cuda.atomic.add(moments, at, size)
                 cuda.atomic.add(moments, uint64(at + uint64(1)), uint64(low & uint64(0xFFFFFFFF)))
                 cuda.atomic.add(moments, uint64(at + uint64(2)), _upper(low, high))
@@ -329,7 +329,7 @@ def root_spreads_kernel(nodes, interior, tiles, axes, moments, width, all_bins):
         block = entry * tiles + tile
         for n in range(lane, interior[block, NODES], LANES):
             node = uint32(uint32(uint32(block) * nodes.room) + uint32(n))
-            at = uint64(uint64(node) * uint64(BESIDE + axes))
+            at = uint64(uint64(node) * uint64(SCALARS + axes))
             is_root = nodes.parents[node] == node
             if is_root and moments[at] != uint64(0) and has_end(nodes.ends[node]):
                 add_spread(moments, at, axes, all_bins, row)

@@ -20,7 +20,7 @@ from percolab.labelers.tiled.moments import (
 )
 from percolab.labelers.tiled.one_tile import SIMULATED, TILE_NODES, TILE_WORDS
 from percolab.lattices.geometry import Geometry
-from percolab.measure.radii import BESIDE, PER_BIN, radii_row_width
+from percolab.measure.radii import SCALARS, PER_BIN, radii_row_width
 from percolab.measure.radii_cuda import SUM_BINS, SUM_THREADS, sum_gyration_kernel
 
 cuda = load_cuda()
@@ -48,14 +48,14 @@ class TileRadii:
     @staticmethod
     def memory(points: int, nodes: int, tiles: int, axes: int, entries: int) -> Memory:
         """Return the memory that radii of a batch take; nodes, tiles: of an entry."""
-        of_entry = 8 * (BESIDE + axes) * nodes + 2 * TILE_NODES * tiles
+        of_entry = 8 * (SCALARS + axes) * nodes + 2 * TILE_NODES * tiles
         bins = 8 * radii_row_width(points) * entries_at_once(points, entries)
         device = entries * of_entry + bins + 4 * axes * points + 8 * axes * axes
         return Memory(host=bins, device=device)
 
     def _make_moments(self, labeler: Any) -> None:
         """See to it that every node has room for its moments."""
-        numbers = labeler.nodes.sizes.size * (BESIDE + self._axes)
+        numbers = labeler.nodes.sizes.size * (SCALARS + self._axes)
         if self._moments is None or self._moments.size < numbers:
             self._moments = cuda.device_array(numbers, np.uint64)
 
