@@ -8,7 +8,7 @@ from percolab.kernels.neighbours import periodic_bond
 from percolab.kernels.uncounted import UNCOUNTED
 from percolab.labelers.raster_runs import find_run
 from percolab.lattices.topology import PERIOD_BITS
-from percolab.measure.radii import SCALARS, OUT, add_spread, has_end
+from percolab.measure.radii import OUT, SCALARS, add_spread, has_end
 from percolab.measure.wrapping import periods_along
 
 

@@ -14,7 +14,7 @@ from numba import config, float64, int32, int64, types, uint32, uint64
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, element
 from percolab.kernels.neighbours import has_bit, periodic_bond
-from percolab.measure.radii import SCALARS, OUT, PER_BIN, has_end, read_spread
+from percolab.measure.radii import OUT, PER_BIN, SCALARS, has_end, read_spread
 from percolab.measure.tallies import size_bin
 from percolab.measure.tallies_cuda import add_wide
 from percolab.measure.wrapping import periods_to, read_parent

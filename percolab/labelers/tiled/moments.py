@@ -30,7 +30,7 @@ from percolab.labelers.tiled.one_tile import (
     load_chain,
     number_words,
 )
-from percolab.measure.radii import SCALARS, OUT, PER_BIN, add_pair, has_end, less_square
+from percolab.measure.radii import OUT, PER_BIN, SCALARS, add_pair, has_end, less_square
 from percolab.measure.radii_cuda import add_spread
 from percolab.measure.tallies import negative, num_bins, product, size_bin
 from percolab.measure.tallies_cuda import add_wide

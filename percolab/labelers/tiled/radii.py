@@ -20,7 +20,7 @@ from percolab.labelers.tiled.moments import (
 )
 from percolab.labelers.tiled.one_tile import SIMULATED, TILE_NODES, TILE_WORDS
 from percolab.lattices.geometry import Geometry
-from percolab.measure.radii import SCALARS, PER_BIN, radii_row_width
+from percolab.measure.radii import PER_BIN, SCALARS, radii_row_width
 from percolab.measure.radii_cuda import SUM_BINS, SUM_THREADS, sum_gyration_kernel
 
 cuda = load_cuda()
