@@ -5,9 +5,9 @@ of the squares of these.  A finished cluster goes to the bins of its sample at o
 keeps its moments, which its root gets once all are joined, moved by the periods between them.
 Whole numbers, so the order does not matter.
 
-kept: what the tile kernel keeps of every run.  moments: uint64, SCALARS + axes numbers a node, as in
-:func:`percolab.measure.radii.read_spread`, places seen from the lattice's first site.  bins: uint64
-(entries * width,), PER_BIN numbers a bin.  places: int32 (axes, grid points).
+kept: what the tile kernel keeps of every run.  moments: uint64, SCALARS + axes numbers a node, in
+the form of :func:`percolab.measure.radii.read_spread`, places seen from the lattice's first site.
+bins: uint64 (entries * width,), PER_BIN numbers a bin.  places: int32 (axes, grid points).
 """
 
 from numba import int32, int64, types, uint32, uint64
