@@ -420,10 +420,17 @@ def assert_sums_equal(coupling, rows: np.ndarray, key, blocks: SampleBlocks, gri
         own = [each for each in list_columns(boundary, words) if each.is_observable]
         picks, squared = pick_observables(own), pick_squared(own)
         expected = sum_blocks(by_block, squared, *picks)
+        coupling.wraps_alone = WRAPPING in words
         found = coupling.block_sums(*key, blocks, grid, picks, squared)
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_array_equal(one, other)
         every.append(expected[1])
+    if not open_axes:
+        samples = blocks.starts[:, None] + np.arange(blocks.size, dtype=np.uint64)
+        read = [SPANNING, -1]
+        found = coupling.grid_rows(*key, samples.ravel(), grid)
+        np.testing.assert_array_equal(found[..., read], rows[..., read])
+    coupling.wraps_alone = False
     return every[0]
 
 

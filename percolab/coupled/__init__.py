@@ -40,12 +40,14 @@ class Coupling(Protocol):
     generator: XORWOW or PHILOX.  seed: of the streams.  samples: uint64 (n,), their numbers.
     thresholds, grid: uint64 (:func:`percolab.bonds.words.p_to_threshold`), a grid ascending.
     openings: whether rows have one number more than the labeler's, the last: how many bonds are
-    open, or sites occupied where sites are drawn.  row_width: with it.
+    open, or sites occupied where sites are drawn.  row_width: with it.  wraps_alone: whether only
+    what wraps, and the openings, is read of rows on tori, so that the rest need not be measured.
     """
 
     labeler: Any
     openings: bool
     row_width: int
+    wraps_alone: bool
 
     def rows(self, generator: int, seed: int, samples: Samples, thresholds: Samples) -> Rows:
         """Return the rows (n, row width) of n batch entries (sample, threshold)."""
@@ -128,14 +130,16 @@ def new_coupling(
     capacity: int = 1,
     tally: bool = False,
     openings: bool = False,
+    wraps_alone: bool = False,
 ) -> Coupling:
     """Return a new labeler with what couples its samples in p on a kind of device.
 
-    openings: whether rows have them; other arguments as for :func:`new_labeler`.
+    openings, wraps_alone: as for :class:`Coupling`; other arguments as for :func:`new_labeler`.
     """
     labeler = new_labeler(name, kind, topology, model, capacity=capacity, tally=tally)
     chosen = _class_for(labeler.name, kind, model, Extent.of_topology(topology))
     coupling: Coupling = chosen(labeler, openings=openings)
+    coupling.wraps_alone = wraps_alone
     return coupling
 
 

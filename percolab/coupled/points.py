@@ -33,6 +33,8 @@ def measure_by_batches(measure: Callable[..., Any], capacity: int, *samples: NDA
 class PointByPoint:
     """The coupling that couples nothing (:class:`percolab.coupled.Coupling`)."""
 
+    wraps_alone = False
+
     def __init__(self, labeler: Labeler, *, openings: bool = False) -> None:
         self.labeler: Any = labeler
         self.openings = openings

@@ -30,7 +30,7 @@ from percolab.lattices.grid_loops import put_periods
 from percolab.lattices.topology import PERIOD_BITS, Topology, count_words, set_bits
 from percolab.measure import block_sums_cuda as sums_cuda
 from percolab.measure.block_sums import CHUNK
-from percolab.measure.rows import ROW_WIDTH, SPANNING
+from percolab.measure.rows import ROW_WIDTH
 
 cuda = load_cuda()
 
@@ -116,8 +116,6 @@ class SmallCoupling(TiledCoupling):
         if self.labeler.read.tally_width or width + squared.sum() > sums_cuda.MOST_OBSERVABLES:
             raise ValueError("rows with tallies, or so many observables, are summed on the host")
         keys = _keys(seed, blocks.starts, blocks.size, grid)
-        # Whether nothing is read but what wraps, and the openings.
-        wraps = not self._topology.open_axes and {*picks[0]} <= {SPANNING, ROW_WIDTH}
         sums = cuda.device_array((count, steps, width), np.int64)
         squares = cuda.device_array((count, steps, int(squared.sum())), np.float64)
         observables = sums_cuda.Observables(*map(cuda.to_device, (picks, np.flatnonzero(squared))))
@@ -137,7 +135,7 @@ class SmallCoupling(TiledCoupling):
                 samples = min(step, blocks.size - first)
                 own_keys = keys._replace(starts=keys.starts[part])
                 many = (part.stop - part.start) * samples
-                self._measure(generator, own_keys, first, many, wraps=wraps)
+                self._measure(generator, own_keys, first, many)
                 totals = chunk_sums, sums[part], squares[part]
                 self._sum_rows(samples, observables, totals, is_first=first == 0)
         self._launches.wait()
@@ -165,7 +163,7 @@ class SmallCoupling(TiledCoupling):
         step = self._most_samples(steps)
         for first in range(0, samples, step):
             count = min(step, samples - first)
-            self._measure(generator, keys, first, count)
+            self._measure(generator, keys, first, count, one_kernel=True)
             self._launches.wait()
             own = self._buffers.rows[: count * steps * self.row_width].copy_to_host()
             rows[first : first + count] = own.reshape(count, -1)
@@ -186,17 +184,23 @@ class SmallCoupling(TiledCoupling):
         self._launches.blocks(open_small_kernel, grid, THREADS, *drawn, *bonds, np.uint32(samples))
 
     def _measure(
-        self, generator: int, keys: SampleKeys, first: int, samples: int, *, wraps: bool = False
+        self,
+        generator: int,
+        keys: SampleKeys,
+        first: int,
+        samples: int,
+        *,
+        one_kernel: bool = False,
     ) -> None:
         """Write the rows of so many samples from number ``first`` on to the device's memory.
 
-        wraps: as for :meth:`measure_words`.
+        one_kernel: whether one p is measured by the kernel of several, too, which is slower there;
+        but the pilot of a grid then has no other to compile.
         """
-        entries = samples * int(keys.steps)
         self._open(generator, keys, first, samples)
         floods = self._floods and self._topology.num_words <= flood_cuda.MOST_GRID_WORDS
-        if wraps or floods or keys.steps == 1 or keys.own_limits:
-            self.measure_words(entries, wraps=wraps)
+        if self._wraps or floods or (keys.steps == 1 and not one_kernel):
+            self.measure_words(samples * int(keys.steps))
             return
         rows = self._small, self._buffers.opened, np.uint32(samples), keys.steps, self._buffers.rows
         size, shared = self._teams(samples, 2)
@@ -254,11 +258,12 @@ class SmallCoupling(TiledCoupling):
         self._reserve(entries)
         return self._buffers.opened
 
-    def measure_words(self, entries: int, *, wraps: bool = False) -> Any:
-        """Write the rows of entries from their words, and return them, where they are.
+    @property
+    def _wraps(self) -> bool:
+        return self.wraps_alone and not self._topology.open_axes
 
-        wraps: of a torus, what wraps and the openings alone.
-        """
+    def measure_words(self, entries: int) -> Any:
+        """Write the rows of entries from their words, and return them, where they are."""
         rows = self._small, self._buffers.opened, np.uint32(entries), self._buffers.rows
         if self._floods:
             threads, classes = flood_cuda.SAMPLES, len(self._topology.deltas)
@@ -267,7 +272,7 @@ class SmallCoupling(TiledCoupling):
             self._launches.blocks(flood_cuda.flood_rows_kernel, *size, *rows, shared=shared)
         else:
             size, shared = self._teams(entries, 1)
-            kernel = rows_cuda.small_wrapping_kernel if wraps else rows_cuda.small_rows_kernel
+            kernel = rows_cuda.small_wrapping_kernel if self._wraps else rows_cuda.small_rows_kernel
             self._launches.blocks(kernel, *size, *rows, shared=shared)
         return self._buffers.rows
 

@@ -105,6 +105,7 @@ class CoupledSampler(TaskSampler):
         task, place, kind = self.task, self._place, self.device.kind
         name = serving_labeler(self._labeler, kind, place.topology)
         reads = {"tally": has_tally(task), "openings": OPENINGS in task.measure}
+        reads["wraps_alone"] = WRAPPING in task.measure
         capacity = place.capacity(name)
         return new_coupling(name, kind, place.topology, task.draw, capacity=capacity, **reads)
 

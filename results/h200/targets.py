@@ -128,8 +128,8 @@ def make_block_sums(
     limits = np.array([p_to_threshold(p) for p in grid], np.uint64)
     own = [column for column in list_columns(boundary, measure) if column.is_observable]
     picks = pick_observables(own), pick_squared(own)
-    counted = "openings" in measure
-    coupling: Any = new_coupling("tiled", "cuda", topology, draw, capacity=64, openings=counted)
+    reads = {"openings": "openings" in measure, "wraps_alone": "wrapping" in measure}
+    coupling: Any = new_coupling("tiled", "cuda", topology, draw, capacity=64, **reads)
     count = max(labelings // (topology.num_points * points * length), 1)
     blocks = SampleBlocks(np.arange(count, dtype=np.uint64) * np.uint64(length), length)
     sites = count * length * points * topology.num_sites
