@@ -1,7 +1,7 @@
 """Exponents of studies at p_c itself: their pulls are of the corrections in L and s alone.
 
-python at_threshold.py sample SYSTEM:BOUNDARY:SAMPLES:SEED ...    each sampled, fitted and printed
-python at_threshold.py count                                      the table of data/at_threshold.jsonl
+python at_threshold.py sample SYSTEM:BOUNDARY:SAMPLES:SEED ...    sampled, fitted and printed
+python at_threshold.py count              the table of data/at_threshold.jsonl
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def table(lines: list[str]) -> Iterator[str]:
         for name, (_, _, pull) in line["values"].items():
             pulls[name, system, boundary, samples].append(pull)
             pulls[name, "all", boundary, samples].append(pull)
-    yield "| quantity | system | boundary | samples | studies | mean | width | within 1 | within 2 |"
+    yield "| quantity | system | boundary | samples | studies | mean | width | within 1 | 2 |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for key, own in sorted(pulls.items()):
         x = np.array(own)
