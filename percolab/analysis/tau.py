@@ -1,18 +1,20 @@
 """The Fisher exponent tau from the cluster numbers n_s at p_c.
 
     n_s = (clusters with a size in the bin) / (samples * N * number of integer sizes in the bin)
-        = a s^-tau (1 + b s^-Omega + c s^-2 Omega + d s^-3 Omega + e x + f x^2 + g / L),
+        = a s^-tau (1 + b s^-Omega + c s^-2 Omega + d s^-3 Omega)
+                   (1 + e x + f x^2 + g / L + h x s^-Omega),
 
 x = s^(1/d_f) / L, is fitted by least squares to the means over bins of sizes, of all L at once (D.
 Stauffer and A. Aharony, Introduction to Percolation Theory, 1994; J. Hoshen, D. Stauffer, G. H.
 Bishop, R. J. Harrison and G. D. Quinn, J. Phys. A 12, 1285 (1979)).  Omega is given.  A cluster
 meets an open side with a probability proportional to its extent over L, two sides with the square
-of it: e and f, with 1/d_f = (tau - 1) / d.  The extent is s^(1/d_f) and a constant, hence g.  On a
-torus the n_s of clusters that do not wrap are those of the infinite lattice.
+of it: e and f, with 1/d_f = (tau - 1) / d.  The extent is s^(1/d_f) and a constant, hence g, and
+has a first correction of its own, h.  On a torus the n_s of clusters that do not wrap are those of
+the infinite lattice.
 
 Priors (:mod:`percolab.analysis.power_law`): b is 0 +- 3, c 0 +- 9 and d 0 +- 27, e and g are 0 +- 3
-and f is 0 +- 9 for every pair of sides.  Fits are averaged over windows: smallest sizes s_min, and
-largest ones as parts of <s_1>.
+and f and h 0 +- 9 for every pair of sides.  Fits are averaged over windows: smallest sizes s_min,
+and largest ones as parts of <s_1>.
 
 Errors are those of the bootstrap over blocks that gives p_c; where p is given, of a jackknife.
 Weights and chi^2 are of the variances of bins alone, at fixed p, in proportion to the fitted n_s:
@@ -164,9 +166,6 @@ _AGREE = 1.0
 #: Steps of Gauss and Newton, the change of tau at which they end, and the range it may not leave.
 _STEPS, _ENOUGH, _RANGE = 100, 1e-8, (1.2, 4.0)
 
-#: Step in the exponent of s of a numerical derivative.
-_STEP = 1e-4
-
 
 @dataclass(frozen=True)
 class TauFit(Record):
@@ -174,7 +173,7 @@ class TauFit(Record):
 
     threshold, threshold_error: the p of n_s, and its error, 0 where it was given.  omega: the given
     Omega.  s_min, cutoff: of the largest window.  sizes, s_max: every L, and the largest s of its
-    bins.  coefficients: a times 1, b, c and d, and with open axes e, f and g.
+    bins.  coefficients: a times 1, b, c and d, and with open axes e, f, g and h.
     """
 
     result_keys: ClassVar = ("tau",)
@@ -212,11 +211,11 @@ class TauFit(Record):
 
     def numbers(self, s: Floats, L: float = np.inf) -> Floats:
         """Return the fitted n_s at sizes s, float64 (n,), of a lattice of size L or the limit."""
-        terms = [k * s ** (-n * self.omega) for n, k in enumerate(self.coefficients[:4])]
+        bulk = sum(k * s ** (-n * self.omega) for n, k in enumerate(self.coefficients[:4]))
         x = s ** (1 / self.fractal_dimension) / L
-        sides = (x, x**2, np.full_like(x, 1 / L))
-        terms += [k * own for k, own in zip(self.coefficients[4:], sides)]
-        return np.asarray(s**-self.tau * np.sum(terms, axis=0), np.float64)
+        terms = (x, x**2, np.full_like(x, 1 / L), x * s**-self.omega)
+        sides = sum(k * own for k, own in zip(self.coefficients[4:], terms))
+        return np.asarray(s**-self.tau * bulk * (1 + sides / self.coefficients[0]), np.float64)
 
 
 def fit_tau(
@@ -292,33 +291,32 @@ class ClusterNumberModel:
 
     @property
     def widths(self) -> tuple[float, ...]:
-        """Widths of the priors of ln a, tau, b, c and d (and e, f and g)."""
+        """Widths of the priors of ln a, tau, b, c and d (and e, f, g and h)."""
         of_sides = (self.dimension * PRIORS[0], self.dimension * PRIORS[1])
-        return (np.inf, np.inf, *PRIORS, *(of_sides + of_sides[:1] if self.is_open else ()))
+        return (np.inf, np.inf, *PRIORS, *(2 * of_sides if self.is_open else ()))
 
     def at(self, tasks: Sequence[SizeCounts], theta: Floats) -> tuple[list[Floats], list[Floats]]:
         """Return n_s (bins,) of every task, and its derivatives (bins, parameters).
 
-        theta: ln a, tau, b, c and d (and e, f and g).
+        theta: ln a, tau, b, c and d (and e, f, g and h).
         """
-        tau, factors = float(theta[1]), np.array([1.0, *theta[2:]])
-        # Exponent of s, its derivative by tau, and the power of 1 / L of every term.
-        terms = [(tau + n * self.omega, 1.0, 0) for n in range(4)]
-        if self.is_open:
-            shares = [(1, 1 / self.dimension), (2, 2 / self.dimension), (1, 0.0)]
-            terms += [(tau - part * (tau - 1), 1 - part, sides) for sides, part in shares]
-        exponents, slopes, sides = (np.array(column) for column in zip(*terms, strict=True))
+        tau, share = float(theta[1]), 1.0 / self.dimension
+        bulk, sides = np.append(1.0, theta[2:5]), np.append(1.0, theta[5:])
+        # Of every factor of sides: the power of s^(tau - 1), of 1 / L, and one of s that is fixed.
+        powers = [(0, 0, 0), (share, 1, 0), (2 * share, 2, 0), (0, 1, 0), (share, 1, -self.omega)]
+        grow, meets, fixed = np.array(powers[: sides.size]).T
+        orders = self.omega * np.arange(4)[:, None]
+        exponents = tau + orders - grow * (tau - 1) - fixed
         numbers, derivatives = [], []
         for task in tasks:
-            scale = np.exp(theta[0]) / float(task.L) ** sides[:, None]
-            columns, ahead, behind = (
-                np.array([mean_power(task.edges, k + step) for k in exponents])
-                for step in (0.0, _STEP, -_STEP)
-            )
-            columns *= scale
-            by_tau = (factors * slopes) @ (scale * ((ahead - behind) / (2 * _STEP)))
-            numbers.append(factors @ columns)
-            derivatives.append(np.stack([numbers[-1], by_tau, *columns[1:]], axis=1))
+            means = np.array([[mean_power(task.edges, k) for k in row] for row in exponents])
+            terms = means * (np.exp(theta[0]) / float(task.L) ** meets)[:, None]
+            by_side = np.einsum("i,ijk->jk", bulk, terms)
+            by_order = np.einsum("j,ijk->ik", sides, terms)
+            numbers.append(sides @ by_side)
+            # That of a mean of s^-k by k is -ln s times it, but for the width of a bin.
+            by_tau = -np.log(task.sizes) * ((sides * (1 - grow)) @ by_side)
+            derivatives.append(np.stack([numbers[-1], by_tau, *by_order[1:], *by_side[1:]], axis=1))
         return numbers, derivatives
 
 
