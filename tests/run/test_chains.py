@@ -77,15 +77,6 @@ def test_blocks_depend_neither_on_the_order_nor_on_other_requests():
     assert_same_block(whole[1], block, [1, 3])
 
 
-@pytest.mark.parametrize("labeler", [None, slow("reference"), "four_step", "label_equivalence"])
-def test_blocks_are_those_of_every_labeler_also_in_pieces(labeler, monkeypatch):
-    whole = blocks_of(task_of(), [0, 1])
-    if labeler is None:
-        monkeypatch.setattr("percolab.kinds.workplace.SITES_PER_CALL", 4 * 81)
-    for one, other in zip(whole, blocks_of(task_of(), [0, 1], labeler=labeler), strict=True):
-        assert_same_block(one, other)
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -290,13 +281,6 @@ def test_the_same_temperature_is_the_same_task_however_it_is_given():
     assert replace(task_of(), p=found[0]).p == found[0]
 
 
-def test_a_file_has_series_as_integers(tmp_path):
-    results = sweep("square", **(SWEEP | {"L": [6], "measure": "series"}))
-    (item,) = read_results(stored(tmp_path / "one.h5", results)).tasks.values()
-    assert item.extra("series").dtype == np.int64
-    assert item.extra("series").shape == (8, 2, 3 * 15)
-
-
 BURN_IN, SWEEPS, BLOCKS = 10, 15, 6
 LONG = {
     "L": [6, 9],
@@ -347,18 +331,6 @@ def test_its_blocks_are_the_parts_of_one_chain(update):
     (first,) = make_sampler(long_task(update=update, chains=0), device=CPU).sample([0])
     for name in ("series", "lagged"):
         np.testing.assert_array_equal(blocks[0].extras[name], first.extras[name])
-
-
-@pytest.mark.parametrize("update", [slow("sw"), "wolff"])
-@pytest.mark.parametrize("cut", [3, *(slow(n) for n in range(1, BLOCKS) if n != 3)])
-def test_a_stopped_chain_continues_at_every_block_as_if_undisturbed(tmp_path, cut, update):
-    path = tmp_path / "twice.h5"
-    given = {"out": path, "update": update}
-    sweep("square", **(LONG | given | {"samples": SWEEPS * cut}))
-    assert {len(item.blocks) for item in read_results(path).tasks.values()} == {cut}
-    # The rest with another labeler, and by threads that take turns.
-    sweep("square", **(LONG | given | {"labeler": "four_step", "workers": 3}))
-    assert without_runs(read_results(path)) == without_runs(undivided(update))
 
 
 @pytest.mark.slow
