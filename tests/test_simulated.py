@@ -33,10 +33,10 @@ SLOW = {
     "cuda:compare_openings": ["square", "graph"],
     "small": [
         "triangular bond 3",
-        "square site 4",
+        "square site 3",
         "kagome site-bond 4",
         "cubic bond 2",
-        "triangular bond:x=0.3 4",
+        "triangular bond:x=0.3 3",
         "hypercubic-4d bond 3",
         "hypercubic-4d site 2",
     ],

@@ -21,13 +21,12 @@ from percolab.spins.update import Update
 P = {2: 0.4, 3: 0.45, 4: 0.5, 10: 0.6}
 
 
-@pytest.mark.parametrize("labeler", [None, slow("four_step")])
 @pytest.mark.parametrize(("q", "update"), [(2, "wolff"), (3, "wolff"), (3, "few:2,flip=0.6")])
-def test_the_number_of_changed_spins_follows_from_the_update(q, update, labeler):
+def test_the_number_of_changed_spins_follows_from_the_update(q, update):
     """Wolff: <S_2> / N sites; k clusters: 0.6 times the sites of clusters with a chosen one."""
     topology, sites, p = tiny_topology("square 3 x 3"), 9, P[q]
     rule = Update.parse(update)
-    chains = new_chains(labeler, "cpu", topology, rule.rule(q))
+    chains = new_chains(None, "cpu", topology, rule.rule(q))
     changed, expected = [], []
     for number in range(400):
         chains.begin(0, [key_of(31, number, p)], [number % 2 == 1])
