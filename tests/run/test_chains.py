@@ -178,8 +178,9 @@ def test_more_p_and_sizes_add_the_blocks_of_a_run_that_had_them_at_once(tmp_path
             assert_same_block(block, whole[item.task.size].blocks[number], places)
 
 
-@pytest.mark.parametrize("update", ["sw", "wolff", "few:3,flip=0.25"])
-@pytest.mark.parametrize("burn_in", [0, 10, "auto"])
+@pytest.mark.parametrize(
+    ("update", "burn_in"), [("sw", "auto"), ("wolff", 0), ("few:3,flip=0.25", 10)]
+)
 def test_a_file_keeps_chains_and_what_they_were_made_with(tmp_path, update, burn_in):
     # Measured sweeps come before the longest burn-in that the pilot may find.
     settings = {"update": update, "burn_in": burn_in, "sweeps": 1200, "samples": 1200 * 2}
@@ -282,29 +283,15 @@ def test_the_same_temperature_is_the_same_task_however_it_is_given():
 
 
 BURN_IN, SWEEPS, BLOCKS = 10, 15, 6
-LONG = {
-    "L": [6, 9],
-    "p": [0.5, 0.6],
-    "model": "potts:q=3",
-    "boundary": "periodic",
-    "burn_in": BURN_IN,
-    "sweeps": BURN_IN + SWEEPS,
+LONG = SWEEP | {
     "samples": SWEEPS * BLOCKS,
     "chains": 1,
     "measure": ["sizes", "series", "correlation"],
-    "seed": 5,
-    "device": "cpu",
-    "workers": 1,
 }
 
 
 def long_task(**changes):
-    given = {
-        "structure": load_lattice("square"), "size": 9, "boundary": ("periodic",) * 2,
-        "p": (0.5, 0.6), "model": "potts:q=3", "burn_in": BURN_IN, "block_size": SWEEPS, "seed": 5,
-        "measure": ("series",), "chains": 1,
-    }  # fmt: skip
-    return Task(**(given | changes))
+    return task_of(**{"measure": ("series",), "chains": 1} | changes)
 
 
 @cache
