@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_support import answer, refusal
-from helpers import label_pairs
 
 import percolab
 from percolab import InputError, load_lattice
@@ -115,28 +114,6 @@ def test_samples_at_a_published_threshold_are_critical(name):
     points = ((name, value), (nearest, known))
     wraps = [percolab.sweep(x, p=p, **options).means("wrapping_any")[1][0] for x, p in points]
     assert abs(wraps[0] - wraps[1]) < 0.1
-
-
-@pytest.mark.parametrize("size", [(2, 3), (4, 4), (6, 5)])
-@pytest.mark.parametrize("boundary", ["open", "periodic"])
-def test_samples_are_labeled_as_scipy_labels_them_on_small_tori_too(size, boundary):
-    lattice = load_lattice("square:1-5")
-    topology = lattice.topology(size, (boundary,) * 2)
-    rng = np.random.default_rng(7)
-    drawn = rng.integers(2**32, size=topology.exists.shape, dtype="u4")
-    drawn &= rng.integers(2**32, size=topology.exists.shape, dtype="u4")
-    drawn &= rng.integers(2**32, size=topology.exists.shape, dtype="u4") & topology.exists
-    sites = np.arange(size[0] * size[1])
-    x, y = sites % size[0], sites // size[0]
-    starts, ends = [], []
-    for k, (dx, dy) in enumerate(lattice.topology(size).offsets):
-        is_open = (drawn[k, sites // 32] >> (sites % 32)) & 1 == 1
-        starts.append(sites[is_open])
-        ends.append(((x + dx) % size[0] + (y + dy) % size[1] * size[0])[is_open])
-    expected = label_pairs(np.concatenate(starts), np.concatenate(ends), sites.size)
-    for labeler in ("reference", "raster", "four_step"):
-        found = percolab.label(lattice, size, opened=drawn, boundary=boundary, labeler=labeler)
-        np.testing.assert_array_equal(found.ravel(), expected)
 
 
 @pytest.mark.parametrize(
