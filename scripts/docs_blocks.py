@@ -2,6 +2,7 @@
 
     python scripts/docs_blocks.py run README.md docs/first-hour.md   # every block, in order
     python scripts/docs_blocks.py figures                            # docs/figures, drawn again
+    python scripts/docs_blocks.py figures docs/gallery.md            # docs/gallery
     python scripts/docs_blocks.py notebooks                          # executed, in place
 
 The blocks of a page run one after the other in one empty directory, which has the files of
@@ -17,7 +18,8 @@ to be known of a block is in a comment before it, which no reader of the page se
     percolab sweep ...
     -->
 
-A figure ``figures/NAME.png`` of a page is made by the block of the same page that writes NAME.png.
+A figure ``figures/NAME.png`` of a page is made by the block of the same page that writes NAME.png;
+so is every picture ``gallery/NAME.png`` of the gallery.
 """
 
 from __future__ import annotations
@@ -39,7 +41,10 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-FIGURES = DOCS / "figures"
+FIGURES, GALLERY = DOCS / "figures", DOCS / "gallery"
+#: How much smaller pictures are kept than drawn, and their dots at most: of the gallery, which has
+#: many, 1000 dots of 2160.
+SCALES = {FIGURES: (1, 1200), GALLERY: (1000 / 2160, 1400)}
 #: Why a block is not run.
 REASONS = {
     "GPU": "it needs a GPU",
@@ -110,10 +115,15 @@ def _language(first: str) -> str:
     return "bash" if re.match(r"(percolab|python|make|pip) ", first) else "text"
 
 
+def folder_of(page: Path) -> Path:
+    """Return the folder of the figures that a page makes."""
+    return GALLERY if page.stem == "gallery" else FIGURES
+
+
 def pictures_of(page: Path) -> list[str]:
-    """Return the names of the figures that a page shows, as ``figures/NAME.png``."""
+    """Return the names of the figures that a page shows and makes, as ``figures/NAME.png``."""
     text = page.read_text(encoding="utf-8")
-    return re.findall(r"!\[[^\]]*\]\((?:docs/)?figures/([\w.-]+)\)", text)
+    return re.findall(rf"!\[[^\]]*\]\((?:docs/)?{folder_of(page).name}/([\w.-]+)\)", text)
 
 
 def commands_of(block: Block) -> Iterator[list[str]]:
@@ -200,16 +210,20 @@ def draw_figures(chosen: list[Path]) -> None:
             with tempfile.TemporaryDirectory() as folder:
                 run_page(page, Path(folder), verbose=True)
                 for name in names:
-                    _keep_small(Path(folder) / name, FIGURES / name)
+                    kept = folder_of(page)
+                    keep_small(Path(folder) / name, kept / name, *SCALES[kept])
 
 
-def _keep_small(drawn: Path, kept: Path) -> None:
-    """Copy a figure as a page needs it: 1200 pixels wide and high at most, 128 colours."""
+def keep_small(drawn: Path, kept: Path, scale: float, most: int) -> None:
+    """Copy a figure as a page needs it: smaller, so many dots wide and high at most, 96 colours."""
     from PIL import Image
 
     with Image.open(drawn) as image:
-        image.thumbnail((1200, 1200))
-        image.convert("RGB").quantize(128).save(kept, optimize=True)
+        scale = min(scale, most / max(image.size))
+        dots = round(scale * image.width), round(scale * image.height)
+        small = image.convert("RGB").resize(dots, Image.Resampling.LANCZOS)
+    # Thin lines keep their colours, however few dots they have, and grey stays grey.
+    small.quantize(96, Image.Quantize.MAXCOVERAGE, kmeans=3).save(kept, optimize=True)
 
 
 def execute_notebook(path: Path) -> Any:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from cli_support import wait_for_blocks
 
 from percolab.parts.raster import SlabRaster
 from percolab.run import saving
@@ -41,6 +43,18 @@ def wait_for(fact, process, seconds=120):
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
     raise AssertionError("what was waited for did not happen")
+
+
+def stop_by_ctrl_c(process, path):
+    """Send Ctrl-C to a run that has stored blocks; assert that it says how to go on."""
+    try:
+        wait_for_blocks(path, process)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert f"interrupted; finished blocks are in {path}. Run the same command again" in errors
+    assert "Traceback" not in errors
 
 
 def error_lines(errors):

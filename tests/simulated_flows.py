@@ -32,6 +32,8 @@ def main(name, size):
         topology = structure.topology(shape, boundary) if structure else flow_graph(34, 35, 33, 4)
         # All blocks read what labels of the dual do not.
         known = structure if size == "small" else None
+        # Of large samples, which take long, those in which most flows.
+        ps = ps[-1:] if size == "large" else ps
         for rows in assert_same_flow(known, topology, model, ps, kinds=kinds).values():
             assert rows.any(), f"{name} {model}: nothing flows"
 

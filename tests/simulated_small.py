@@ -1,6 +1,7 @@
 """Compares small lattices with the reference in CUDA's simulator."""
 
 from contextlib import ExitStack, contextmanager
+from itertools import cycle
 from unittest.mock import patch
 
 import numpy as np
@@ -27,8 +28,8 @@ SHAPES = {
 }
 
 
-def topologies(name, count, all_boundaries):
-    """Yield topologies with open, periodic and mixed boundaries, or one of these a shape."""
+def topologies(name, count):
+    """Yield topologies of so many shapes, with open, periodic and mixed boundaries in turn."""
     item = lattice(name)
     mixed = ("periodic", *("open",) * (item.dimension - 1))
     boundaries = ("open",) * item.dimension, ("periodic",) * item.dimension, mixed
@@ -36,9 +37,8 @@ def topologies(name, count, all_boundaries):
         opened = item.topology(SHAPES[item.dimension][0], boundaries[2])
         assert not is_small(Extent.of_topology(opened)), "it has flags for the ends of three axes"
         boundaries = boundaries[1:2]
-    for n, shape in enumerate(SHAPES[item.dimension][:count]):
-        for boundary in boundaries if all_boundaries else boundaries[n : n + 1]:
-            yield item.topology(shape, boundary)
+    for shape, boundary in zip(SHAPES[item.dimension][:count], cycle(boundaries)):
+        yield item.topology(shape, boundary)
 
 
 def compare(topology, model, grid, samples):
@@ -106,7 +106,7 @@ def main(name, model="bond", count="2", few=""):
         given = topology, Model.parse(model), samples.astype(np.uint64)
         assert compare_thresholds(*given, too_little=4)
     grid = np.array([p_to_threshold(p) for p in (0.15, 0.45, 0.7)], np.uint64)
-    for topology in topologies(name, int(count), not few):
+    for topology in topologies(name, int(count)):
         compare(topology, Model.parse(model), grid, np.arange(6, dtype=np.uint64))
         if topology.open_axes:
             samples = np.arange(10, 18, dtype=np.uint64)

@@ -29,10 +29,7 @@ ONE_BLOCK = {
     "square": ("square", (16, 16), ("periodic", "periodic")),
     "mixed": ("square", (33, 7), ("periodic", "open")),
     "narrow": ("square", (3, 21), ("periodic", "periodic")),
-    "triangular": ("triangular", (13, 9), ("open", "periodic")),
-    "honeycomb": ("honeycomb", (12, 10), ("periodic", "periodic")),
     "kagome": ("kagome", (18, 6), ("periodic", "periodic")),
-    "cubic": ("cubic", (5, 4, 6), ("periodic", "open", "periodic")),
     "fcc": ("fcc", (4, 4, 4), ("periodic",) * 3),
 }
 

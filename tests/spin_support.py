@@ -11,23 +11,15 @@ from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.lattices.bethe import bethe_topology
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.topology import Topology
-from percolab.measure.rows import BINS, CLUSTERS, FOURTHS, LARGEST, SUM_SQUARES
-from percolab.measure.spins import LARGEST_STATE, OPEN_BONDS, SATISFIED, STATE_SQUARES
-from percolab.measure.tallies import bin_edges
 from percolab.spins.chains import new_chains
 from percolab.spins.update import Update
 from percolab.spins.words import Chain
 from percolab.validation.enumeration import (
     Bonds,
-    Floats,
     Integers,
     Values,
     _all_labels,
-    _all_spins,
     _bond_weights,
-    _check,
-    _count_namings,
-    _describe_clusters,
     _satisfied,
     _sizes,
     bond_means,
@@ -192,32 +184,6 @@ def run_chains(
     return np.array(rows), np.array(numbers)
 
 
-def quantities_of(
-    rows: np.ndarray, numbers: np.ndarray, sites: int, points: int, q: int
-) -> dict[str, np.ndarray]:
-    """Return quantities by the names of the exact means, float64 (chains, sweeps) each.
-
-    sum_fourths only where rows have a tally.
-    """
-    squares = (q * numbers[..., STATE_SQUARES] - sites**2) / (q - 1)
-    found = {
-        "satisfied": numbers[..., SATISFIED],
-        "open_bonds": numbers[..., OPEN_BONDS],
-        "magnetization_square": squares,
-        "largest_state": numbers[..., LARGEST_STATE],
-        "clusters": rows[..., CLUSTERS],
-        "sum_squares": rows[..., SUM_SQUARES],
-        "largest_cluster": rows[..., LARGEST],
-    }
-    if rows.shape[-1] > BINS:
-        sizes = bin_edges(points)[:-1].astype(float)
-        small = sizes < 64
-        found["sum_fourths"] = rows[..., BINS:][..., small] @ sizes[small] ** 4
-        low, high = (rows[..., FOURTHS + n].view(np.uint64).astype(float) for n in (0, 1))
-        found["sum_fourths"] = found["sum_fourths"] + low + high * 2.0**64
-    return {name: np.asarray(values, float) for name, values in found.items()}
-
-
 def z_of(values: np.ndarray, expected: float) -> float:
     """Return by how many errors the mean over chains (chains, ...) is off; errors of their scatter.
 
@@ -255,55 +221,6 @@ def spin_means_given_bonds(num_sites: int, bonds: Bonds, *, q: int, p: float) ->
     weights = _bond_weights(labels, num_open, len(bonds), q, p)
     given = _satisfied_given(labels, bonds, q) | _spins_given(labels, q)
     return {name: float(weights @ column) for name, column in given.items()}
-
-
-def lag_one_products(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, float]:
-    """Return mean products of a quantity before and after one Swendsen-Wang update, stationary.
-
-    Quantities of spins (satisfied, magnetization_square, largest_state) are those of the spins
-    before and after; the others those of the open bonds of two successive updates.  Arguments and
-    errors as for ``bond_means``.
-
-    >>> products = lag_one_products(2, [(0, 1)], q=2, p=0.5)
-    >>> round(products["satisfied"], 12), round(products["open_bonds"], 12)
-    (0.5, 0.166666666667)
-    """
-    _check(num_sites, bonds, q, p)
-    labels, num_open = _all_labels(num_sites, bonds)
-    weights = _bond_weights(labels, num_open, len(bonds), q, p)
-    of_spins = _satisfied_given(labels, bonds, q) | _spins_given(labels, q)
-    products = {
-        name: float(weights @ column**2)
-        for name, column in of_spins.items()
-        if not name.endswith("_squared")
-    }
-    of_bonds = {"open_bonds": num_open.astype(np.float64), **_describe_clusters(labels)}
-    given = {name: _average_over_open(column, p) for name, column in of_bonds.items()}
-    of_satisfied = _satisfied_weights(num_sites, bonds, q, p)
-    products |= {name: float(of_satisfied @ column**2) for name, column in given.items()}
-    return products
-
-
-def _satisfied_weights(num_sites: int, bonds: Bonds, q: int, p: float) -> Floats:
-    """Return the probability of every set of satisfied bonds, float64 (2^bonds,)."""
-    weights, spins = np.zeros(2 ** len(bonds)), _all_spins(num_sites, q)
-    satisfied = _satisfied(spins, bonds)
-    index = (satisfied << np.arange(len(bonds))).sum(axis=1)
-    of_spins = (1 - p) ** (len(bonds) - satisfied.sum(axis=1)) * _count_namings(spins, q)
-    np.add.at(weights, index, of_spins)
-    return np.asarray(weights / weights.sum(), np.float64)
-
-
-def _average_over_open(values: Floats, p: float) -> Floats:
-    """Return the mean over the open ones of a set of satisfied bonds, for every such set.
-
-    values, and the result: float64 (2^bonds,), by the set of open, or satisfied, bonds.
-    """
-    means = values.copy()
-    for bond in range(len(values).bit_length() - 1):
-        pairs = means.reshape(-1, 2, 2**bond)
-        pairs[:, 1] = p * pairs[:, 1] + (1 - p) * pairs[:, 0]
-    return means
 
 
 def _satisfied_given(labels: Integers, bonds: Bonds, q: int) -> Values:

@@ -65,13 +65,10 @@ def test_every_cache_older_than_the_newest_source_is_removed(tmp_path):
 
 def test_what_ci_calls_is_there():
     ci = (MAKEFILE.parent / ".ci" / "run").read_text(encoding="utf-8")
-    called = re.findall(r"^(?:\{ )?make (\S+)(?: TESTS=\"(.+)\")?", ci, re.MULTILINE)
-    assert {"test", "test-blas", "test-slow", "lint"} <= {target for target, _ in called}
+    called = set(re.findall(r"^(?:\{ )?make (\S+)", ci, re.MULTILINE)) - {".venv/.developed"}
+    assert {"test", "test-blas", "test-slow", "lint"} <= called
     rules = MAKEFILE.read_text(encoding="utf-8")
-    for target, tests in called:
-        assert target == ".venv/.developed" or f"\n{target}: $(DEVELOPED)" in rules, target
-        paths, _, _ = tests.partition(" -k ")
-        assert all((MAKEFILE.parent / path).exists() for path in paths.split()), tests
+    assert all(f"\n{target}: $(DEVELOPED)" in rules for target in called)
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")

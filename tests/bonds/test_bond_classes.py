@@ -109,30 +109,6 @@ def test_a_model_without_an_order_is_measured_point_by_point():
     )
 
 
-@pytest.mark.parametrize(("name", "text"), [("square", "bond:y=0.3"), ("triangular", "bond:d=0.6")])
-def test_means_of_a_tiny_lattice_are_those_of_all_its_configurations(name, text):
-    p, samples, item, model = 0.55, 40_000, load_lattice(name), Model.parse(text)
-    topology = item.topology((2, 3))
-    bonds, single = topology.bonds(), cpu_labeler("reference", topology)
-    limits = np.array(limits_by_name(topology, model, p), float) / TOP
-    mean = np.zeros(2)
-    for states in product((0, 1), repeat=len(bonds)):
-        words = np.zeros(topology.num_bond_words, np.uint32)
-        for (k, owner, _), state in zip(bonds, states, strict=True):
-            words[k * topology.num_words + owner // 32] |= np.uint32(state << owner % 32)
-        single.load(words)
-        single.label()
-        row = single.row()
-        chance = np.where(states, limits[bonds[:, 0]], 1 - limits[bonds[:, 0]]).prod()
-        mean += chance * np.array([row[0], row[4] & 1])
-    rows = new_coupling("raster", "cpu", topology, model).rows(
-        0, 7, *items_of((p,), samples=samples)
-    )
-    sampled = np.stack([rows[:, 0], rows[:, 4] & 1], axis=1).astype(float)
-    z = (sampled.mean(axis=0) - mean) / (sampled.std(axis=0) / samples**0.5)
-    assert np.all(np.abs(z) <= 4)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "parts", [{"slabs": 3}, {"split": "lattice", "workers": 2}], ids=lambda parts: next(iter(parts))

@@ -100,14 +100,6 @@ def test_probabilities_in_titles_are_mathematics():
     assert [title.partition("$")[2] for title in titles] == ["p\\,w$", "1 - (1 - p)^w$", "q = 2.5$"]
 
 
-def test_a_rate_is_that_of_beta():
-    # 1 - exp(-beta w) with beta = -ln(1 - p).
-    beta = 0.7
-    for weight in (0.3, 1, 4):
-        q = probability("bond-rate", weight, -np.expm1(-beta))
-        assert q == pytest.approx(1 - np.exp(-beta * weight))
-
-
 @pytest.mark.parametrize("model", GIVEN)
 @pytest.mark.parametrize("generator", GENERATORS.values())
 def test_a_bond_is_open_if_its_number_is_below_its_own_probability(model, generator):
@@ -144,18 +136,6 @@ def test_thresholds_of_samples_are_those_of_all_configurations():
         assert_z(mean[0], exact_means("bond-rate", p, [0])[0], error[0])
     with pytest.raises(InputError, match="does not span at p = 1"):
         sweep(**study | {"graph": SHARES, "model": "bond-weight"}, method="threshold", **OPTIONS)
-
-
-def test_bonds_of_weight_one_are_plain_bonds_of_the_same_numbers():
-    graph = make_graph([(0, 1, 1), (1, 2, 1), (2, 3, 1)], weights=True)
-    topology, one = graph.topology((4,)), np.array([p_to_threshold(0.4)], np.uint64)
-    for sample in range(50):
-        words = []
-        for name in ("bond", "bond-weight", "bond-rate"):
-            batch = new_batch("cpu", topology, Model.parse(name))
-            batch.fill(0, np.uint64(1), np.array([sample], np.uint64), one)
-            words.append(batch.opened.tolist())
-        assert words[0] == words[1] == words[2]
 
 
 def test_the_source_of_a_site_study_that_is_vacant_has_no_cluster():

@@ -8,7 +8,6 @@ from helpers import (
     label_pairs,
     lattice,
     parity_topologies,
-    row_by_counting,
     slow_but,
     without_wrapping,
 )
@@ -20,7 +19,6 @@ from percolab.bonds.words import GENERATORS, TOP, XORWOW, p_to_threshold, unifor
 from percolab.coupled import new_coupling
 from percolab.coupled.thresholds import find_thresholds
 from percolab.errors import InputError
-from percolab.lattices.graph import graph_topology
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.rows import SPANNING
 
@@ -142,24 +140,6 @@ def test_thresholds_are_where_rows_begin_to_span(model):
                 assert label_by_scipy(topology, model, numbers, at)[1][SPANNING] >> axis & 1
 
 
-def test_a_site_model_on_a_graph_equals_that_on_its_lattice():
-    topology = lattice("square").topology((13, 11), ("periodic", "open"))
-    _, owners, others = topology.bonds().T
-    graph = graph_topology(
-        topology.num_points,
-        np.column_stack([owners, others]),
-        source=topology.end_layers[1][0],
-        target=topology.end_layers[1][1],
-    )
-    samples = np.arange(4, dtype=np.uint64)
-    for each in (topology.explicit(), graph):
-        if each.num_classes == topology.num_classes:
-            rows = cpu_labeler("raster", each, SITE).grid_rows(XORWOW, 1, samples, GRID)
-            expected = cpu_labeler("raster", topology, SITE)
-            sizes = expected.grid_rows(XORWOW, 1, samples, GRID)[..., :SPANNING]
-            np.testing.assert_array_equal(rows[..., :SPANNING], sizes)
-
-
 def test_all_sites_occupied_is_bond_percolation_and_all_bonds_open_site_percolation():
     topology = lattice("square").topology((12, 9))
     samples = np.arange(3, dtype=np.uint64)
@@ -211,31 +191,6 @@ def test_one_probability_of_site_bond_percolation_is_left_to_be_p():
 @every_model
 def test_a_model_is_read_as_it_is_written(model):
     assert Model.parse(str(model)) == model
-
-
-def test_rows_of_bonds_alone_are_counted_as_before():
-    topology = lattice("square").topology((9, 7))
-    labeler = cpu_labeler("reference", topology)
-    labeler.open_bonds(XORWOW, 5, 0, p_to_threshold(0.5))
-    row = labeler.rows(XORWOW, 5, np.zeros(1, np.uint64), GRID[2:3])[0]
-    labeler.open_bonds(XORWOW, 5, 0, int(GRID[2]))
-    assert row.tolist() == row_by_counting(topology, labeler.label())
-
-
-def test_a_study_of_sites_is_stored_continued_and_read(tmp_path):
-    out = tmp_path / "sites.h5"
-    options = {"L": [6, 9], "p": [0.5, 0.6, 0.7], "device": "cpu", "model": "site-bond:bond=0.9"}
-    whole = percolab.sweep("square", samples=2000, **options)
-    percolab.sweep("square", samples=1000, out=out, **options)
-    percolab.sweep("square", samples=2000, out=out, **options)
-    stored = percolab.open_results(out)
-    assert stored.study.model == "site-bond:bond=0.9"
-    for key, item in whole.tasks.items():
-        np.testing.assert_array_equal(
-            stored.tasks[key].column("largest"), item.column("largest"), err_msg=key
-        )
-    with pytest.raises(InputError, match=r"model is site-bond:bond=0\.9 there, site here"):
-        percolab.sweep("square", samples=400, out=out, **(options | {"model": "site"}))
 
 
 def test_labels_of_a_sample_are_those_that_its_sweep_counts():

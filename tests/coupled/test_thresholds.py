@@ -11,7 +11,6 @@ from helpers import (
     assert_thresholds_equal,
     cpu_labeler,
     lattice,
-    probabilities,
     slow_but,
 )
 
@@ -21,7 +20,6 @@ from percolab.coupled import new_coupling
 from percolab.coupled.small import _can_flood
 from percolab.coupled.thresholds import bisect, find_thresholds
 from percolab.lattices.graph import graph_topology
-from percolab.measure.rows import SPANNING
 
 SHAPES = {2: ((1, 1), (7, 5), (34, 6)), 3: ((2, 2, 2), (7, 4, 5)), 4: ((2, 2, 2, 2),)}
 #: Windows of p that hold T, that lie below or above it, and that are next to nothing.
@@ -67,39 +65,6 @@ def test_every_labeler_finds_the_same(labeler):
             samples=2,
             generator=generator,
         )
-
-
-@pytest.mark.parametrize("name", ["square", "triangular", "cubic"])
-def test_a_sample_spans_from_its_threshold_on_and_not_before(name):
-    size = (9,) * lattice(name).dimension
-    topology = lattice(name).topology(size)
-    raster, reference = cpu_labeler("raster", topology), cpu_labeler("reference", topology)
-    samples, middle = samples_of(6), probabilities(name)[2]
-    window = p_to_threshold(0.9 * middle), p_to_threshold(1.1 * middle)
-    found = find_thresholds(raster, XORWOW, 3, samples, window)
-    for axis, thresholds in enumerate(found.T):
-        for shift, spans in ((0, True), (1, False)):
-            rows = reference.rows(XORWOW, 3, samples, thresholds - np.uint64(shift))
-            assert ((rows[:, SPANNING] >> axis & 1) == spans).all()
-
-
-def test_the_threshold_is_the_number_of_a_bond_and_one():
-    topology = lattice("honeycomb").topology((10, 10))
-    found = find_thresholds(cpu_labeler("raster", topology), XORWOW, 8, samples_of(3), (0, TOP))
-    for sample, thresholds in enumerate(found.tolist()):
-        numbers = {
-            int(uniform_number(XORWOW, np.uint64(8), np.uint64(sample), word, bit))
-            for word in range(topology.exists.size)
-            for bit in range(32)
-        }
-        assert all(threshold - 1 in numbers for threshold in thresholds)
-
-
-def test_a_sample_of_one_layer_spans_with_no_bond_open():
-    labeler = cpu_labeler("raster", lattice("square").topology((1, 6)))
-    found = find_thresholds(labeler, XORWOW, 1, samples_of(5), (1, 2))
-    assert (found[:, 0] == 0).all()
-    assert (found[:, 1] > 0).all()
 
 
 def test_a_graph_in_two_pieces_never_spans():

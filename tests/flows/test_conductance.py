@@ -12,8 +12,7 @@ import percolab
 from percolab.errors import InputError
 from percolab.flows import elimination
 from percolab.flows.flow import Circuit, Flow
-from percolab.flows.net import BondList, list_bonds
-from percolab.lattices.lattice import load_lattice
+from percolab.flows.net import BondList
 
 
 def with_conductances(flow, low=0.05, high=2.0):
@@ -110,37 +109,6 @@ def test_conductances_of_simple_networks_are_known():
     assert flow.current_moment(4) == 0.25
 
 
-@pytest.mark.parametrize("shape", [(12, 12), (24, 6), (5, 5, 5), (20, 20, 20)])
-def test_a_whole_lattice_conducts_by_its_cross_section(shape):
-    name = {2: "square", 3: "cubic"}[len(shape)]
-    topology = load_lattice(name).topology(shape, ("open",) * len(shape))
-    bonds = list_bonds(topology)
-    circuit = Circuit(bonds, topology.num_points, *topology.end_layers[-1])
-    flow = Flow(circuit, np.ones(bonds.places.size, np.uint8))
-    assert flow.conductance == pytest.approx(np.prod(shape[:-1]) / (shape[-1] - 1), rel=1e-10)
-
-
-@pytest.mark.parametrize("n", [4, slow(24)])
-def test_mean_logarithm_of_the_conductance_is_zero_on_the_self_dual_rectangle(n):
-    """Bonds of 1/s and s at random: the dual of the rectangle conducts as the inverse, at every n.
-
-    n sites across and n + 1 along, of which the first and the last layer are the terminals, leave n
-    bonds along in each of n layers; their dual is the same, turned.  So ln G and -ln G have one
-    distribution (A. M. Dykhne, Sov. Phys. JETP 32, 63 (1971)).
-    """
-    topology = load_lattice("square").topology((n, n + 1), ("open", "open"))
-    bonds = list_bonds(topology)
-    circuit = Circuit(bonds, topology.num_points, *topology.end_layers[-1])
-    everything, random = np.ones(bonds.places.size, np.uint8), np.random.default_rng(n)
-    found = []
-    for _ in range(400):
-        values = np.where(random.random(bonds.places.size) < 0.5, 0.1, 10.0)
-        found.append(np.log(Flow(circuit, everything, conductances=values).conductance))
-    z = np.mean(found) / (np.std(found, ddof=1) / np.sqrt(len(found)))
-    assert np.std(found) > 0.1
-    assert abs(z) <= 4
-
-
 def test_elimination_and_gradients_agree_on_a_large_sample(monkeypatch):
     (flow,) = sample_flows("square", 128, 0.6, ("open", "open"), samples=1)
     exact, currents = flow.conductance, flow.currents
@@ -187,17 +155,6 @@ def dense_tortuosity(image, *, periodic=False):
         gained += sum(max(drop, 0) * many for drop, many in zip(drops, times))
         through[at] = gained / flux
     return image.mean() / (flux * image.shape[0] / area), through
-
-
-@pytest.mark.parametrize("shape", [(6, 9), (5, 4, 3)])
-def test_straight_channels_and_whole_images_have_one(shape):
-    whole = np.ones(shape, bool)
-    assert percolab.flow(whole).tortuosity == pytest.approx(1, rel=1e-13)
-    layers = np.zeros(shape, bool)
-    layers[..., ::2] = True
-    assert percolab.flow(layers).tortuosity == pytest.approx(1, rel=1e-13)
-    # Across the layers nothing flows.
-    assert percolab.flow(layers, axis="x").tortuosity == np.inf
 
 
 def test_a_bent_channel_has_the_square_of_its_length():

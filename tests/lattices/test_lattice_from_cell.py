@@ -27,8 +27,7 @@ def test_a_unit_cell_is_that_of_a_file():
     assert Lattice.from_cell(arrays[0], HONEYCOMB[1], numpy_bonds, name="h").digest == found.digest
 
 
-@pytest.mark.parametrize("boundary", [None, ("periodic", "periodic")])
-def test_sites_are_where_the_cell_has_them(boundary):
+def test_sites_are_where_the_cell_has_them():
     lattice = Lattice.from_cell(*HONEYCOMB)
     shape = lattice.shape(3)
     places = lattice.positions(shape)

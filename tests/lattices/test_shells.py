@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_support import answer, refusal
-from helpers import label_pairs
 
 import percolab
 from percolab import InputError, load_lattice
@@ -115,55 +114,6 @@ def test_samples_at_a_published_threshold_are_critical(name):
     points = ((name, value), (nearest, known))
     wraps = [percolab.sweep(x, p=p, **options).means("wrapping_any")[1][0] for x, p in points]
     assert abs(wraps[0] - wraps[1]) < 0.1
-
-
-@pytest.mark.parametrize(("size", "shells"), [((9, 8), "1-5"), ((7, 9), "1,4"), ((8, 8), "3-4")])
-@pytest.mark.parametrize("boundary", ["open", "periodic"])
-def test_all_pairs_of_these_distances_are_bonds_and_no_others(size, shells, boundary):
-    lattice = load_lattice(f"square:{shells}")
-    squares = [(1, 2, 4, 5, 8)[shell - 1] for shell in parse_shells(shells, "")]
-    x, y = np.array(list(product(range(size[0]), range(size[1])))).T
-    apart = abs(np.stack([x[:, None] - x, y[:, None] - y]))
-    if boundary == "periodic":
-        apart = np.minimum(apart, np.array(size)[:, None, None] - apart)
-    expected = np.isin((apart**2).sum(axis=0), squares)
-    assert lattice.topology(size, (boundary,) * 2).num_bonds == expected.sum() // 2
-
-
-@pytest.mark.parametrize("size", [(2, 3), (4, 4), (6, 5)])
-@pytest.mark.parametrize("boundary", ["open", "periodic"])
-def test_samples_are_labeled_as_scipy_labels_them_on_small_tori_too(size, boundary):
-    lattice = load_lattice("square:1-5")
-    topology = lattice.topology(size, (boundary,) * 2)
-    rng = np.random.default_rng(7)
-    drawn = rng.integers(2**32, size=topology.exists.shape, dtype="u4")
-    drawn &= rng.integers(2**32, size=topology.exists.shape, dtype="u4")
-    drawn &= rng.integers(2**32, size=topology.exists.shape, dtype="u4") & topology.exists
-    sites = np.arange(size[0] * size[1])
-    x, y = sites % size[0], sites // size[0]
-    starts, ends = [], []
-    for k, (dx, dy) in enumerate(lattice.topology(size).offsets):
-        is_open = (drawn[k, sites // 32] >> (sites % 32)) & 1 == 1
-        starts.append(sites[is_open])
-        ends.append(((x + dx) % size[0] + (y + dy) % size[1] * size[0])[is_open])
-    expected = label_pairs(np.concatenate(starts), np.concatenate(ends), sites.size)
-    for labeler in ("reference", "raster", "four_step"):
-        found = percolab.label(lattice, size, opened=drawn, boundary=boundary, labeler=labeler)
-        np.testing.assert_array_equal(found.ravel(), expected)
-
-
-@pytest.mark.parametrize(
-    "options", [{"slabs": 3}, {"split": "lattice", "executor": "threads", "workers": 2}], ids=str
-)
-@pytest.mark.parametrize("boundary", ["open", "periodic"])
-def test_a_lattice_in_parts_gives_the_same_numbers(options, boundary):
-    study = {"L": 24, "p": [0.1, 0.3], "samples": 10, "device": "cpu", "boundary": boundary}
-    study |= {"lattice": "square:1-5", "model": "site"}
-    (whole,) = percolab.sweep(**study).tasks.values()
-    (parts,) = percolab.sweep(**study, **options).tasks.values()
-    assert whole.blocks.keys() == parts.blocks.keys()
-    for number, one in whole.blocks.items():
-        np.testing.assert_array_equal(one.sums, parts.blocks[number].sums)
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,14 @@ SHAPES = {
 }
 #: The columns of an empty list of periodic bonds.
 NONE = np.empty((3, 0), np.int64)
-#: Long bonds of one axis; and of two, with a vacant point, that lead aside by more than a cell.
+#: Long bonds of one axis; of two, which lead aside by several periods of a narrow torus; and, with
+#: a vacant point, by more than a cell.
 FILES = {
     "chain": "dimension = 1\nbonds = [{ offset = [1] }, { offset = [-3] }]\n[cell]\nshape = [1]",
+    "aside": """dimension = 2
+bonds = [{ offset = [1, 0] }, { offset = [-5, 1] }]
+[cell]
+shape = [1, 1]""",
     "far": """dimension = 2
 bonds = [{ offset = [1, 0], at = [[0, 0], [1, 0], [0, 2], [1, 2]] },
     { offset = [-3, 2], at = [[0, 0], [1, 1]] }, { offset = [0, 2], at = [[1, 1], [0, 0]] },

@@ -1,11 +1,10 @@
 """Openings: the open bonds, or occupied sites, of every sample, as an observable."""
 
 import itertools
-import json
 
 import numpy as np
 import pytest
-from cli_support import answer, refusal
+from cli_support import refusal
 from helpers import lattice, slow, slow_but
 
 import percolab
@@ -117,28 +116,9 @@ def test_openings_are_stored_with_those_of_flags_and_change_nothing_else(tmp_pat
     assert made.study.measure == ("sizes", "openings")
 
 
-def test_files_with_openings_are_continued_merged_and_exported(tmp_path):
-    path, other = tmp_path / "own.h5", tmp_path / "other.h5"
-    sampled(measure=["openings"], model="site", out=path)
-    sampled(measure=["openings"], model="site", out=path, samples=120)
-    sampled(measure=["openings"], model="site", out=other, seed=9)
-    answer("merge", path, other, "--out", tmp_path / "both.h5")
-    (first, second) = percolab.open_results(tmp_path / "both.h5").tasks.values()
-    means = (first.column("openings").sum(axis=0) + second.column("openings").sum(axis=0)) / 180
-    spread = np.sqrt(64 * np.array([0.24, 0.25]) / 180)
-    assert (abs(means - 64 * np.array([0.4, 0.5])) < 4 * spread).all()
-    assert "openings" in answer("export", path)
-
-
 @pytest.mark.parametrize("method", ["threshold", "tree", "microcanonical"])
 def test_methods_without_rows_at_given_p_refuse_openings(method):
     boundary = "open" if method == "threshold" else "periodic"
     message = refusal("sweep", "--lattice", "square", "-L", "8", "--method", method,
                       "--boundary", boundary, "--measure", "openings", "--samples", 10)  # fmt: skip
     assert f"measure openings: method {method} " in message
-
-
-def test_observables_lists_openings():
-    (record,) = [each for each in json.loads(answer("observables", "--json"))
-                 if each["name"] == "openings"]  # fmt: skip
-    assert record["measure"] == "openings"

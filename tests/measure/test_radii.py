@@ -4,18 +4,16 @@ from collections import deque
 
 import numpy as np
 import pytest
-from helpers import cpu_labeler, slow, slow_but
+from helpers import cpu_labeler, slow_but
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.errors import InputError
-from percolab.labelers.forest import Reading
 from percolab.lattices.geometry import make_geometry
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.structure import load_structure
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.radii import PER_BIN, read_spread
-from percolab.measure.rows import BINS
 from percolab.measure.tallies import num_bins, size_bin
 
 CASES = {
@@ -146,29 +144,3 @@ def test_places_are_those_of_the_drawn_lattice():
 def test_a_lattice_without_coordinates_is_refused():
     with pytest.raises(InputError, match="has no coordinates"):
         make_geometry(load_structure("bethe:3"), (10,))
-
-
-def configuration(topology, number):
-    """Return the words of the configuration whose open bonds are the bits of a number."""
-    words = np.zeros_like(topology.exists)
-    for bit, (k, owner, _) in enumerate(topology.bonds().tolist()):
-        words[k, owner // 32] |= (number >> bit & 1) << owner % 32
-    return words
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", [slow("periodic"), "open"])
-def test_every_configuration_of_a_tiny_torus_has_its_sizes_and_radii(first):
-    lattice, shape = load_lattice("square"), (3, 2)
-    labeler = cpu_labeler("raster", lattice.topology(shape, (first, "periodic")), tally=True)
-    geometry = make_geometry(lattice, shape)
-    for number in range(2**labeler.topology.num_bonds):
-        labeler.load(configuration(labeler.topology, number))
-        found = labeler.labeler.join(1, Reading.RADII).radii(geometry).reshape(-1, PER_BIN)
-        expected = np.zeros((num_bins(6), PER_BIN), int)
-        for size, spread in walk(labeler, geometry):
-            expected[size_bin(size)] += (size**2, spread, 0)
-        assert found.tolist() == expected.tolist(), number
-        row = labeler.row()
-        sizes = [int(size) for size in np.bincount(labeler.label()) if size]
-        assert row[BINS:].tolist() == [sizes.count(size) for size in range(1, 7)], number

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers import cpu_labeler
 
-from percolab.api import open_results, sweep
+from percolab.api import sweep
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.errors import InputError
@@ -88,25 +88,6 @@ def test_fourth_powers_of_the_largest_cluster_do_not_overflow():
     x, y = (2**31) ** 2, (2**31 - 1) ** 2
     low, high = product(np.uint64(x), np.uint64(y))
     assert int(low) + (int(high) << 64) == x * y
-
-
-def test_tallies_are_stored_and_continued(tmp_path):
-    out = tmp_path / "sizes.h5"
-    settings = {
-        "L": [8, 12],
-        "p": [0.45, 0.5],
-        "measure": "sizes",
-        "device": "cpu",
-        "block_size": 50,
-    }
-    sweep("square", samples=100, out=out, **settings)
-    sweep("square", samples=200, out=out, **settings)
-    whole = sweep("square", samples=200, **settings)
-    for key, item in open_results(out).tasks.items():
-        other = whole.tasks[key]
-        for name in ("size_counts", "powers"):
-            assert item.extra(name).tobytes() == other.extra(name).tobytes()
-        assert np.array_equal(item.extra("size_counts").sum(axis=2), item.column("clusters"))
 
 
 def test_a_study_without_a_tally_says_so():

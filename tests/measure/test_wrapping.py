@@ -1,22 +1,21 @@
 """Winding numbers of the loops of a cluster, by any labeler and at any p; which clusters wrap."""
 
 import json
-from itertools import product
 
 import numpy as np
 import pytest
 from cli_support import answer
-from helpers import JUDGED_LABELERS, cpu_labeler, lattice, parity_topologies, slow
+from helpers import JUDGED_LABELERS, cpu_labeler, parity_topologies, slow
 
 import percolab
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.configurations.configuration import random_configuration
 from percolab.lattices.lattice import load_lattice
-from percolab.lattices.topology import PERIOD_BITS, decode_periods, pack_bits, period_codes
+from percolab.lattices.topology import PERIOD_BITS, decode_periods, period_codes
 from percolab.measure.columns import wrapping_names
 from percolab.measure.rows import SPANNING
-from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS, are_parallel, periods_along
+from percolab.measure.wrapping import FIRST_WRAPPING, are_parallel, periods_along
 
 PLANAR = ("square", "honeycomb", "triangular", "kagome")
 GRID = np.array([p_to_threshold(p) for p in (0.0, 0.2, 0.35, 0.5, 0.6, 0.7, 1.0)], np.uint64)
@@ -49,30 +48,6 @@ def test_every_labeler_finds_the_windings_of_the_reference(name, model):
                 flags_of(labeler, topology, 2, model), expected, err_msg=f"{labeler} {case}"
             )
     assert len(seen) > 3
-
-
-def windings_of_square_torus(size):
-    """Yield (number of open bonds, flags) of all configurations of a square torus."""
-    topology = lattice("square").topology((size, size), ("periodic", "periodic"))
-    labeler = cpu_labeler("raster", topology)
-    bonds = np.flatnonzero(np.ones(topology.num_classes * topology.num_points))
-    for bits in product((False, True), repeat=bonds.size):
-        flags = np.array(bits).reshape(topology.num_classes, -1)
-        labeler.load(pack_bits(flags))
-        yield sum(bits), int(labeler.row()[SPANNING])
-
-
-def test_windings_nowhere_and_in_two_directions_are_dual():
-    # The square torus is its own dual: where open bonds wind nowhere, the dual's wind in two
-    # directions, and the dual bonds are open where these are closed.
-    nowhere, everywhere = np.zeros(9, int), np.zeros(9, int)
-    for opened, flags in windings_of_square_torus(2):
-        nowhere[opened] += flags == 0
-        everywhere[opened] += flags >> TWO_DIRECTIONS & 1
-    np.testing.assert_array_equal(nowhere, everywhere[::-1])
-    # Two open bonds wind where they join the same two sites on both ways around.
-    assert nowhere[:3].tolist() == [1, 8, 28 - 4]
-    assert everywhere.sum() < 2**8 - nowhere.sum()
 
 
 @pytest.mark.parametrize("p", [0.3, 0.5, 0.6])

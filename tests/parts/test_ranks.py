@@ -23,7 +23,6 @@ from parts_support import (
     structure,
 )
 
-from percolab.bonds.model import BOND
 from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.memory import Memory
@@ -81,18 +80,6 @@ def test_rows_of_ranks_with_all_boundaries_and_models(name):
     # Every seventh has all boundaries, models, generators and p, not each with each.
     for n, (boundary, model, generator, p) in islice(enumerate(cases), 0, None, 7):
         assert_rows_equal(name, boundary, model, generator, p, n % 8 + 1, rng=rng)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("ranks", [2, 8])
-@pytest.mark.parametrize("name", ["square", "cubic"])
-def test_wrapping_rows_about_the_threshold(name, ranks):
-    rng = np.random.default_rng(3)
-    sizes = {2: (9, 16), 3: (4, 4, 9)}[structure(name).dimension]
-    for _ in range(30):
-        p = ps_of(name)[2] * rng.uniform(0.9, 1.2)
-        boundary = boundaries_of(name)[-1]
-        assert_rows_equal(name, boundary, BOND, 0, p, ranks, rng=rng, sizes=sizes)
 
 
 WHOLE = Whole(structure("square"), (24, 30), ("open", "periodic"))
@@ -242,26 +229,6 @@ def test_ranks_leave_a_row_that_rank_0_leaves(answers, monkeypatch):
 
     run_local(3, work)
     assert 1 < Slow.made < 1 + 2 * 14
-
-
-class Broken(SlabRaster):
-    """Cannot find the interface of the last layers."""
-
-    def make_interface(self, part, draw, following=None):
-        if part.first_layer >= 24:
-            raise ZeroDivisionError("of a rank")
-        return super().make_interface(part, draw, following)
-
-
-def test_a_rank_that_fails_fails_the_others(monkeypatch):
-    monkeypatch.setattr("percolab.parts.slabs.SlabRaster", Broken)
-    job = RankJob(WHOLE, choose_rank_layers(WHOLE, 5, 10))
-
-    def work(transport):
-        return follow(transport) if transport.rank else Leader(transport).row(job, DRAW)
-
-    with pytest.raises(ZeroDivisionError, match="of a rank"):
-        run_local(5, work)
 
 
 def test_nothing_is_measured_after_rank_0_has_failed():

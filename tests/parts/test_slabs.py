@@ -1,6 +1,6 @@
 """A lattice in slabs has the row of the whole lattice, however it is cut and joined."""
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from itertools import islice, product
 from math import prod
 
@@ -25,21 +25,16 @@ from parts_support import (
 
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, open_word, p_to_threshold
-from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.errors import InputError
 from percolab.lattices.bethe import bethe_lattice
-from percolab.lattices.topology import pack_bits, period_codes, unpack_bits
-from percolab.measure.rows import SPANNING
-from percolab.measure.tallies import EXACT, bin_edges, num_bins
+from percolab.lattices.topology import pack_bits
+from percolab.measure.tallies import bin_edges, num_bins
 from percolab.parts.interface import (
-    Face,
     Interface,
-    InterfaceSums,
     close,
     interface_bytes,
     join,
     make_row,
-    no_face,
 )
 from percolab.parts.parts import Parts, Whole
 from percolab.parts.raster import SampleKey, SlabRaster
@@ -139,7 +134,7 @@ def test_rows_of_slabs_with_all_boundaries_and_models(name):
         assert_rows_equal(name, boundary, model, 0, min(p, 1), slabs, rng=rng, tally=False)
 
 
-@pytest.mark.parametrize("name", ["square", slow("cubic"), slow("kagome"), slow("far_reaching")])
+@pytest.mark.parametrize("name", ["square", "kagome", slow("cubic"), slow("far_reaching")])
 def test_wrapping_rows_about_the_threshold(name):
     # Rows that wrap in one direction, in two and in none, cut into many slabs.
     rng = np.random.default_rng(3)
@@ -191,19 +186,6 @@ def test_an_interface_has_only_clusters_that_touch_a_face():
 FAR_WORDS = (2**26, 2**27, 2**31, 2**32, 2**36, 2**54)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("generator", GENERATORS.values(), ids=GENERATORS)
-@pytest.mark.parametrize("first", [2**31 - 2, 2**32 - 2, 2**36 - 2, 2**59], ids=str)
-def test_words_are_filled_from_a_number_of_64_bits_on(first, generator):
-    exists, opened = np.full(5, 0xFFFFFFFF, np.uint32), np.zeros(5, np.uint32)
-    key = np.uint64(5), np.uint64(1)
-    limit = np.uint64(p_to_threshold(0.3))
-    fill_open_bonds(generator, *key, limit, np.uint64(first), exists, opened)
-    words = [open_word(generator, *key, np.uint64(first + n), limit, exists[n]) for n in range(5)]
-    assert opened.tolist() == words
-    assert len({*words}) == 5
-
-
 @pytest.mark.parametrize("generator", GENERATORS.values(), ids=GENERATORS)
 @pytest.mark.parametrize("word", FAR_WORDS, ids=lambda word: f"word 2^{word.bit_length() - 1}")
 def test_bonds_of_a_slab_far_inside_are_those_of_its_words(word, generator):
@@ -245,23 +227,6 @@ def test_bonds_of_a_slab_far_inside_are_those_of_its_words(word, generator):
     assert interface.high.num_bonds == up[-1].sum()
 
 
-def test_slabs_depend_on_seed_and_sample():
-    whole = Whole(lattice("square"), (33, 2**40), ("open", "open"))
-    draws = [
-        SampleKey(0, 5, 1, 2**62),
-        SampleKey(0, 6, 1, 2**62),
-        SampleKey(0, 5, 2, 2**62),
-        SampleKey(1, 5, 1, 2**62),
-    ]
-    starts = (0, 2**33, 2**39)
-    found = {
-        (draw, start): tuple(interfaces_of(whole, draw, [9], start)[0].high.clusters.tolist())
-        for draw in draws
-        for start in starts
-    }
-    assert len(set(found.values())) == len(found)
-
-
 def test_sums_of_sizes_beyond_64_and_128_bits_are_exact():
     a, b, c, d, e = 2**31 + 7, 2**32 + 1, 3 * 2**40 + 5, 2**44 - 1, 2**33 - 1
     bins = num_bins(2**50)
@@ -297,46 +262,6 @@ def test_sums_of_many_fourth_powers_carry_through_all_digits():
         assert total == sum(size**power for size in sizes)
 
 
-def test_small_sizes_are_left_out_of_the_sums_of_cubes():
-    sizes = [EXACT - 1, EXACT]
-    low = fake_interface(0, sizes, [], [0, 1], bins=num_bins(200))
-    sums = join(low, fake_interface(1, [0, 0], [0, 1], [], bins=num_bins(200))).sums
-    assert (sums.cubes, sums.fourths) == (EXACT**3, EXACT**4)
-
-
-def test_flags_of_two_parts_make_a_cluster_span():
-    low = fake_interface(0, [1, 1], [], [0, 1])
-    low.flags[:] = 1, 4
-    middle = fake_interface(1, [1, 1], [0, 1], [1])
-    middle.flags[:] = 8, 2
-    high = fake_interface(2, [1], [0], [])
-    high.flags[:] = 8
-    # The first cluster has bits 0 and 3; the second 2, 1 and 3: it spans along axis 1.
-    assert make_row(join_in_order([low, middle, high], "chain")).numbers[SPANNING] == 2
-
-
-def test_codes_belong_to_the_entries_of_a_face():
-    # One cluster on either side meets the other twice, the second time one period on along x.
-    codes = period_codes(np.array([[0, 0], [1, 0]]))
-    one, two = np.zeros(2, np.uint32), np.ones(1, np.uint64)
-    none, flags = InterfaceSums.empty(), np.zeros(1, np.uint32)
-    low = Interface(0, 1, 3, 2, no_face(), Face(one, codes), two, flags, none)
-    straight = Interface(1, 2, 3, 2, Face(one, codes * 0), no_face(), two, flags, none)
-    wound = Interface(1, 2, 3, 2, Face(one, codes), no_face(), two, flags, none)
-    assert join(low, straight).sums.flags == 1 << 8
-    assert join(low, wound).sums.flags == 0
-
-
-def test_loops_of_two_parts_wind_in_two_directions():
-    x, y = (int(code) for code in period_codes(np.array([[1, 0], [0, 2]])))
-    none = InterfaceSums.empty()
-    across = replace(none, flags=1 << 8, loop=x)
-    along = replace(none, flags=1 << 9, loop=y)
-    assert across.plus(along, 2).flags == 1 << 8 | 1 << 9 | 1 << 16
-    assert across.plus(across, 2).flags == 1 << 8
-    assert across.plus(none, 2) == across
-
-
 def test_equal_slabs_share_their_tables():
     parts = Parts(Whole(lattice("kagome"), (8, 40), ("open", "open")))
     first, second, odd = (parts.part(*layers) for layers in ((0, 10), (10, 10), (21, 10)))
@@ -344,23 +269,6 @@ def test_equal_slabs_share_their_tables():
     assert odd.tables is not second.tables
     assert first.high is second.low
     assert odd.low is not second.low
-
-
-def test_tables_of_a_slab_are_those_of_the_whole_lattice():
-    shape, boundary = (7, 24), ("open", "periodic")
-    for name in ("kagome", "far_reaching", "four-six-twelve"):
-        item = structure(name)
-        top = item.topology(shape, boundary)
-        inside = unpack_bits(top.exists & ~top.periodic_words, top.num_points)
-        for first, layers in ((0, 5), (7, 6), (19, 5)):
-            part = Parts(Whole(item, shape, boundary)).part(first, layers)
-            tables, span = part.tables.topology, slice(7 * first, 7 * (first + layers))
-            sites = unpack_bits(top.occupied, top.num_points)[span]
-            np.testing.assert_array_equal(unpack_bits(tables.occupied, 7 * layers), sites)
-            bonds = inside[:, span].copy()
-            for k, bond in enumerate(item.bonds):
-                bonds[k, : 7 * -bond.offset[-1]] = False
-            np.testing.assert_array_equal(unpack_bits(tables.exists, 7 * layers), bonds)
 
 
 @pytest.mark.parametrize(

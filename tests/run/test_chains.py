@@ -77,15 +77,6 @@ def test_blocks_depend_neither_on_the_order_nor_on_other_requests():
     assert_same_block(whole[1], block, [1, 3])
 
 
-@pytest.mark.parametrize("labeler", [None, slow("reference"), "four_step", "label_equivalence"])
-def test_blocks_are_those_of_every_labeler_also_in_pieces(labeler, monkeypatch):
-    whole = blocks_of(task_of(), [0, 1])
-    if labeler is None:
-        monkeypatch.setattr("percolab.kinds.workplace.SITES_PER_CALL", 4 * 81)
-    for one, other in zip(whole, blocks_of(task_of(), [0, 1], labeler=labeler), strict=True):
-        assert_same_block(one, other)
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -187,8 +178,9 @@ def test_more_p_and_sizes_add_the_blocks_of_a_run_that_had_them_at_once(tmp_path
             assert_same_block(block, whole[item.task.size].blocks[number], places)
 
 
-@pytest.mark.parametrize("update", ["sw", "wolff", "few:3,flip=0.25"])
-@pytest.mark.parametrize("burn_in", [0, 10, "auto"])
+@pytest.mark.parametrize(
+    ("update", "burn_in"), [("sw", "auto"), ("wolff", 0), ("few:3,flip=0.25", 10)]
+)
 def test_a_file_keeps_chains_and_what_they_were_made_with(tmp_path, update, burn_in):
     # Measured sweeps come before the longest burn-in that the pilot may find.
     settings = {"update": update, "burn_in": burn_in, "sweeps": 1200, "samples": 1200 * 2}
@@ -290,37 +282,16 @@ def test_the_same_temperature_is_the_same_task_however_it_is_given():
     assert replace(task_of(), p=found[0]).p == found[0]
 
 
-def test_a_file_has_series_as_integers(tmp_path):
-    results = sweep("square", **(SWEEP | {"L": [6], "measure": "series"}))
-    (item,) = read_results(stored(tmp_path / "one.h5", results)).tasks.values()
-    assert item.extra("series").dtype == np.int64
-    assert item.extra("series").shape == (8, 2, 3 * 15)
-
-
 BURN_IN, SWEEPS, BLOCKS = 10, 15, 6
-LONG = {
-    "L": [6, 9],
-    "p": [0.5, 0.6],
-    "model": "potts:q=3",
-    "boundary": "periodic",
-    "burn_in": BURN_IN,
-    "sweeps": BURN_IN + SWEEPS,
+LONG = SWEEP | {
     "samples": SWEEPS * BLOCKS,
     "chains": 1,
     "measure": ["sizes", "series", "correlation"],
-    "seed": 5,
-    "device": "cpu",
-    "workers": 1,
 }
 
 
 def long_task(**changes):
-    given = {
-        "structure": load_lattice("square"), "size": 9, "boundary": ("periodic",) * 2,
-        "p": (0.5, 0.6), "model": "potts:q=3", "burn_in": BURN_IN, "block_size": SWEEPS, "seed": 5,
-        "measure": ("series",), "chains": 1,
-    }  # fmt: skip
-    return Task(**(given | changes))
+    return task_of(**{"measure": ("series",), "chains": 1} | changes)
 
 
 @cache
@@ -347,18 +318,6 @@ def test_its_blocks_are_the_parts_of_one_chain(update):
     (first,) = make_sampler(long_task(update=update, chains=0), device=CPU).sample([0])
     for name in ("series", "lagged"):
         np.testing.assert_array_equal(blocks[0].extras[name], first.extras[name])
-
-
-@pytest.mark.parametrize("update", [slow("sw"), "wolff"])
-@pytest.mark.parametrize("cut", [3, *(slow(n) for n in range(1, BLOCKS) if n != 3)])
-def test_a_stopped_chain_continues_at_every_block_as_if_undisturbed(tmp_path, cut, update):
-    path = tmp_path / "twice.h5"
-    given = {"out": path, "update": update}
-    sweep("square", **(LONG | given | {"samples": SWEEPS * cut}))
-    assert {len(item.blocks) for item in read_results(path).tasks.values()} == {cut}
-    # The rest with another labeler, and by threads that take turns.
-    sweep("square", **(LONG | given | {"labeler": "four_step", "workers": 3}))
-    assert without_runs(read_results(path)) == without_runs(undivided(update))
 
 
 @pytest.mark.slow

@@ -376,8 +376,7 @@ def test_sizes_are_whole_cells_and_grow(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["cubic", "fcc"])
-@pytest.mark.parametrize("model", ["bond", "site"])
+@pytest.mark.parametrize(("name", "model"), [("cubic", "bond"), ("fcc", "site")])
 def test_errors_hold_on_real_samples(name, model):
     known = load_lattice(name).threshold(model)
     pulls = []

@@ -27,7 +27,6 @@ from percolab.kinds.microcanonical import KIND
 from percolab.lattices.graph import Graph, graph_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.measure import openings as bins
-from percolab.measure.columns import list_observables
 from percolab.measure.rows import ROW_WIDTH, SPANNING
 from percolab.store.results import read_results
 
@@ -131,23 +130,6 @@ def test_the_mean_over_all_orders_is_that_over_all_subsets(model):
         expected = rows.sum(axis=0) * (factorial(count) // len(rows))
         np.testing.assert_array_equal(total[n], expected, err_msg=f"{n} open")
     assert orders == factorial(count)
-
-
-@pytest.mark.parametrize("model", [slow("bond"), "site"])
-def test_sampled_means_are_those_of_all_configurations(model):
-    graph = Graph.of_bonds(SITES, EDGES, source=SOURCE, target=TARGET)
-    samples = 20_000
-    (found,) = sweep(graph=graph, model=model, samples=samples, **OPTIONS).tasks.values()
-    names = ["clusters", "largest", "second_largest", "sum_squares", "isolated", "spanning"]
-    assert names == [column.name for column in list_observables(graph.boundaries[0:1])][:6]
-    for k, name in enumerate(names):
-        means = found.stacked(name).sum(axis=0) / samples
-        for n, rows in enumerate(exact_sums(model)):
-            spread = float(rows[:, k].std()) / samples**0.5
-            if spread == 0:
-                assert means[n] == rows[0, k]
-            else:
-                assert_z(float(means[n]), float(rows[:, k].mean()), spread)
 
 
 def test_sums_over_bins_are_those_of_the_openings_in_them(monkeypatch):

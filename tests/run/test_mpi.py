@@ -1,15 +1,14 @@
 """``--executor mpi``: real ranks where mpi4py and an mpiexec are installed, and what is refused."""
 
 import json
-import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cli_support import answer, blocks_in, refusal, wait_for_blocks, without_runs
-from process_support import by_mpi, error_lines, start_by_ranks
+from cli_support import answer, blocks_in, refusal, without_runs
+from process_support import by_mpi, error_lines, start_by_ranks, stop_by_ctrl_c
 
 from percolab.api import sweep
 from percolab.errors import InputError
@@ -47,15 +46,8 @@ def test_ranks_make_the_file_of_one_process():
 @by_mpi
 @pytest.mark.slow
 def test_ranks_are_stopped_by_ctrl_c():
-    process = start_by_ranks(*STUDY, "--samples", 10**9, "--out", "mpi.h5", ranks=3)
-    try:
-        wait_for_blocks(Path("mpi.h5"), process)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=120)
-    finally:
-        process.kill()
-    assert "interrupted; finished blocks are in mpi.h5. Run the same command again" in errors
-    assert "Traceback" not in errors
+    study = (*STUDY, "--samples", 10**9, "--out", "mpi.h5")
+    stop_by_ctrl_c(start_by_ranks(*study, ranks=3), Path("mpi.h5"))
     assert blocks_in("mpi.h5") > 0
 
 

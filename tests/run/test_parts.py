@@ -10,7 +10,6 @@ from helpers import slow
 from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.store.results import read_results
-from percolab.tasks.part import JobPart
 
 GRID = {"L": [6, 8], "p": [0.4, 0.5], "samples": 1000}
 ISING = ("--model", "ising", "--boundary", "periodic")
@@ -100,11 +99,3 @@ def test_what_has_no_parts_is_refused_in_one_line_and_writes_nothing(more, messa
 def test_python_is_refused_the_same():
     with pytest.raises(InputError, match=r"part = \(1, 4\), but a part is k/n, as in 3/16"):
         sweep("square", **GRID, part=(1, 4))
-
-
-def test_parts_divide_all_blocks():
-    for n in range(1, 6):
-        parts = [JobPart(k, n) for k in range(1, n + 1)]
-        assert sorted(number for part in parts for number in part.below(13)) == list(range(13))
-        assert all(part.has(number) for part in parts for number in part.below(13))
-        assert sum(part.count(13) for part in parts) == 13

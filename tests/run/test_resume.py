@@ -203,18 +203,6 @@ def test_what_ends_sampling_keeps_every_finished_block(tmp_path, error, code, me
     assert sum(map(len, made)) == blocks_in(path)
 
 
-def test_more_samples_top_up(tmp_path):
-    more, path, direct = ("--samples", 2500), tmp_path / "results.h5", tmp_path / "direct.h5"
-    answer(*STUDY, "--samples", 1000, "--out", path, "--quiet")
-    answer(*STUDY, *more, "--out", path, "--quiet")
-    answer(*STUDY, *more, "--out", direct, "--quiet")
-    assert_equal_datasets(path, direct)
-    assert [sum(run["blocks"].values()) for run in read_results(path).runs] == [
-        BLOCKS,
-        blocks_in(path) - BLOCKS,
-    ]
-
-
 @pytest.mark.slow
 def test_the_pilot_runs_once(tmp_path, monkeypatch):
     path = tmp_path / "results.h5"

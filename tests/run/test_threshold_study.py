@@ -11,7 +11,7 @@ from helpers import assert_z
 
 from percolab.analysis.stored_data import read_curves
 from percolab.analysis.study_kinds import spanning_counts, transition_grid
-from percolab.api import fit, plot, sweep
+from percolab.api import fit, sweep
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
 from percolab.measure.columns import spanning_names
@@ -40,16 +40,6 @@ def test_counts_at_every_p_are_those_of_a_grid(lattice, boundary):
         for name in spanning_names(ours.task.boundary):
             counts = spanning_counts(ours.thresholds(name), p)
             np.testing.assert_array_equal(counts, theirs.column(name), err_msg=name)
-
-
-def test_a_file_gives_back_every_threshold(tmp_path):
-    results = found_by_threshold()
-    back = read_results(stored(tmp_path / "t.h5", results))
-    assert back.study == results.study
-    assert back.study.description()["method"] == "threshold"
-    for key, item in results.tasks.items():
-        for name in spanning_names(item.task.boundary):
-            np.testing.assert_array_equal(back.tasks[key].thresholds(name), item.thresholds(name))
 
 
 @pytest.mark.parametrize(
@@ -85,16 +75,6 @@ def test_thresholds_and_grids_of_other_seeds_merge_and_are_fitted_together():
     assert [curve.L for curve in read_curves(both)] == [8, 8, 16, 16, 32, 32]
     estimate = fit(both)
     assert_z(estimate.threshold, 0.5, estimate.threshold_error)
-
-
-@pytest.mark.slow
-def test_a_threshold_is_found_and_drawn(tmp_path):
-    results = sweep("square", L=[8, 16, 32], samples=2000, method="threshold", device="cpu")
-    estimate = fit(results)
-    assert_z(estimate.threshold, 0.5, estimate.threshold_error)
-    numbers = plot(results, tmp_path / "t.png").numbers
-    assert len(numbers["curves"]) == 3
-    assert all(len(curve["p"]) > 20 for curve in numbers["curves"])
 
 
 def test_curves_cover_the_transition_at_rounded_p():

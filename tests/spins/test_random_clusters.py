@@ -11,8 +11,6 @@ from spin_support import (
     TINY,
     graph_of,
     key_of,
-    quantities_of,
-    run_chains,
     tiny_topology,
     z_of,
 )
@@ -102,29 +100,6 @@ def test_means_are_the_exact_ones(name, q):
         found["open_bonds_squared"] = found["open_bonds"] ** 2
         for quantity, values in found.items():
             assert abs(z_of(values, exact[quantity])) <= 4, (name, q, rng, quantity)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("q", [2, 3])
-def test_integer_q_has_the_means_of_swendsen_and_wang(q):
-    """On a torus of 12 x 12 at the self-dual point, for all bits of wrapping too."""
-    topology = lattice("square").topology((12, 12), ("periodic",) * 2)
-    p = np.sqrt(q) / (1 + np.sqrt(q))
-    own = run_clusters(topology, float(q), p, chains=200, burn_in=80, sweeps=100, seed=30 + q)
-    others = run_chains(topology, q=q, p=p, chains=200, burn_in=80, sweeps=100, seed=40 + q)
-    sites, points = 144, topology.num_points
-    spins = quantities_of(*others, sites, points, q)
-    spins["largest"] = spins["largest_cluster"]
-    found, masks = found_in(*own), {"x": 1 << FIRST_WRAPPING, "two": 1 << TWO_DIRECTIONS}
-    for name, mask in masks.items():
-        found[name], spins[name] = (
-            (rows[..., SPANNING] & mask != 0).astype(float) for rows in (own[0], others[0])
-        )
-    for name, values in found.items():
-        one, other = (each.mean(axis=1) for each in (values, spins[name]))
-        error = np.sqrt((one.var(ddof=1) + other.var(ddof=1)) / 200)
-        assert error > 0
-        assert abs(one.mean() - other.mean()) <= 4 * error, (q, name)
 
 
 def test_q_of_one_is_percolation_whose_sweeps_are_independent():

@@ -13,46 +13,12 @@ from percolab.tasks.groups import group_neighbours, largest_group
 from percolab.tasks.part import JobPart
 
 RNG = np.random.default_rng(1)
-#: 12 samples of 3 observables at 2 values of p, large enough to need 64 bits.
-VALUES = RNG.integers(0, 2**40, size=(12, 2, 3))
-
-
-def block_of(number, values):
-    """Return the block of observables (samples, m, C)."""
-    rows = np.zeros((1, *values.shape[:2], ROW_WIDTH), np.int64)
-    rows[0, ..., : values.shape[2]] = values
-    columns = [
-        Column("", "", "", "", RowInteger(n, tuple(range(99)))) for n in range(values.shape[2])
-    ]
-    return make_sample_blocks([number], rows, columns)[0]
-
-
-def test_sums_are_those_of_the_samples():
-    block = block_of(4, VALUES)
-    assert block.number == 4
-    assert block.sums.dtype == np.int64
-    for point in range(2):
-        for column in range(3):
-            assert block.sums[point, column] == sum(VALUES[:, point, column].tolist())
-
-
-def test_squares_are_those_of_every_sample():
-    small = VALUES % 1000
-    block = block_of(0, small)
-    assert block.squares.dtype == np.float64
-    np.testing.assert_array_equal(block.squares, (small**2).sum(axis=0))
 
 
 def test_squares_do_not_overflow_where_int64_would():
-    block = block_of(0, np.full((3, 1, 1), 2**40))
+    rows = np.full((1, 3, 1, ROW_WIDTH), 2**40)
+    (block,) = make_sample_blocks([0], rows, [Column("", "", "", "", RowInteger("largest"))])
     assert block.squares[0, 0] == 3 * 2.0**80
-
-
-@pytest.mark.parametrize("cut", [1, 5, 11])
-def test_blocks_add(cut):
-    whole, first, second = (block_of(0, part) for part in (VALUES, VALUES[:cut], VALUES[cut:]))
-    np.testing.assert_array_equal(first.sums + second.sums, whole.sums)
-    np.testing.assert_allclose(first.squares + second.squares, whole.squares, rtol=1e-15)
 
 
 def test_blocks_hold_what_every_observable_makes_of_the_rows():

@@ -3,7 +3,6 @@
 import math
 import re
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -18,8 +17,6 @@ from percolab.lattices.graph_files import read_graph
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
 from percolab.trees import TREE_METHODS
-from percolab.trees.given import keys_to_values
-from percolab.trees.weights import values_to_keys
 
 BEYOND = 2**53
 
@@ -236,24 +233,6 @@ def test_the_tree_of_a_sample_is_cut_into_its_clusters():
             assert np.count_nonzero(found.weights < p) == found.num_sites - clusters
 
 
-def test_the_trunk_joins_source_and_target_by_the_least_largest_weight():
-    networkx = pytest.importorskip("networkx")
-    for seed in range(12):
-        num_sites, pairs, weights = random_edges(seed, ties=False)
-        pairs, weights = pairs[pairs[:, 0] != pairs[:, 1]], weights[pairs[:, 0] != pairs[:, 1]]
-        if num_sites < 3:
-            continue
-        graph = Graph.of_bonds(num_sites, pairs, source=[0], target=[num_sites - 1])
-        found = percolab.tree(graph, weights=weights)
-        theirs = found.to_networkx()
-        trunk = found.trunk()
-        path = []
-        if networkx.has_path(theirs, 0, num_sites - 1):
-            path = networkx.shortest_path(theirs, 0, num_sites - 1)
-        steps = {frozenset(step) for step in pairwise(path)}
-        assert {frozenset(bond) for bond in found.bonds[trunk].tolist()} == steps
-
-
 def test_names_of_nodes_are_kept():
     networkx = pytest.importorskip("networkx")
     graph = networkx.Graph()
@@ -274,20 +253,6 @@ def test_a_zero_is_a_weight_in_and_out():
     found = percolab.tree(stored)
     assert (found.bonds.tolist(), found.weight) == ([[0, 1], [1, 2]], 2)
     assert found.to_sparse().tocsr().nnz == 2
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        [-1.5, 0.0, 5e-324, 1e308],
-        np.array([-(2**63), -1, 0, 2**63 - 1]),
-        np.array([0, 7], np.uint8),
-    ],
-)
-def test_values_follow_from_their_keys(values):
-    values = np.asarray(values)
-    again = keys_to_values(values_to_keys(values), values.dtype.kind)
-    np.testing.assert_array_equal(again, values)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".npz"])

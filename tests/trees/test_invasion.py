@@ -15,7 +15,6 @@ from percolab.lattices.graph import Graph, graph_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.structure import load_structure
 from percolab.lattices.topology import unpack_bits
-from percolab.trees import new_trees
 from percolab.trees.invasion import (
     InvasionWeights,
     Target,
@@ -258,76 +257,6 @@ def test_graphs_are_invaded_as_the_reference_does_with_ties_too():
 # Trees and thresholds
 
 
-@pytest.mark.parametrize(
-    ("name", "L", "boundary"),
-    [("square", 9, "periodic"), ("kagome", 8, "open"), ("bethe:3", 4, None), ("fcc", 4, "open")],
-)
-@pytest.mark.parametrize("rng", GENERATORS)
-def test_invasion_of_everything_is_the_minimum_spanning_tree(name, L, boundary, rng):
-    field = make_field(load_structure(name), L, boundary)
-    topology = field.structure.topology(field.shape, field.boundary)
-    asker = Invader(field, source="centre", stop="all", rng=rng, seed=2)
-    trees = new_trees("kruskal", "cpu", topology)
-    for sample in range(3):
-        found = asker.run(sample)
-        trees.build(GENERATORS[rng], asker.task.stream_seed, np.array([sample], np.uint64))
-        taken = np.zeros(32 * topology.num_classes * topology.num_words, bool)
-        taken[found.bonds[found.bonds >= 0]] = True
-        words = np.packbits(taken, bitorder="little").view(np.uint32)
-        np.testing.assert_array_equal(words, trees.words(1)[0])
-        assert found.fronts[-1] == 0
-        assert found.num_invaded == found.num_sites
-
-
-def spanning_key(topology, reference):
-    """Return the key at which the two ends are first connected, by a plain union-find."""
-    parents = list(range(topology.num_points + 2))
-
-    def root(site):
-        while parents[site] != site:
-            site = parents[site]
-        return site
-
-    first, last = topology.num_points, topology.num_points + 1
-    joins = []
-    for number, i, j in reference.bonds:
-        joins.append(
-            (max(map(reference.key, (i, j))) if reference.by_site else reference.key(number), i, j)
-        )
-    for end, layer in zip((first, last), topology.end_layers[-1]):
-        joins += [(reference.key(i) if reference.by_site else -1, i, end) for i in layer.tolist()]
-    for key, i, j in sorted(joins):
-        parents[root(i)] = root(j)
-        if root(first) == root(last):
-            return key
-    raise AssertionError("the ends are not connected")
-
-
-@pytest.mark.parametrize("model", ["bond", "site"])
-@pytest.mark.parametrize(
-    ("name", "L", "boundary"),
-    [
-        ("square", 14, "periodic,open"),
-        ("kagome", 12, "open,open"),
-        ("diamond", 6, "open"),
-        ("bethe:3", 6, None),
-        ("graph", None, None),
-    ],
-)
-def test_invasion_from_end_to_end_takes_what_first_connects_the_ends(name, L, boundary, model):
-    bonds = np.random.default_rng(1).integers(0, 60, (200, 2))
-    graph = Graph.of_bonds(60, bonds, source=[0, 1], target=[58, 59])
-    structure = graph if name == "graph" else load_structure(name)
-    field = make_field(structure, L, boundary)
-    topology = structure.topology(field.shape, field.boundary)
-    asker = Invader(field, model=model, rng="philox", seed=4)
-    for sample in range(3):
-        found = asker.run(sample)
-        reference = Reference(topology, model, GENERATORS["philox"], asker.task.stream_seed, sample)
-        assert found.threshold_key == spanning_key(topology, reference) + 1
-        assert found.breakthrough == found.num_invaded - 1
-
-
 @pytest.mark.parametrize("model", ["bond", "site"])
 def test_the_largest_weight_is_the_threshold_that_a_sweep_finds(model):
     results = sweep("square", L=[33], method="threshold", samples=6, model=model, seed=4,
@@ -353,17 +282,6 @@ def test_only_what_is_touched_is_drawn():
         assert found.num_invaded == 3000
         assert 2 * 3000 / 32 / 2 < found.touched < most
         assert found.num_sites == 2**30
-
-
-def test_an_invasion_is_the_beginning_of_a_longer_one_and_always_the_same():
-    short, long, again = (
-        invade_named("triangular", 300, source="centre", stop=n, seed=8) for n in (500, 5000, 5000)
-    )
-    for name in ("sites", "bonds", "origins", "fronts", "keys"):
-        assert getattr(short, name).tolist() == getattr(long, name)[:500].tolist()
-        assert getattr(again, name).tolist() == getattr(long, name).tolist()
-    other = invade_named("triangular", 300, source="centre", stop=500, seed=8, sample=1)
-    assert other.sites.tolist() != short.sites.tolist()
 
 
 def test_large_frontiers_leave_the_heap_and_come_back():
@@ -428,18 +346,6 @@ def test_pressure_curve_of_a_pore_network_by_hand():
     assert saturations.tolist() == [3 / 6, 6 / 6]
     assert found.threshold == 5.0
     assert found.bursts().tolist() == [2]
-
-
-def test_trapped_pore_stays_with_the_defender():
-    """Pore 2 loses its way to the outlet when both its neighbours are invaded."""
-    throats = {(0, 1): 1.0, (1, 2): 9.0, (2, 3): 8.0, (0, 3): 2.0, (3, 4): 3.0}
-    graph = Graph.of_bonds(5, list(throats))
-    keys = {"source": [0], "target": [4], "stop": "all", "weights": list(throats.values())}
-    assert invade_named(graph, **keys).sites.tolist() == [0, 1, 3, 4, 2]
-    trapped = invade_named(graph, trapping=True, **keys)
-    assert trapped.sites.tolist() == [0, 1, 3, 4]
-    assert trapped.fronts.tolist() == [2, 2, 1, 0]
-    assert sorted(trapped.tried.tolist()) == [1.0, 2.0, 3.0, 9.0]
 
 
 def test_sites_of_a_graph_have_the_numbers_of_its_file():

@@ -11,14 +11,11 @@ from numpy.linalg import matrix_rank
 from scipy import ndimage
 
 import percolab
-from percolab.bonds.words import GENERATORS
-from percolab.configurations.configuration import site_configuration
 from percolab.errors import InputError
 from percolab.kernels import memory
 from percolab.lattices.lattice import load_lattice
-from percolab.tasks.study import Task, axis_boundaries
+from percolab.tasks.study import axis_boundaries
 from percolab.trees import level_labeler, levels
-from percolab.trees.weights import make_bond_keys, make_sample_weights
 
 #: Lattice, shape of the array, boundary; cells of several sites, and short axes, among them.
 CASES = [
@@ -306,48 +303,6 @@ def scipy_percolates(opened, axis, boundary):
         )
         found = found or bool(np.any((here > 0) & (here == labels[there])))
     return found
-
-
-@pytest.mark.parametrize("model", ["bond", "site"])
-def test_levels_of_the_uniform_numbers_of_samples_are_their_thresholds(model):
-    lattice, boundary = load_lattice("triangular"), ("open", "open")
-    topology = lattice.topology((24, 24), boundary)
-    words = topology.num_words * np.arange(lattice.num_classes + 1)
-    numbers = 32 * words[:, None] + np.arange(24 * 24)
-    for sample in range(8):
-        task = Task(lattice, 24, boundary, (0.5,), seed=5, model=model)
-        weights = make_sample_weights(GENERATORS["xorwow"], task.stream_seed, sample)
-        keys = make_bond_keys(weights, numbers.ravel().astype(np.uint32)).astype(np.int64)
-        keys = keys.reshape(-1, 24, 24)
-        given = keys[-1] if model == "site" else keys[:-1]
-        found = percolab.threshold("triangular", weights=given)
-        for axis, source in (("x", "left"), ("y", "bottom")):
-            invaded = percolab.invade(
-                "triangular", 24, source=source, model=model, seed=5, sample=sample
-            )
-            assert found.axes[axis].level + 1 == invaded.threshold_key
-
-
-@pytest.mark.slow
-def test_wrapping_levels_are_where_labels_begin_to_wrap():
-    for seed in range(8):
-        values = np.random.default_rng(seed).normal(size=(12, 12, 12))
-        found = percolab.threshold(weights=values, boundary="periodic")
-        for axis, item in found.axes.items():
-            for mask, wraps in ((values <= item.level, True), (values < item.level, False)):
-                clusters = site_configuration(mask, boundary="periodic").label()
-                assert (clusters.wrapping[axis].size > 0) == wraps
-
-
-def test_a_loop_along_the_diagonal_is_one_direction():
-    values = np.full((4, 4), 5)
-    for n in range(4):
-        values[n, n] = values[n, (n + 1) % 4] = 1
-    found = percolab.threshold(weights=values, boundary="periodic")
-    assert [item.level for item in found.axes.values()] == [1, 1]
-    assert [item.level for item in found.directions.values()] == [1, 5]
-    assert found.axes["x"].path.winding in ((1, 1), (-1, -1))
-    assert found.axes["x"].path.sites.size == 9
 
 
 def test_clusters_that_wrap_in_different_directions_are_not_one_with_two():

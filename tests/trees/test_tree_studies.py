@@ -12,7 +12,6 @@ from percolab.analysis.text import tree_table
 from percolab.analysis.trees import fit_trees
 from percolab.errors import AnalysisError, InputError
 from percolab.measure.trees import WEIGHT_BINS, WEIGHT_BITS
-from percolab.store.results import read_results
 
 L, SAMPLES = 12, 200
 
@@ -43,39 +42,6 @@ def test_the_trees_of_a_study_are_those_of_the_samples_that_grids_have(trees):
     assert np.all(item.column("tree_bonds") == (L * L - 1) * item.task.block_size)
 
 
-def test_the_weight_is_the_integral_of_the_number_of_clusters(trees):
-    results, _ = trees
-    item = of_size(results, L)
-    x, weights = np.polynomial.legendre.leggauss(200)
-    p = np.sort((x + 1) / 2)
-    rows = percolab.sweep("square", p=p.tolist(), L=L, samples=SAMPLES, block_size=20, device="cpu")
-    (other,) = rows.tasks.values()
-    assert other.task.block_size == item.task.block_size
-    clusters = other.column("clusters") - other.task.block_size
-    integral = clusters @ weights[np.argsort(x)] / 2
-    found = item.column("tree_weight")[:, 0] * 2.0**-WEIGHT_BITS
-    # A sample's number of clusters is a step function of p: each of its steps may be off by about
-    # half the distance of two nodes, and they are L * L - 1 a sample.
-    step = 1 / 200 / np.sqrt(12)
-    expected = step * np.sqrt(item.task.block_size * (L * L - 1))
-    assert np.all(abs(found - integral) < 4 * expected)
-
-
-def test_degrees_and_weights_are_counted_over_all_sites_and_bonds(trees):
-    results, _ = trees
-    item = of_size(results, L)
-    degrees = item.extra("tree_degrees")[:, 0]
-    assert np.all(degrees.sum(axis=1) == L * L * item.task.block_size)
-    assert degrees[:, 0].sum() == 0
-    bonds = item.column("tree_bonds")[:, 0]
-    assert np.all(degrees @ np.arange(degrees.shape[1]) == 2 * bonds)
-    weights = item.extra("tree_weights")[:, 0]
-    assert np.all(weights.sum(axis=1) == bonds)
-    low = weights @ np.arange(WEIGHT_BINS) / WEIGHT_BINS
-    total = item.column("tree_weight")[:, 0] * 2.0**-WEIGHT_BITS
-    assert np.all((low <= total) & (total <= low + bonds / WEIGHT_BINS))
-
-
 @pytest.mark.slow
 def test_on_the_square_torus_accepted_shares_of_w_and_1_minus_w_add_up_to_one():
     results = percolab.sweep(
@@ -95,15 +61,6 @@ def test_on_the_square_torus_accepted_shares_of_w_and_1_minus_w_add_up_to_one():
     # What the closing bonds lack lies near w = 1/2, where it is 2 / N in a few bins at most.
     assert np.all(abs(z[: WEIGHT_BINS // 4]) < 4)
     assert np.std(z[: WEIGHT_BINS // 4]) > 0.3
-
-
-def test_merged_files_are_fitted_together(trees, tmp_path):
-    _, path = trees
-    half = {"method": "tree", "L": [8, L], "block_size": 20, "device": "cpu"}
-    percolab.sweep("square", samples=SAMPLES, seed=2, out=tmp_path / "b.h5", **half)
-    answer("merge", path, tmp_path / "b.h5", "--out", tmp_path / "m.h5")
-    found = fit_trees(read_results(tmp_path / "m.h5"))
-    assert sum(item.samples for item in found.means) == 4 * SAMPLES
 
 
 def test_what_is_printed_is_what_the_file_gives(trees, tmp_path):

@@ -1,12 +1,11 @@
 """Means of tiny Potts models: from spins, from open bonds, and as known in other ways."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 from helpers import slow
-from spin_support import lag_one_products, spin_means_given_bonds
+from spin_support import spin_means_given_bonds
 
 from percolab.analysis.theory.ising import ising_torus
 from percolab.kernels.device import Device
@@ -88,75 +87,6 @@ def test_one_bond_by_hand(q):
     assert {name: means[name] for name in expected} == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("graph", ["triangle", "torus 2 x 2", "loops and repeats"])
-@pytest.mark.parametrize("q", [2, 3])
-def test_lag_one_products_are_those_of_the_transition_matrix(graph, q):
-    num_sites, bonds = GRAPHS[graph]
-    p = 0.6
-    found = lag_one_products(num_sites, bonds, q=q, p=p)
-    joint, spins, opened = joint_distribution(num_sites, bonds, q, p)
-    forward = joint / joint.sum(axis=1, keepdims=True)
-    backward = joint / joint.sum(axis=0)
-    # Spins to bonds to spins, and bonds to spins to bonds.
-    of_spins = joint @ backward.T
-    of_bonds = joint.T @ forward
-    for name, mean in found.items():
-        values, pairs = (spins, of_spins) if name in spins else (opened, of_bonds)
-        expected = values[name] @ pairs @ values[name]
-        assert mean == pytest.approx(expected, rel=1e-12), name
-    assert found.keys() == spins.keys() | opened.keys()
-
-
-def joint_distribution(num_sites, bonds, q, p):
-    """Return the probability of every pair of spins and open bonds, and quantities of both.
-
-    Written for itself, state by state, with clusters found by repeated sweeps over the bonds.
-    """
-    all_spins = list(itertools.product(range(q), repeat=num_sites))
-    all_open = list(itertools.product((0, 1), repeat=len(bonds)))
-    spins = {"satisfied": [], "magnetization_square": [], "largest_state": []}
-    for state in all_spins:
-        counts = [state.count(a) for a in range(q)]
-        spins["satisfied"].append(sum(state[i] == state[j] for i, j in bonds))
-        square = (q * sum(n * n for n in counts) - num_sites**2) / (q - 1)
-        spins["magnetization_square"].append(square)
-        spins["largest_state"].append(max(counts))
-    names = ("open_bonds", "clusters", "sum_squares", "sum_fourths", "largest_cluster")
-    opened = {name: [] for name in names}
-    for is_open in all_open:
-        label = list(range(num_sites))
-        for _ in range(num_sites):
-            for (i, j), present in zip(bonds, is_open):
-                if present:
-                    label[i] = label[j] = min(label[i], label[j])
-        sizes = [label.count(site) for site in set(label)]
-        values = (sum(is_open), len(sizes), sum(s**2 for s in sizes), sum(s**4 for s in sizes))
-        for name, value in zip(names, (*values, max(sizes))):
-            opened[name].append(value)
-    joint = np.zeros((len(all_spins), len(all_open)))
-    for row, state in enumerate(all_spins):
-        for column, is_open in enumerate(all_open):
-            if all(state[i] == state[j] for (i, j), x in zip(bonds, is_open) if x):
-                number = sum(is_open)
-                joint[row, column] = p**number * (1 - p) ** (len(bonds) - number)
-    as_arrays = [{k: np.array(v, float) for k, v in d.items()} for d in (spins, opened)]
-    return joint / joint.sum(), *as_arrays
-
-
-@every_q
-def test_lag_one_products_are_mean_squares_of_what_is_known(q):
-    graph, p = GRAPHS["torus 2 x 3"], 0.5
-    products, means = (f(*graph, q=q, p=p) for f in (lag_one_products, bond_means))
-    assert products["magnetization_square"] == pytest.approx(means["sum_squares_squared"])
-    assert products["open_bonds"] == pytest.approx(p**2 * means["satisfied_squared"])
-
-
-def test_sixteen_bonds_of_ten_states_are_enumerated():
-    ring, chords = [(i, (i + 1) % 10) for i in range(10)], [(i, i + 4) for i in range(6)]
-    means = bond_means(10, ring + chords, q=10, p=0.5)
-    assert means["sum_squares"] == pytest.approx(means["magnetization_square"], rel=1e-12)
-
-
 @pytest.mark.parametrize(
     ("num_sites", "bonds", "q", "p", "text"),
     [
@@ -169,7 +99,7 @@ def test_sixteen_bonds_of_ten_states_are_enumerated():
     ],
 )
 def test_what_cannot_be_enumerated_is_refused(num_sites, bonds, q, p, text):
-    for function in (spin_means, bond_means, lag_one_products):
+    for function in (spin_means, bond_means):
         with pytest.raises(ValueError, match=text):
             function(num_sites, bonds, q=q, p=p)
 

@@ -86,7 +86,9 @@ def spanning(number: str, device: Device, folder: Path) -> Found:
 def spanning_drawn(results: StoredResults, kind: str) -> tuple[Any, Any, Found]:
     """Return the fit of Fig 5 or 6, the figure and its numbers; kind: of the device it is from."""
     fit = fit_results(results)
-    return fit, *draw_spanning(StudyFigures(results, lambda: fit), sizes=SIZES[kind])
+    view = StudyFigures(results, lambda: fit)
+    figure, numbers = draw_spanning(view, sizes=SIZES[kind])
+    return fit, figure, view.complete(numbers)
 
 
 def timing(device: Device, folder: Path) -> Found:

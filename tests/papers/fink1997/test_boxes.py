@@ -21,7 +21,6 @@ from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
 from percolab.measure.sums import NUMBERS, ClusterSums
-from percolab.papers.fink1997 import quad
 from percolab.papers.fink1997.boxes import (
     Blocks,
     Border,
@@ -114,21 +113,12 @@ def test_rows_of_boxes_are_those_of_the_whole_lattice(name):
         assert_rows_equal(name, MODELS[(n + len(name)) % 5], p, rng, merges)
 
 
-@pytest.mark.parametrize("name", ["square", "far_reaching", "cubic", "hypercubic-4d"])
+@pytest.mark.parametrize("name", ["square", "square-nnn", "far_reaching", "cubic", "hypercubic-4d"])
 def test_wrapping_rows_of_boxes_about_the_threshold(name):
     rng = np.random.default_rng(3)
     for n in range(10):
         p = ps_of(name)[2] * rng.uniform(0.9, 1.3)
         assert_rows_equal(name, BOND, p, rng, [MERGES[n % 7]], kinds=TORUS[:1])
-
-
-def test_bonds_to_boxes_across_corners_in_both_ways():
-    whole = Whole(lattice("square-nnn"), (6, 6), TORUS)
-    for sample in range(20):
-        draw = SampleKey(0, 5, sample, p_to_threshold(0.2))
-        expected = row_of_the_whole(whole, draw, tally=False)
-        row = row_by_boxes(whole, draw, blocks=(3, 3))
-        np.testing.assert_array_equal(row.numbers, expected)
 
 
 @pytest.mark.slow
@@ -231,44 +221,6 @@ def test_partners_that_do_the_same_work_are_timed_alike():
 
 
 # --- bubbles -------------------------------------------------------------------------------------
-
-
-def test_a_component_of_bubbles_ends_only_if_all_are_bubbles():
-    # 0 meets 0, a bubble; 1 meets 1 and 2, of which 2 is none; 2 meets 3, which 3 meets too.
-    own, other = np.array([0, 1, 1, 2, 3], np.uint32), np.array([0, 1, 2, 3, 3], np.uint32)
-    own_may_end, other_may_end = (np.array(marks, np.uint8) for marks in ([1] * 4, [1, 1, 0, 1]))
-    ends = np.empty(4, np.uint8), np.empty(4, np.uint8)
-    quad.find_finished(own, other, own_may_end, other_may_end, *ends)
-    assert [each.tolist() for each in ends] == [[1, 0, 1, 1], [1, 0, 0, 1]]
-    own_may_end[3] = 0
-    quad.find_finished(own, other, own_may_end, other_may_end, *ends)
-    assert [each.tolist() for each in ends] == [[1, 0, 0, 0], [1, 0, 0, 0]]
-
-
-def drop_bubbles_that_meet_bubbles(own, other, own_may_end, other_may_end, own_ends, other_ends):
-    """The wrong rule: bubbles are dropped with bubbles, whatever else they meet."""
-    own_ends[:], other_ends[:] = 0, 0
-    both = (own_may_end[own] & other_may_end[other]).astype(bool)
-    own_ends[own[both]] = 1
-    other_ends[other[both]] = 1
-
-
-@pytest.mark.parametrize("text", ["tree:bubbles", "quad:bubbles,runs"])
-def test_a_bubble_that_meets_others_too_is_kept(monkeypatch, text):
-    whole = Whole(lattice("square"), (32, 32), TORUS)
-    draw = SampleKey(0, 5, 1, p_to_threshold(0.5))
-    expected = row_of_the_whole(whole, draw, tally=False).tolist()
-    boxes = boxes_of(whole, (4, 4), draw)
-
-    def row():
-        try:
-            return row_from_boxes(simulate(boxes, Merge.parse(text)).boundaries[0]).numbers.tolist()
-        except ValueError:  # the sides of a face do not match any more
-            return None
-
-    assert row() == expected
-    monkeypatch.setattr(quad, "find_finished", drop_bubbles_that_meet_bubbles)
-    assert row() != expected
 
 
 def test_bubbles_are_gone_before_the_first_stage():

@@ -1,16 +1,10 @@
 """``--split lattice --blocks --merge``: samples in boxes over ranks have the file of any."""
 
-import os
-import shutil
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
-from cli_support import assert_equal_datasets, refusal
+from cli_support import refusal
 from helpers import lattice
 
 from percolab.api import sweep
@@ -23,16 +17,9 @@ from percolab.run import rank_group
 from percolab.run.parts_sampler import PartsSampler
 from percolab.run.rank_group import RankExecutor, make_rank_group
 from percolab.run.request import Observer
-from percolab.store.results import read_results
 from percolab.tasks.study import Task
 
-MPIEXEC = shutil.which("mpiexec", path=f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}")
-
 pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
-by_mpi = pytest.mark.skipif(
-    MPIEXEC is None or find_spec("mpi4py") is None, reason="mpi4py or mpiexec is not there"
-)
-
 ASKED = {"L": [8, 12], "p": [0.4, 0.5], "samples": 3, "block_size": 3, "measure": "sizes"}
 CPU = Device("cpu")
 
@@ -192,31 +179,3 @@ def test_an_error_of_a_rank_is_raised_and_no_other_rank_waits(rank, merge, monke
             made[0].abort("the test is over", 1)
     # The progress bar may have a thread, too.
     assert {item.name for item in threading.enumerate()} <= {"MainThread", "tqdm_monitor"}
-
-
-# --- processes -----------------------------------------------------------------------------------
-
-CUBIC = {"L": [8], "p": [0.2488], "samples": 6, "boundary": "periodic", "measure": "sizes"}
-GIVEN = ("sweep", "--lattice", "cubic", "-L", "8", "-p", "0.2488", "--samples", "6", "--boundary",
-         "periodic", "--measure", "sizes", "--device", "cpu", "--split", "lattice", "--blocks",
-         "2x2x2", "--merge")  # fmt: skip
-
-
-def by_ranks(ranks, *given, code="pass"):
-    """Run a sweep by so many ranks of MPI, after some code."""
-    program = f"{code}\nfrom percolab.cli import main\nmain()"
-    command = [MPIEXEC, "-n", str(ranks), sys.executable, "-c", program, *given]
-    command += ["--executor", "mpi", "--quiet"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-
-
-@by_mpi
-@pytest.mark.slow
-@pytest.mark.parametrize("merge", ["tree", "quad:bubbles,runs"])
-def test_ranks_of_mpi_make_the_file_of_whole_samples(merge):
-    done = by_ranks(8, *GIVEN, merge, "--out", "boxes.h5")
-    assert (done.returncode, done.stderr) == (0, "")
-    sweep("cubic", **CUBIC, device="cpu", out="whole.h5")
-    assert_equal_datasets(Path("boxes.h5"), Path("whole.h5"))
-    output = read_results(Path("boxes.h5")).runs[0]
-    assert (output["executor"], output["split"]["blocks"]) == ("mpi", "2x2x2")

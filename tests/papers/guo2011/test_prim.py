@@ -9,7 +9,6 @@ from prim_support import assert_given_trees, assert_sampled_trees, random_graph,
 
 from percolab.lattices.extent import Extent
 from percolab.papers.guo2011 import figures as script
-from percolab.papers.guo2011.prim import compressed_adjacency
 from percolab.trees import new_trees
 
 CASES = dict(topologies())
@@ -28,18 +27,6 @@ def test_random_graphs_with_few_and_many_ties():
     for sites, bonds, kinds in rng.integers([1, 0, 1], [30, 90, 12], (200, 3)):
         topology = random_graph(rng, int(sites), int(bonds))
         assert_given_trees(new_trees("prim", "cpu", topology), topology, rng, (kinds,))
-
-
-def test_adjacency_lists_every_bond_at_both_its_ends():
-    topology = CASES["parallel"]
-    graph = compressed_adjacency(topology)
-    k, owner, other = topology.bonds().T
-    numbers = 32 * topology.num_words * k + owner
-    expected = {(n, a, b) for n, a, b in zip(numbers, owner, other) if a != b}
-    expected |= {(n, b, a) for n, a, b in expected}
-    sites = np.repeat(np.arange(topology.num_points), np.diff(graph.starts.astype(int)))
-    assert set(zip(graph.numbers[graph.ranks], sites, graph.ends)) == expected
-    assert graph.halves == len(expected)
 
 
 def test_memory_counts_the_arrays():
