@@ -36,6 +36,7 @@ FORMATS = {
 @click.option("--format", "form", type=click.Choice(list(FORMATS)),
               help="What to write.  [default: as --out ends, else csv]")  # fmt: skip
 @click.option(
+    "-o",
     "--out",
     type=click.Path(),
     help="File: .csv, .txt (the same), .parquet, .nc or .npz.  [default: CSV to stdout, other "

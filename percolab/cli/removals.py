@@ -21,7 +21,7 @@ _SHOWN = 10
 @setting_option("model", help="site or bond: what is removed.  [default: site]")
 @setting_option("multi")
 @setting_option("columns")
-@grouped(OUTPUT, "--out", type=click.Path(), help="Write all of them to this file, .csv.")
+@grouped(OUTPUT, "-o", "--out", type=click.Path(), help="Write all of them to this file, .csv.")
 @as_json
 def command(graph: str, out: str | None, as_json: bool, **given: Any) -> None:
     """Show what is left of GRAPH without each single site, or each single bond.

@@ -21,7 +21,9 @@ PAGES = (".html", ".htm")
 
 @click.command()
 @shared.results_file
-@click.option("--out", type=click.Path(), help="Page: .html or .htm.  [default: RESULTS.html]")
+@click.option(
+    "-o", "--out", type=click.Path(), help="Page: .html or .htm.  [default: RESULTS.html]"
+)
 @shared.fit_options
 @shared.as_json
 def command(results: str, out: str | None, as_json: bool, **options: Any) -> None:
