@@ -407,6 +407,14 @@ def test_the_table_of_a_fit_has_its_p_c_coloured():
     assert colour(line) == line.replace("0.5010(22)", f"{GREEN}{BOLD}0.5010(22){END}")
 
 
+@pytest.mark.parametrize("closed", [1, 2])
+def test_a_closed_stream_is_written_nothing(closed):
+    words = " ".join([sys.executable, "-m", "percolab", *TINY, "-o", "a.h5", f"{closed}>&-"])
+    done = subprocess.run(words, shell=True, capture_output=True, text=True, timeout=100)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert Path("a.h5").exists()
+
+
 def test_progress_is_coloured_on_a_terminal(monkeypatch):
     bars = []
     monkeypatch.setattr(ProgressBar, "_new_bar", lambda self, **options: bars.append(options))

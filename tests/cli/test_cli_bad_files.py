@@ -40,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
 #: What a command writes.
 NAMES = {"plot": "figure", "report": "page", "export": "table"}
-READERS = [name for name in COMMANDS if name in {"status", "fit", "plot", "export"}]
+READERS = [name for name in COMMANDS if name in {"status", "fit", "plot", "report", "export"}]
 
 
 # Bad targets
