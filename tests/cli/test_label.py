@@ -388,6 +388,9 @@ def test_labels_of_a_graph_have_a_status_and_a_report_and_no_picture():
         answer("report", name)
         assert "2 clusters of 5 sites" in Path("g.html").read_text()
         assert answer("export", name) == "label,sites\n0,3\n3,2\n"
+        sites = ["Ada", "Bob", "Cy", "Dan", "Eve"] if name == "g.h5" else "01234"
+        rows = [f"{site},{label}\n" for site, label in zip(sites, (0, 0, 0, 3, 3))]
+        assert answer("export", name, "--sites") == "site,label\n" + "".join(rows)
     refused = (
         "g.h5: labels of a graph, whose sites have no places in the file; percolab show --graph "
         "finds places for those of a sample"

@@ -214,8 +214,12 @@ def test_labels_in_a_file_name_the_clusters_of_its_table():
     found = read_labels("labels.h5")
     assert found.cluster_labels.tolist() == list(range(found.clusters.roots.size))
     assert answer("export", "labels.h5") == Path("sizes.csv").read_text()
+    header, *rows = answer("export", "labels.h5", "--sites").split()
+    labels = percolab.label(image, phase="1,2", serial=True)
+    assert header == "site,label"
+    assert rows == [f"{site},{label}" for site, label in enumerate(labels.ravel())]
     for option in ("--sizes", "--tidy", "--thresholds"):
-        assert f"{option}: labels have one table" in refusal("export", "labels.h5", option)
+        assert f"{option}: labels have tables of their" in refusal("export", "labels.h5", option)
 
 
 @pytest.mark.slow
