@@ -475,7 +475,7 @@ def test_a_mask_from_python_is_that_of_the_command_line():
 @pytest.mark.parametrize(
     ("given", "options", "told"),
     [
-        (np.array([[0, 1, 2]]), {}, "the array: holds 1, but a site configuration holds 0"),
+        (np.array([[0, 1, 2]]), {}, "the array: holds 1 and 2, but a site configuration holds 0"),
         (np.ones((2, 2), complex), {}, "the array: holds complex128; a site"),
         (np.ones(3), {}, "the array: an array of 1 dimensions; name its lattice"),
         (np.ones((2, 2)), {"L": 2}, "L: an image is a configuration already; leave it out"),

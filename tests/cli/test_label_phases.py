@@ -16,6 +16,7 @@ from scipy import ndimage
 import percolab
 from percolab.configurations import read_labels
 from percolab.configurations.phases import connectivity_lattice, count_faces
+from percolab.configurations.picture import draw_stored_labels
 
 pytestmark = pytest.mark.usefixtures("own_directory")
 
@@ -205,6 +206,20 @@ def test_values_of_any_size_are_phases_of_a_file():
     told = answer("label", "image.npy", "--phase", "1e20,-.5")
     assert [line.split()[:2] for line in told.splitlines()[-2:]] == [["1e20", "3"], ["-0.5", "2"]]
     assert answer("status", "labels.h5") == told
+
+
+@pytest.mark.parametrize(("phase", "names"), [("0,2+5", {"0", "2+5"}), ("2+5", {None})])
+def test_a_legend_names_the_phases_of_clusters_where_there_are_several(phase, names):
+    image = np.repeat(np.array([[2], [0], [5], [1]]), 6, axis=1)
+    np.save("image.npy", image)
+    answer("label", "image.npy", "--phase", phase)
+    told = json.loads(answer("show", "labels.h5", "--json", "-o", "labels.png"))
+    assert {cluster.get("phase") for cluster in told["prominent"]} == names
+    stored_labels = read_labels("labels.h5")
+    figure, _ = draw_stored_labels(stored_labels, "labels.h5")
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    wanted = "largest cluster, phase 2+5, 6 of 18 sites, spans along x"
+    assert texts[0] == wanted if None not in names else "phase" not in texts[0]
 
 
 def test_labels_in_a_file_name_the_clusters_of_its_table():
