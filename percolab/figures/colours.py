@@ -123,7 +123,7 @@ class ClusterColours:
         clusters, prominent = self.clusters, []
         for each in self.prominent:
             size, label = int(clusters.sizes[each.number]), int(clusters.roots[each.number])
-            ways = {"spanning": list(each.spanning)}
+            ways: dict[str, Any] = {"spanning": list(each.spanning)}
             ways |= {"wrapping": list(each.wrapping)} if each.wrapping else {}
             ways |= {"phase": self.phases[each.number]} if self.phases else {}
             prominent.append({"label": label, "size": size, **ways, "colour": each.colour})

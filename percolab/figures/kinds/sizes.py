@@ -286,7 +286,8 @@ def _draw_off(axes: Axes, points: Sequence[dict[str, Any]], sigma: float) -> Non
     sizes = sorted({point["L"] for point in points})
     for point in points:
         look = size_look(sizes.index(point["L"])) | {"markersize": 2.2}
-        _bars(axes, tuple(map(np.array, (point["x"], point["y"], point["error"]))), ..., look)
+        x, y, errors = (np.array(point[name]) for name in ("x", "y", "error"))
+        _bars(axes, (x, y, errors), ..., look)
     axes.axvline(0.0, color="0.5", linewidth=0.6, zorder=1)
     axes.set_xlabel(rf"$(p - p_c)\,s^{{\sigma}}$,  $\sigma = 1/(\nu d_f) = {sigma:.3f}$")
     axes.set_ylabel(r"$s^{\tau} n_s$")
