@@ -118,10 +118,8 @@ class Results(StoredResults):
             return f"{head}<p>no samples yet</p>"
         return head + Table(("L", "sites", "p values", "samples"), rows).to_html("Samples")
 
-    def fit(
-        self, observable: str | None = None, **options: Any
-    ) -> ThresholdFit | SpinFit | RootFit | QuantityAnalysis | TreeFit:
-        """Estimate the threshold, as :func:`percolab.fit` does."""
+    def fit(self, observable: str | None = None, **options: Any) -> ThresholdFit | Any:
+        """Estimate the threshold, as :func:`percolab.fit` does, which says what it returns."""
         return fit(self, observable, **options)
 
     def estimates(self, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
@@ -606,8 +604,10 @@ def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = 
 
 def fit(
     results: StoredResults, observable: str | None = None, **options: Any
-) -> ThresholdFit | SpinFit | RootFit | QuantityAnalysis | TreeFit:
+) -> ThresholdFit | Any:
     """Estimate the threshold, as ``percolab fit`` does; docs/analysis.md says how.
+
+    It is a ThresholdFit, of spins a SpinFit and of trees a TreeFit.
 
     observable: the probability that is fitted, by default spanning along the last open axis, or on
         a torus wrapping along the last axis.

@@ -4,6 +4,9 @@ import importlib
 import inspect
 import json
 import pickle
+import re
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -529,3 +532,24 @@ def test_report_has_the_numbers_of_the_command():
     assert Path("own.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     with pytest.raises(InputError, match="cannot write a page as"):
         found.report("own.pdf")
+
+
+@pytest.mark.slow
+def test_a_users_program_passes_strict_type_checks(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import percolab\n"
+        "results = percolab.sweep('square', L=[8, 16], samples=100)\n"
+        "estimate = results.fit()\n"
+        "low: float = estimate.threshold - estimate.threshold_error\n"
+        "p, mean, error = results.means('spanning_y', 16)\n"
+        "half: float = float(mean[0]) + low\n"
+        "labels = percolab.label('square', 8, p=0.5)\n"
+        "many: int = labels.num_clusters\n"
+        "wrong: str = labels.num_clusters\n"
+    )
+    options = ["--strict", "--follow-imports=silent", f"--cache-dir={tmp_path}", str(program)]
+    words = [sys.executable, "-m", "mypy", *options]
+    root = Path(percolab.__file__).parents[1]
+    told = subprocess.run(words, capture_output=True, text=True, cwd=root, timeout=600).stdout
+    assert re.findall(r":(\d+): error: (\w+ \w+)", told) == [("9", "Incompatible types")], told

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from percolab.analysis.curves import ClusterCurve, SpanningCurve
 from percolab.analysis.exponents import SPANNING
+from percolab.analysis.json_values import Record
 from percolab.analysis.quantities import BlockMoments, Quantity, list_quantities
 from percolab.analysis.radii import GyrationSums
-from percolab.analysis.statistics import Floats
+from percolab.analysis.statistics import Floats, standard_error
 from percolab.analysis.study_kinds import find_analysis
 from percolab.analysis.tau import SizeCounts
 from percolab.bonds.words import NEVER, TOP
@@ -116,6 +117,33 @@ def _read_clusters(result: TaskResult) -> ClusterCurve:
         largest_squares=sums["largest*largest"],
         label=task.id,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Outbreak(Record):
+    """The mean number of sites of the source's clusters at every p (``sweep --measure source``).
+
+    p, mean, error: float64 (m,); one standard error, from the scatter of blocks.
+    """
+
+    L: int
+    num_sites: int
+    samples: int
+    p: Floats
+    mean: Floats
+    error: Floats
+
+
+def read_outbreaks(results: StoredResults) -> list[Outbreak]:
+    """Return the outbreaks of all tasks that counted them, ascending in L; [] if none has."""
+    outbreaks = []
+    for result in list_tasks(results, "source_sites"):
+        (column,) = (each for each in result.columns if each.name == "source_sites")
+        sums, p = result.single_sum(column), np.array(result.task.p)
+        error = standard_error(sums / result.samples[:, None], result.samples)
+        head = result.task.size, result.task.num_sites, result.num_samples
+        outbreaks.append(Outbreak(*head, p, sums.sum(axis=0) / result.num_samples, error))
+    return outbreaks
 
 
 def has_sizes(result: TaskResult) -> bool:

@@ -15,6 +15,7 @@ from percolab.analysis.quantity_fits import QuantityAnalysis
 from percolab.analysis.roots import RootFit, describe_coupling, root_table
 from percolab.analysis.sample_thresholds import SampleThresholds
 from percolab.analysis.spin_fit import SpinFit
+from percolab.analysis.stored_data import Outbreak
 from percolab.analysis.table_fit import TableFit
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.threshold import ThresholdFit
@@ -143,6 +144,16 @@ def estimate_table(sizes: Sequence[SizeEstimates]) -> str:
         head = f"{lead}{size.num_sites} sites, {size.samples} samples{describe_removal(size.order)}"
         parts.append("\n".join([head, *Table((), rows).lines(), *notes]))
     return "\n\n".join(parts)
+
+
+def outbreak_line(outbreak: Outbreak) -> str:
+    """Render the mean size of an outbreak at both ends of the grid."""
+    values = zip(outbreak.mean, outbreak.error, outbreak.p, strict=True)
+    first, *others = [
+        (format_with_error(mean, error), f"at p = {p:.6g}") for mean, error, p in values
+    ]
+    ends = [f"{first[0]} of {outbreak.num_sites} sites {first[1]}", *map(" ".join, others[-1:])]
+    return f"clusters of the source: {', '.join(ends)}"
 
 
 def _threshold_rows(fit: FittedThreshold, axis: str = "p") -> Rows:

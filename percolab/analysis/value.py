@@ -50,19 +50,26 @@ class ChiSquare:
         return "chi2/dof {}, p-value {}".format(*self.cells)
 
 
+#: A relative error that small is of the arithmetic of equal numbers.
+_ROUNDING = 1e-15
+
+
 def format_with_error(value: float, error: float) -> str:
     """Write a value with its one-sigma error in units of the last digits, two digits of error.
 
-    An error that is zero or not finite is left out; a value that is not finite is "-".
+    An error that is not finite, or no more than rounding, is left out; a value that is not finite
+    is "-".
 
     >>> format_with_error(0.652706, 0.000131)
     '0.65271(13)'
     >>> format_with_error(12.34, 1.42)
     '12.3(1.4)'
+    >>> format_with_error(3.0, 3e-17)
+    '3'
     """
     if not isfinite(value):
         return "-"
-    if not isfinite(error) or error <= 0:
+    if not isfinite(error) or error <= _ROUNDING * abs(value):
         return f"{value:.6g}"
     # Two digits after rounding: 0.0996 is 0.10, not 0.100.
     exponent = int(f"{error:.1e}".split("e")[1])

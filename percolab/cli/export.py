@@ -33,31 +33,39 @@ FORMATS = {
 @click.option("--tidy", is_flag=True, help="One line an observable, size and p, with its unit.")
 @click.option("--thresholds", is_flag=True, help="One line a sample: T along every open axis.")
 @click.option("--sizes", is_flag=True, help="One line a bin of cluster sizes, size and p: n_s.")
+@click.option("--sites", is_flag=True, help="Of labels, one line a site: the label of its cluster.")
 @click.option("--format", "form", type=click.Choice(list(FORMATS)),
               help="What to write.  [default: as --out ends, else csv]")  # fmt: skip
 @click.option(
+    "-o",
     "--out",
     type=click.Path(),
     help="File: .csv, .txt (the same), .parquet, .nc or .npz.  [default: CSV to stdout, other "
     "formats to RESULTS with their suffix]",
 )
 def command(
-    results: str, probabilities: str | None, form: str | None, out: str | None, **tables: bool
+    results: str,
+    probabilities: str | None,
+    form: str | None,
+    out: str | None,
+    sites: bool,
+    **tables: bool,
 ) -> None:
     """Write the mean of every observable with its standard error, for every size and p.
 
     CSV and npz (NumPy, an array a column) need nothing else. Parquet, and netCDF with all means as
     arrays over task and point, need percolab[tables].
 
-    Of labels (percolab label) write the clusters, a line each.
+    Of labels (percolab label) write the clusters, a line each, or with --sites the sites.
     """
-    from percolab.store.output_files import CLUSTERS_CSV, is_labels
+    from percolab.store.output_files import CLUSTERS_CSV, SITES_CSV, is_labels
     from percolab.store.results import read_results
     from percolab.tasks.values import parse_probabilities
 
     labels = is_labels(results)
     form, default = find_format(results, form, out)
-    kind = CLUSTERS_CSV if labels and form == "csv" else _kind(form)
+    of_labels = SITES_CSV if sites else CLUSTERS_CSV
+    kind = of_labels if labels and form == "csv" else _kind(form)
     if out is not None or default is not None:
         out = str(output_file(out, default or "", kind))
     if labels:
@@ -65,12 +73,13 @@ def command(
         from percolab.configurations.label_array import cluster_table
 
         others = {"p": probabilities} | tables | {"format netcdf": form == "netcdf"}
-        refuse(others, "labels have one table, that of their clusters")
+        refuse(others, "labels have tables of their clusters and sites alone")
         given = read_labels(results)
-        named = given.phases, given.phase_names
-        table = cluster_table(given.clusters, given.cluster_labels, *named)
+        named = given.cluster_labels, given.phases, given.phase_names
+        table = given.site_table() if sites else cluster_table(given.clusters, *named)
         text = _write(out, form, table, kind)
     else:
+        refuse({"sites": sites}, "it is of labels (percolab label)")
         stored = read_results(results)
         p = None if probabilities is None else parse_probabilities(probabilities)
         text = write_table(stored, out, form, p, **tables)

@@ -16,7 +16,9 @@ from percolab.errors import InputError
     "--exponent", type=float, required=True, help="a of the correlations (1 + r^2)^(-a/2)."
 )
 @setting_option("seed", help="Seed of the field.")
-@click.option("--out", type=click.Path(), default="field.npy", show_default=True, help=".npy file.")
+@click.option(
+    "-o", "--out", type=click.Path(), default="field.npy", show_default=True, help=".npy file."
+)
 def command(shape: str, exponent: float, seed: int | None, out: str) -> None:
     """Make a periodic Gaussian field of mean 0 and variance 1, with power-law correlations.
 

@@ -79,7 +79,9 @@ _FIRST_RADIUS, _FACTOR, _INNER = 4.0, 2**0.5, 1 / 16
     help="Bursts begin with weights of at least this.  [default: "
     "with a weight larger than all before]",
 )
-@grouped(OUTPUT, "--out", type=click.Path(), help="The steps of one invasion: .csv, .npz or .h5.")
+@grouped(
+    OUTPUT, "-o", "--out", type=click.Path(), help="The steps of one invasion: .csv, .npz or .h5."
+)
 @grouped(OUTPUT, "--plot", type=click.Path(), help="Figure: .png, .pdf or .svg.")
 @shared.as_json
 def command(**given: Any) -> None:

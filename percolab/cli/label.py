@@ -68,7 +68,7 @@ _OUT = "labels.h5"
     type=click.Path(),
     help="Write a CSV file with a line a cluster: label, sites, phase, what it spans.",
 )
-@grouped(OUTPUT, "--out", type=click.Path(),
+@grouped(OUTPUT, "-o", "--out", type=click.Path(),
          help=f"Labels: .h5 with sizes, or .npy.  [default: {_OUT}]")  # fmt: skip
 @as_json
 @quiet_option()

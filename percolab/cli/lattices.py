@@ -12,7 +12,7 @@ from percolab.cli.terminal import echo
 from percolab.errors import InputError
 from percolab.lattices.lattice import Lattice, Threshold, lattice_names, load_lattice
 
-_ROW = "{:<18}  {:>3}  {:>3}  {:<14}  {:<14}  {}"
+_ROW = "{:<18}  {:>3}  {:>5}  {:<14}  {:<14}  {}"
 _MODELS = ("bond", "site")
 
 

@@ -12,7 +12,7 @@ from percolab.errors import InputError
 @click.command()
 @click.argument("parts", nargs=-1, required=True, type=click.Path(), metavar="PART.h5...")
 @click.option(
-    "--out", required=True, type=click.Path(), help="The file to write; it must not exist."
+    "-o", "--out", required=True, type=click.Path(), help="The file to write; it must not exist."
 )
 def command(parts: tuple[str, ...], out: str) -> None:
     """Put results of one lattice together: other sizes, seeds or blocks.

@@ -232,12 +232,13 @@ def described(study: Study) -> str:
 
 def estimates_answer(results: StoredResults, *, bootstrap: int = 200) -> tuple[Any, str]:
     """Return the thresholds of every size alone for JSON, and as text with the published one."""
+    from percolab.analysis.stored_data import read_outbreaks
     from percolab.analysis.stored_fits import read_estimates
-    from percolab.analysis.text import estimate_table
+    from percolab.analysis.text import estimate_table, outbreak_line
     from percolab.lattices.ensemble import Ensemble
 
     sizes = read_estimates(results, bootstrap=bootstrap)
-    texts = [estimate_table(sizes)]
+    texts = [estimate_table(sizes), *map(outbreak_line, read_outbreaks(results))]
     for line in published_lines(results.study):
         of = "of the infinite lattice: finite ones do not scale to it"
         is_ensemble = isinstance(results.study.structure, Ensemble)

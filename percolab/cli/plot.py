@@ -35,6 +35,7 @@ class PlotCommand(click.Command):
     "percolab threshold: roots]",
 )
 @click.option(
+    "-o",
     "--out",
     type=click.Path(),
     help="Figure: .png, .pdf or .svg.  [default: RESULTS.png, with --kind RESULTS-KIND.png]",

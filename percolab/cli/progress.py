@@ -63,14 +63,15 @@ class ProgressBar(Observer):
         return tqdm(**options)
 
     def started(self, sites: int, done: int) -> None:
-        terminal = sys.stderr.isatty()
+        # Where stderr was closed before Python began there is none.
+        terminal = sys.stderr is not None and sys.stderr.isatty()
         self._bar = self._new_bar(
             total=sites,
             initial=done,
             unit=" sites",
             unit_scale=True,
             file=sys.stderr,
-            disable=self._silent,
+            disable=self._silent or sys.stderr is None,
             mininterval=0.2 if terminal else 10.0,
             dynamic_ncols=True,
             colour=COLOUR if has_colour(sys.stderr) else None,

@@ -21,7 +21,7 @@ _SHOWN = 10
 @setting_option("model", help="site or bond: what is removed.  [default: site]")
 @setting_option("multi")
 @setting_option("columns")
-@grouped(OUTPUT, "--out", type=click.Path(), help="Write all of them to this file, .csv.")
+@grouped(OUTPUT, "-o", "--out", type=click.Path(), help="Write all of them to this file, .csv.")
 @as_json
 def command(graph: str, out: str | None, as_json: bool, **given: Any) -> None:
     """Show what is left of GRAPH without each single site, or each single bond.
@@ -36,17 +36,12 @@ def command(graph: str, out: str | None, as_json: bool, **given: Any) -> None:
     if out is not None:
         check_target(out, "removals", (".csv",), REMOVALS_CSV)
     found = remove_each(graph, **given_settings(given))
-    rows = [
-        [*(name if isinstance(name, tuple) else (name,)), largest, clusters]
-        for name, largest, clusters in found.to_rows()
-    ]
+    keys, rows = found.to_table()
     whole, clusters = found.intact
-    names = ("without",) if found.model == "site" else ("without", "to")
     counts = {"site": found.graph.num_sites, "bond": found.graph.num_bonds, "cluster": clusters}
     shown = ", ".join(counted(count, what) for what, count in counts.items())
     text = f"{found.graph.name}: {shown}; the largest has {counted(whole, 'site')}\n\n"
-    text += Table((*names, "largest", "clusters"), rows[:_SHOWN]).to_text()
-    keys = (*names, "largest", "clusters")
+    text += Table(keys, rows[:_SHOWN]).to_text()
     removals = [dict(zip(keys, row, strict=True)) for row in rows]
     record = {"largest": whole, "clusters": clusters, "removals": removals}
     if out is not None:

@@ -21,7 +21,9 @@ PAGES = (".html", ".htm")
 
 @click.command()
 @shared.results_file
-@click.option("--out", type=click.Path(), help="Page: .html or .htm.  [default: RESULTS.html]")
+@click.option(
+    "-o", "--out", type=click.Path(), help="Page: .html or .htm.  [default: RESULTS.html]"
+)
 @shared.fit_options
 @shared.as_json
 def command(results: str, out: str | None, as_json: bool, **options: Any) -> None:
@@ -38,16 +40,15 @@ def command(results: str, out: str | None, as_json: bool, **options: Any) -> Non
 
     if out:
         shared.check_target(out, "a page", PAGES)
-    default = Path(results).with_suffix(".html")
     if is_labels(results):
         shared.refuse(options, "labels have none", "observable")
         shared.refuse_scaling(options)
         page, numbers = label_page(results)
-        target = shared.output_file(out, default)
+        target = shared.output_file(out, Path(results).with_suffix(".html"))
         write_output(target, page.encode())
     else:
         stored = shared.read_study(results, options)
-        target = shared.output_file(out, default)
+        target = shared.output_file(out, Path(results).with_suffix(".html"))
         content = Path(results).read_bytes()
         numbers = write_report(stored, target, name=Path(results).name, content=content, **options)
     echo(f"report in {target}", err=as_json)

@@ -45,7 +45,7 @@ _OUT = "clusters.png"
     help="Write a page for a browser in place of a figure: a slider for p, the clusters "
     "of the sample at it, and its curves.",
 )
-@grouped(OUTPUT, "--out", type=click.Path(),
+@grouped(OUTPUT, "-o", "--out", type=click.Path(),
          help=f"Figure: .png, .pdf or .svg.  [default: {_OUT}]")  # fmt: skip
 @as_json
 def command(labels: str | None, as_json: bool, **given: Any) -> None:

@@ -48,7 +48,7 @@ def command(results: str, as_json: bool) -> None:
     stored = read_results(results)
     record = status_record(stored)
     lines = [
-        *_describe_study(stored.study),
+        *_describe_study(stored.study, sorted({task["seed"] for task in record["tasks"]})),
         *_describe_tasks(record["tasks"], find_answers(stored.study)),
         *_describe_runs(stored.runs),
         *_describe_means(record.get("thermal_means", [])),
@@ -71,7 +71,8 @@ def status_record(stored: StoredResults) -> dict[str, Any]:
     return record | ({"thermal_means": thermal} if thermal else {})
 
 
-def _describe_study(study: Study) -> Iterator[str]:
+def _describe_study(study: Study, seeds: list[int]) -> Iterator[str]:
+    """Yield what a file's tasks share; a merged one has those of several seeds."""
     from percolab.lattices.removal import describe_removal
 
     # Nothing but a lattice has a boundary that is chosen.
@@ -80,7 +81,8 @@ def _describe_study(study: Study) -> Iterator[str]:
     yield ", ".join([described(study), _describe_model(study), *boundary, *ends])
     usual = "placed by a pilot" if study.p is None else "given"
     placed = find_answers(study).p or usual
-    yield f"seed {study.seed}, {study.rng}, p {placed}{describe_removal(study.order)}"
+    seed = f"seeds {', '.join(map(str, seeds))}" if len(seeds) > 1 else f"seed {study.seed}"
+    yield f"{seed}, {study.rng}, p {placed}{describe_removal(study.order)}"
 
 
 def _describe_tasks(tasks: list[dict[str, Any]], answers: Answers) -> Iterator[str]:
@@ -90,7 +92,6 @@ def _describe_tasks(tasks: list[dict[str, Any]], answers: Answers) -> Iterator[s
         sizes = sorted({task["L"] for task in tasks if ", ".join(task["measure"]) == measure})
         how = "alone" if WRAPPING in measure.split(", ") else "and stored as well"
         yield f"measured {how}: {measure} (L = {', '.join(map(str, sizes))})"
-    # A merged file holds several seeds; the study's is that of its first part.
     rows, names = [], ("L", "seed", "samples", "blocks")
     for task in tasks:
         p, grid = task["p"], answers.grid

@@ -25,10 +25,13 @@ _THRESHOLD = re.compile(r"(?<![\w\"'])(p_c(?: = |  +))(\d[\d.]*(?:\(\d+\))?(?:e-
 COLOUR = "green"
 
 
-def has_colour(stream: TextIO) -> bool:
-    """Return whether colours are written to a stream: to a terminal, unless NO_COLOR is set."""
+def has_colour(stream: TextIO | None) -> bool:
+    """Return whether colours are written to a stream: to a terminal, unless NO_COLOR is set.
+
+    A stream that was closed before Python began is None.
+    """
     is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return stream.isatty() and not is_plain
+    return stream is not None and stream.isatty() and not is_plain
 
 
 def colour(text: str) -> str:

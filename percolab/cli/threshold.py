@@ -54,6 +54,7 @@ _OF_SAMPLES = (
 @grouped(WHAT, "--above", is_flag=True, help="With --weights: large values open first.")
 @grouped(
     OUTPUT,
+    "-o",
     "--out",
     type=click.Path(),
     help="Results file; an existing one of the same study is continued.  With --weights the paths, "

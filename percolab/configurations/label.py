@@ -62,7 +62,7 @@ def label(
     target: Any = None,
     multi: bool = False,
     columns: str | Sequence[Any] | None = None,
-) -> Any:
+) -> Labels | Any:
     """Return the cluster labels of one configuration, int32, one a grid point.
 
     A label is the smallest site index of the cluster, and -1 where there is no site; with

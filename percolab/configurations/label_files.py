@@ -72,6 +72,12 @@ class LabelFile:
         """The names of an image's phases, [] of anything else."""
         return SiteRule.from_record(self.record).names if self.phases is not None else []
 
+    def site_table(self) -> tuple[list[str], list[list[Any]]]:
+        """Return headings and rows, the index or the name of every site and its label."""
+        labels = np.append(self.cluster_labels, -1)[self.clusters.numbers].ravel().tolist()
+        sites = range(len(labels)) if self.names is None else self.names
+        return ["site", "label"], [list(row) for row in zip(sites, labels, strict=True)]
+
     def measure_phases(self) -> list[Phase]:
         """Return what is measured of every phase of an image; [] if it is none."""
         if self.phases is None or not isinstance(self.lattice, Lattice):

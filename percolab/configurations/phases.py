@@ -232,9 +232,10 @@ class SiteRule:
                 best = otsu_threshold(image)
                 advice = f"; --threshold {best:g} (Otsu's value) takes what is above it"
                 if image.dtype.kind in "iu":
-                    advice += f", --phase {shown} what has this value"
+                    advice += f", --phase {shown} what has the value {shown}"
+            both = f"{shown} and {value}" if 0 < shown < value else shown
             raise InputError(
-                f"{self.name}: holds {shown}, but a site configuration holds 0 (vacant) and one "
+                f"{self.name}: holds {both}, but a site configuration holds 0 (vacant) and one "
                 f"positive value (occupied){advice}"
             )
         if value != 0:

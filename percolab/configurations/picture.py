@@ -137,11 +137,15 @@ def draw_stored_labels(stored: LabelFile, name: str) -> Drawn:
         raise InputError(f"{name}: {places}")
     kind = stored.record.get("kind")
     name = stored.lattice.title if kind == "sample" else stored.record.get("input", Path(name).name)
+    names: list[str] = []
+    if stored.phases is not None and len(stored.phase_names) > 1:
+        names = [stored.phase_names[number - 1] for number in stored.phases]
     return draw_picture(
         stored.clusters,
         stored.lattice,
         stored.record,
         name,
+        phases=names,
         opened=stored.opened,
         first_row_on_top=kind in (None, "sites"),
     )

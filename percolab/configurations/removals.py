@@ -7,7 +7,7 @@ its cluster falls apart into the branches below it from which no bond leads abov
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from percolab.lattices.graph import Graph, make_graph
 from percolab.lattices.shown import Shown
 from percolab.store.output_files import Kind, begins
 from percolab.tasks.values import check_choice
+
+if TYPE_CHECKING:
+    import pandas
 
 Integers = NDArray[np.int64]
 REMOVALS_CSV = Kind("a table of removals", begins(rb"without,(to,)?largest,clusters\n"))
@@ -53,6 +56,22 @@ class Removals(Shown):
     def to_rows(self) -> list[tuple[Any, int, int]]:
         """Return name, largest and clusters of each, in this order."""
         return [(self.name(n), int(self.largest[n]), int(self.clusters[n])) for n in self.order]
+
+    def to_table(self) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        """Return headings and rows of each in this order; of a bond the names of both sites."""
+        names = ("without",) if self.model == "site" else ("without", "to")
+        rows = [
+            (*((name,) if self.model == "site" else name), largest, clusters)
+            for name, largest, clusters in self.to_rows()
+        ]
+        return (*names, "largest", "clusters"), rows
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return :meth:`to_table` as a pandas.DataFrame; InputError: pandas is not installed."""
+        from percolab.tables.frames import imported
+
+        header, rows = self.to_table()
+        return imported("pandas").DataFrame(rows, columns=list(header))
 
     def _facts(self) -> dict[str, Any]:
         first, left, _ = [*self.to_rows(), ("none", *self.intact)][0]

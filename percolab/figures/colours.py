@@ -57,6 +57,7 @@ class ClusterColours:
     of_clusters:  uint8 (n,), index into ``PALETTE``
     of_sites:     uint8 (num_points,), the same of every site's cluster; 0 where there is no site
     grey_singles: whether single sites have a colour, and so an entry, of their own
+    phases:       the name of every cluster's phase, where an image has several; () otherwise
     """
 
     clusters: Clusters
@@ -64,6 +65,7 @@ class ClusterColours:
     of_sites: np.ndarray
     prominent: tuple[Prominent, ...]
     grey_singles: bool
+    phases: Sequence[str] = ()
 
     def rgb(self, sites: Any = slice(None)) -> np.ndarray:
         """Return the colours of sites, all or those of an index array: uint8 (..., 3)."""
@@ -81,7 +83,7 @@ class ClusterColours:
             return Line2D([], [], color=colour, **look | other)
 
         entries: list[tuple[Any, str]] = [
-            (sample(cluster.colour), _described(cluster, self.clusters))
+            (sample(cluster.colour), self._described(cluster))
             for cluster in self.prominent[:_MOST_NAMED]
         ]
         hidden = len(self.prominent) - _MOST_NAMED
@@ -105,13 +107,25 @@ class ClusterColours:
                 handler_map={tuple: HandlerTuple(ndivide=None)},
             )  # fmt: skip
 
+    def _described(self, cluster: Prominent) -> str:
+        size = int(self.clusters.sizes[cluster.number])
+        text = f"{'largest cluster' if cluster.is_largest else 'cluster'}, "
+        text += f"phase {self.phases[cluster.number]}, " if self.phases else ""
+        text += f"{size} of {int(self.clusters.sizes.sum())} sites"
+        if cluster.spanning == ("source-target",):
+            return f"{text}, from the centre to the outermost shell"
+        if cluster.spanning:
+            text += f", spans along {_listed(cluster.spanning)}"
+        return f"{text}, wraps around {_listed(cluster.wrapping)}" if cluster.wrapping else text
+
     def to_dict(self, title: str, *, drawn: str, layers: list[int] | None = None) -> dict[str, Any]:
         """Return what a figure of the clusters shows, as plain JSON values."""
         clusters, prominent = self.clusters, []
         for each in self.prominent:
             size, label = int(clusters.sizes[each.number]), int(clusters.roots[each.number])
-            ways = {"spanning": list(each.spanning)}
+            ways: dict[str, Any] = {"spanning": list(each.spanning)}
             ways |= {"wrapping": list(each.wrapping)} if each.wrapping else {}
+            ways |= {"phase": self.phases[each.number]} if self.phases else {}
             prominent.append({"label": label, "size": size, **ways, "colour": each.colour})
         summary = {"title": title, "drawn": drawn, **clusters.summary(), "prominent": prominent}
         return summary if layers is None else {**summary, "layers": layers}
@@ -124,10 +138,13 @@ def _rgb(colours: Sequence[Any]) -> np.ndarray:
     return np.round(255 * np.array([to_rgb(colour) for colour in colours])).astype(np.uint8)
 
 
-def choose_colours(clusters: Clusters, *, grey_singles: bool = True) -> ClusterColours:
+def choose_colours(
+    clusters: Clusters, *, grey_singles: bool = True, phases: Sequence[str] = ()
+) -> ClusterColours:
     """Choose the colours of clusters, the same for the same clusters.
 
     grey_singles: whether single sites are grey, also next to each other, or have colours as others.
+    phases: names, as :class:`ClusterColours` has them.
     """
     colours = np.full(clusters.sizes.size, PALETTE.index(SINGLE), np.uint8)
     prominent = _prominent(clusters)
@@ -136,7 +153,7 @@ def choose_colours(clusters: Clusters, *, grey_singles: bool = True) -> ClusterC
     for cluster in prominent:
         colours[cluster.number] = PALETTE.index(cluster.colour)
     of_sites = np.append(colours, np.uint8(0))[clusters.numbers]
-    return ClusterColours(clusters, colours, of_sites, prominent, grey_singles)
+    return ClusterColours(clusters, colours, of_sites, prominent, grey_singles, phases)
 
 
 def spin_rgb(spins: np.ndarray, there: np.ndarray, states: int) -> np.ndarray:
@@ -243,17 +260,6 @@ def _touching(clusters: Clusters, numbers: np.ndarray) -> dict[int, list[int]]:
         touching.setdefault(one - 1, set()).add(other - 1)
         touching.setdefault(other - 1, set()).add(one - 1)
     return {number: sorted(others) for number, others in touching.items()}
-
-
-def _described(cluster: Prominent, clusters: Clusters) -> str:
-    size = int(clusters.sizes[cluster.number])
-    name = "largest cluster" if cluster.is_largest else "cluster"
-    text = f"{name}, {size} of {int(clusters.sizes.sum())} sites"
-    if cluster.spanning == ("source-target",):
-        return f"{text}, from the centre to the outermost shell"
-    if cluster.spanning:
-        text += f", spans along {_listed(cluster.spanning)}"
-    return f"{text}, wraps around {_listed(cluster.wrapping)}" if cluster.wrapping else text
 
 
 def _listed(names: Sequence[str]) -> str:

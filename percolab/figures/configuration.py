@@ -7,6 +7,7 @@ made.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -41,20 +42,22 @@ def plot_clusters(
     states: int = 2,
     title: str = "",
     first_row_on_top: bool = False,
+    phases: Sequence[str] = (),
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw clusters on their lattice; return the figure and every number in it, for JSON.
 
     opened: the open bonds, uint32 (num_classes, num_words), to be drawn while these are few; None
     draws sites alone.  spins: uint8 (num_points,), to be drawn next to the clusters, each of
     ``states`` states.  title: with matplotlib's mathematics.  first_row_on_top: the second axis
-    leads down, as the rows of an image do.
+    leads down, as the rows of an image do.  phases: the name of every cluster's phase, where
+    an image has several.
 
     InputError: another dimension than 2 or 3, more points than can be seen, or a lattice that does
     not say where its points are.
     """
     topology = clusters.topology
     check_drawable(lattice, topology.num_points)
-    colours = choose_colours(clusters)
+    colours = choose_colours(clusters, phases=phases)
     layers = choose_layers(topology.shape)
     places = lattice.positions(topology.shape) if lattice.dimension == 2 else None
     plane = in_plane(lattice)

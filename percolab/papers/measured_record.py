@@ -123,7 +123,7 @@ def make_drawing_command(
 
     @click.command(help=text)
     @click.option("--record", type=click.Path(path_type=Path), default=record)
-    @click.option("--out", type=click.Path(path_type=Path), default=folder)
+    @click.option("-o", "--out", type=click.Path(path_type=Path), default=folder)
     def main(record: Path, out: Path) -> None:
         click.echo("\n".join(draw_all(record, out)))
 

@@ -121,6 +121,7 @@ def _file_signature(name: str) -> bytes:
 
 CSV = Kind("a table of percolab's", begins(rb"lattice,(model,boundary,)?L,(sites,)?seed,"))
 CLUSTERS_CSV = Kind("a table of clusters", begins(rb"label,sites[,\n]"))
+SITES_CSV = Kind("a table of sites", begins(rb"site,label\n"))
 #: The mark of a table, where a format has a place for it.
 TABLE_MARK = "percolab table"
 PARQUET = Kind("a table of percolab's", begins(rb"PAR1", TABLE_MARK.encode()))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     ),
     "count": ("k", "errors", "count", "counts", "successes", "hits", "failures", "num_errors"),
     "total": ("n", "shots", "total", "trials", "samples", "runs", "num_shots"),
-    "mean": ("mean", "y", "value", "average"),
+    "mean": ("mean", "y", "value", "average", "probability", "R"),
     "error": ("error", "err", "stderr", "std_err", "standard_error", "sem", "sigma", "dy", "yerr"),
 }  # fmt: skip
 ROLES = (*WORDS, "series")
@@ -48,6 +49,10 @@ _ERROR_ENDS = ("_error", "_err")
 _METADATA, _DISCARDS = "json_metadata", "discards"
 #: Columns of sinter that describe how a row was made.
 _BOOKKEEPING = ("strong_id", "seconds", "custom_counts", _METADATA)
+
+#: What stands behind a name: [K], (1/s).
+_UNIT = re.compile(r"\s*(\[[^]]*\]|\([^)]*\))$")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 
 Row = dict[str, str]
 
@@ -150,6 +155,7 @@ def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
     except OSError as error:
         raise unreadable(path, error) from error
     header: list[str] = []
+    marks: set[str] = set()
     delimiter, comment = "", ""
     for number, line in enumerate(lines, 1):
         text = line.strip()
@@ -158,6 +164,13 @@ def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
             continue
         delimiter = delimiter if header else _delimiter(text)
         cells = list(map(printable, split_line(text, delimiter)))
+        if delimiter == ";":
+            marks |= set(map(_decimal_mark, cells)) - {""}
+            if len(marks) > 1:
+                both = "some numbers have a decimal comma, others a decimal point"
+                raise InputError(f"{path}: line {number}: {both}")
+            if "," in marks:
+                cells = [each.replace(",", ".") if _decimal_mark(each) else each for each in cells]
         if not header:
             header = cells
             # Below a header in a comment the first line is a row.
@@ -173,6 +186,17 @@ def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
         yield number, dict(zip(header, cells))
     if not header:
         raise InputError(f"{path}: is empty; a table has a header and rows")
+
+
+def _decimal_mark(cell: str) -> str:
+    """Return the comma or the point that a number has, "" if none.
+
+    >>> _decimal_mark("0,5"), _decimal_mark("0.5"), _decimal_mark("5"), _decimal_mark("a,b")
+    (',', '.', '', '')
+    """
+    if _DECIMAL_COMMA.fullmatch(cell):
+        return ","
+    return "." if "." in cell and is_number(cell) else ""
 
 
 def _check_header(path: Path, number: int, header: Sequence[str]) -> None:
@@ -229,6 +253,8 @@ def _find_roles(name: str, there: Sequence[str], requested: Mapping[str, str]) -
     roles = {}
     lower = {column.lower(): column for column in reversed(there) if len(column) > 1}
     lower |= {column: column for column in there}
+    # L (nm) is L, unless there is a column of that name.
+    lower = {_bare(name): column for name, column in lower.items()} | lower
     listed = ", ".join(there)[:200]
     for role, words in WORDS.items():
         known = [lower[word] for word in words if word in lower]
@@ -240,10 +266,10 @@ def _find_roles(name: str, there: Sequence[str], requested: Mapping[str, str]) -
         if known:
             roles[role] = known[0]
     named = [
-        (column, lower[column.lower() + end])
+        (column, lower[_bare(column).lower() + end])
         for column in ([roles["mean"]] if "mean" in roles else there)
         for end in _ERROR_ENDS
-        if column.lower() + end in lower
+        if _bare(column).lower() + end in lower
     ]
     if len(named) == 1 and "error" not in requested:
         roles["mean"], roles["error"] = named[0]
@@ -258,6 +284,15 @@ def _find_roles(name: str, there: Sequence[str], requested: Mapping[str, str]) -
             f"{','.join(f'{role}=NAME' for role in lacking)}: there are {listed}"
         )
     return {role: roles[role] for role in ("size", "x", *pair)}
+
+
+def _bare(column: str) -> str:
+    """Return the name of a column without its unit.
+
+    >>> _bare("L (nm)")
+    'L'
+    """
+    return _UNIT.sub("", column)
 
 
 def _read_values(
@@ -348,8 +383,8 @@ def _make_series(
         for size, x, *counts in values:
             added[size, x] = added.get((size, x), np.zeros(2)) + counts
         L, x, k, n = np.array([(*at, *counts) for at, counts in sorted(added.items())]).T
-        share = f"{roles['count']}/{roles['total']}"
-        return Series.of_counts((label, roles["x"], share), L, x, k, n), repeats
+        share = f"{_bare(roles['count'])}/{_bare(roles['total'])}"
+        return Series.of_counts((label, _bare(roles["x"]), share), L, x, k, n), repeats
     L, x, mean, error = np.array(sorted(values)).T
-    names = label, roles["x"], roles["mean"]
+    names = label, _bare(roles["x"]), _bare(roles["mean"])
     return Series(*names, L.astype(np.int64), x, mean, error), repeats

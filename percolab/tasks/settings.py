@@ -570,6 +570,7 @@ class Settings(TypedDict, total=False):
             help="Results file, written or continued.",
             shown_default=DEFAULT_OUT,
             doc="a results file to write or to continue; without it results are in memory only.",
+            flags=("-o", "--out"),
             kind=Path,
         ),
     ]

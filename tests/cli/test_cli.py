@@ -62,6 +62,16 @@ def test_every_option_of_a_command_is_documented(name):
             assert parameter.help or parameter.default, parameter.name
 
 
+def test_every_out_is_o_in_short():
+    commands = {name: main.get_command(None, name) for name in COMMANDS}
+    flags = {name: [tuple(each.opts) for each in c.params] for name, c in commands.items()}
+    named = {name for name, given in flags.items() if any("--out" in each for each in given)}
+    assert named == {name for name, given in flags.items() if ("-o", "--out") in given}
+    assert {"sweep", "tree", "plot", "label"} <= named
+    assert "-o, --out PATH" in answer("sweep", "--help")
+    assert "results in short.h5" in answer(*TINY, "-o", "short.h5")
+
+
 def test_the_help_of_sweep_states_the_defaults_in_use():
     text = " ".join(answer("sweep", "--help").split())
     for value in (DEFAULT_LATTICE, ",".join(map(str, DEFAULT_SIZES)), DEFAULT_SAMPLES):
@@ -138,6 +148,14 @@ def test_status_tells_samples_and_runs(file, format):
         assert {task["task"]: task["samples"] for task in record["tasks"]} == {
             key: item.num_samples for key, item in results.tasks.items()
         }
+
+
+def test_status_of_merged_files_names_the_seeds_of_all():
+    for seed in (1, 2):
+        answer(*TINY, "--seed", seed, "-o", f"{seed}.h5")
+    answer("merge", "1.h5", "2.h5", "-o", "both.h5")
+    assert "\nseed 2, xorwow, p given\n" in answer("status", "2.h5")
+    assert "\nseeds 1, 2, xorwow, p given\n" in answer("status", "both.h5")
 
 
 def test_the_threshold_of_a_small_study_is_right_within_its_error(tmp_path):
@@ -225,6 +243,11 @@ def test_lattices_are_listed_and_described():
     for record in records:
         assert re.search(rf"^{record['name']} ", text, re.MULTILINE)
         assert record["thresholds"][0]["reference"] in text
+    rows = text.partition("\n\n")[0].splitlines()
+    assert (
+        len({re.match(r"\S+ +\S+ +\S+ +(?=\S)", row).end() for row in rows if "p_c" not in row})
+        == 1
+    )
     assert re.search(r"^bethe:z +- +z +1/\(z - 1\) +1/\(z - 1\) ", text, re.MULTILINE)
     assert "bethe:4" in answer("lattices", "--help")
     assert "a Bethe lattice has no cell" in refusal("lattices", "bethe:4")
@@ -382,6 +405,14 @@ def test_nothing_but_values_of_p_c_and_errors_is_coloured(text):
 def test_the_table_of_a_fit_has_its_p_c_coloured():
     line = "p_c       0.5010(22)     whole error; 1/nu = 3/4"
     assert colour(line) == line.replace("0.5010(22)", f"{GREEN}{BOLD}0.5010(22){END}")
+
+
+@pytest.mark.parametrize("closed", [1, 2])
+def test_a_closed_stream_is_written_nothing(closed):
+    words = " ".join([sys.executable, "-m", "percolab", *TINY, "-o", "a.h5", f"{closed}>&-"])
+    done = subprocess.run(words, shell=True, capture_output=True, text=True, timeout=100)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert Path("a.h5").exists()
 
 
 def test_progress_is_coloured_on_a_terminal(monkeypatch):

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
 #: What a command writes.
 NAMES = {"plot": "figure", "report": "page", "export": "table"}
-READERS = [name for name in COMMANDS if name in {"status", "fit", "plot", "export"}]
+READERS = [name for name in COMMANDS if name in {"status", "fit", "plot", "report", "export"}]
 
 
 # Bad targets
@@ -270,7 +270,7 @@ def test_merge_refuses_what_would_lose_or_double_samples(file):
     told = refusal("merge", file, "--out", "again.h5")
     assert told == "again.h5: exists already; merge writes a new file"
     assert "Missing argument 'PART.h5...'" in refusal("merge", "--out", "new.h5")
-    assert "Missing option '--out'" in refusal("merge", file)
+    assert "Missing option '-o' / '--out'" in refusal("merge", file)
     assert left_in() == before
 
 

@@ -388,6 +388,9 @@ def test_labels_of_a_graph_have_a_status_and_a_report_and_no_picture():
         answer("report", name)
         assert "2 clusters of 5 sites" in Path("g.html").read_text()
         assert answer("export", name) == "label,sites\n0,3\n3,2\n"
+        sites = ["Ada", "Bob", "Cy", "Dan", "Eve"] if name == "g.h5" else "01234"
+        rows = [f"{site},{label}\n" for site, label in zip(sites, (0, 0, 0, 3, 3))]
+        assert answer("export", name, "--sites") == "site,label\n" + "".join(rows)
     refused = (
         "g.h5: labels of a graph, whose sites have no places in the file; percolab show --graph "
         "finds places for those of a sample"
@@ -472,7 +475,7 @@ def test_a_mask_from_python_is_that_of_the_command_line():
 @pytest.mark.parametrize(
     ("given", "options", "told"),
     [
-        (np.array([[0, 1, 2]]), {}, "the array: holds 1, but a site configuration holds 0"),
+        (np.array([[0, 1, 2]]), {}, "the array: holds 1 and 2, but a site configuration holds 0"),
         (np.ones((2, 2), complex), {}, "the array: holds complex128; a site"),
         (np.ones(3), {}, "the array: an array of 1 dimensions; name its lattice"),
         (np.ones((2, 2)), {"L": 2}, "L: an image is a configuration already; leave it out"),

@@ -16,6 +16,7 @@ from scipy import ndimage
 import percolab
 from percolab.configurations import read_labels
 from percolab.configurations.phases import connectivity_lattice, count_faces
+from percolab.configurations.picture import draw_stored_labels
 
 pytestmark = pytest.mark.usefixtures("own_directory")
 
@@ -207,6 +208,20 @@ def test_values_of_any_size_are_phases_of_a_file():
     assert answer("status", "labels.h5") == told
 
 
+@pytest.mark.parametrize(("phase", "names"), [("0,2+5", {"0", "2+5"}), ("2+5", {None})])
+def test_a_legend_names_the_phases_of_clusters_where_there_are_several(phase, names):
+    image = np.repeat(np.array([[2], [0], [5], [1]]), 6, axis=1)
+    np.save("image.npy", image)
+    answer("label", "image.npy", "--phase", phase)
+    told = json.loads(answer("show", "labels.h5", "--json", "-o", "labels.png"))
+    assert {cluster.get("phase") for cluster in told["prominent"]} == names
+    stored_labels = read_labels("labels.h5")
+    figure, _ = draw_stored_labels(stored_labels, "labels.h5")
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    wanted = "largest cluster, phase 2+5, 6 of 18 sites, spans along x"
+    assert texts[0] == wanted if None not in names else "phase" not in texts[0]
+
+
 def test_labels_in_a_file_name_the_clusters_of_its_table():
     image = segmented((8, 9), seed=2)
     np.save("image.npy", image)
@@ -214,8 +229,12 @@ def test_labels_in_a_file_name_the_clusters_of_its_table():
     found = read_labels("labels.h5")
     assert found.cluster_labels.tolist() == list(range(found.clusters.roots.size))
     assert answer("export", "labels.h5") == Path("sizes.csv").read_text()
+    header, *rows = answer("export", "labels.h5", "--sites").split()
+    labels = percolab.label(image, phase="1,2", serial=True)
+    assert header == "site,label"
+    assert rows == [f"{site},{label}" for site, label in enumerate(labels.ravel())]
     for option in ("--sizes", "--tidy", "--thresholds"):
-        assert f"{option}: labels have one table" in refusal("export", "labels.h5", option)
+        assert f"{option}: labels have tables of their" in refusal("export", "labels.h5", option)
 
 
 @pytest.mark.slow

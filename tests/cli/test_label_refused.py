@@ -97,7 +97,7 @@ def prepared():
         ("nowhere.npy", "nowhere.npy: no such file"),
         ("folder.npy", "folder.npy: is not a regular file"),
         ("labels_like.npy", "labels_like.npy: holds -1, but a site configuration holds 0"),
-        ("three.npy", "three.npy: holds 1, but a site configuration holds 0 (vacant) and one"),
+        ("three.npy", "three.npy: holds 1 and 2, but a site configuration holds 0 (vacant)"),
         ("nan.npy", "nan.npy: holds nan, but"),
         ("infinite.npy", "infinite.npy: holds inf, but"),
         ("complex.npy", "complex.npy: holds complex128; a site configuration holds booleans"),
@@ -127,8 +127,8 @@ def prepared():
         ("bonds.npy -L 4 --threshold 1", "--threshold: only an image has it; leave it out"),
         (
             "grey.png",
-            "grey.png: holds 1, but a site configuration holds 0 (vacant) and one positive value "
-            "(occupied); --threshold 125 (Otsu's value) takes what is above it",
+            "grey.png: holds 1 and 255, but a site configuration holds 0 (vacant) and one positive "
+            "value (occupied); --threshold 125 (Otsu's value) takes what is above it",
         ),
         ("cut.png", "cut.png: is not a PNG image, or is truncated or damaged"),
         ("photo.png", "photo.png: is not a PNG image"),

@@ -75,3 +75,16 @@ def test_the_command_lists_what_matters_most_and_writes_all(tmp_path):
         "removals", path, "--out", tmp_path / "x.txt"
     )
     assert "model" in refusal("removals", path, "--model", "ising")
+
+
+@pytest.mark.parametrize("model", ["site", "bond"])
+def test_removals_are_a_table_of_pandas(model):
+    pytest.importorskip("pandas")
+    found = percolab.remove_each([("a", "b"), ("b", "c"), ("b", "d")], model=model)
+    frame = found.to_pandas()
+    names = frame.columns[:-2].tolist()
+    assert names == (["without"] if model == "site" else ["without", "to"])
+    told = [tuple(row) if model == "bond" else row[0] for row in frame[names].to_numpy().tolist()]
+    rows = zip(told, frame["largest"].tolist(), frame["clusters"].tolist(), strict=True)
+    assert list(rows) == found.to_rows()
+    assert frame["largest"].dtype == frame["clusters"].dtype == "int64"

@@ -204,6 +204,27 @@ def test_what_connects_a_source_and_a_target_has_a_panel_of_its_own():
     assert {"$N = 46$, $L = 4$", "$N = 94$, $L = 5$"} < set(names)
 
 
+def test_clusters_of_a_source_have_a_panel_of_their_own_and_a_line_of_the_fit():
+    graph = [(0, 1), (1, 2), (3, 4)]
+    given = {"p": [0.0, 0.5, 1.0], "samples": 200, "block_size": 10, "device": "cpu"}
+    outbreak = sweep(graph=graph, source=0, measure="source", **given)
+    path = stored(Path("graph.h5"), outbreak)
+    figure, numbers = study_figure(outbreak, kind="maxima", fitted=lambda: fit(outbreak))
+    assert "src" in figure.axes[-1].get_ylabel()
+    _, means, errors = outbreak.means("source_sites")
+    assert (means[0], means[2]) == (1.0, 3.0)
+    assert numbers["outbreaks"][0]["mean"] == means.tolist()
+    np.testing.assert_allclose(numbers["outbreaks"][0]["error"], errors)
+    (bars,) = figure.axes[-1].containers
+    np.testing.assert_allclose(bars.lines[0].get_ydata(), means / 5)
+    line = "clusters of the source: 1 of 5 sites at p = 0, 3 at p = 1\n"
+    assert answer("fit", path).endswith(line)
+    without = sweep(graph=graph, **given)
+    figure, numbers = study_figure(without, kind="maxima", fitted=lambda: fit(without))
+    assert (len(figure.axes), numbers["outbreaks"]) == (4, [])
+    assert "source" not in answer("fit", stored(Path("other.h5"), without))
+
+
 def test_nothing_is_drawn_without_samples():
     from percolab.store.results import StoredResults
 

@@ -122,6 +122,15 @@ def test_n_s_of_one_size_is_drawn_at_the_p_that_is_taken_for_the_threshold():
     assert numbers["scaled"] == []
 
 
+def test_lattices_too_small_for_n_s_off_p_c_have_no_panel_of_it():
+    small = sweep("diamond", L=[4, 8, 12], model="site", boundary="periodic", samples=300,
+                  measure="sizes", block_size=10, device="cpu")  # fmt: skip
+    figure, numbers = study_figure(small, kind="sizes", fitted=lambda: fit(small), bootstrap=60)
+    assert numbers["fit"]["tau"] > 1
+    assert not any(each["s"] for each in numbers["scaled"])
+    assert len(figure.axes) == 4
+
+
 def test_n_s_and_radii_tell_the_p_that_they_are_drawn_at():
     results = counted()
     found = fit(results)

@@ -82,15 +82,29 @@ def test_metadata_that_are_numbers_split_unless_they_follow_from_size_or_x(tmp_p
         ("a.dat", "  size  x   value  sigma\n 16  2.6 0.4  0.02\n 8  2.5 0.5  0.01\n"),
         # As numpy.savetxt writes a header.
         ("a.txt", "# L T mean err\n8.0 2.5 0.5 0.01\n16.0 2.6 0.4 0.02\n"),
+        ("a.csv", "L;T [K];R;R_err\n8;2,5;,5;1E-2\n16;2,6;0,4;0,02\n"),
+        ("a.csv", "L (nm),T [K],mean [-],error [-]\n8,2.5,0.5,0.01\n16,2.6,0.4,0.02\n"),
         ("a.csv", "\ufeffL,T,mean,error\r\n8,2.5,0.5,0.01\r\n16,2.6,0.4,0.02\r\n"),
     ],
-    ids=["comma", "semicolon", "tab", "blanks", "savetxt", "windows"],
+    ids=["comma", "semicolon", "tab", "blanks", "savetxt", "decimal comma", "units", "windows"],
 )
 def test_separators_comments_and_words_for_columns(tmp_path, name, text):
     series = read_table(written(tmp_path / name, text)).choose()
     assert columns_of(series) == [[8, 16], [2.5, 2.6], [0.5, 0.4]]
     assert series.errors.tolist() == [0.01, 0.02]
     assert series.trials is None
+
+
+@pytest.mark.parametrize("row", ["8;0.5;1,000;2000", "8;1;1,000;2000\n8;0.5;10;2000"])
+def test_a_thousand_with_a_comma_is_not_taken_for_one(tmp_path, row):
+    with pytest.raises(InputError, match="some numbers have a decimal comma, others a decimal poi"):
+        read_table(written(tmp_path / "a.csv", f"L;p;k;n\n{row}\n"))
+
+
+def test_a_unit_is_no_part_of_a_name(tmp_path):
+    rows = {"L (nm)": [8], "T [K]": [2.3], "Binder [1]": [0.8], "Binder_err [1]": [0.02]}
+    series = read_table(rows).choose()
+    assert (series.quantity, series.axis, series.errors.tolist()) == ("Binder", "T", [0.02])
 
 
 def test_columns_are_named_where_words_do_not_say_it(tmp_path):

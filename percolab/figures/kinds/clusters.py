@@ -12,7 +12,7 @@ from percolab.analysis.curves import ClusterCurve, SpanningCurve
 from percolab.analysis.json_values import plain
 from percolab.analysis.maxima import Estimate, SizeEstimates
 from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error
-from percolab.analysis.stored_data import read_cluster_curves, read_curves
+from percolab.analysis.stored_data import read_cluster_curves, read_curves, read_outbreaks
 from percolab.analysis.stored_fits import read_estimates
 from percolab.analysis.value import format_with_error
 from percolab.figures import elements
@@ -174,6 +174,7 @@ def _describe_clusters(numbers: Numbers) -> list[str]:
 def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
     """Draw s_1/N, s_2/N, chi and var(s_1)/s_1 against p, a panel each; above them R, if it exists.
 
+    Below them are the sites of the source's clusters, if they were counted.
     Of a single size the estimators of p_c are marked, with a band one error wide on either side.
     """
     results, exact = figures.results, figures.exact
@@ -182,7 +183,8 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
     spanning: Sequence[SpanningCurve] = read_curves(results) if has_curve else ()
     sizes: Sequence[SizeEstimates] = read_estimates(results, bootstrap=figures.bootstrap)
     estimates = {each.name: each for each in sizes[0].estimates} if len(sizes) == 1 else {}
-    names = [*(["median"] if spanning else []), *_MAXIMA]
+    outbreaks = read_outbreaks(results)
+    names = [*(["median"] if spanning else []), *_MAXIMA, *(["source"] if outbreaks else [])]
     with into.sheet(5.2, 1.7 + 1.5 * len(names)) as sheet:
         panels: Any = sheet.subplots(len(names), 1, sharex=True)
         for axes, name in zip(panels, names, strict=True):
@@ -191,6 +193,11 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
                     bars = elements.interval_bars(curve)
                     elements.draw_bars(axes, curve.p, curve.probability, bars, look | _BARS)
                 axes.set_ylabel("$R$")
+            elif name == "source":
+                for own, look, _ in choose_looks(outbreaks):
+                    share, error = own.mean / own.num_sites, own.error / own.num_sites
+                    elements.draw_bars(axes, own.p, share, error, look | _BARS)
+                axes.set_ylabel("source\n" r"$\langle s_\mathrm{src} \rangle / N$")
             else:
                 sites = {curve.L: curve.num_sites for curve in clusters}
                 for cluster, look, new in choose_looks(clusters):
@@ -225,6 +232,7 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
         ],
         "spanning": [curve.to_dict() for curve in spanning],
         "sizes": [size.to_dict() for size in sizes],
+        "outbreaks": [each.to_dict() for each in outbreaks],
     }
 
 
@@ -242,6 +250,11 @@ def _describe_maxima(numbers: Numbers) -> list[str]:
     if len(numbers["sizes"]) == 1:
         located = [each for each in numbers["sizes"][0]["estimates"] if each["p"] is not None]
         sentences += [f"{each['meaning'].capitalize()}: p = {each['p']:.4g}." for each in located]
+    for each in numbers["outbreaks"]:
+        sentences.append(
+            f"The clusters of the source have {each['mean'][0]:.4g} to {each['mean'][-1]:.4g} of "
+            f"{each['num_sites']} sites."
+        )
     return sentences
 
 

@@ -22,7 +22,14 @@ from percolab.errors import AnalysisError, UserError
 from percolab.figures import elements
 from percolab.figures.sheet import Sheet, Target
 from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
-from percolab.figures.style import COLUMN_WIDTH, EXACT_LINE, PAGE_WIDTH, Axes, choose_looks
+from percolab.figures.style import (
+    COLUMN_WIDTH,
+    EXACT_LINE,
+    PAGE_WIDTH,
+    Axes,
+    choose_looks,
+    size_look,
+)
 from percolab.lattices.shown import counted
 
 #: Bins with fewer clusters are not drawn: their error bars would reach to zero.
@@ -95,7 +102,10 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     curves = [size_curve(task, threshold) for task in tasks]
     off: list[dict[str, Any]] = []
     slopes: list[LocalSlopes] = []
-    with_off = fisher is not None and y_t is not None and not fisher.is_open
+    if fisher is not None and y_t is not None and not fisher.is_open:
+        off = _off_points(tasks, fisher, threshold, y_t)
+    # Small lattices have no clusters that are both large and far from the lattice's size.
+    with_off = any(point["s"] for point in off)
     height = 3.6 if fisher is None else 8.4 if with_off else 6.4
     with into.sheet(COLUMN_WIDTH if fisher is None else PAGE_WIDTH, height) as sheet:
         rows, columns = (1, 1) if fisher is None else (3 if with_off else 2, 2)
@@ -107,7 +117,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
             slopes = _draw_slopes(panels[2], tasks, curves, fisher)
             _draw_cutoff(panels[3], curves, fisher)
             if with_off and y_t is not None:
-                off = _draw_off(panels[4], tasks, fisher, threshold, y_t)
+                _draw_off(panels[4], off, y_t / fisher.fractal_dimension)
             drawn = panels[:5]
             elements.letter_panels(drawn)
             for axes in drawn:
@@ -249,13 +259,13 @@ def _draw_cutoff(axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit) -> Non
     axes.set_xlabel(rf"$s\,/\,L^{{d_f}}$,  $d_f = d/(\tau - 1) = {d_f:.3f}$")
 
 
-def _draw_off(
-    axes: Axes, tasks: Sequence[SizeCounts], fisher: TauFit, threshold: float, y_t: float
+def _off_points(
+    tasks: Sequence[SizeCounts], fisher: TauFit, threshold: float, y_t: float
 ) -> list[dict[str, Any]]:
-    """Draw s^tau n_s against (p - p_c) s^sigma at every p of the grids; return the points."""
+    """Return s^tau n_s and (p - p_c) s^sigma at every p of the grids."""
     sigma = y_t / fisher.fractal_dimension
     points: list[dict[str, Any]] = []
-    for task, look, _ in choose_looks([task_counts.coarse() for task_counts in tasks]):
+    for task in (task_counts.coarse() for task_counts in tasks):
         numbers, errors, s = task.numbers(), task.errors(), task.sizes
         largest = task.largest.sum(axis=0) / task.samples.sum()
         # Below p_c <s_1> is a cluster of the correlation length: the lattice is not seen there.
@@ -267,14 +277,21 @@ def _draw_off(
             x = (p - threshold) * s[kept] ** sigma
             y, dy = (power * each[index, kept] for each in (numbers, errors))
             record = {"L": task.L, "p": p, "largest": largest[index], "s": s[kept]}
-            record |= {"x": x, "y": y, "error": dy}
-            _bars(axes, (x, y, dy), slice(None), look | {"markersize": 2.2})
-            points.append(plain(record))
+            points.append(plain(record | {"x": x, "y": y, "error": dy}))
+    return points
+
+
+def _draw_off(axes: Axes, points: Sequence[dict[str, Any]], sigma: float) -> None:
+    """Draw s^tau n_s against (p - p_c) s^sigma, which is one curve for all p and L."""
+    sizes = sorted({point["L"] for point in points})
+    for point in points:
+        look = size_look(sizes.index(point["L"])) | {"markersize": 2.2}
+        x, y, errors = (np.array(point[name]) for name in ("x", "y", "error"))
+        _bars(axes, (x, y, errors), ..., look)
     axes.axvline(0.0, color="0.5", linewidth=0.6, zorder=1)
     axes.set_xlabel(rf"$(p - p_c)\,s^{{\sigma}}$,  $\sigma = 1/(\nu d_f) = {sigma:.3f}$")
     axes.set_ylabel(r"$s^{\tau} n_s$")
     axes.set_ylim(bottom=0.0)
-    return points
 
 
 def _flattened(curve: SizeCurve, fisher: TauFit) -> tuple[Floats, Floats]:

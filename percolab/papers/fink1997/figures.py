@@ -182,7 +182,7 @@ def scaled_blocks(dimension: int, most: int) -> list[tuple[int, ...]]:
 @click.option("--small", is_flag=True, help="Lattices and repeats for a test.")
 @click.option("--seconds", default=900.0, show_default=True, help="After which nothing is begun.")
 @click.option("--commit", "known", help="Of the working tree, where git does not know it.")
-@click.option("--out", type=click.Path(path_type=Path), help=f"Write JSON here, as {RECORD}.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help=f"Write JSON here, as {RECORD}.")
 def main(small: bool, seconds: float, known: str | None, out: Path | None) -> None:
     """Measure, write and print."""
     global REPEATS

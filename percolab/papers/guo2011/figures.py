@@ -198,7 +198,7 @@ def table(parts: Found) -> str:
 )
 @click.option("--seconds", default=120.0, show_default=True, help="After which nothing is begun.")
 @click.option("--commit", "known", help="Of the working tree, where git does not know it.")
-@click.option("--out", type=click.Path(path_type=Path), help=f"Write JSON here, as {RECORD}.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help=f"Write JSON here, as {RECORD}.")
 def main(sizes: list[int], seconds: float, known: str | None, out: Path | None) -> None:
     """Measure, write and print."""
     cuda = open_device("cuda")

@@ -443,7 +443,7 @@ def _names(context: Any, parameter: Any, value: str) -> list[str]:
     "--least-tiles", default=8, show_default=True, help="The least L/B for the fit of the steps."
 )
 @click.option("--commit", "known", help="Of the working tree, where git does not know it.")
-@click.option("--out", type=click.Path(path_type=Path), help=f"Write JSON here, as {RECORD}.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help=f"Write JSON here, as {RECORD}.")
 def main(
     sizes: list[int],
     edges: list[int],
