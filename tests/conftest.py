@@ -65,7 +65,7 @@ def own_directory(tmp_path, monkeypatch):
 @pytest.fixture
 def without_gpu(monkeypatch):
     """Machines without a GPU and with one agree."""
-    monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda: "no GPU here")
+    monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda *_: "no GPU here")
 
 
 @pytest.fixture

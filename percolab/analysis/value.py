@@ -57,8 +57,8 @@ _ROUNDING = 1e-15
 def format_with_error(value: float, error: float) -> str:
     """Write a value with its one-sigma error in units of the last digits, two digits of error.
 
-    An error that is not finite, or no more than rounding, is left out; a value that is not finite
-    is "-".
+    An error that is not finite, or no more than rounding, is left out, with which all digits are
+    known; a value that is not finite is "-".
 
     >>> format_with_error(0.652706, 0.000131)
     '0.65271(13)'
@@ -69,8 +69,10 @@ def format_with_error(value: float, error: float) -> str:
     """
     if not isfinite(value):
         return "-"
-    if not isfinite(error) or error <= _ROUNDING * abs(value):
+    if not isfinite(error) or error <= 0:
         return f"{value:.6g}"
+    if error <= _ROUNDING * abs(value):
+        return f"{value:.15g}"
     # Two digits after rounding: 0.0996 is 0.10, not 0.100.
     exponent = int(f"{error:.1e}".split("e")[1])
     decimals = 1 - exponent

@@ -71,7 +71,7 @@ def test_on_a_torus_the_pilot_looks_for_wrapping():
 
 
 def test_a_labeler_that_does_not_run_on_the_device_is_refused(monkeypatch):
-    monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda: None)
+    monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda *_: None)
     monkeypatch.setattr("percolab.kernels.device.open_device", lambda name: None)
     monkeypatch.setattr("percolab.kernels.device.gpu_count", lambda name: 1)
     told = refusal(*TINY, "--device", "cuda", "--labeler", "raster")

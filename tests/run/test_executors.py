@@ -422,7 +422,7 @@ def test_executors_report_how_many_workers_they_have():
 @pytest.fixture
 def three_gpus(monkeypatch):
     """As if there were three."""
-    monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda: None)
+    monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda *_: None)
     monkeypatch.setattr("percolab.kernels.device.gpu_count", lambda name: 3)
 
 

@@ -199,7 +199,7 @@ def test_a_gpu_is_refused_and_auto_takes_the_cpu(monkeypatch):
     with pytest.raises(InputError, match=r"random-cluster:q=2\.5 is sampled on the CPU alone: use"):
         open_study(request.study, request.rule, options)
     # As where there is a GPU.
-    monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda: None)
+    monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda *_: None)
     assert open_study(request.study, request.rule, {"device": Device("auto")}).results.study
     chosen = choose_engine(request.study, {"device": Device("auto")}, Observer())
     assert chosen.device == Device("cpu")

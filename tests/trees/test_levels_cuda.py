@@ -83,7 +83,7 @@ def test_the_memory_that_is_checked_is_that_of_the_arrays(name, boundary, monkey
 
 
 def test_a_device_that_is_not_there_or_has_no_use_is_refused_in_one_line(monkeypatch):
-    monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda: "no GPU here")
+    monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda *_: "no GPU here")
     with pytest.raises(InputError, match=r"^device cuda: no GPU here$"):
         percolab.threshold(weights=np.ones((3, 3)), device="cuda")
     found = percolab.threshold(weights=np.ones((3, 3)), device="auto")
