@@ -126,17 +126,19 @@ class Device:
         return f"cuda:{self.number}" if self.kind == "cuda" else "cpu"
 
 
-def cuda_problem(number: int = 0) -> str | None:
+def cuda_problem(number: int | None = None) -> str | None:
     """Return why CUDA cannot be used on this machine, or None if it can.
 
-    number: of the GPU whose context the driver makes while numba.cuda is imported.
+    number: of the GPU that will be used, whose context the driver makes while numba.cuda is
+    imported; None where it is not known yet.
     """
     if importlib.util.find_spec("numba_cuda") is None:
         return "numba-cuda is not installed (pip install 'percolab[cuda13]' or 'percolab[cuda12]')"
     if _driver_is_missing():
         return f"no usable CUDA device (the driver's library {_DRIVER} is not found)"
     if _is_real() and "numba.cuda" not in sys.modules:
-        threading.Thread(target=begin_context, args=((f"cuda:{number}",), 0)).start()
+        names = () if number is None else (f"cuda:{number}",)
+        threading.Thread(target=begin_context, args=(names, 0)).start()
     from numba import cuda
 
     if cuda.is_available():
@@ -198,14 +200,17 @@ def begin_context(names: Sequence[str], number: int) -> None:
     """Have the driver make a context on the GPU that has this name among others, if it can.
 
     That takes tenths of a second without Python's lock, in which another thread can import what
-    uses the GPU.  Whoever opens it then finds the context, or gets the reason.
+    uses the GPU.  Whoever opens it then finds the context, or gets the reason.  Without names the
+    driver only looks for GPUs.
     """
     device, context = ctypes.c_int(), ctypes.c_void_p()
     with suppress(OSError):
         driver = ctypes.CDLL(_DRIVER)
-        gpu = int(names[number].removeprefix("cuda:"))
         # Each returns 0 if it could do it.
-        if driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(device), gpu) == 0:
+        if driver.cuInit(0) != 0 or not names:
+            return
+        gpu = int(names[number].removeprefix("cuda:"))
+        if driver.cuDeviceGet(ctypes.byref(device), gpu) == 0:
             driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
 
 

@@ -99,6 +99,13 @@ def test_a_context_is_begun_on_the_gpu_of_that_name_if_it_is_there(monkeypatch, 
     assert made[0].asked == ["libcuda.so.1", "init", *requests]
 
 
+def test_without_a_name_the_driver_only_looks_for_gpus(monkeypatch):
+    made = []
+    monkeypatch.setattr("ctypes.CDLL", lambda name: made.append(Driver(name)) or made[0])
+    begin_context((), 0)
+    assert made[0].asked == ["libcuda.so.1", "init"]
+
+
 def test_without_a_driver_no_context_is_begun(monkeypatch):
     def missing(name):
         raise OSError(name)
