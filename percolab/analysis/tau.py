@@ -434,15 +434,19 @@ class ClusterNumbers:
         theta = np.zeros(len(widths))
         slope, theta[0] = np.polyfit(np.log(sizes[kept]), np.log(values[kept]), 1)
         theta[1] = -slope
+        last = 0.0
         for _ in range(_STEPS):
             numbers, derivatives = map(self.joined, self.model.at(self.tasks, theta))
             # An n_s that is not positive has no error: such a step is an excursion.
             variances = spread * np.maximum(numbers, 0.1 * values)
             shifted = values - numbers + derivatives @ theta
             member = fit_member(derivatives, shifted, variances, widths, kept)
-            change, theta = abs(member.theta[1] - theta[1]), member.theta
+            change = float(member.theta[1] - theta[1])
+            if abs(change) < _ENOUGH:
+                return member
+            # A step back over most of the last one is halved, or steps could oscillate for long.
+            part = 0.5 if change * last < -0.5 * last**2 else 1.0
+            theta, last = theta + part * (member.theta - theta), part * change
             if not _RANGE[0] < theta[1] < _RANGE[1]:
                 break
-            if change < _ENOUGH:
-                return member
         return None

@@ -36,6 +36,10 @@ SYSTEMS = {
     "bcc site": 0.2459615,
     "diamond site": 0.4299870,
     "fcc bond": 0.1201635,
+    "cubic site": 0.3116077,
+    "bcc bond": 0.1802875,
+    "diamond bond": 0.3895892,
+    "fcc site": 0.1992365,
 }
 #: Sizes: in the plane, of several sites a cell, in three dimensions.
 SIZES = ((32, 64, 128, 256), (32, 64, 128), (8, 16, 32, 64))

@@ -95,6 +95,15 @@ def test_n_s_of_open_sides_may_have_a_correction_of_their_own(at_sides):
     assert found.error < 0.02
 
 
+def test_steps_that_would_oscillate_are_halved(monkeypatch):
+    """The slowest window takes 22 steps; without halving 51."""
+    rng = np.random.default_rng(4)
+    tasks = synthetic(rng, TAU, edge=12.0, at_sides=1.5, sizes=(12, 16, 24), blocks=40)
+    every = tau_of(tasks, is_open=True).result
+    monkeypatch.setattr("percolab.analysis.tau._STEPS", 30)
+    assert tau_of(tasks, is_open=True).result == every
+
+
 def test_the_fitted_numbers_are_the_model():
     found = tau_of(synthetic(np.random.default_rng(9), TAU, edge=1.5, blocks=100), is_open=True)
     s = np.array([10.0, 100.0])
