@@ -163,7 +163,7 @@ class SmallCoupling(TiledCoupling):
         step = self._most_samples(steps)
         for first in range(0, samples, step):
             count = min(step, samples - first)
-            self._measure(generator, keys, first, count, one_kernel=True)
+            self._measure(generator, keys, first, count)
             self._launches.wait()
             own = self._buffers.rows[: count * steps * self.row_width].copy_to_host()
             rows[first : first + count] = own.reshape(count, -1)
@@ -183,23 +183,11 @@ class SmallCoupling(TiledCoupling):
         grid = -(-samples * -(-stride // WORDS_EACH) // THREADS)
         self._launches.blocks(open_small_kernel, grid, THREADS, *drawn, *bonds, np.uint32(samples))
 
-    def _measure(
-        self,
-        generator: int,
-        keys: SampleKeys,
-        first: int,
-        samples: int,
-        *,
-        one_kernel: bool = False,
-    ) -> None:
-        """Write the rows of so many samples from number ``first`` on to the device's memory.
-
-        one_kernel: whether one p is measured by the kernel of several, too, which is slower there;
-        but the pilot of a grid then has no other to compile.
-        """
+    def _measure(self, generator: int, keys: SampleKeys, first: int, samples: int) -> None:
+        """Write the rows of so many samples from number ``first`` on to the device's memory."""
         self._open(generator, keys, first, samples)
         floods = self._floods and self._topology.num_words <= flood_cuda.MOST_GRID_WORDS
-        if self._wraps or floods or (keys.steps == 1 and not one_kernel):
+        if self._wraps or floods or keys.steps == 1 or keys.own_limits:
             self.measure_words(samples * int(keys.steps))
             return
         rows = self._small, self._buffers.opened, np.uint32(samples), keys.steps, self._buffers.rows
