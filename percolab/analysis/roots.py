@@ -20,7 +20,7 @@ What the sizes share, p_c, is the mean of the roots with *drifts* whose amplitud
     root(L) = p_c + C / L^4 + (A + B ln L) / L^2                others
 
 set from roots of small tori, exact and sampled (docs/thresholds.md): the largest C was 0.9 for
-sites, and 0.007 for bonds of planar lattices.
+sites, and 0.011 for bonds of planar lattices.
 """
 
 from __future__ import annotations
@@ -91,11 +91,11 @@ class Drift:
         return sum((np.outer(term, term) for term in terms), np.zeros((sizes.size, sizes.size)))
 
 
-#: Bonds of planar lattices, all open with p, and with large cells, fixed probabilities or spins;
-#: sites of planar lattices, alone or with bonds; lattices whose bonds cross.
-PLANAR_BONDS, OTHER_BONDS, PLANAR_SITES, OTHERS = map(
-    Drift, (0.01, 0.15, 1.5, 1.5), (0.0, 0.0, 0.0, 0.02)
-)
+#: Bonds of planar lattices that are all open with p, and those of large cells, with fixed
+#: probabilities or spins; sites of planar lattices, alone or with bonds.
+PLANAR_BONDS, OTHER_BONDS, PLANAR_SITES = Drift(0.01), Drift(0.15), Drift(1.5)
+#: Lattices whose bonds cross.
+OTHERS = Drift(1.5, 0.02)
 #: Grid points along an axis of a cell that is not large, at most: those that C was measured with.
 _SMALL_CELL = 4
 

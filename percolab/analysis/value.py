@@ -57,15 +57,15 @@ _ROUNDING = 1e-15
 def format_with_error(value: float, error: float) -> str:
     """Write a value with its one-sigma error in units of the last digits, two digits of error.
 
-    An error that is not finite, or no more than rounding, is left out, with which all digits are
-    known; a value that is not finite is "-".
+    An error that is zero or not finite is left out.  So is one that is no more than rounding; then
+    all 15 digits are written.  A value that is not finite is "-".
 
     >>> format_with_error(0.652706, 0.000131)
     '0.65271(13)'
     >>> format_with_error(12.34, 1.42)
     '12.3(1.4)'
-    >>> format_with_error(3.0, 3e-17)
-    '3'
+    >>> format_with_error(3.0, 3e-17), format_with_error(0.524404999167448, 1e-17)
+    ('3', '0.524404999167448')
     """
     if not isfinite(value):
         return "-"

@@ -45,7 +45,7 @@ COMMANDS = {
     "info": "Show versions, labelers and devices.",
 }
 
-# Python looks for garbage as it ends, in all that was imported: up to 0.4 s, for nothing.
+# Python looks for garbage as it ends, in all that was imported: a tenth of a second, for nothing.
 atexit.register(gc.freeze)
 
 

@@ -346,6 +346,8 @@ class _Search(Search):
     def next_round(self, results: StoredResults, p: float) -> Round | None:
         centres = self._centres(results)
         new = [size for size in self._sizes if size not in centres]
+        if new and self._is_reached(results):
+            return None
         if new:
             needed = self._work(results)
             placed = (self._place(results.study.task(size, (p,))) for size in new)
@@ -398,6 +400,16 @@ class _Search(Search):
             return {root.size: root for root in fit_roots(results).roots}
         except AnalysisError:
             return {}
+
+    def _is_reached(self, results: StoredResults) -> bool:
+        """Return whether a file of other sizes, as many, has the requested error already."""
+        try:
+            fit = fit_roots(results)
+        except AnalysisError:
+            return False
+        error = fit.threshold.error
+        enough = len(fit.roots) >= len(self._sizes) and fit.problem is None
+        return enough and self._goal.error is not None and error <= self._goal.error
 
     def _own_roots(self, results: StoredResults) -> dict[int, SizeRoot]:
         """Return the roots of the sizes of this search; a file may have others from one before."""

@@ -137,6 +137,26 @@ def test_without_a_driver_numba_cuda_is_not_loaded():
     assert ended.stdout == f"{problem} False\n"
 
 
+EARLY = """
+import percolab.kernels.device as device
+
+device._driver_is_missing = lambda: False
+device.begin_context = lambda names, number: print(names, number)
+device.cuda_problem(*{number})
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where Linux has its driver")
+@pytest.mark.parametrize(("number", "names"), [("[3]", ("cuda:3",)), ("[]", ())])
+def test_a_context_is_begun_while_numba_cuda_is_imported(number, names):
+    pytest.importorskip("numba_cuda")
+    variables = ("NUMBA_ENABLE_CUDASIM", "NUMBA_CUDA_DRIVER")
+    environment = {k: v for k, v in os.environ.items() if k not in variables}
+    command = [sys.executable, "-c", EARLY.replace("{number}", number)]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert ended.stdout == f"{names} 0\n"
+
+
 BEGUN = """
 from percolab.kernels.device import begin_context
 begin_context(("cuda:0",), 0)

@@ -157,6 +157,16 @@ def test_stored_samples_are_not_made_again(tmp_path):
         assert again.to_dict() == first.to_dict()
 
 
+def test_a_larger_error_with_other_sizes_samples_nothing(tmp_path):
+    path = tmp_path / "threshold.h5"
+    given = {"model": "site", "device": "cpu", "out": path}
+    percolab.threshold("square", error=3e-4, **given)
+    data = path.read_bytes()
+    again = percolab.threshold("square", error=4e-3, **given)
+    assert path.read_bytes() == data
+    assert [root.size for root in again.roots] == [12, 16]
+
+
 @pytest.mark.slow
 def test_an_interrupted_search_is_continued_to_an_answer(tmp_path):
     path = tmp_path / "threshold.h5"

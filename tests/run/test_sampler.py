@@ -42,6 +42,15 @@ def test_a_stopped_sampler_returns_no_partial_block():
         make_sampler(TASK, device=CPU).sample([0], stopped=lambda: True)
 
 
+def test_what_wraps_is_measured_alone_where_nothing_else_is_read():
+    for measure in ((), ("openings",), ("wrapping",), ("openings", "wrapping")):
+        task = Task(
+            load_lattice("square"), 4, boundary=("periodic",) * 2, p=(0.5,), measure=measure
+        )
+        coupling = make_sampler(task, device=Device("cpu")).coupling
+        assert coupling.wraps_alone == ("wrapping" in measure)
+
+
 def test_a_size_too_large_for_memory_is_refused_before_anything_is_allocated(monkeypatch):
     memory = psutil.virtual_memory()._replace(available=10**9)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
