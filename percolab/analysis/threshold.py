@@ -88,15 +88,16 @@ class ThresholdFit(FittedThreshold):
     threshold, threshold_error: p_c and its whole error; statistical_error and systematic_error are
     its parts, added in squares.  y_t, y_t_error, nu, nu_error: 1/nu and nu of fits in which they
     are free. critical: R at p_c for large L, also critical_probability and
-    critical_probability_error. scaling: of the fit of the largest weight.  free_members: all fits
-    that are averaged for 1/nu. by_size: each size alone and the crossings: size_fits, crossings and
-    drift. curves, used: the input, and its part inside the window. influence: of every curve of
-    `used`, dp_c / dcounts of its intervals of T, float64 (m + 1,). known_probability: R at p_c by
-    theory, None where it is unknown. omega_source: where omega is from, in a few words.
+    critical_probability_error. best: the fit of the largest weight; scaling: its function.
+    free_members: all fits that are averaged for 1/nu. by_size: each size alone and the crossings:
+    size_fits, crossings and drift. curves, used: the input, and its part inside the window.
+    influence: of every curve of `used`, dp_c / dcounts of its intervals of T, float64 (m + 1,).
+    known_probability: R at p_c by theory, None where it is unknown. omega_source: where omega is
+    from, in a few words.
     """
 
     renamed: ClassVar = dict.fromkeys(
-        ("p_c", "exponent", "critical", "by_size", "used", "influence"), ""
+        ("p_c", "exponent", "critical", "best", "by_size", "used", "influence"), ""
     )
     added: ClassVar[tuple[str, ...]] = (
         *FittedThreshold.added, "critical_probability", "critical_probability_error",
@@ -105,6 +106,7 @@ class ThresholdFit(FittedThreshold):
     )  # fmt: skip
 
     critical: Value
+    best: MemberFit
     scaling: ScalingFunction
     free_members: tuple[Member, ...]
     by_size: SizeAnalysis
@@ -132,6 +134,11 @@ class ThresholdFit(FittedThreshold):
     @property
     def sizes(self) -> tuple[int, ...]:
         return linear_sizes(self.used)
+
+    @property
+    def information(self) -> Information:
+        """The information of one sample of every task; AnalysisError: it is not finite."""
+        return self.best.information(self.known_y_t)
 
     def probability(self, p: ArrayLike, L: ArrayLike) -> Floats:
         """Fitted spanning probability at `p` for size `L` (broadcast), float64."""
@@ -168,23 +175,24 @@ def fit_threshold(
         if not is_allowed:
             raise InputError(f"{name} must {allowed}, got {value}")
     used, notes = select(curves, min_size=min_size, window=window)
-    degrees = DEGREES if degree is None else (degree,)
+    degrees, sizes = DEGREES if degree is None else (degree,), linear_sizes(used)
 
     def average(known: Known | None, wider: float) -> MemberFits:
         return MemberFits.of(used, omega=omega, y_t=known, degrees=degrees, wider=wider)
 
     best, wide, free = average_three_times(average, y_t, priors)
     exponent, free_members = (free.y_t, free.members()) if free else (NO_VALUE, ())
-    own = [curve for curve in curves if curve.L in linear_sizes(used)]
+    own = [curve for curve in curves if curve.L in sizes]
     sampled = min(float(c.p[0]) for c in own), max(float(c.p[-1]) for c in own)
     p_c, y = best.threshold, exponent.value
-    fits = [fit_size(select_curves(used, size)) for size in linear_sizes(used)]
+    fits = [fit_size(select_curves(used, size)) for size in sizes]
     width = transition_width(fits, p_c.value, y)
     return ThresholdFit(
         **assess_threshold(p_c, wide.threshold, sampled, notes),
         exponent=exponent,
         known_y_t=y_t,
         critical=best.critical_probability,
+        best=best.best,
         scaling=best.best.model.scaling_function(best.best.theta),
         members=best.members(),
         free_members=free_members,
@@ -214,6 +222,20 @@ class MemberFit(ThresholdMember):
         ratio = self.cells.counts[seen] / (self.cells.totals * maximum.probability)[seen]
         own[seen] -= away * np.log(ratio)
         return np.asarray(own, np.float64)
+
+    def information(self, y_t: Known | None) -> Information:
+        """Return the information of its curves by their labels, and of priors with a known 1/nu.
+
+        AnalysisError: it is not finite.
+        """
+        slope, probability = self.maximum.slope, self.maximum.probability
+        by_task = {}
+        for index, curve in enumerate(self.cells.curves):
+            own = self.cells.curve == index
+            by_task[curve.label] = slope[own].T @ (slope[own] * probability[own][:, None])
+        if not np.all(np.isfinite(list(by_task.values()))):
+            raise AnalysisError("the fit gives no information")
+        return Information(by_task, np.diag(self.model.prior(y_t).precision), self.width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -394,13 +416,4 @@ def compute_information(
     if len({curve.label for curve in curves}) != len(curves):
         raise ValueError("every curve needs a label of its own")
     used, _ = select(curves, min_size=None)
-    best = MemberFits.of(used, omega=omega, y_t=y_t).best
-    slope, probability = best.maximum.slope, best.maximum.probability
-    by_task = {}
-    for index, curve in enumerate(best.cells.curves):
-        own = best.cells.curve == index
-        by_task[curve.label] = slope[own].T @ (slope[own] * probability[own][:, None])
-    if not np.all(np.isfinite(list(by_task.values()))):
-        raise AnalysisError("the fit gives no information")
-    prior = np.diag(best.model.prior(y_t).precision)
-    return Information(by_task, prior, best.width)
+    return MemberFits.of(used, omega=omega, y_t=y_t).best.information(y_t)

@@ -16,9 +16,11 @@ from typing import Any
 
 from numba.core import event
 
+from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.kernels.device import Device, begin_context, device_names, gpu_name
 from percolab.kinds.memory import check_memory, estimate_memory
+from percolab.lattices.ensemble import Ensemble
 from percolab.lattices.graph import Graph
 from percolab.lattices.structure import Structure
 from percolab.parts.slab_partition import SlabDivision
@@ -29,10 +31,9 @@ from percolab.run.measured import Callers, WorkerPool
 from percolab.run.parts_sampler import PartsSampler
 from percolab.run.processes import Hooks, Processes
 from percolab.run.rank_group import RankGroup, make_rank_group
-from percolab.run.request import Observer, SweepOptions, on_cpu_alone
+from percolab.run.request import Observer, Opened, SweepOptions
 from percolab.store.provenance import processor_name, run_record
 from percolab.tasks.kind import BlockSampler, make_sampler
-from percolab.tasks.settings import EXECUTORS
 from percolab.tasks.study import Study, Task
 
 # Kernels do not depend on the size of a lattice on the CPU, so the smallest of this L will do.
@@ -152,25 +153,44 @@ class Engine:
         return record | ({"slabs": slabs} if slabs else {})
 
 
-def choose_engine(study: Study, options: SweepOptions, observer: Observer) -> Engine:
-    device = Device("cpu") if on_cpu_alone(study) else options["device"]
-    devices, is_split = device.resolve_all(), options.get("split") is not None
+def choose_engine(opened: Opened, options: SweepOptions, observer: Observer) -> Engine:
+    """Return what samples the study that is requested; InputError: nothing can, or a pilot lacks.
+
+    A GPU that nobody requested is left where it has no kernels for the study, or lacks the memory.
+    """
+    study, device, is_split = opened.requested, options["device"], options.get("split") is not None
+    if what := _on_cpu_alone(study):
+        if device.kind == "cuda":
+            raise InputError(f"{what} is sampled on the CPU alone: use --device cpu")
+        device = Device("cpu")
+    devices = device.resolve_all()
     if is_split and study.functions:
         raise InputError("observables: functions of labels need whole samples: leave out split")
-    if not is_split:
-        check_slabs_executor(options.get("slabs"), options.get("executor"))
     make = _engine_of_ranks if is_split else _engine_on
     try:
-        return make(devices, study, options, observer)
+        engine = make(devices, study, options, observer)
     except InputError as error:
         # Parts that cannot be measured on a GPU that nobody requested may be on the CPU.
         is_whole = not is_split and options.get("slabs") is None
         if is_whole or options["device"].kind != "auto" or not devices[0].is_shared:
             raise
         note = f"on the CPU, since on {devices[0]} it cannot be: {error}"
-    engine = make((Device("cpu"),), study, options, observer)
-    observer.noted(note)
+        engine = make((Device("cpu"),), study, options, observer)
+        observer.noted(note)
+    if (engine.slabs or is_split) and None in opened.missing.values():
+        option = "--split lattice" if is_split else "slabs"
+        raise InputError(
+            f"{option}: give p (-p); the pilot that finds it measures samples as a whole"
+        )
     return engine
+
+
+def _on_cpu_alone(study: Study) -> str:
+    """Return what of a study is sampled on the CPU alone, whatever device is there, or ""."""
+    if Model.parse(study.model).on_cpu_alone:
+        return f"model {study.model}"
+    # Each graph of an ensemble has too little work for a GPU.
+    return study.structure.name if isinstance(study.structure, Ensemble) else ""
 
 
 def _engine_of_ranks(
@@ -182,15 +202,6 @@ def _engine_of_ranks(
     ranks = make_rank_group(tasks, devices, **given)
     labeler = parts_sampler.LABELERS[ranks.device.kind]
     return Engine(ranks.devices, labeler, 1, report=observer.labeled, ranks=ranks)
-
-
-def check_slabs_executor(slabs: int | str | None, executor: str | Executor | None) -> None:
-    """Raise InputError unless slabs, if any, are measured on the host of the checkpoints."""
-    if slabs is not None and executor not in (None, *EXECUTORS):
-        raise InputError(
-            "--slabs: threads or processes of one host measure slabs; on many hosts take --part "
-            "k/n on each, or --split lattice with --executor mpi"
-        )
 
 
 def _engine_on(

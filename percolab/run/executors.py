@@ -10,14 +10,16 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any, ParamSpec, TypeVar
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.tasks.settings import DASK
+from percolab.parts.ranks import Leader
+from percolab.parts.transport import Transport
+from percolab.tasks.settings import DASK, EXECUTORS
 
 _CUDA_THREADS = 6
 _P = ParamSpec("_P")
@@ -58,6 +60,34 @@ def check_processes(executor: str | Executor | None) -> None:
         raise InputError(
             "executor processes: only on Linux and macOS; threads (with one GPU at most), MPI and "
             "Dask work without them"
+        )
+
+
+class RankExecutor(ThreadPoolExecutor):
+    """The one thread of rank 0, among ranks that are there; what Python gives as an executor."""
+
+    def __init__(self, transport: Transport, name: str) -> None:
+        super().__init__(1, thread_name_prefix="percolab-rank")
+        self.leader, self.name = Leader(transport), name
+
+
+def check_executor(
+    executor: str | Executor | None, *, slabs: int | str | None, split: str | None
+) -> None:
+    """Raise InputError unless the workers of an executor can measure parts of samples, if any."""
+    if executor in (None, *EXECUTORS):
+        return
+    if split is not None and not isinstance(executor, RankExecutor):
+        name = "Dask" if isinstance(executor, str) else "this executor"
+        raise InputError(
+            f"--split lattice: the workers of {name} do not send to each other, as ranks do; take "
+            "threads, processes or mpi"
+        )
+    if split is None and slabs is not None:
+        # Their checkpoints are on the host of the results file.
+        raise InputError(
+            "--slabs: threads or processes of one host measure slabs; on many hosts take --part "
+            "k/n on each, or --split lattice with --executor mpi"
         )
 
 

@@ -17,7 +17,6 @@ from percolab.run.calls import Call, measure_blocks
 from percolab.store.interrupts import raise_lost_interrupt
 from percolab.store.results import StoredResults
 from percolab.tasks.blocks import AnyBlock, ChainEnd
-from percolab.tasks.groups import largest_group
 from percolab.tasks.kind import BlockSampler
 from percolab.tasks.part import WHOLE, JobPart
 
@@ -92,9 +91,7 @@ def missing_jobs(
     """
 
     def iterate_jobs(key: str, count: int) -> _JobsOfTask:
-        result, sampler = results.tasks[key], samplers[key]
-        most = result.task.most_groups
-        own = part.count(count)
+        result, sampler, own = results.tasks[key], samplers[key], part.count(count)
         rounds = -(-own // (at_once * sampler.blocks_per_call))
         calls = min(max(rounds // _LEAST_ROUNDS, 1), sampler.calls_per_job)
         rounds = -(-rounds // calls)
@@ -105,7 +102,7 @@ def missing_jobs(
             if not numbers:
                 return
             # As many blocks as are there by now, or will be, are in groups as large.
-            largest = 1 if most is None else largest_group(made, most)
+            largest = result.task.largest_group(made)
             yield numbers[-1] / count, key, BlockJob(key, numbers, sampler.is_serial, largest)
 
     return Jobs(iterate_jobs(key, count) for key, count in blocks.items())
@@ -118,11 +115,9 @@ def sites_to_label(
     total = left = 0
     for key, count in blocks.items():
         result = results.tasks[key]
-        present = result.count_below(count)
-        if part != WHOLE:
-            present = sum(map(part.has, result.numbers_below(count)))
         made, sites = part.count(count), result.task.sites_per_block
-        total, left = total + sites * made, left + sites * (made - present)
+        total += sites * made
+        left += sites * (made - result.count_below(count, part))
     return total, left
 
 

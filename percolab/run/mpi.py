@@ -19,8 +19,7 @@ from percolab.errors import InputError
 from percolab.parts.ranks import follow
 from percolab.parts.transport import Mpi
 from percolab.run.calls import be_worker
-from percolab.run.executors import CountedWorkers, cores_here
-from percolab.run.rank_group import RankExecutor
+from percolab.run.executors import CountedWorkers, RankExecutor, cores_here
 from percolab.run.saving import job_from_record
 from percolab.store.interrupts import choose_exit_code
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import product
@@ -357,13 +357,6 @@ def warm_up_parts(task: Task, division: Division) -> None:
     """Call once what samples in parts call, for a small task."""
     draw = SampleKey(GENERATORS[task.rng], task.stream_seed, 0, p_to_threshold(0.5))
     division.warm_up(make_split_lattice(task), draw, tally=has_tally(task))
-
-
-def check_p(missing: Collection[tuple[float, ...] | None], option: str = "slabs") -> None:
-    """Raise InputError if p is left to a pilot, which measures samples as a whole."""
-    if None in missing:
-        line = "give p (-p); the pilot that finds it measures samples as a whole"
-        raise InputError(f"{option}: {line}")
 
 
 def begin_checkpoints(

@@ -35,9 +35,8 @@ from percolab.run import engine as engines
 from percolab.run.engine import Engine, choose_engine, memory_share
 from percolab.run.executors import CountedWorkers, usable_cores
 from percolab.run.measured import Work, WorkerPool, WorkersLost, missing_jobs
-from percolab.run.parts_sampler import alone, check_p, make_split_lattice, most_open
+from percolab.run.parts_sampler import alone, make_split_lattice, most_open
 from percolab.run.placement import new_task, pilot_conditions, place, rounded_up, with_tasks
-from percolab.run.rank_group import check_split_executor
 from percolab.run.request import Observer, Opened, SweepOptions, open_study
 from percolab.run.stored import saving_seconds
 from percolab.run.targets import first_targets, foresee_targets
@@ -45,7 +44,6 @@ from percolab.store.joined import joined, joined_tasks
 from percolab.store.results import StoredResults, encode
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock, Block
-from percolab.tasks.groups import largest_group
 from percolab.tasks.settings import EXECUTORS
 from percolab.tasks.study import StopRule, Study, Task
 from percolab.tasks.values import AUTO
@@ -131,23 +129,18 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     """
     observer, executor = options.get("observer") or Observer(), options.get("executor")
     counted = executor if isinstance(executor, CountedWorkers) else None
-    if options.get("split") is not None:
-        check_split_executor(executor)
-    elif counted is not None:
-        engines.check_slabs_executor(options.get("slabs"), executor)
+    opened = open_study(study, rule, options)
+    if counted is not None:
         # Those of this host are like processes; where it has none, one measures for the others.
         options = {**options, "executor": "processes", "workers": max(counted.here, 1)}
-    elif executor not in (None, *EXECUTORS):
+    elif options.get("split") is None and executor not in (None, *EXECUTORS):
         raise InputError("--plan measures on this machine: leave out --executor")
-    opened = open_study(study, rule, options)
-    engine = choose_engine(opened.requested, options, observer)
+    engine = choose_engine(opened, options, observer)
     if counted is not None and engine.device.is_shared:
         raise InputError(
             "--plan: GPUs of --executor mpi are not planned; leave out --executor on one of the "
             "hosts, or take --device cpu"
         )
-    if engine.slabs or engine.ranks is not None:
-        check_p(opened.missing.values(), "slabs" if engine.ranks is None else "--split lattice")
     base = psutil.Process().memory_info().rss
     try:
         with engine.opened(opened.requested.structure) as workers:
@@ -458,20 +451,16 @@ class _Planning:
         one = estimate_memory(task, engine.labeler, self._kind, engine.threads)
         return Memory(engine.processes * one.host, one.device)
 
-    def _group(self, task: Task) -> int:
-        """Return how many blocks a group of a task has at the end."""
-        most, blocks = task.most_groups, self._blocks[task.id]
-        return 1 if most is None else largest_group(blocks, most)
-
     def _groups(self, task: Task) -> int:
-        return -(-self._blocks[task.id] // self._group(task))
+        blocks = self._blocks[task.id]
+        return -(-blocks // task.largest_group(blocks))
 
     def _bytes_of_group(self, task: Task) -> float:
         """Return the bytes of a group in the file, as the writer has groups like those measured."""
         pilot, study, rng = self._pilots.get(task.id), self._results.study, np.random.default_rng(0)
         result = self._results.tasks[task.id] if pilot is None else pilot.result
         made, ratio = list(result.blocks.values()), task.block_size / result.task.block_size
-        ratio *= self._group(task)
+        ratio *= task.largest_group(self._blocks[task.id])
         if not task.kind.codec.holds_columns:
             layout = task.kind.codec.layout(task, result.columns).values()
             return float(sum(np.dtype(each.dtype).itemsize * prod(each.shape) for each in layout))

@@ -11,7 +11,7 @@ import tempfile
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import BrokenExecutor, Executor, Future, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,26 +23,23 @@ from percolab.parts.partitions import Available, Division, StudyLattices, choose
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import AnyJob, Leader, RankStep, follow
 from percolab.parts.raster import SampleKey
-from percolab.parts.transport import Local, RankLost, Sockets, Transport
-from percolab.run.executors import check_processes, check_workers, default_workers
+from percolab.parts.transport import Local, RankLost, Sockets
+from percolab.run.executors import (
+    RankExecutor,
+    check_processes,
+    check_workers,
+    default_workers,
+)
 from percolab.run.measured import WorkersLost
 from percolab.run.parts_sampler import check_labeler, make_split_lattice, most_open
 from percolab.run.processes import Hooks, Processes
 from percolab.run.saving import job_from_record
-from percolab.tasks.settings import EXECUTORS, SPLITS
+from percolab.tasks.settings import SPLITS
 from percolab.tasks.study import Task
 
 # Seconds that a process has to report why it ended.
 _PATIENCE = 10.0
 _PREFIX = "--split lattice: "
-
-
-class RankExecutor(ThreadPoolExecutor):
-    """The one thread of rank 0, among ranks that are there; what Python gives as an executor."""
-
-    def __init__(self, transport: Transport, name: str) -> None:
-        super().__init__(1, thread_name_prefix="percolab-rank")
-        self.leader, self.name = Leader(transport), name
 
 
 class RankGroup:
@@ -165,16 +162,6 @@ def _add_longest(sums: dict[str, Any], key: str, steps: Sequence[RankStep], name
     sums[key] = round(sums[key] + max(by_rank.values(), default=0.0), 6)
 
 
-def check_split_executor(executor: str | Executor | None) -> None:
-    """Raise InputError unless the workers of an executor can be ranks."""
-    if executor not in (None, *EXECUTORS) and not isinstance(executor, RankExecutor):
-        name = "Dask" if isinstance(executor, str) else "this executor"
-        raise InputError(
-            f"--split lattice: the workers of {name} do not send to each other, as ranks do; take "
-            "threads, processes or mpi"
-        )
-
-
 def split_whole(task: Task) -> Whole:
     """Return the lattice of a task, to be split; InputError why it cannot be."""
     try:
@@ -197,7 +184,6 @@ def make_rank_group(
     options: which partitions read: slabs, and blocks and merge as text.  InputError: there are no
     ranks, too many or too few, they cannot send to each other, or a task cannot be split so.
     """
-    check_split_executor(executor)
     lattices = StudyLattices(
         {task.size: split_whole(task) for task in tasks},
         {task.size: most_open(task) for task in tasks},

@@ -15,11 +15,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Required, TypedDict
 
-from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.lattices.ensemble import Ensemble
 from percolab.lattices.graph import Graph
+from percolab.run.executors import check_executor
 from percolab.store.results import ResultsWriter, StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
@@ -126,21 +125,12 @@ class Opened:
         return bool(kind.always_has_pilot) or None in self.missing.values()
 
 
-def on_cpu_alone(study: Study) -> str:
-    """Return what of a study is sampled on the CPU alone, whatever device is there, or ""."""
-    if Model.parse(study.model).on_cpu_alone:
-        return f"model {study.model}"
-    # Each graph of an ensemble has too little work for a GPU.
-    return study.structure.name if isinstance(study.structure, Ensemble) else ""
-
-
 def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
     """Return what the file of a study has, or empty results, and what is requested of it."""
     writer = options.get("writer")
     rule.check(study)
     study.check_layers()
-    if (what := on_cpu_alone(study)) and options["device"].kind == "cuda":
-        raise InputError(f"{what} is sampled on the CPU alone: use --device cpu")
+    check_executor(options.get("executor"), slabs=options.get("slabs"), split=options.get("split"))
     if options.get("labeler") is not None:
         study.kind.algorithms.check(str(options["labeler"]))
     stored, path = (None, None) if writer is None else (writer.load(), writer.path)

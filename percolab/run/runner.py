@@ -10,15 +10,14 @@ from contextlib import ExitStack
 from typing import Unpack
 
 from percolab.lattices.shown import counted, few
-from percolab.run.engine import Engine, check_slabs_executor, choose_engine, warm_up
+from percolab.run.engine import Engine, choose_engine, warm_up
 from percolab.run.executors import connected
 from percolab.run.measured import WorkerPool
-from percolab.run.parts_sampler import begin_checkpoints, check_p
+from percolab.run.parts_sampler import begin_checkpoints
 from percolab.run.placement import Placed, make_samplers, place
-from percolab.run.rank_group import check_split_executor
 from percolab.run.request import Observer, Opened, SweepOptions, open_study, request_record
 from percolab.run.stored import Saver, with_blocks
-from percolab.run.targets import current_targets, is_finished, next_targets, target_blocks
+from percolab.run.targets import target_blocks, unfinished_round
 from percolab.store.results import ResultsWriter, StoredResults
 from percolab.tasks.part import WHOLE, JobPart
 from percolab.tasks.study import StopRule, Study
@@ -36,19 +35,14 @@ def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> 
     part = options.get("part", WHOLE)
     opened = open_study(study, rule, options)
     rule = opened.rule
-    if not opened.missing and is_finished(opened.results, opened.results.own_tasks, rule, part):
+    results, own = opened.results, opened.results.own_tasks
+    if not opened.missing and not unfinished_round(results, own, rule, part):
         if writer is not None and not opened.is_described:
-            writer.save(opened.results)
-        return opened.results
-    if options.get("split") is not None:
-        check_split_executor(options.get("executor"))
-    else:
-        check_slabs_executor(options.get("slabs"), options.get("executor"))
+            writer.save(results)
+        return results
     with ExitStack() as stack:
         options["executor"] = stack.enter_context(connected(options.get("executor")))
-        engine = choose_engine(opened.requested, options, observer)
-        if engine.slabs or engine.ranks is not None:
-            check_p(opened.missing.values(), "slabs" if engine.ranks is None else "--split lattice")
+        engine = choose_engine(opened, options, observer)
         start = _describe_start(opened.requested, rule, engine, writer)
         observer.described(start)
         executor = stack.enter_context(engine.opened(opened.requested.structure))
@@ -101,7 +95,7 @@ def prepare_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions])
     opened = open_study(study, rule, options)
     if not opened.missing and opened.is_described:
         return opened.results
-    placed = _placed(opened, choose_engine(opened.requested, options, observer), writer, observer)
+    placed = _placed(opened, choose_engine(opened, options, observer), writer, observer)
     if writer is not None:
         writer.save(placed.results)
     return placed.results
@@ -128,12 +122,11 @@ def _sampled(
 ) -> StoredResults:
     """Return results with all blocks of a part that a rule requires, round by round."""
     results, request = placed.results, request_record(placed.tasks, rule, part)
-    targets: dict[int, int] | None = current_targets(results, rule)
-    while targets is not None:
+    targets: dict[int, int] | None = None
+    while targets := unfinished_round(results, placed.tasks, rule, part, targets):
         if rule.target_error is not None:
             request = request | {"round": {str(size): count for size, count in targets.items()}}
         blocks = target_blocks(placed.tasks, targets)
         _LOGGER.debug("round of %d blocks in all: %s", sum(blocks.values()), dict(blocks))
         results = with_blocks(results, blocks, request, pool, engine, saver, observer, part)
-        targets = next_targets(results, rule, targets)
     return results

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.scaling import ScalingFunction
-from percolab.analysis.stored_data import read_curves
-from percolab.analysis.stored_fits import choose_scaling, fit_results
+from percolab.analysis.stored_fits import fit_results
 from percolab.analysis.threshold import Information, compute_information
 from percolab.errors import AnalysisError, InputError
 from percolab.store.joined import joined
@@ -103,7 +102,7 @@ def next_targets(
         fit = fit_results(stored)
         if fit.threshold_error <= rule.target_error or fit.chi_square.p_value < _HOPELESS:
             return None
-        information = compute_information(read_curves(stored), **choose_scaling(stored))
+        information = fit.information
     if information is not None:
         # Far from the target the forecast is rough: what is out of reach by little is decided near.
         target = rule.target_error
@@ -152,14 +151,13 @@ def why_unmet(results: StoredResults, target: float) -> str | None:
     """Return why samples of these sizes miss a target error, and which would reach it, or None."""
     stored = joined(results)
     samples = {key: float(each.num_samples) for key, each in stored.tasks.items() if each.blocks}
-    curves, scaling = read_curves(stored), choose_scaling(stored)
     try:
-        function = fit_results(stored).scaling
-        information = compute_information(curves, **scaling)
-        if information.remaining_systematic(samples, target) <= target:
+        fit = fit_results(stored)
+        if fit.information.remaining_systematic(samples, target) <= target:
             return None
     except AnalysisError:
         return None
+    curves, function = list(fit.curves), fit.scaling
     largest = max(curves, key=lambda curve: curve.L)
     line = (
         f"more samples of these sizes do not bring the error to {target:g}, as its systematic part "
@@ -170,8 +168,8 @@ def why_unmet(results: StoredResults, target: float) -> str | None:
         p = function.threshold + (largest.p - function.threshold) * factor**-function.y_t
         samples |= {f"L = {size}": samples[largest.label]}
         try:
-            curves = [*curves, expected_curve(function, size, p, f"L = {size}")]
-            information = compute_information(curves, **scaling)
+            curves.append(expected_curve(function, size, p, f"L = {size}"))
+            information = compute_information(curves, omega=fit.omega, y_t=fit.known_y_t)
         except (AnalysisError, ValueError):
             # The fit is too rough to foresee larger sizes.
             return f"{line}; add larger sizes"
@@ -227,25 +225,26 @@ def target_blocks(tasks: Iterable[Task], targets: Mapping[int, int]) -> dict[str
 def has_blocks(results: StoredResults, blocks: Mapping[str, int], part: JobPart = WHOLE) -> bool:
     """Return whether all blocks of a round, or those of a part of it, are there."""
     return all(
-        results.tasks[key].count_below(count) == count
-        if part == WHOLE
-        else all(map(results.tasks[key].has_block, part.below(count)))
+        results.tasks[key].count_below(count, part) == part.count(count)
         for key, count in blocks.items()
     )
 
 
-def is_finished(
-    results: StoredResults, own: Sequence[Task], rule: StopRule, part: JobPart = WHOLE
-) -> bool:
-    """Return whether a study's stop rule is met by what is there of a part of its own tasks."""
-    targets: dict[int, int] | None = current_targets(results, rule)
-    if not set(targets or ()) <= {task.size for task in own}:
-        return False
-    while targets is not None:
-        if not has_blocks(results, target_blocks(own, targets), part):
-            return False
+def unfinished_round(
+    results: StoredResults,
+    own: Sequence[Task],
+    rule: StopRule,
+    part: JobPart = WHOLE,
+    targets: dict[int, int] | None = None,
+) -> dict[int, int] | None:
+    """Return the targets of the first round of which blocks of a part are missing, or None.
+
+    own: tasks of a study.  targets: of the round to begin with, by default the current one.
+    """
+    targets = targets or current_targets(results, rule)
+    while targets is not None and has_blocks(results, target_blocks(own, targets), part):
         targets = next_targets(results, rule, targets)
-    return True
+    return targets
 
 
 def blocks_of_round(results: StoredResults, counts: Mapping[str, int]) -> StoredResults:

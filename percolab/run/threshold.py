@@ -218,7 +218,7 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
     if p is not None and goal.error is not None and search.next_round(results, p) is None:
         return results
     with connected(options.get("executor")) as options["executor"]:
-        engine = choose_engine(opened.requested, options, observer)
+        engine = choose_engine(opened, options, observer)
         with engine.opened(study.structure) as executor:
             warm_up(opened.requested, engine, observer, with_pilot=True)
             search.begin(results, engine, observer)

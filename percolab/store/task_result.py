@@ -6,7 +6,7 @@ one of a later version may have more.  Everything here goes by their names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,7 +28,8 @@ from percolab.measure.columns import (
 )
 from percolab.tasks.blocks import AnyBlock, ChainEnd, squared_names, with_columns
 from percolab.tasks.codecs import StoredArray
-from percolab.tasks.groups import group_neighbours, largest_group
+from percolab.tasks.groups import group_neighbours
+from percolab.tasks.part import WHOLE, JobPart
 from percolab.tasks.study import Task
 
 
@@ -95,16 +96,10 @@ class TaskResult(Shown):
             count *= 2
         return False
 
-    def numbers_below(self, end: int) -> Iterator[int]:
-        """Yield the numbers below ``end`` of the blocks that are there, alone or in groups."""
-        for first, block in self.blocks.items():
-            yield from range(first, min(first + block.count, end))
-
-    def count_below(self, end: int) -> int:
-        """Return how many blocks are there with numbers below ``end``."""
-        return sum(
-            min(block.count, end - number) for number, block in self.blocks.items() if number < end
-        )
+    def count_below(self, end: int, part: JobPart = WHOLE) -> int:
+        """Return how many blocks of a part are there with numbers below ``end``."""
+        there = (range(n, min(n + block.count, end)) for n, block in self.blocks.items())
+        return sum(len(own) if part == WHOLE else sum(map(part.has, own)) for own in there)
 
     @property
     def holds_columns(self) -> bool:
@@ -139,11 +134,10 @@ class TaskResult(Shown):
         before = self.num_blocks if self._num_blocks is None else self._num_blocks
         self._num_blocks = before + sum(counts)
         self.blocks.update(blocks)
-        most = self.task.most_groups
-        if most is None:
+        if self.task.most_groups is None:
             return
         before = self._largest
-        self._largest = max(before, *counts, largest_group(self._num_blocks, most))
+        self._largest = max(before, *counts, self.task.largest_group(self._num_blocks))
         numbers = self.blocks if self._largest > before else blocks
         group_neighbours(self.blocks, sorted(numbers), self._largest)
 

@@ -31,6 +31,7 @@ from percolab.lattices.toml_table import Table
 from percolab.measure.columns import CONNECTED, Column, check_measure, open_axes
 from percolab.measure.functions import LabelFunction, check_functions
 from percolab.spins.words import Chain
+from percolab.tasks.groups import largest_group
 from percolab.tasks.kind_registry import find_kind
 from percolab.tasks.settings import KIND_SETTINGS, MAX_SEED, SETTINGS
 from percolab.tasks.values import AUTO, check_choice
@@ -326,6 +327,10 @@ class Task(Sampling):
         """The most groups that its blocks make (:mod:`percolab.tasks.groups`); None: no groups."""
         most: int | None = self.kind.most_groups(self)
         return most
+
+    def largest_group(self, blocks: int) -> int:
+        """Return how many blocks the largest groups have of so many blocks."""
+        return 1 if self.most_groups is None else largest_group(blocks, self.most_groups)
 
     @cached_property
     def num_openings(self) -> int:

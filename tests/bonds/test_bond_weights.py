@@ -19,7 +19,8 @@ from percolab.kernels.device import Device
 from percolab.labelers import new_labeler
 from percolab.lattices.graph import make_graph
 from percolab.lattices.topology import unpack_bits
-from percolab.run.request import open_study
+from percolab.run.engine import choose_engine
+from percolab.run.request import Observer, open_study
 from percolab.tasks.study_file import make_request
 
 #: Two triangles and a tail; rows (site, site, weight).
@@ -197,8 +198,9 @@ def test_what_has_no_weights_or_source_is_refused_in_a_line(given, message):
 
 def test_weights_are_of_the_cpu_alone():
     request = make_request(graph=SHARES, model="bond-weight", p=[0.5], samples=5)
+    opened = open_study(request.study, request.rule, request.options)
     with pytest.raises(InputError, match="sampled on the CPU alone: use device cpu"):
-        open_study(request.study, request.rule, {"device": Device("cuda")})
+        choose_engine(opened, {"device": Device("cuda")}, Observer())
 
 
 @pytest.mark.usefixtures("without_gpu")

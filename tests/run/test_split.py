@@ -28,7 +28,8 @@ from percolab.parts.ranks import RankJob
 from percolab.parts.raster import SampleKey, SlabRaster
 from percolab.parts.transport import Local
 from percolab.run import rank_group
-from percolab.run.rank_group import RankExecutor, make_rank_group
+from percolab.run.executors import RankExecutor
+from percolab.run.rank_group import make_rank_group
 from percolab.run.request import Observer
 from percolab.store.results import read_results
 from percolab.tasks.study import Task

@@ -14,8 +14,9 @@ from percolab.kinds.workplace import Stopped
 from percolab.papers.fink1997.boxes import BoxRaster
 from percolab.parts.transport import Local
 from percolab.run import rank_group
+from percolab.run.executors import RankExecutor
 from percolab.run.parts_sampler import PartsSampler
-from percolab.run.rank_group import RankExecutor, make_rank_group
+from percolab.run.rank_group import make_rank_group
 from percolab.run.request import Observer
 from percolab.tasks.study import Task
 
