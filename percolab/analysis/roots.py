@@ -101,7 +101,7 @@ _SMALL_CELL = 4
 
 
 def choose_drift(study: Study) -> Drift:
-    lattice, draw = study.structure, study.task(study.sizes[0]).draw
+    lattice, draw = study.structure, study.draw
     assert isinstance(lattice, Lattice)
     if not is_drawn_planar(lattice):
         return OTHERS
@@ -113,7 +113,7 @@ def choose_drift(study: Study) -> Drift:
 
 def why_no_roots(study: Study) -> str:
     """Return why the roots of a study do not give p_c, or ""."""
-    lattice, model, root = study.structure, Model.parse(study.model), "a root of P(two directions)"
+    lattice, model, root = study.structure, study.draw, "a root of P(two directions)"
     if not isinstance(lattice, Lattice) or lattice.dimension != 2:
         return f"{root} - P(no direction) is that of a lattice in the plane"
     if set(study.boundary) != {"periodic"}:

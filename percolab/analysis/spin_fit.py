@@ -139,7 +139,7 @@ def fit_spins(results: StoredResults, names: Sequence[str] = ("all",), **options
             f"{study.structure.name} has no sizes that scale: percolab plot --kind susceptibility "
             "shows where its spins order"
         )
-    model = Model.parse(study.model)
+    model = study.draw
     items = joined(results).measured
     differences = start_differences(items)
     first_order, order = classify_order(items, model)

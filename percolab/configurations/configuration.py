@@ -431,7 +431,7 @@ def _task(
 ) -> Task:
     """Return the task of a sweep, checked, and small enough for the memory."""
     point: dict[str, Any] = {} if p is None else {"p": [p]}
-    task = make_request(lattice, L=[L], boundary=boundary, **point, **keys).study.task(L)
+    task = make_request(lattice, L=[L], boundary=boundary, **point, **keys).study.tasks[L]
     task.structure.check_size(task.size, task.boundary)
     check_memory(task, None, Device("cpu"), 1, in_use=13 * task.num_points)
     return task

@@ -55,7 +55,7 @@ def sample_page(
     chosen = random_configuration(lattice, L, start, **keys)
     record = chosen.record
     settings = {key: record[key] for key in ("seed", "rng", "boundary")}
-    task = make_request(lattice, L=[L], p=[start], model=model, **settings).study.task(L)
+    task = make_request(lattice, L=[L], p=[start], model=model, **settings).study.tasks[L]
     weights = make_sample_weights(GENERATORS[record["rng"]], task.stream_seed, record["sample"])
     data = pack_sample(chosen.topology, weights, draws_sites=model == "site")
     title = make_title(lattice.title, {key: record[key] for key in record if key != "p"})

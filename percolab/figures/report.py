@@ -26,7 +26,6 @@ from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.trees import fit_trees
 from percolab.analysis.value import format_with_error
 from percolab.analysis.wrapping_fit import fit_wrapping
-from percolab.bonds.model import Model
 from percolab.errors import AnalysisError, InputError
 from percolab.figures import svg_text
 from percolab.figures.kinds import KINDS, StudyFigures
@@ -85,7 +84,7 @@ def report_page(
         Section("methods", "Methods", _methods(results)),
         Section("provenance", "Provenance", _provenance(results, name, checksum)),
     ]
-    model = Model.parse(study.model)
+    model = study.draw
     kind = (
         model.title.replace("$", "") if model.chains else f"{study.model.capitalize()} percolation"
     )
@@ -202,7 +201,7 @@ def _study(results: StoredResults) -> PageBlock:
         (),
         [
             ("lattice", f"{study.structure.name}: {study.structure.title}"),
-            ("model", f"{study.model}; p is the {Model.parse(study.model).varying}"),
+            ("model", f"{study.model}; p is the {study.draw.varying}"),
             ("clusters span", "from the source to the target")
             if TERMINALS in study.boundary
             else ("boundary along each axis", ", ".join(study.boundary) or "none"),

@@ -95,7 +95,7 @@ class StudyView:
 
     @property
     def model(self) -> Model:
-        return Model.parse(self.study.model)
+        return self.study.draw
 
     @cached_property
     def fit_or_problem(self) -> ThresholdFit | str:

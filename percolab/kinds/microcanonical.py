@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.model import Model
 from percolab.coupled import one_by_one
 from percolab.errors import InputError
 from percolab.kernels.memory import Memory
@@ -72,7 +71,7 @@ class Microcanonical(Kind):
     sampler = "kinds.microcanonical:OpeningsSampler"
 
     def check(self, sampling: Task | Study) -> None:
-        if Model.parse(sampling.model).chains:
+        if sampling.draw.chains:
             raise InputError(
                 "method microcanonical opens bonds or sites one by one, but samples of "
                 f"{sampling.model} are different at every p: leave it out"

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from percolab.bonds.model import Model
 from percolab.bonds.words import p_to_threshold
 from percolab.coupled import compute_memory
 from percolab.coupled.thresholds import find_thresholds
@@ -40,7 +39,7 @@ class Threshold(Kind):
     sampler = "kinds.threshold:ThresholdSampler"
 
     def check(self, sampling: Task | Study) -> None:
-        if Model.parse(sampling.model).chains:
+        if sampling.draw.chains:
             raise InputError(
                 "method threshold finds where samples begin to span, but those of "
                 f"{sampling.model} are different at every p: leave it out"

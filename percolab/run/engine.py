@@ -16,7 +16,6 @@ from typing import Any
 
 from numba.core import event
 
-from percolab.bonds.model import Model
 from percolab.errors import InputError
 from percolab.kernels.device import Device, begin_context, device_names, gpu_name
 from percolab.kinds.memory import check_memory, estimate_memory
@@ -187,7 +186,7 @@ def choose_engine(opened: Opened, options: SweepOptions, observer: Observer) -> 
 
 def _on_cpu_alone(study: Study) -> str:
     """Return what of a study is sampled on the CPU alone, whatever device is there, or ""."""
-    if Model.parse(study.model).on_cpu_alone:
+    if study.draw.on_cpu_alone:
         return f"model {study.model}"
     # Each graph of an ensemble has too little work for a GPU.
     return study.structure.name if isinstance(study.structure, Ensemble) else ""
@@ -196,10 +195,9 @@ def _on_cpu_alone(study: Study) -> str:
 def _engine_of_ranks(
     devices: tuple[Device, ...], study: Study, options: SweepOptions, observer: Observer
 ) -> Engine:
-    tasks = [study.task(size) for size in sorted(study.sizes)]
     names = "executor", "workers", "slabs", "labeler", "blocks", "merge"
     given: dict[str, Any] = {name: options.get(name) for name in names}
-    ranks = make_rank_group(tasks, devices, **given)
+    ranks = make_rank_group(list(study.tasks.values()), devices, **given)
     labeler = parts_sampler.LABELERS[ranks.device.kind]
     return Engine(ranks.devices, labeler, 1, report=observer.labeled, ranks=ranks)
 
@@ -234,8 +232,7 @@ def _engine_on(
     engine = Engine(devices, labeler, workers, executor)
     in_use, share = 0, memory_share(len(study.sizes))
     layers: dict[int, tuple[int, ...]] = {}
-    for size in sorted(study.sizes):
-        task = study.task(size)
+    for size, task in study.tasks.items():
         given: dict[str, Any] = {"in_use": in_use, "device": device, "share": share}
         if slabs not in (None, "auto"):
             layers[size] = parts_sampler.choose_slabs(task, slabs, engine.at_once, **given)

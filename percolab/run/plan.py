@@ -261,9 +261,9 @@ class _Planning:
         study = opened.requested
         most = study.kind.most_placed[self._kind]
         if (opened.needs_placing or opened.needs_pilot) and study.structure.is_scalable:
-            late = [size for size in opened.missing if study.task(size).num_points > most]
+            late = [size for size in opened.missing if study.tasks[size].num_points > most]
         quick = [size for size in opened.missing if size not in late]
-        small = study.task(min(opened.missing)) if late else None
+        small = study.tasks[min(opened.missing)] if late else None
         while len(quick) < 2 and small is not None and (small := _half(small)) is not None:
             quick += [small.size] if small.num_points <= most else []
         if late and quick:

@@ -55,7 +55,7 @@ def first_targets(study: Study, rule: StopRule) -> dict[int, int]:
     """
     if rule.target_error is None:
         return dict(rule.samples or {})
-    tasks = [study.task(size) for size in study.sizes]
+    tasks = study.tasks.values()
     least = min(task.num_points for task in tasks)
     targets = {}
     for task in tasks:

@@ -103,7 +103,7 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
     study = request.study
     if isinstance(study.structure, Lattice) and study.structure.aspect:
         raise InputError(f"{study.structure.name}: p_c is found on tori whose sides are equal")
-    model = Model.parse(study.model)
+    model = study.draw
     _check_fixed(structure, model)
     if goal.universal and not critical_probability(structure, boundary, "wrapping_z", study.model):
         raise InputError(
@@ -180,7 +180,7 @@ def _with_sizes(study: Study, goal: Goal, device: Device) -> Study:
     drift, is_gpu, error = roots.choose_drift(study), device.resolve_all()[0].is_shared, goal.error
     if error is None:
         # About what a torus of 32 points gives in this time.
-        rate, states = _rate(study, is_gpu), Model.parse(study.model).states
+        rate, states = _rate(study, is_gpu), study.states
         slope, scatter = roots.forecast(32, states)
         error = scatter / slope * 32 / sqrt(rate * (goal.seconds or 0))
     sizes: list[int] = []
@@ -253,7 +253,7 @@ def find_p(study: Study, engine: Engine) -> float:
     D is at most -1 at p = 0 and 1 at p = 1, so the interval is halved until |D| is small; then
     secants are followed, with eight times the samples each time, until D is 0 within its error.
     """
-    size, states = min(study.sizes), Model.parse(study.model).states
+    size, states = min(study.sizes), study.states
     measure = _sample_reader(study, size, engine)
     if not study.kind.independent:
         measure = _chain_reader(study, size, engine)
@@ -314,7 +314,7 @@ class _Search(Search):
     def __init__(self, study: Study, goal: Goal) -> None:
         super().__init__(study, goal, _rate(study, False) / 2)
         self._sizes, self._drift = study.sizes, roots.choose_drift(study)
-        self._states = Model.parse(study.model).states
+        self._states = study.states
         self._lengths = {size: axis_length(study.structure, size) for size in self._sizes}
         self._place: Callable[[Task], Task] = lambda task: task
 

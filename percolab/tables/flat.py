@@ -21,7 +21,6 @@ from percolab.analysis.stored_spins import (
     read_thermal_means,
 )
 from percolab.analysis.study_kinds import Means, find_analysis
-from percolab.bonds.model import Model
 from percolab.bonds.words import NEVER, TOP
 from percolab.errors import InputError
 from percolab.measure.columns import FLOW, FUNCTION, Column, SumColumn, axis_names
@@ -106,7 +105,7 @@ def _list_leading(result: TaskResult) -> list[Any]:
 
 def _coupling_names(results: StoredResults) -> list[str]:
     """Return the names of the columns of T and of the coupling; [] without spins."""
-    return list(name_couplings(Model.parse(results.study.model), np.empty(0)))
+    return list(name_couplings(results.study.draw, np.empty(0)))
 
 
 def tabulated(results: StoredResults) -> list[Column | ThermalName]:

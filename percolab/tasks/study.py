@@ -122,7 +122,12 @@ class Sampling(Shown):
     @property
     def kind(self) -> Any:
         """The kind of study it is of, a :class:`percolab.tasks.kind.Kind`."""
-        return find_kind(self.method, Model.parse(self.model).chains)
+        return find_kind(self.method, self.draw.chains)
+
+    @property
+    def draw(self) -> Model:
+        """What is drawn at random: the model that ``model`` names."""
+        return Model.parse(self.model)
 
     @property
     def ends(self) -> dict[str, str]:
@@ -136,7 +141,7 @@ class Sampling(Shown):
 
     @property
     def states(self) -> Any:
-        return Model.parse(self.model).states
+        return self.draw.states
 
     def _check_kind(self) -> None:
         """Raise InputError for what the kind of study refuses, and order ``measure`` as usual."""
@@ -158,7 +163,7 @@ class Sampling(Shown):
     def _settle_model(self, structure: Structure) -> None:
         """Have the model as a structure names it; InputError if that has no such model."""
         self._check("model")
-        object.__setattr__(self, "model", str(Model.parse(self.model).on(structure)))
+        object.__setattr__(self, "model", str(self.draw.on(structure)))
 
     def refusal(self, what: str) -> str:
         """Return why this kind of study has not what a word stands for, or "" if it has it."""
@@ -257,11 +262,6 @@ class Task(Sampling):
     def is_wide(self) -> bool:
         """Whether the sum of squared cluster sizes of one sample may be more than an int64."""
         return self.num_points**2 > _MOST_SUM
-
-    @property
-    def draw(self) -> Model:
-        """What is drawn at random: the model that ``model`` names."""
-        return Model.parse(self.model)
 
     @property
     def observables(self) -> tuple[Column, ...]:
@@ -467,18 +467,20 @@ class Study(Sampling):
         object.__setattr__(self, "sizes", tuple(sorted(self.sizes)))
         if self.kind.fixed_p is not None:
             object.__setattr__(self, "p", self.kind.fixed_p or None)
-        for size in self.sizes:
-            self.task(size)
+        _ = self.tasks  # so that they are checked
 
     def _facts(self) -> dict[str, Any]:
         p = "placed by a pilot" if self.p is None else few(self.p)
         own = {"study": self.structure.name, "L": few(self.sizes)}
         return own | ({} if self.kind.fixed_p == () else {"p": p}) | _shared_facts(self)
 
-    def task(self, size: int, p: tuple[float, ...] | None = None) -> Task:
-        """Return the task of one size, at given p; by default at the study's, or at one p."""
-        if p is None:
-            p = self.p or self.some_p
+    @cached_property
+    def tasks(self) -> dict[int, Task]:
+        """The task of every size, ascending, at the study's p, or at one p until there are some."""
+        return {size: self.task(size, self.p or self.some_p) for size in self.sizes}
+
+    def task(self, size: int, p: tuple[float, ...]) -> Task:
+        """Return the task of a size at these p."""
         task = Task(
             structure=self.structure, size=size, boundary=self.boundary, p=p, **self.sampling
         )
@@ -518,7 +520,7 @@ class Study(Sampling):
 
     def check_layers(self) -> None:
         """Raise InputError if a graph's source and target share a site that may be vacant."""
-        if isinstance(self.structure, Graph) and Model.parse(self.model).draws_sites:
+        if isinstance(self.structure, Graph) and self.draw.draws_sites:
             self.structure.topology(self.structure.shape(self.sizes[0])).check_end_layers()
 
     def description(self) -> dict[str, Any]:

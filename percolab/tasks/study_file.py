@@ -86,9 +86,9 @@ def make_request(
     settings["order"], structure = _order_structure(structure, settings)
     if settings["order"] != RANDOM:
         settings["method"] = plain.get("method", "microcanonical")
-    sizes = default_sizes(structure)
     if isinstance(structure, Graph):
         settings |= {"source": None, "target": None}
+    sizes = default_sizes(structure)
     if settings["L"] is not None:
         structure, sizes = take_shapes(structure, settings["L"])
     study = Study(

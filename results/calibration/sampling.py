@@ -362,7 +362,7 @@ def sample_spins(name: str, path: Path, device: Any, studies: int) -> None:
     study, found, pilot = spin_study(name), {}, PilotConditions(None, device)
     rule = StopRule(samples=dict.fromkeys(study.sizes, SPIN_SAMPLES))
     for size in study.sizes:
-        p = place_spins(study.task(size), pilot)
+        p = place_spins(study.tasks[size], pilot)
         task = study.task(size, p)
         task = study.with_burn_in(task, find_burn_in(task, pilot).updates)
         task = study.kind.choose_blocks(study, task, rule.samples[task.size])

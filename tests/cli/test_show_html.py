@@ -136,7 +136,7 @@ def test_page_finds_the_clusters_and_thresholds_of_percolab(name, L, model, boun
 @needs_node
 def test_thresholds_of_the_page_are_those_of_a_study_of_thresholds():
     lattice, L = load_lattice("square"), 20
-    task = make_request(lattice, L=[L], p=[0.5]).study.task(L)
+    task = make_request(lattice, L=[L], p=[0.5]).study.tasks[L]
     coupling = new_coupling("raster", "cpu", lattice.topology(task.shape, task.boundary))
     window = (TOP // 4, TOP // 2)
     samples = np.arange(2, dtype=np.uint64)

@@ -230,7 +230,7 @@ def test_flow_along_one_layer_is_refused_in_one_line():
 def test_memory_of_what_flows_is_stated():
     task = {"L": [64], "p": [0.5], "samples": 10}
     plain, own = (
-        make_request("square", **task, measure=words).study.task(64) for words in ((), "backbone")
+        make_request("square", **task, measure=words).study.tasks[64] for words in ((), "backbone")
     )
     for kind, part, least in (("cpu", 0, 100), ("cuda", 1, 80)):
         more = estimate_memory(own, None, kind)[part] - estimate_memory(plain, None, kind)[part]

@@ -532,7 +532,7 @@ def test_pilots_are_of_chains_of_their_own():
 def test_blocks_are_no_shorter_than_the_burn_in():
     study = make_request("square", model="ising", L=[9], p=[0.5], chains=1).study
     for samples, burn_in, expected in ((64_000, 300, 1000), (64_000, 2000, 2000), (100, 0, 20)):
-        task = study.with_burn_in(study.task(9), burn_in)
+        task = study.with_burn_in(study.tasks[9], burn_in)
         task = study.kind.choose_blocks(study, task, samples)
         assert task.block_size == expected
         assert task.chains == 1

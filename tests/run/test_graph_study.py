@@ -78,7 +78,7 @@ def test_a_configuration_gives_the_same_row_through_its_lattice_and_through_grap
     for kind, p in product(("open", "periodic"), (0.3, 0.65)):
         boundary = ("open", *[kind] * (lattice.dimension - 1))
         study = Study(structure=lattice, sizes=(6,), boundary=boundary, p=(p,))
-        sampler = make_sampler(study.task(6), device=CPU)
+        sampler = make_sampler(study.tasks[6], device=CPU)
         row = sampler.rows(np.array([0], np.uint64), np.array([p_to_threshold(p)], np.uint64))[0]
         topology = sampler.topology
         pairs = open_pairs(topology, sampler.task.stream_seed, 0, p)
@@ -328,7 +328,7 @@ def test_a_graph_without_its_bonds_is_not_sampled():
     study = read_results("results.h5").study
     assert study.structure == load_graph("bridge.txt")
     with pytest.raises(InputError, match=r"bonds of bridge\.txt are not in a results file"):
-        make_sampler(study.task(4), device=CPU).sample([0])
+        make_sampler(study.tasks[4], device=CPU).sample([0])
 
 
 DAMAGED = {

@@ -201,7 +201,7 @@ def test_sums_of_powers_beyond_128_bits_are_those_of_the_row():
 
 def test_a_study_is_wide_where_one_sample_does_not_fit():
     for size, is_wide in ((55_108, False), (55_109, True)):
-        task = Study(lattice("square"), (size,), ("open", "open"), p=(0.5,)).task(size)
+        task = Study(lattice("square"), (size,), ("open", "open"), p=(0.5,)).tasks[size]
         assert task.is_wide == is_wide == ((size**2) ** 2 >= 2**63)
         assert task.block_size == 1
 

@@ -165,7 +165,7 @@ def test_adaptive_removal_of_equal_scores_takes_each_as_often():
     task = Study(
         structure=Graph.of_bonds(6, ring), sizes=(6,), boundary=(), method="microcanonical",
         order="betweenness:adaptive",
-    ).task(6)  # fmt: skip
+    ).tasks[6]  # fmt: skip
     openings = list_openings(task.structure.topology((6,)), sites=False)
     openings = openings._replace(ranks=ADAPTIVE_RANKS[task.order])
     bonds = np.argsort(task.structure.bond_numbers())
@@ -279,7 +279,7 @@ def test_a_stored_study_says_its_order():
     stored = json.loads(json.dumps(study.description()))
     assert stored["order"] == "degree"
     assert Study.from_description(stored, study.structure) == study
-    assert replace(study, order="random").task(6).id != study.task(6).id
+    assert replace(study, order="random").tasks[6].id != study.tasks[6].id
 
 
 @pytest.mark.parametrize(

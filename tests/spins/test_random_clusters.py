@@ -207,7 +207,7 @@ def test_a_gpu_is_refused_and_auto_takes_the_cpu(monkeypatch):
 def test_blocks_of_one_long_chain_are_its_parts():
     """Judged by a chain of as many sweeps in one block, never taken up again."""
     request = make_request("square", **{**SWEEP, "chains": 1, "L": [9]})
-    task = replace(request.study.task(9), block_size=15)
+    task = replace(request.study.tasks[9], block_size=15)
     blocks = make_sampler(task, device=Device("cpu")).sample(range(4))
     (one,) = make_sampler(replace(task, chains=0, block_size=60), device=Device("cpu")).sample([0])
     np.testing.assert_array_equal(sum(block.sums for block in blocks), one.sums)

@@ -99,7 +99,7 @@ def test_a_stored_study_says_what_was_chosen(name, value):
     stored = json.loads(json.dumps(study.description()))
     assert stored != usual.description()
     assert Study.from_description(stored, square) == study
-    assert getattr(study.task(4), name) == value
+    assert getattr(study.tasks[4], name) == value
 
 
 def test_every_setting_of_a_study_was_chosen():
@@ -146,7 +146,7 @@ except InputError as error:
 print(json.dumps({
     "help": "--colour TEXT" in told and "Of the bonds.  [default: red]" in told,
     "documented": "colour: Of the bonds." in percolab.sweep.__doc__,
-    "colours": [*(study.colour for study in [*studies, kept]), kept.task(4).colour],
+    "colours": [*(study.colour for study in [*studies, kept]), kept.tasks[4].colour],
     "plain": "colour" in make_request("square").study.description(),
     "refused": refused,
 }))

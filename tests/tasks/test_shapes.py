@@ -49,12 +49,12 @@ def test_equal_sides_are_the_lattice_itself(sizes):
     study = make_request("square", L=sizes).study
     usual = make_request("square", L=[6, 8]).study
     assert study == usual
-    assert [study.task(size).id for size in (6, 8)] == [usual.task(size).id for size in (6, 8)]
+    assert [study.tasks[size].id for size in (6, 8)] == [usual.tasks[size].id for size in (6, 8)]
 
 
 def test_shapes_of_a_ratio_have_samples_of_their_own():
     tasks = [
-        make_request("square", L=[shape], p=0.5).study.task(8) for shape in (8, (8, 16), (16, 8))
+        make_request("square", L=[shape], p=0.5).study.tasks[8] for shape in (8, (8, 16), (16, 8))
     ]
     assert len({task.stream_seed for task in tasks}) == 3
     assert [task.num_points for task in tasks] == [64, 128, 128]
@@ -105,7 +105,7 @@ def test_a_study_of_shapes_says_what_they_are(tmp_path, monkeypatch):
         ["square 1x2", "4", "32"], ["square 1x2", "6", "72"],
     ]  # fmt: skip
     study = percolab.open_results("results.h5").study
-    assert study.task(6).shape == (6, 12)
+    assert study.tasks[6].shape == (6, 12)
     assert study == make_request("square 1x2", L=[4, 6], p=[0.4, 0.6]).study
 
 

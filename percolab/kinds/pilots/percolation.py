@@ -83,7 +83,7 @@ def find_transitions(
     """
     window = (0.0, 1.0)
     for size in sorted(study.sizes):
-        thresholds = _sample_thresholds(make_pilot_task(study.task(size)), window, pilot)
+        thresholds = _sample_thresholds(make_pilot_task(study.tasks[size]), window, pilot)
         # So near to 0 is where bisection ends for a single layer, which is spanned without a bond.
         if thresholds.max() < 2.0**-_MAX_STEPS:
             raise InputError(
@@ -112,7 +112,7 @@ def place_windows(
             windows[size] = find_threshold_range(thresholds)
             continue
         before = windows[max(windows)] if windows else (0.0, 1.0)
-        task, remedy = make_pilot_task(study.task(size)), "give p values to --method grid (-p)"
+        task, remedy = make_pilot_task(study.tasks[size]), "give p values to --method grid (-p)"
         thresholds = _sample_thresholds(task, before, pilot, remedy)
         low, high = windows[size] = find_threshold_range(thresholds)
         pilot.on_note(f"pilot: L = {size}: samples begin to span from {low:.4g} to {high:.4g}")
@@ -200,7 +200,7 @@ def place_over_maxima(study: Study, pilot: PilotConditions) -> dict[int, tuple[f
         for size, begin, end in find_transitions(study, pilot):
             spanning[size] = list(zip(begin.clip(0.0, 1.0), end.clip(0.0, 1.0)))
     for size in study.sizes:
-        task = make_pilot_task(study.task(size))
+        task = make_pilot_task(study.tasks[size])
         # Of an ensemble the first of the pilot's graphs shows where clusters are most critical.
         task = fix_graph(task, 0)
         sampler = GridSampler(task, labeler=pilot.labeler, device=pilot.device)

@@ -71,7 +71,7 @@ Floats = NDArray[np.float64]
 def place_p(study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
     grids = {}
     for size in study.sizes:
-        grids[size] = place_spins(study.task(size), pilot)
+        grids[size] = place_spins(study.tasks[size], pilot)
         pilot.on_p(size, grids[size])
     return grids
 
