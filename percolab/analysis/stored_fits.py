@@ -45,9 +45,10 @@ from percolab.lattices.ensemble import Ensemble
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.removal import RANDOM
-from percolab.measure.columns import axis_observables
+from percolab.measure.columns import axis_observables, open_axes
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
+from percolab.tasks.study import Study
 
 #: Whether the 1/nu of the universality class, where one is known, is a prior of p_c.
 Prior = Literal["known", "free"]
@@ -67,33 +68,33 @@ def fit_results(
     :func:`percolab.analysis.theory.known_exponents.correction_exponent`.  nu: "known" takes 1/nu of
     the universality class as a prior of p_c, "free" does not.
     """
-    _check_scalable(results)
-    name = stored.choose_observable(results, observable)
-    omega, source = _correction(results, omega)
-    y_t, class_notes = class_exponent(results, nu)
-    fit = fit_threshold(stored.read_curves(results, name), omega=omega, y_t=y_t, **options)
     study = results.study
+    _check_scalable(study)
+    name = stored.choose_observable(results, observable)
+    omega, source = _correction(study.boundary, omega)
+    y_t, class_notes = class_exponent(study, nu)
+    fit = fit_threshold(stored.read_curves(results, name), omega=omega, y_t=y_t, **options)
     known = critical_probability(study.structure, study.boundary, name, study.model)
     notes = (*list_notes(results), *class_notes, *fit.notes)
     return replace(fit, known_probability=known, omega_source=source, notes=notes)
 
 
-def class_exponent(results: StoredResults, nu: Prior) -> tuple[Known | None, tuple[str, ...]]:
+def class_exponent(study: Study, nu: Prior) -> tuple[Known | None, tuple[str, ...]]:
     """Return the known 1/nu of the universality class, None if free, and notes."""
     if nu not in ("known", "free"):
         raise InputError(f"nu = {nu!r}, but it must be 'known' or 'free'")
     if nu == "free":
         return None, ()
-    dimension, study = len(results.study.boundary), results.study
+    dimension = len(study.boundary)
     known = potts_exponents(dimension, study.states).get("1/nu")
     what = f"{study.model} in {dimension} dimension{'s' * (dimension != 1)}"
     note = f"1/nu of {what} is not known here: it is fitted along with p_c"
     return known, () if known else (note,)
 
 
-def choose_scaling(results: StoredResults) -> dict[str, Any]:
+def choose_scaling(study: Study) -> dict[str, Any]:
     """Return omega and the known 1/nu of a default fit, as options of `fit_threshold`."""
-    return {"omega": _correction(results, None)[0], "y_t": class_exponent(results, "known")[0]}
+    return {"omega": _correction(study.boundary)[0], "y_t": class_exponent(study, "known")[0]}
 
 
 def list_notes(results: StoredResults) -> tuple[str, ...]:
@@ -115,32 +116,26 @@ def list_notes(results: StoredResults) -> tuple[str, ...]:
     return ()
 
 
-def _correction(results: StoredResults, omega: float | None) -> tuple[float, str]:
+def _correction(boundary: Sequence[str], omega: float | None = None) -> tuple[float, str]:
     """Return the exponent of the corrections, and its source in a few words."""
     if omega is not None:
         return omega, "given"
-    boundary = results.study.boundary
-    known = correction_exponent(len(boundary), periodic=not has_open_axis(results))
+    known = correction_exponent(len(boundary), periodic=not open_axes(boundary))
     return known.value, f"{known.expression} ({known.reference})"
 
 
-def has_open_axis(results: StoredResults) -> bool:
-    return set(results.study.boundary) != {"periodic"}
-
-
 def _check_scalable(
-    results: StoredResults, so: str = ": its thresholds are those of each size alone"
+    study: Study, so: str = ": its thresholds are those of each size alone"
 ) -> None:
-    structure = results.study.structure
-    if not structure.is_scalable:
-        raise AnalysisError(f"{structure.name} has no sizes that scale{so}")
+    if not study.structure.is_scalable:
+        raise AnalysisError(f"{study.structure.name} has no sizes that scale{so}")
 
 
 def compute_exponents(
     results: StoredResults, fit: ThresholdFit | GivenThreshold, *, bootstrap: int = 200
 ) -> ExponentFit:
     """Return the exponents at the p_c of a fit; AnalysisError: the fit has a problem."""
-    _check_scalable(results)
+    _check_scalable(results.study)
     if isinstance(fit, ThresholdFit) and fit.problem is not None:
         raise AnalysisError(f"no exponents, which are read off at p_c: {fit.problem}")
     return fit_exponents(
@@ -149,7 +144,7 @@ def compute_exponents(
         dimension=results.study.structure.dimension,
         numbers=stored.read_size_counts(results),
         flows=stored.read_flow_moments(results),
-        is_open=has_open_axis(results),
+        is_open=bool(open_axes(results.study.boundary)),
         bootstrap=bootstrap,
     )
 
@@ -161,7 +156,11 @@ def only_threshold(results: StoredResults) -> GivenThreshold | None:
     stored = results.tasks.values()
     grids = {result.task.p for result in stored if result.blocks and result.holds_columns}
     given = grids.pop() if len(grids) == 1 else ()
-    return GivenThreshold(given[0], _correction(results, None)[0]) if len(given) == 1 else None
+    return (
+        GivenThreshold(given[0], _correction(results.study.boundary)[0])
+        if len(given) == 1
+        else None
+    )
 
 
 def cross_ratios(
@@ -189,12 +188,12 @@ def read_sample_thresholds(
     min_size: int | None = None,
 ) -> SampleThresholds | None:
     """Return the thresholds from single T, None of other methods; options as fit_results."""
-    _check_scalable(results)
+    _check_scalable(results.study)
     if not results.study.kind.codec.holds_thresholds:
         return None
     name = observable or stored.default_observable(results)
     thresholds, curves = stored.read_single_thresholds(results, name, min_size)
-    return analyse_samples(thresholds, curves, omega=_correction(results, omega)[0])
+    return analyse_samples(thresholds, curves, omega=_correction(results.study.boundary, omega)[0])
 
 
 def compute_collapse(
@@ -215,7 +214,7 @@ def compute_collapse(
     for kappa = 0 of a probability. min_size: smallest L. reach: largest |x|. bootstrap: replicas
     for the errors, 0 for none. InputError: no such observable. AnalysisError: too few sizes.
     """
-    _check_scalable(results)
+    _check_scalable(results.study)
     name = observable or stored.default_observable(results)
     is_cluster = name in CLUSTER_QUANTITIES
     if is_cluster:
@@ -292,12 +291,12 @@ def _known_of_network(results: StoredResults, items: Sequence[TaskResult]) -> di
 
 def tau_at(results: StoredResults, threshold: float) -> TauFit:
     """Return tau from n_s at a given p_c; AnalysisError: no counted sizes, or too few blocks."""
-    _check_scalable(results, ", and no tau")
+    _check_scalable(results.study, ", and no tau")
     return fit_tau(
         stored.read_size_counts(results),
         threshold=threshold,
         dimension=results.study.structure.dimension,
-        is_open=has_open_axis(results),
+        is_open=bool(open_axes(results.study.boundary)),
     )
 
 
@@ -347,7 +346,7 @@ def read_joint_input(
 ) -> JointInput:
     """Return the input of a joint fit of stored results; options and errors as fit_quantities."""
     study = results.study
-    _check_scalable(results, ", so no joint fit")
+    _check_scalable(study, ", so no joint fit")
     chosen = choose_quantities(names, study.boundary, stored.available_quantities(results))
     moments = stored.pool_moments(results, chosen)
     lacks: list[str | None] = []
@@ -373,7 +372,7 @@ def read_joint_input(
             omegas[n] = own.value
             if own.reference == CONJECTURE:
                 conjectured.append(f"omega = {own.value:.3g} of {quantity.name} is {CONJECTURE}")
-    y_t, notes = class_exponent(results, nu)
+    y_t, notes = class_exponent(study, nu)
     left_out = [f"{lack}: left out" for lack in (*lacks, *few) if lack]
     critical, sources = _choose_critical(results, chosen, universal)
     notes = (*list_notes(results), *notes, *conjectured, *sources, *left_out)

@@ -31,7 +31,7 @@ def place(opened: Opened, engine: Engine, observer: Observer) -> Placed:
             observer.noted(f"L = {size}: {len(p)} more p, of the same samples as those of the file")
         values = grids[size] if p is None else p
         task = new_task(results.study, opened.results.own_tasks, rule, size, values)
-        new.append(place_task(results.study, task, _samples(rule, size), pilot))
+        new.append(place_task(results.study, task, rule.requested(size), pilot))
     results = with_tasks(results, new)
     requested = opened.requested.sizes
     requested_tasks = [task for task in results.own_tasks if task.size in requested]
@@ -58,12 +58,8 @@ def new_task(
     existing = [each for each in own if each.size == size]
     if existing:
         return replace(task, block_size=existing[0].block_size, burn_in=existing[0].burn_in)
-    chosen: Task = study.kind.choose_blocks(study, task, _samples(rule, size))
+    chosen: Task = study.kind.choose_blocks(study, task, rule.requested(size))
     return chosen
-
-
-def _samples(rule: StopRule, size: int) -> int | None:
-    return None if rule.samples is None else rule.samples[size]
 
 
 def pilot_conditions(engine: Engine, observer: Observer) -> PilotConditions:

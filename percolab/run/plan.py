@@ -297,8 +297,7 @@ class _Planning:
             if study.kind.unplaced(study) and task.burn_in == AUTO:
                 burn_ins = {key: own.burn_in for key, own in known.items()}
                 task = study.with_burn_in(task, round(_extrapolate(burn_ins, size, 0, 2.5)))
-                samples = None if opened.rule.samples is None else opened.rule.samples[size]
-                task = study.kind.choose_blocks(study, task, samples)
+                task = study.kind.choose_blocks(study, task, opened.rule.requested(size))
             if size not in self._hints:
                 names = set().union(*self._hints.values())
                 own = {name: {at: x[name] for at, x in self._hints.items()} for name in names}
@@ -485,7 +484,7 @@ class _Planning:
         sizes = {task.size: items[task.id].task.size for task in self._tasks if task.id in items}
         items = {x.task.id: x for x in items.values() if not isinstance(x.task, _Layers)}
         try:
-            scaling = choose_scaling(results)
+            scaling = choose_scaling(results.study)
             y_t = 1.0 if scaling.get("y_t") is None else scaling["y_t"].value
             stored = {curve.label: curve for curve in read_curves(results)}
             made = {curve.L: curve for curve in read_curves(StoredResults(results.study, items))}

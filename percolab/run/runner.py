@@ -128,5 +128,6 @@ def _sampled(
             request = request | {"round": {str(size): count for size, count in targets.items()}}
         blocks = target_blocks(placed.tasks, targets)
         _LOGGER.debug("round of %d blocks in all: %s", sum(blocks.values()), dict(blocks))
-        results = with_blocks(results, blocks, request, pool, engine, saver, observer, part)
+        record = engine.record() | {"asked": request}
+        results = with_blocks(results, blocks, record, pool, saver, observer, part)
     return results

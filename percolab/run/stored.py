@@ -11,7 +11,6 @@ from contextlib import suppress
 from typing import Any
 
 from percolab.run import measured
-from percolab.run.engine import Engine
 from percolab.run.measured import BlockJob, Work, WorkerPool, WorkersLost
 from percolab.run.request import Observer
 from percolab.store.interrupts import choose_exit_code
@@ -127,23 +126,22 @@ class _Run:
 def with_blocks(
     results: StoredResults,
     blocks: Mapping[str, int],
-    request: Mapping[str, Any],
+    record: dict[str, Any],
     pool: WorkerPool,
-    engine: Engine,
     saver: Saver,
     observer: Observer,
     part: JobPart = WHOLE,
 ) -> StoredResults:
-    """Return results with the first ``blocks`` of tasks, and the record of the run.
+    """Return results with the first ``blocks`` of tasks, and the record of the run that made them.
 
-    They are the ones given if these have the blocks.  request: as the record of the run has it.
-    part: the blocks that are made here.  Interrupted on KeyboardInterrupt, and if workers
-    are lost, after the finished blocks were saved; any other error comes through, after that.
+    They are the ones given if these have the blocks.  part: the blocks that are made here.
+    Interrupted on KeyboardInterrupt, and if workers are lost, after the finished blocks were saved;
+    any other error comes through, after that.
     """
     total, left = measured.sites_to_label(results, blocks, part)
     if not left:
         return results
-    run = _Run(results, engine.record() | {"asked": request}, observer)
+    run = _Run(results, record, observer)
     observer.started(total, total - left)
     try:
         at_once = pool.at_once

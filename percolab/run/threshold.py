@@ -239,8 +239,9 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
                     share = memory_share(len(tasks))
                     samplers = {task.id: engine.sampler(task, share=share) for task in tasks}
                     workers = engine.make_pool(samplers, executor)
+                    record = engine.record() | {"asked": goal.record()}
                     results = with_blocks(
-                        results, following.blocks, goal.record(), workers, engine, saver, observer
+                        results, following.blocks, record, workers, saver, observer
                     )
             finally:
                 saver.end()

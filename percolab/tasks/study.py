@@ -613,6 +613,9 @@ class StopRule:
     def limit(self, size: int) -> float:
         return float("inf") if self.samples is None else self.samples[size]
 
+    def requested(self, size: int) -> int | None:
+        return None if self.samples is None else self.samples[size]
+
 
 def _check_target(study: Study, target: float) -> None:
     if not 0 < target < 1:

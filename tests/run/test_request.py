@@ -360,7 +360,7 @@ def run_sampler(sampler, **options):
     saver = Saver(writer, **options)
     try:
         found = with_blocks(
-            results, {key: WANTED}, {}, pool_of({key: sampler}), Engine(), saver, message
+            results, {key: WANTED}, Engine().record(), pool_of({key: sampler}), saver, message
         )
         assert found.tasks[key].blocks.keys() == message.blocks
         assert len(found.runs) == 1
@@ -390,7 +390,7 @@ def test_results_that_have_all_blocks_are_returned_as_they_are():
     results.tasks[key].blocks = empty_blocks(range(WANTED))
     expected = {key: WANTED}
     assert (
-        with_blocks(results, expected, {}, pool_of({}), Engine(), Saver(None), Observer())
+        with_blocks(results, expected, Engine().record(), pool_of({}), Saver(None), Observer())
         is results
     )
 
@@ -439,7 +439,7 @@ def test_without_a_file_a_stop_says_that_nothing_is_saved():
     results, key = fresh()
     pool = pool_of({key: Sampler(KeyboardInterrupt(), fails=(3,))})
     with pytest.raises(Interrupted, match="interrupted, finished blocks not saved"):
-        with_blocks(results, {key: WANTED}, {}, pool, Engine(), Saver(None), Told())
+        with_blocks(results, {key: WANTED}, Engine().record(), pool, Saver(None), Told())
 
 
 @pytest.mark.parametrize("step", [1, 3, 100])

@@ -12,13 +12,13 @@ from percolab.analysis.power_law import local_slopes
 from percolab.analysis.radii import GyrationSums, RadiusFit, fit_radius
 from percolab.analysis.statistics import jackknife_error
 from percolab.analysis.stored_data import read_gyration_sums
-from percolab.analysis.stored_fits import has_open_axis
 from percolab.errors import AnalysisError
 from percolab.figures import elements
 from percolab.figures.sheet import Target
 from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
 from percolab.figures.style import DOTTED_LINE, PAGE_WIDTH, Axes, choose_looks
 from percolab.lattices.shown import counted
+from percolab.measure.columns import open_axes
 
 #: Local slopes with a larger error are not drawn.
 _LARGEST_ERROR = 0.1
@@ -28,7 +28,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     """Draw R_s at the p nearest to p_c against s with its d_f, its local slopes, and xi."""
     tasks, exact = read_gyration_sums(figures.results), figures.exact
     threshold, source = figures.find_threshold()
-    dimension, is_open = figures.study.structure.dimension, has_open_axis(figures.results)
+    dimension, is_open = figures.study.structure.dimension, bool(open_axes(figures.study.boundary))
     radius: RadiusFit | None = None
     with suppress(AnalysisError):
         radius = fit_radius(tasks, threshold=threshold, dimension=dimension, is_open=is_open)
