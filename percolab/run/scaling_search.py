@@ -57,8 +57,10 @@ _NEAR = 0.12
 _LEAST_SIDE, _MOST_SIDE = 0.05, 0.2
 #: A fit so improbable is not rejected by chance; nor does one come after so many samples without.
 _HOPELESS, _HOPELESS_SAMPLES = 1e-6, 2**16
-#: The work of a plan where sizes get their least samples, over that in the time.
+#: What is left to do of a plan where sizes get their least samples, over the work in the time.
 _OVER = 1.2
+#: Plans of less work are tried by this factor, so many times.
+_LESS, _LESS_STEPS = 0.9, 12
 #: Aim at so much of the target, since forecasts are rough.
 _AIM = 0.95
 #: The error of p_c times the root of the work in sites, roughly, before there are samples.
@@ -161,7 +163,8 @@ class ScalingSearch(Search):
         if plan is None:
             return None
         if error is None:
-            return self._round(results, plan.samples, value.value, estimate)
+            following = self._round(results, plan.samples, value.value, estimate)
+            return replace(following, until=self._end)
         done = self._done(results)
         for part in _ROUNDS:
             samples = {size: max(part * n, _LEAST) for size, n in plan.samples.items()}
@@ -193,7 +196,7 @@ class ScalingSearch(Search):
             information = estimate.information(sizes)
             costs = {size: self._cost(size) for size in sizes}
             if work is not None:
-                plans.append(divide_work(information, costs, work, _LEAST))
+                plans.append(self._in_time(information, costs, work, results))
             else:
                 aim = self._aim(estimate, results, information)
                 plans.append(divide_for_error(information, costs, aim, _LEAST))
@@ -202,8 +205,32 @@ class ScalingSearch(Search):
         if work is None:
             return min(plans, key=lambda plan: plan.cost) if is_open else None
         # Of large sizes the least samples alone may take longer than there is time.
-        fitting = [plan for plan in plans if plan.cost <= _OVER * work] or plans[:1]
+        left = _OVER * (work - self._done(results))
+        fitting = [plan for plan in plans if self._added(plan, results) <= left] or plans[:1]
         return min(fitting, key=lambda plan: plan.error)
+
+    def _in_time(
+        self,
+        information: Information,
+        costs: Mapping[int, float],
+        work: float,
+        results: StoredResults,
+    ) -> Division:
+        """Return a division of work, or of less, where sizes have more samples than their part."""
+        left, plan = work - self._done(results), divide_work(information, costs, work, _LEAST)
+        for _ in range(_LESS_STEPS):
+            if self._added(plan, results) <= left:
+                break
+            work *= _LESS
+            plan = divide_work(information, costs, work, _LEAST)
+        return plan
+
+    def _added(self, plan: Division, results: StoredResults) -> float:
+        """Return what the samples of a plan cost that are not there yet."""
+        own = self._samples(results)
+        return sum(
+            self._cost(size) * max(n - own.get(size, 0), 0.0) for size, n in plan.samples.items()
+        )
 
     def _aim(
         self, estimate: WrappingEstimate, results: StoredResults, information: Information

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from math import inf
 from typing import Any
 
 from percolab.run import measured
@@ -131,10 +132,12 @@ def with_blocks(
     saver: Saver,
     observer: Observer,
     part: JobPart = WHOLE,
+    until: float = inf,
 ) -> StoredResults:
     """Return results with the first ``blocks`` of tasks, and the record of the run that made them.
 
     They are the ones given if these have the blocks.  part: the blocks that are made here.
+    until: by ``time.monotonic``, when no further blocks are begun.
     Interrupted on KeyboardInterrupt, and if workers are lost, after the finished blocks were saved;
     any other error comes through, after that.
     """
@@ -146,7 +149,7 @@ def with_blocks(
     try:
         at_once = pool.at_once
         jobs = measured.missing_jobs(results, blocks, pool.samplers, part, at_once=at_once)
-        _keep_all(run, Work(jobs, pool), saver)
+        _keep_all(run, Work(jobs, pool, until), saver)
     finally:
         observer.finished()
     return run.results

@@ -16,7 +16,7 @@ from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
 from percolab.run.request import Observer
 from percolab.run.scaling_search import first_sizes, search_sizes
-from percolab.run.search_steps import Goal
+from percolab.run.search_steps import Goal, Search
 from percolab.run.threshold import request_threshold
 from percolab.store.results import read_results
 from percolab.tasks.values import take_seconds
@@ -198,6 +198,21 @@ def test_a_time_is_kept_and_the_next_one_adds(tmp_path):
     before = blocks_in(path)
     percolab.threshold("square", time=0.4, device="cpu", out=path)
     assert blocks_in(path) > before
+
+
+@pytest.mark.parametrize("name", ["square", "cubic"])
+def test_nothing_is_begun_after_the_time_even_if_its_work_was_forecast_wrongly(name, monkeypatch):
+    forecast = Search._work_in_time
+
+    def far_too_much(search, done):
+        return None if forecast(search, done) is None else done + 2e10
+
+    monkeypatch.setattr(Search, "_work_in_time", far_too_much)
+    start = time.monotonic()
+    found = percolab.threshold(name, time=1.5, device="cpu")
+    # What was forecast takes minutes.
+    assert 1.4 < time.monotonic() - start < 45
+    assert found.error > 0
 
 
 def test_sizes_may_be_given():
