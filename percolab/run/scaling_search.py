@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import cycle
+from itertools import cycle, takewhile
 from math import ceil, log2
 from typing import Any
 
@@ -30,7 +30,8 @@ from percolab.analysis.wrapping_fit import (
     divide_work,
 )
 from percolab.bonds.words import p_to_threshold
-from percolab.errors import AnalysisError
+from percolab.errors import AnalysisError, InputError
+from percolab.kinds.memory import check_memory, estimate_memory
 from percolab.lattices.lattice import Lattice
 from percolab.run.engine import Engine, memory_share
 from percolab.run.request import Observer
@@ -110,6 +111,7 @@ class ScalingSearch(Search):
         # Above five dimensions it is that of mean fields.
         self._y_t = 2.0 if known is None else known.value
         self._steepness, self._is_gpu = 0.0, False
+        self._engine: Engine | None = None
 
     def known_p(self, results: StoredResults) -> float | None:
         estimate = self._estimate(results)
@@ -133,7 +135,7 @@ class ScalingSearch(Search):
         return float(np.clip(halves[1] + away, 0.01 * halves[1], 1 - 1e-6))
 
     def begin(self, results: StoredResults, engine: Engine, observer: Observer) -> None:
-        self._is_gpu = engine.device.is_shared
+        self._engine, self._is_gpu = engine, engine.device.is_shared
         self._rate = _RATES[self._is_gpu]
         super().begin(results, engine, observer)
 
@@ -191,8 +193,10 @@ class ScalingSearch(Search):
         work = self._work_in_time(self._done(results)) if timed else None
         if timed and work is None:
             return None
-        plans, is_open = [], False
-        for sizes in self._candidates(estimate, results):
+        plans, candidates = [], self._candidates(estimate, results)
+        # With larger sizes any error can be reached.
+        is_open = len(candidates[-1]) > len(results.study.sizes)
+        for sizes in candidates:
             information = estimate.information(sizes)
             costs = {size: self._cost(size) for size in sizes}
             if work is not None:
@@ -201,7 +205,7 @@ class ScalingSearch(Search):
                 aim = self._aim(estimate, results, information)
                 plans.append(divide_for_error(information, costs, aim, _LEAST))
                 limit = divide_work(information, costs, _UNLIMITED, _LEAST).error
-                is_open = is_open or self._grows or limit < _REACHABLE * aim
+                is_open = is_open or limit < _REACHABLE * aim
         if work is None:
             return min(plans, key=lambda plan: plan.cost) if is_open else None
         # Of large sizes the least samples alone may take longer than there is time.
@@ -247,10 +251,25 @@ class ScalingSearch(Search):
         if not self._grows:
             return [own]
         larger = [size for size in search_sizes(self._lattice) if size > own[-1]][:_MORE]
+        larger = list(takewhile(self._fits, larger))
         error = self._goal.error
         is_short = error is not None and estimate.threshold.systematic_error > error
         least = 1 if is_short and larger else 0
         return [own + tuple(larger[:n]) for n in range(least, len(larger) + 1)]
+
+    def _fits(self, size: int) -> bool:
+        """Return whether the tasks of a size fit in memory, at its centre and on both sides."""
+        engine, task = self._engine, self._study.task(size, (0.5,))
+        if engine is None or engine.ranks is not None or engine.slabs:
+            return True
+        try:
+            self._lattice.check_size(size, task.boundary)
+            one = estimate_memory(task, engine.labeler, engine.device.kind, engine.threads).host
+            given = engine.labeler, engine.device, engine.threads
+            check_memory(task, *given, in_use=2 * one, share=memory_share(3))
+        except InputError:
+            return False
+        return True
 
     def _round(
         self,

@@ -312,10 +312,13 @@ def test_the_error_is_reached_and_holds(found):
 
 
 @pytest.mark.slow
-def test_sizes_too_small_for_the_error_end_with_what_they_give():
+def test_sizes_too_small_for_the_error_end_with_what_they_give(tmp_path):
     """However many samples there are, the priors of corrections leave p_c less precise."""
-    sizes = (4, 6, 8)
-    found = percolab.threshold("cubic", error=ERROR, L=sizes, device="cpu")
+    sizes, path = (4, 6, 8), tmp_path / "small.h5"
+    found = percolab.threshold("cubic", error=ERROR, L=sizes, device="cpu", out=path)
+    command = "threshold", "cubic", "-L", "4,6,8", "--device", "cpu", "--out", path, "--error"
+    assert "is not reached: these sizes leave more" in answer(*command, ERROR)
+    assert "is not reached" not in answer(*command, 3 * ERROR)
     assert ERROR < found.error < 3 * ERROR
     assert tuple(found.results.study.sizes) == sizes
     assert sum(item.num_samples for item in found.results.tasks.values()) < 1e6
@@ -377,6 +380,19 @@ def test_known_values_at_p_c_make_the_same_samples_more_precise(found, path, tmp
 def test_a_time_is_kept():
     found = percolab.threshold("cubic", time=0.5, device="cpu", L=[4, 6, 8])
     assert abs(found.p_c - 0.24881185) < 4 * found.error
+
+
+def test_a_search_takes_no_size_that_does_not_fit_in_memory(monkeypatch):
+    from percolab.run import scaling_search
+
+    def small_alone(task, *given, **more):
+        if task.size > 12:
+            raise InputError("too large")
+
+    options = {"error": 1e-3, "device": "cpu", "model": "site"}
+    assert max(percolab.threshold("cubic", **options).results.study.sizes) == 32
+    monkeypatch.setattr(scaling_search, "check_memory", small_alone)
+    assert max(percolab.threshold("cubic", **options).results.study.sizes) == 24
 
 
 @pytest.mark.parametrize(
