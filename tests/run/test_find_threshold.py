@@ -3,6 +3,7 @@
 import json
 import signal
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from helpers import slow
 
 import percolab
 from percolab.analysis.roots import fit_roots
-from percolab.analysis.wrapping_fit import asks_for_wrapping, find_crossings
+from percolab.analysis.wrapping_fit import asks_for_wrapping, find_crossings, fit_wrapping
 from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
 from percolab.run.request import Observer
@@ -322,6 +323,17 @@ def test_sizes_too_small_for_the_error_end_with_what_they_give(tmp_path):
     assert ERROR < found.error < 3 * ERROR
     assert tuple(found.results.study.sizes) == sizes
     assert sum(item.num_samples for item in found.results.tasks.values()) < 1e6
+
+
+def test_p_with_few_blocks_of_several_sizes_are_left_out_with_one_note(found):
+    tasks = dict(found.results.tasks)
+    for size in (8, 12):
+        key = next(key for key, item in tasks.items() if item.task.size == size)
+        few = dict(sorted(tasks[key].blocks.items())[:3])
+        tasks[key] = replace(tasks[key], blocks=few)
+    notes = fit_wrapping(replace(found.results, tasks=tasks)).notes
+    few = [note for note in notes if "too few" in note]
+    assert few == ["L = 8, 12: 2 p, which have too few blocks for their covariance: left out"]
 
 
 def test_most_samples_of_a_size_are_at_one_p_next_to_p_c(found):
