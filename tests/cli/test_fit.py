@@ -418,5 +418,5 @@ def test_a_part_with_too_few_blocks_is_left_out_with_a_note():
     both = fit_quantities(merge([("many", many), ("few", few)]), ["wrapping_any", "Q_1"])
     assert both.threshold == alone.threshold
     assert [note for note in both.notes if "too few" in note] == [
-        "L = 4, 8, 12, 16: 12 p, which have too few blocks for their covariance: left out"
+        "L = 4, 8, 12, 16: p with too few blocks for their covariance: left out"
     ]

@@ -333,7 +333,7 @@ def test_p_with_few_blocks_of_several_sizes_are_left_out_with_one_note(found):
         tasks[key] = replace(tasks[key], blocks=few)
     notes = fit_wrapping(replace(found.results, tasks=tasks)).notes
     few = [note for note in notes if "too few" in note]
-    assert few == ["L = 8, 12: 2 p, which have too few blocks for their covariance: left out"]
+    assert few == ["L = 8, 12: p with too few blocks for their covariance: left out"]
 
 
 def test_most_samples_of_a_size_are_at_one_p_next_to_p_c(found):
