@@ -146,7 +146,8 @@ def _answer(results: StoredResults, out: Path, error: float | None) -> tuple[dic
 
 def _advice(value: Value) -> str:
     half = value.error / 2
-    if value.systematic_error > half:
+    # Near half the error samples alone would take many times as long as larger sizes do.
+    if value.systematic_error > 0.8 * half:
         return f"half the error (--error {half:.1e}) takes larger sizes; without -L it chooses them"
     more = value.statistical_error**2 / (half**2 - value.systematic_error**2)
     return f"half the error (--error {half:.1e}) takes {more:.1f} times the samples"

@@ -10,7 +10,7 @@ the error is above the target.  That samples decide the p of later ones biases n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import cycle, takewhile
 from math import ceil, log2
@@ -60,6 +60,8 @@ _LEAST_SIDE, _MOST_SIDE = 0.05, 0.2
 _HOPELESS, _HOPELESS_SAMPLES = 1e-6, 2**16
 #: What is left to do of a plan where sizes get their least samples, over the work in the time.
 _OVER = 1.2
+#: Another size, which takes time to begin with, must reduce the work by so much.
+_ABOVE = 1.1
 #: Plans of less work are tried by this factor, so many times.
 _LESS, _LESS_STEPS = 0.9, 12
 #: Aim at so much of the target, since forecasts are rough.
@@ -207,11 +209,11 @@ class ScalingSearch(Search):
                 limit = divide_work(information, costs, _UNLIMITED, _LEAST).error
                 is_open = is_open or limit < _REACHABLE * aim
         if work is None:
-            return min(plans, key=lambda plan: plan.cost) if is_open else None
+            return _fewest_sizes(plans, lambda plan: plan.cost) if is_open else None
         # Of large sizes the least samples alone may take longer than there is time.
         left = _OVER * (work - self._done(results))
         fitting = [plan for plan in plans if self._added(plan, results) <= left] or plans[:1]
-        return min(fitting, key=lambda plan: plan.error)
+        return _fewest_sizes(fitting, lambda plan: plan.error**2)
 
     def _in_time(
         self,
@@ -359,6 +361,12 @@ class ScalingSearch(Search):
 
     def _done(self, results: StoredResults) -> float:
         return float(sum(self._cost(size) * n for size, n in self._samples(results).items()))
+
+
+def _fewest_sizes(plans: Sequence[Division], loss: Callable[[Division], float]) -> Division:
+    """Return the first of plans, ascending in sizes, whose loss is hardly above the least."""
+    least = min(map(loss, plans))
+    return next(plan for plan in plans if loss(plan) <= _ABOVE * least)
 
 
 def _num_blocks(results: StoredResults, task: Task) -> int:
