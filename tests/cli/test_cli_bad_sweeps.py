@@ -172,7 +172,7 @@ BAD = [
     ((*P, "--method", "threshold"), "those of ising are different at every p: leave it out"),
     (("--method", "threshold"), "those of ising are different at every p: leave it out"),
     ((*P, "-L", "4,6", "--target-error", "0.01"), "those of spins are not: give the number of"),
-    ((*P, "--measure", "gyration"), "measure gyration: radii are measured in percolation"),
+    ((*P, "--measure", "gyration"), "measure gyration: it is measured in percolation"),
     ((*P, "--update", "woolf"), "unknown update 'woolf'; did you mean 'wolff'?"),
     ((*P, "--update", "sw:3"), "update 'sw:3': sw has nothing to choose"),
     ((*P, "--update", "few:0"), FEW),
