@@ -5,7 +5,7 @@ A new lattice or labeler is tested by adding one entry here.
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import json
 import os
 import subprocess
@@ -143,6 +143,12 @@ MIDDLE_P = {
     "cubic": 0.2488,
     "hypercubic_4d": 0.1601,
 }
+
+
+#: Of a test that compiles or simulates kernels of CUDA.
+needs_cuda = pytest.mark.skipif(
+    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
+)
 
 
 def slow(*values: object):

@@ -8,7 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from cli_support import answer, refusal, run, text_of
+from cli_support import SAMPLE, answer, png, refusal, run, text_of
 from helpers import cpu_labeler, label_pairs, slow
 from PIL import Image
 from scipy import ndimage
@@ -32,7 +32,6 @@ pytestmark = pytest.mark.usefixtures("own_directory")
 
 #: A lattice that tiles refuse.
 CHAIN = 'name = "chain"\ndimension = 1\ncell = { shape = [1] }\nbonds = [{ offset = [1] }]\n'
-SAMPLE = ("--lattice", "honeycomb", "-L", 16, "-p", 0.65, "--seed", 4, "--sample", 2)
 
 
 def smallest_sites(labels, occupied):
@@ -60,11 +59,6 @@ def by_walking(topology, occupied):
                     labels[site] = start
                     queue.append(site)
     return labels
-
-
-def png(path, pixels, mode="L", **options):
-    Image.fromarray(pixels).convert(mode).save(path, **options)
-    return path
 
 
 # Sites
@@ -97,8 +91,7 @@ def test_bond_longer_than_the_array_joins_nothing():
 
 
 def test_lattice_of_a_file_in_one_dimension_is_a_row():
-    chain = 'name = "chain"\ndimension = 1\n[cell]\nshape = [1]\n[[bonds]]\noffset = [1]\n'
-    Path("chain.toml").write_text(chain)
+    Path("chain.toml").write_text(CHAIN)
     np.save("row.npy", np.array([1, 1, 0, 1], np.int8))
     options = ("--lattice", "chain.toml", "--out", "labels.npy")
     answer("label", "row.npy", *options)

@@ -214,8 +214,7 @@ def test_a_file_of_another_study_is_refused(path, other, reason):
     ],
     ids=" ".join,
 )
-def test_what_cannot_be_used_is_refused_in_one_line(options, reason, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_what_cannot_be_used_is_refused_in_one_line(options, reason, tmp_path):
     files = [tmp_path / name for name in options if name == "chain.toml"]
     for file in files:
         file.write_text(CHAIN, encoding="utf-8")
