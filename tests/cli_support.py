@@ -41,6 +41,13 @@ def png(path: Path, pixels: np.ndarray, mode: str = "L", **options: object) -> P
     return path
 
 
+def smallest_sites(labels: np.ndarray) -> np.ndarray:
+    """Return labels, 0 for no site, with every cluster named by its smallest site and -1."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    found = np.where(labels.ravel() == 0, -1, first[inverse.ravel()])
+    return found.astype(np.int32).reshape(labels.shape)
+
+
 @cache
 def small_results() -> StoredResults:
     """Square lattice, three sizes, 6 blocks each; for reading only."""

@@ -111,6 +111,9 @@ vectors = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
 """,
 }
 
+#: The file of a lattice of one dimension, which tiles refuse.
+CHAIN = 'name = "chain"\ndimension = 1\ncell = { shape = [1] }\nbonds = [{ offset = [1] }]\n'
+
 BUILT_IN = tuple(lattice_names())
 #: Those of the plane, and those of them that are drawn without crossing bonds.
 FLAT = tuple(name for name in BUILT_IN if load_lattice(name).dimension == 2)

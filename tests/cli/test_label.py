@@ -8,8 +8,8 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from cli_support import SAMPLE, answer, png, refusal, run, text_of
-from helpers import cpu_labeler, label_pairs, slow
+from cli_support import SAMPLE, answer, png, refusal, run, smallest_sites, text_of
+from helpers import CHAIN, cpu_labeler, label_pairs, slow
 from PIL import Image
 from scipy import ndimage
 
@@ -28,19 +28,6 @@ from percolab.measure.rows import SPANNING
 from percolab.tasks.study import Task
 
 pytestmark = pytest.mark.usefixtures("own_directory")
-
-
-#: A lattice that tiles refuse.
-CHAIN = 'name = "chain"\ndimension = 1\ncell = { shape = [1] }\nbonds = [{ offset = [1] }]\n'
-
-
-def smallest_sites(labels, occupied):
-    """Return labels in which every cluster is named by its smallest site, and -1 is no site."""
-    found = np.full(labels.size, -1, np.int32)
-    for label in np.unique(labels[occupied]):
-        here = np.flatnonzero((labels == label).ravel() & occupied.ravel())
-        found[here] = here[0]
-    return found.reshape(labels.shape)
 
 
 def by_walking(topology, occupied):
@@ -114,7 +101,7 @@ def test_point_without_a_site_has_no_label_whatever_the_image_says():
 @pytest.mark.parametrize("order", ["C", slow("F")])
 def test_arrays_of_every_type_say_the_same(dtype, order):
     occupied = np.random.default_rng(1).random((9, 40)) < 0.55
-    expected = smallest_sites(ndimage.label(occupied)[0], occupied)
+    expected = smallest_sites(ndimage.label(occupied)[0])
     given = (occupied if dtype is bool else 7 * occupied).astype(dtype, order=order)
     np.save("image.npy", given)
     with h5py.File("image.h5", "w") as file:
@@ -133,7 +120,7 @@ def test_rows_of_an_image_are_the_second_axis(kind):
         value = 90 if kind == "grey" else 255
         png("image.png", occupied.astype(np.uint8) * value, "1" if kind == "1 bit" else "L")
     found = site_configuration("image.png").label().labels.reshape(11, 35)
-    expected = smallest_sites(ndimage.label(occupied)[0], occupied)
+    expected = smallest_sites(ndimage.label(occupied)[0])
     np.testing.assert_array_equal(found, expected)
 
 

@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 import pytest
 from cli_support import answer, left_in, refusal, run
+from helpers import CHAIN
 from PIL import Image
 
 import percolab
@@ -16,11 +17,6 @@ import percolab
 pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
 
-#: A lattice file of one dimension.
-CHAIN = """name = "chain"
-dimension = 1
-unit_cell = { sites = 1, bonds = [{ from = 0, to = 0, cell = [1] }] }
-"""
 QUICK = ("threshold", "kagome", "--error", "3e-3", "--device", "cpu", "--quiet")
 
 
