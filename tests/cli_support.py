@@ -15,6 +15,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 from click.testing import CliRunner, Result
+from PIL import Image
 
 from percolab.api import sweep
 from percolab.cli import main
@@ -30,6 +31,21 @@ SMALL = {
 }
 #: A sweep that ends at once.
 TINY = ("sweep", "--lattice", "square", "-L", "4,6", "-p", "0.5", "--samples", "10")
+#: A sample to label.
+SAMPLE = ("--lattice", "honeycomb", "-L", 16, "-p", 0.65, "--seed", 4, "--sample", 2)
+
+
+def png(path: Path, pixels: np.ndarray, mode: str = "L", **options: object) -> Path:
+    """Write an image of whole numbers from 0 to 255 and return its path."""
+    Image.fromarray(pixels).convert(mode).save(path, **options)
+    return path
+
+
+def smallest_sites(labels: np.ndarray) -> np.ndarray:
+    """Return labels, 0 for no site, with every cluster named by its smallest site and -1."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    found = np.where(labels.ravel() == 0, -1, first[inverse.ravel()])
+    return found.astype(np.int32).reshape(labels.shape)
 
 
 @cache

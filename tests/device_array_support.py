@@ -17,6 +17,14 @@ CASES = (
 )
 
 
+class DeviceArray:
+    """An array that says it is on a GPU."""
+
+    def __init__(self, array):
+        self.array = array
+        self.__cuda_array_interface__ = {"shape": array.shape}
+
+
 def image(shape, values, dtype=np.uint8):
     """Return an image of values 0 ... values, three of five sites being empty."""
     drawn = np.random.default_rng(7).random(shape)

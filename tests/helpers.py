@@ -5,7 +5,7 @@ A new lattice or labeler is tested by adding one entry here.
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import json
 import os
 import subprocess
@@ -111,6 +111,9 @@ vectors = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
 """,
 }
 
+#: The file of a lattice of one dimension, which tiles refuse.
+CHAIN = 'name = "chain"\ndimension = 1\ncell = { shape = [1] }\nbonds = [{ offset = [1] }]\n'
+
 BUILT_IN = tuple(lattice_names())
 #: Those of the plane, and those of them that are drawn without crossing bonds.
 FLAT = tuple(name for name in BUILT_IN if load_lattice(name).dimension == 2)
@@ -143,6 +146,12 @@ MIDDLE_P = {
     "cubic": 0.2488,
     "hypercubic_4d": 0.1601,
 }
+
+
+#: Of a test that compiles or simulates kernels of CUDA.
+needs_cuda = pytest.mark.skipif(
+    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
+)
 
 
 def slow(*values: object):

@@ -3,18 +3,10 @@
 from unittest.mock import patch
 
 import numpy as np
-from device_array_support import CASES, image
+from device_array_support import CASES, DeviceArray, image
 from numba import cuda
 
 import percolab
-
-
-class DeviceArray:
-    """An array that says it is on a GPU."""
-
-    def __init__(self, array):
-        self.array = array
-        self.__cuda_array_interface__ = {"shape": array.shape}
 
 
 def main():

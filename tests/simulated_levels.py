@@ -4,6 +4,7 @@ import json
 from unittest.mock import patch
 
 import numpy as np
+from device_array_support import DeviceArray
 from helpers import LATTICES, lattice
 from numba import cuda
 from tree_support import call, record
@@ -56,14 +57,6 @@ def compare_bonds():
             np.testing.assert_array_equal(codes, topology.periodic_codes)
             count += numbers.size
     return count
-
-
-class DeviceArray:
-    """An array that says it is on a GPU."""
-
-    def __init__(self, array):
-        self.array = array
-        self.__cuda_array_interface__ = {"shape": array.shape}
 
 
 def on_device():

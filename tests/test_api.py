@@ -23,6 +23,8 @@ from percolab.lattices.graph import Graph, graph_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.run.request import Observer
 
+pytestmark = pytest.mark.usefixtures("own_directory")
+
 OPTIONS = {"L": [4, 8], "p": [0.4, 0.6], "samples": 30, "block_size": 10, "device": "cpu"}
 
 
@@ -89,8 +91,7 @@ def test_a_sweep_into_a_file_is_the_sweep_in_memory(tmp_path):
     assert open_results(path).tasks.keys() == written.tasks.keys()
 
 
-def test_a_sweep_in_memory_writes_nothing(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_sweep_in_memory_writes_nothing(tmp_path):
     sweep("square", **OPTIONS)
     assert list(tmp_path.iterdir()) == []
 
@@ -364,8 +365,7 @@ def test_arguments_have_the_names_of_the_options(command, function):
         assert known & {name.lstrip("-").replace("-", "_") for name in option.opts}, option.opts
 
 
-def test_a_page_with_a_slider_and_a_graph_are_shown_as_in_the_shell(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_page_with_a_slider_and_a_graph_are_shown_as_in_the_shell():
     assert percolab.show("square", 8, 0.5, seed=3, html="a.html") == Path("a.html")
     answer("show", "--lattice", "square", "-L", 8, "-p", 0.5, "--seed", 3, "--html", "b.html")
     assert Path("a.html").read_bytes() == Path("b.html").read_bytes()
@@ -422,11 +422,6 @@ def test_a_figure_takes_the_options_of_a_fit():
     assert plot(results, kind="collapse", min_size=8).numbers != usual
     with pytest.raises(InputError, match="min_sise: a fit has no such option"):
         plot(results, min_sise=8)
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def results():

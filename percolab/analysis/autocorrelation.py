@@ -158,30 +158,17 @@ def _window(covariance: Floats, total: int) -> tuple[int, bool]:
     return len(sums), False
 
 
-@dataclass(frozen=True)
-class StartComparison:
-    """Mean of ordered starts less that of random ones, its error, and a normal deviate z."""
+def compare_starts(ordered: ArrayLike, random: ArrayLike) -> float:
+    """Return by how many errors means of blocks depend on their start, as a normal deviate z.
 
-    difference: float
-    error: float
-    z: float
-
-    @property
-    def differ(self) -> bool:
-        return abs(self.z) > START_LIMIT
-
-
-def compare_starts(ordered: ArrayLike, random: ArrayLike) -> StartComparison:
-    """Return whether the means of blocks depend on how their chains started.
-
-    If so, the burn-in was too short, or the transition is of first order and the chains are in
-    different phases.  ordered, random: float64, at least 2 blocks each, else AnalysisError;
+    Beyond START_LIMIT the burn-in was too short, or the transition is of first order and the chains
+    are in different phases.  ordered, random: float64, at least 2 blocks each, else AnalysisError;
     compared by Welch's t-test.  Blocks that are all equal have z = 0, or infinity if the two values
     differ.
 
     Source: B. L. Welch, Biometrika 34, 28 (1947).
 
-    >>> compare_starts([1.0, 1.2, 0.9], [1.1, 1.0, 0.8]).differ
+    >>> abs(compare_starts([1.0, 1.2, 0.9], [1.1, 1.0, 0.8])) > START_LIMIT
     False
     """
     starts = [np.asarray(values, np.float64) for values in (ordered, random)]
@@ -194,7 +181,7 @@ def compare_starts(ordered: ArrayLike, random: ArrayLike) -> StartComparison:
     if variance:
         freedom = variance**2 / sum(part**2 / count for part, count in parts)
         size = _deviate(abs(difference) / variance**0.5, freedom)
-    return StartComparison(difference, variance**0.5, float(np.copysign(size, difference)))
+    return float(np.copysign(size, difference))
 
 
 def _deviate(t: float, freedom: float) -> float:

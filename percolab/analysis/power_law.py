@@ -213,15 +213,15 @@ class LocalSlopes:
     error: Floats
 
 
-def local_slopes(x: Floats, y: Floats, without: Floats, *, ratio: float = 2.0) -> LocalSlopes:
-    """Return the slopes between points whose x differ by this factor or a little more.
+def local_slopes(x: Floats, y: Floats, without: Floats) -> LocalSlopes:
+    """Return the slopes between points whose x differ by a factor of 2 or a little more.
 
     x: (n,), ascending and positive.  y: (n,); points that are not positive are left out.
     without: (blocks, n), y without one block each, for the jackknife; (0, n) for no errors.
     """
     kept = np.flatnonzero((y > 0) & (without > 0).all(axis=0))
     x, logarithms = x[kept], np.log(x[kept])
-    ends = np.searchsorted(x, ratio * x * (1 - 1e-9))
+    ends = np.searchsorted(x, 2 * x * (1 - 1e-9))
     first = np.flatnonzero(ends < x.size)
     last = ends[first]
     steps = logarithms[last] - logarithms[first]

@@ -21,7 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from percolab.analysis.autocorrelation import Autocorrelation, autocorrelation, compare_starts
+from percolab.analysis.autocorrelation import (
+    START_LIMIT,
+    Autocorrelation,
+    autocorrelation,
+    compare_starts,
+)
 from percolab.analysis.exponents import Exponent
 from percolab.analysis.json_values import Part, plain
 from percolab.analysis.power_law import fit_power_law
@@ -178,10 +183,9 @@ def start_differences(items: Sequence[TaskResult]) -> list[StartDifference]:
         for name, text in series_of(result).items():
             means = result.column(name) / result.task.block_size
             for n, p in enumerate(result.task.p):
-                compared = compare_starts(means[~odd, n], means[odd, n])
-                if compared.differ:
-                    start = result.task.size, p, text, compared.z
-                    differences.append(StartDifference(*start))
+                z = compare_starts(means[~odd, n], means[odd, n])
+                if abs(z) > START_LIMIT:
+                    differences.append(StartDifference(result.task.size, p, text, z))
     return differences
 
 

@@ -191,8 +191,7 @@ class Thermodynamics:
 
     p, coupling, temperature: float64 (m,), p ascending; the coupling is K of the Ising model and
     beta of a Potts model, the temperature 1 over it.  values, errors: by the names in THERMAL that
-    the task measures, float64 (m,); jackknife errors over chains, NaN of a single chain.  chains,
-    sweeps: number of chains, and of measured sweeps in each.
+    the task measures, float64 (m,); jackknife errors over chains, NaN of a single chain.
     """
 
     L: int
@@ -202,9 +201,6 @@ class Thermodynamics:
     temperature: Floats
     values: Mapping[str, Floats]
     errors: Mapping[str, Floats]
-    chains: int
-    sweeps: int
-    label: str = ""
 
 
 def thermodynamics(moments: BlockMoments, system: System) -> Thermodynamics:
@@ -226,9 +222,6 @@ def thermodynamics(moments: BlockMoments, system: System) -> Thermodynamics:
         temperature=system.temperatures(moments.p),
         values=dict(zip(names, values, strict=True)),
         errors=dict(zip(names, jackknife_error(without), strict=True)),
-        chains=len(moments.samples),
-        sweeps=int(moments.samples[0]),
-        label=moments.label,
     )
 
 

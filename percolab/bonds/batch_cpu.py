@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.bonds.hooks import ClassLimits, draw_samples
+from percolab.bonds.hooks import draw_samples
 from percolab.bonds.model import Model
-from percolab.bonds.models.bond_weights import BondWeight
 from percolab.bonds.sites import Sites
-from percolab.bonds.weights import BondWeights
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
 from percolab.lattices.extent import Extent
@@ -54,13 +50,7 @@ class CpuBatch:
         self.opened: NDArray[np.uint32] = self.drawn[0]
         self.adjacency = make_adjacency(topology)
         self.occupied = topology.occupied
-        self.record: Any = ()
-        limits = model.class_limits(topology.class_names)
-        if len(limits):
-            self.record = ClassLimits(limits, np.uint32(topology.num_words))
-        if isinstance(model, BondWeight):
-            assert topology.bond_weights is not None
-            self.record = BondWeights(topology.bond_weights, np.uint32(model.is_rate))
+        self.record = model.make_record(topology)
         if model.draws_sites:
             topology.check_end_layers()
             first, there = np.uint32(self.exists.size), topology.occupied

@@ -225,7 +225,7 @@ class CudaBatch:
         fitting = (2**32 - 1) // max(topology.num_points, topology.num_bond_words)
         self.topology, self.capacity = topology, min(capacity, fitting, _MAX_GRID_Y)
         self.model = model
-        if model.needs_weights:
+        if model.has_own_record:
             raise InputError(f"model {model} is one of the CPU alone: use --device cpu")
         self.launches, self.arrays = launches or Launches(), arrays or Arrays()
         words = self.capacity * topology.num_bond_words

@@ -268,11 +268,11 @@ def _record(invader: Invader, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _name_invasion(invader: Invader, record: dict[str, Any]) -> str:
+    from percolab.figures.math_text import plain_text
     from percolab.lattices.graph import Graph
 
     structure = invader.field.structure
-    name = structure.title.replace("$", r"\$")
-    parts = [f"{record['model'].capitalize()} invasion", name]
+    parts = [f"{record['model'].capitalize()} invasion", plain_text(structure.title)]
     parts += [f"$L = {record['L']}$"] if not isinstance(structure, Graph) else []
     parts += ["with trapping"] if record["trapping"] else []
     periodic = [a for a, kind in zip(invader.field.axes, record["boundary"]) if kind == "periodic"]

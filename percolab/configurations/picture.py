@@ -17,6 +17,7 @@ from percolab.configurations.tree import tree
 from percolab.errors import InputError
 from percolab.figures.bond_maps import check_tree_drawable, plot_flow, plot_spanning_tree
 from percolab.figures.configuration import check_drawable, plot_clusters
+from percolab.figures.math_text import plain_text
 from percolab.figures.networks import check_network, check_shells, plot_bethe, plot_network
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.graph import Graph
@@ -173,11 +174,6 @@ def draw_picture(
     is_named = name == lattice.title
     title = _sample_title(lattice, record) if is_named else make_title(plain_text(name), record)
     return plot_clusters(clusters, lattice, title=title, **options)
-
-
-def plain_text(text: str) -> str:
-    """Return a text in which no dollar sign begins mathematics."""
-    return text.replace("$", r"\$")
 
 
 def _sample_title(lattice: Lattice, record: dict[str, Any]) -> str:

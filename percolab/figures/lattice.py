@@ -15,6 +15,7 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.figures import COLOURS, new_figure
+from percolab.figures.math_text import plain_text
 from percolab.figures.style import Axes, Figure
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.topology import unpack_bits
@@ -89,8 +90,7 @@ def plot_lattice(lattice: Lattice) -> Figure:
         axes: Any = figure.subplots()
         axes.set_axis_off()
         axes.set_aspect("equal")
-        title = lattice.title.replace("$", r"\$")
-        axes.set_title(f"{title},  $z = {lattice.coordination_number:.4g}$")
+        axes.set_title(f"{plain_text(lattice.title)},  $z = {lattice.coordination_number:.4g}$")
         drawn = (_draw_plane if lattice.dimension == 2 else _draw_space)(axes, lattice)
         figure.legend(handles=drawn, loc="outside lower center", ncols=3)
     return figure

@@ -13,6 +13,11 @@ _IMPLICIT = re.compile(r"(?<=[\d)]) *(?=[a-z(])|(?<=pi) *(?=[a-z\d(])")
 _IN_BRACES = re.compile(r"(sqrt|\^) *\(((?:[^()]|\([^()]*\))*)\)")
 
 
+def plain_text(text: str) -> str:
+    """Return a text in which no dollar sign begins mathematics."""
+    return text.replace("$", r"\$")
+
+
 def math_text(expression: str) -> str:
     r"""Return an expression in matplotlib's mathematics, or unchanged if it is not one.
 
@@ -25,7 +30,7 @@ def math_text(expression: str) -> str:
     'series expansion'
     """
     if not (re.search(r"\d|pi", expression) and _EXPRESSION.fullmatch(expression)):
-        return expression.replace("$", r"\$")
+        return plain_text(expression)
     try:
         ast.parse(_IMPLICIT.sub("*", expression).replace("^", "**").strip(), mode="eval")
     except SyntaxError:
@@ -45,7 +50,7 @@ def typeset(text: str) -> str:
     '$1/2$ [Kesten 1980]'
     """
     expression, bracket, reference = text.partition(" [")
-    return math_text(expression) + bracket + reference.replace("$", r"\$")
+    return math_text(expression) + bracket + plain_text(reference)
 
 
 def symbol_text(symbol: str) -> str:

@@ -28,7 +28,7 @@ from percolab.analysis.threshold import ThresholdFit
 from percolab.bonds.model import Model
 from percolab.errors import AnalysisError, InputError, UserError
 from percolab.figures import Exact
-from percolab.figures.math_text import symbol_text
+from percolab.figures.math_text import plain_text, symbol_text
 from percolab.figures.sheet import Target
 from percolab.figures.study_kinds import KindInFigures, find_in_figures
 from percolab.lattices.lattice import AXIS_NAMES, Lattice, library_name
@@ -151,8 +151,7 @@ class StudyView:
     @property
     def structure_title(self) -> str:
         """What a figure calls the lattice or graph."""
-        # A dollar sign in a file's name begins no mathematics.
-        return self.study.structure.title.replace("$", r"\$")
+        return plain_text(self.study.structure.title)
 
     @cached_property
     def exact(self) -> Exact | None:

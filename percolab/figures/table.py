@@ -14,7 +14,7 @@ from percolab.errors import AnalysisError, InputError, nearest
 from percolab.figures import elements
 from percolab.figures.kinds.collapse import LEGEND_TITLE, draw_points
 from percolab.figures.kinds.roots import draw_threshold
-from percolab.figures.math_text import name_text
+from percolab.figures.math_text import name_text, plain_text
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn
 from percolab.figures.style import PAGE_WIDTH, size_look
@@ -27,12 +27,10 @@ def draw_table(fit: TableFit, kind: str | None = None, into: Target = NEW_FIGURE
     """
     if kind is not None and kind not in KINDS:
         raise InputError(f"--kind {kind}: tables have {', '.join(KINDS)}; {nearest(kind, KINDS)}")
-    figure, numbers = KINDS[kind or "curves"](fit, into)
-    return figure, {"kind": kind or "curves", "title": _title(fit), **numbers, "notes": fit.notes}
-
-
-def _title(fit: TableFit) -> str:
-    return fit.name.replace("$", r"\$")
+    kind = kind or "curves"
+    figure, numbers = KINDS[kind](fit, into)
+    named = {"kind": kind, "title": plain_text(fit.name)}
+    return figure, {**named, **numbers, "notes": fit.notes}
 
 
 def _label(fit: TableFit) -> str:
@@ -59,7 +57,7 @@ def _draw_curves(fit: TableFit, into: Target) -> Drawn:
         if fit.kappa is not None and rows.values.max() > 20 * rows.values.min():
             axes.set_yscale("log")
         elements.few_ticks(axes, number=6)
-        sheet.set_title(_title(fit))
+        sheet.set_title(plain_text(fit.name))
         sheet.add_legend(elements.legend_entries(axes), ncols=3, title=elements.ERROR_BARS)
     names = ("L", "x", "values", "errors")
     return sheet.figure, {
@@ -84,7 +82,7 @@ def _draw_crossings(fit: TableFit, into: Target) -> Drawn:
         elements.place_sizes(axes, sizes)
         axes.set(ylabel=f"crossing with the next smaller size, ${symbol}$")
         elements.few_ticks(axes, number=6)
-        sheet.set_title(_title(fit))
+        sheet.set_title(plain_text(fit.name))
         sheet.add_legend(elements.legend_entries(axes), ncols=2, title=elements.ERROR_BARS)
     numbers = {"crossings": plain(crossings), "x_c": fit.p_c.to_dict(), "problem": fit.problem}
     return sheet.figure, numbers
@@ -110,7 +108,7 @@ def _draw_collapse(fit: TableFit, into: Target) -> Drawn:
         for axes in (before, after):
             elements.few_ticks(axes, number=6)
         elements.letter_panels((before, after))
-        sheet.set_title(_title(fit))
+        sheet.set_title(plain_text(fit.name))
         sheet.add_legend(elements.legend_entries(after), ncols=6, title=LEGEND_TITLE)
     return sheet.figure, {"collapse": collapse.to_dict()}
 

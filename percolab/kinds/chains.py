@@ -18,7 +18,8 @@ from percolab.kinds.workplace import IsStopped, TaskSampler
 from percolab.labelers import serving_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology, unpack_bits
-from percolab.measure.columns import FLOW_WORDS, WRAPPING, Column, list_columns
+from percolab.measure.columns import WRAPPING, Column, list_columns
+from percolab.measure.measurements import MEASUREMENTS
 from percolab.measure.spins import MOST_AXES, SERIES, SPIN_ROW_WIDTH, structure_factors
 from percolab.spins import chains as spin_chains
 from percolab.spins.chains import Chains
@@ -40,9 +41,7 @@ class ChainsOfSpins(Kind):
     name = "chains"
     settings = frozenset({"update", "burn_in", "every", "chains", "sweeps", "beta", "T", "K"})
     refused_measures: ClassVar[Mapping[str, str]] = {
-        "gyration": "radii are measured in percolation, not with spins",
-        **dict.fromkeys(FLOW_WORDS, "what flows is measured in percolation, not with spins"),
-        "source": "clusters of a source are measured in percolation, not with spins",
+        **dict.fromkeys(MEASUREMENTS, "it is measured in percolation, not of chains"),
         WRAPPING: "cluster sizes are left out in percolation alone, not with spins",
     }
     refusals: ClassVar[Mapping[str, str]] = {

@@ -46,8 +46,9 @@ _MOST_WORDS = 2**60
 class Whole:
     """The lattice that is sampled in parts, of which no table is made.
 
-    InputError: no lattice but a graph or a Bethe lattice; spins; a boundary that cuts a cell; more
-    sites than words can be numbered for; or sites are drawn and one lies in both end layers.
+    InputError: no lattice but a graph or a Bethe lattice; spins; a model with a record of its own;
+    a boundary that cuts a cell; more sites than words can be numbered for; or sites are drawn and
+    one lies in both end layers.
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> Whole(load_lattice("cubic"), (100, 100, 10**9), ("open",) * 3).num_points
@@ -66,6 +67,8 @@ class Whole:
             raise InputError(
                 f"model {self.model}: the {self.model.chains} of a chain must all be in memory"
             )
+        if self.model.has_own_record:
+            raise InputError(f"model {self.model}: it is not drawn in parts")
         self.lattice.check_cells(self.shape, self.boundary)
         if (self.lattice.num_classes + 1) * self.num_words > _MOST_WORDS:
             raise InputError(f"{self.num_points} sites, but bond words have numbers of 60 bits")

@@ -119,9 +119,17 @@ def test_quick_times_two_sizes_at_the_threshold():
         (("--ratio", "1,nan"), "'--ratio': nan is not a number"),
         (("-p", "1.5"), "p = 1.5, but it must be a number from 0 to 1"),
         (("-L", "4,100000"), "at most"),
+        (("--stage", "kernels"), "--stage kernels: needs a GPU"),
+        (("--points", "1,9"), "--points: of --stage grid, threshold, graph"),
+        (("--stage", "grid", "--points", "0"), "'--points': 0 is not in the range"),
+        (("--stage", "threshold", "--boundary", "periodic"), "--boundary: a threshold T needs"),
+        (("--stage", "trees", "--model", "site"), "another model with --stage grid or kernels"),
+        (("--model", "ising", "--stage", "grid"), "--stage: not of spins"),
+        (("--model", "ising", "--points", "9"), "--points: not of spins"),
+        (("--stage", "grid", "--plot", "b.png"), "--plot: draws bonds, labels, measure, sweep"),
     ],
 )
-def test_bad_input_is_refused_before_anything_is_timed(given, says):
+def test_what_cannot_be_timed_is_refused_before_anything_is(given, says):
     assert says in refusal(*TINY, *given)
     assert list(Path().iterdir()) == []
 
@@ -267,11 +275,8 @@ def test_every_stage_of_a_batch_is_made_of_what_it_names():
 
 @pytest.mark.slow
 def test_cuda_timing_runs_from_end_to_end_in_the_simulator():
-    pytest.importorskip("numba_cuda")
     given = ("--lattice", "square", "--labeler", "four_step", "-L", "4", "--quick", "--no-peers")
-    done = run_simulated("simulated_bench.py", *given)
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
+    document = simulated(*given)
     assert document["machine"]["device_name"] == "CUDA simulator"
     assert [record["stage"] for record in document["records"]] == list(STAGES)
     assert {record["device"] for record in document["records"]} == {"cuda:0"}
@@ -504,31 +509,13 @@ def test_sweeps_of_spins_are_in_the_same_table():
     assert record["nanoseconds_per_site"] == pytest.approx(1e3 * float(row[7]) / 1e6, rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        (("--stage", "kernels"), "--stage kernels: needs a GPU"),
-        (("--points", "1,9"), "--points: of --stage grid, threshold, graph"),
-        (("--stage", "grid", "--points", "0"), "'--points': 0 is not in the range"),
-        (("--stage", "threshold", "--boundary", "periodic"), "--boundary: a threshold T needs"),
-        (("--stage", "trees", "--model", "site"), "another model with --stage grid or kernels"),
-        (("--model", "ising", "--stage", "grid"), "--stage: not of spins"),
-        (("--model", "ising", "--points", "9"), "--points: not of spins"),
-        (("--stage", "grid", "--plot", "b.png"), "--plot: draws bonds, labels, measure, sweep"),
-    ],
-)
-def test_what_cannot_be_timed_is_refused(given, says):
-    assert says in refusal(*ONCE, *given)
-
-
 # CUDA's simulator
 
 
 def simulated(*arguments):
-    pytest.importorskip("numba_cuda")
     done = run_simulated("simulated_bench.py", *arguments)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)["records"]
+    return json.loads(done.stdout)
 
 
 def list_kernels(records, part):
@@ -537,7 +524,8 @@ def list_kernels(records, part):
 
 @pytest.mark.slow
 def test_trees_are_timed_on_a_gpu_whole_and_kernel_by_kernel():
-    found = simulated("--stage", "trees", "--lattice", "square", "-L", "9", "--samples", "2")
+    given = ("--lattice", "square", "-L", "9", "--samples", "2")
+    found = simulated("--stage", "trees", *given)["records"]
     assert [r["part"] for r in found if ":" not in r["part"]] == ["build", "read", "given"]
     assert {"call", "prefixes", "tile", "offer", "hook"} <= list_kernels(found, "build")
     assert {"call", "weigh", "lattice_degrees"} <= list_kernels(found, "read")
@@ -546,7 +534,7 @@ def test_trees_are_timed_on_a_gpu_whole_and_kernel_by_kernel():
 @pytest.mark.slow
 def test_slabs_are_timed_on_a_gpu_whole_and_kernel_by_kernel():
     given = ("--lattice", "square", "--boundary", "periodic", "--layers", "8", "--sites", "64")
-    found = simulated("--stage", "slabs", *given)
+    found = simulated("--stage", "slabs", *given)["records"]
     assert [r["part"] for r in found if ":" not in r["part"]] == ["piece", "row", "front", "join"]
     assert {"plant", "join", "finish"} <= list_kernels(found, "join")
     assert {"aligned_words", "tile", "read_face"} <= list_kernels(found, "front")
@@ -555,6 +543,6 @@ def test_slabs_are_timed_on_a_gpu_whole_and_kernel_by_kernel():
 @pytest.mark.slow
 def test_kernels_of_rows_and_labels_are_timed():
     given = ("--lattice", "cubic", "--boundary", "periodic", "-L", "4", "--ratio", "1")
-    found = simulated("--stage", "kernels", *given)
+    found = simulated("--stage", "kernels", *given)["records"]
     assert {"call", "small_rows"} <= list_kernels(found, "row")
     assert {"call", "tile"} <= list_kernels(found, "labels")

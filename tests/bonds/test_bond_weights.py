@@ -1,6 +1,8 @@
 """Bonds with probabilities of their own, and clusters of a source: against all configurations."""
 
+from dataclasses import dataclass
 from itertools import product
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -10,7 +12,9 @@ from helpers import assert_z, slow_but
 import percolab
 from percolab.api import sweep
 from percolab.bonds.batch import new_batch
-from percolab.bonds.model import Model
+from percolab.bonds.model import BOND, Model
+from percolab.bonds.models import MODELS, ModelEntry, bond_weights
+from percolab.bonds.weights import BondWeights
 from percolab.bonds.words import GENERATORS, TOP, p_to_threshold, uniform_number
 from percolab.coupled import new_coupling
 from percolab.coupled.points import PointByPoint
@@ -18,6 +22,7 @@ from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.labelers import new_labeler
 from percolab.lattices.graph import make_graph
+from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
 from percolab.run.engine import choose_engine
 from percolab.run.request import Observer, open_study
@@ -54,6 +59,37 @@ def exact_means(model, p, source):
         largest = max(map(label.count, label))
         total += chance * np.array([label[0] == label[4], largest, own, own**2])
     return total
+
+
+@dataclass(frozen=True)
+class Doubled(Model):
+    """Two bonds in place of each one: one of a lattice is open with probability 1 - (1 - p)^2."""
+
+    name: ClassVar[str] = "doubled"
+
+    def make_record(self, topology):
+        return BondWeights(np.full(32 * topology.num_bond_words, 2.0), np.uint32(True))
+
+
+def test_a_model_with_a_record_of_its_own_is_drawn_by_it_and_refused_where_none_knows_it(
+    monkeypatch,
+):
+    monkeypatch.setattr(bond_weights, "Doubled", Doubled, raising=False)
+    entry = ModelEntry("doubled", "", "bonds.models.bond_weights:Doubled")
+    monkeypatch.setitem(MODELS, "doubled", entry)
+    topology = load_lattice("square").topology((12, 12))
+    drawn = []
+    for model, p in ((Doubled(), 0.3), (BOND, 1 - 0.7**2)):
+        batch = new_batch("cpu", topology, model)
+        batch.fill(0, 3, np.zeros(1, np.uint64), np.array([p_to_threshold(p)], np.uint64))
+        drawn.append(batch.copy_open_words(1))
+    assert np.array_equal(*drawn)
+    assert not Doubled().openings_have_p
+    request = make_request(lattice="square", model="doubled", L=[8], p=[0.3], samples=5)
+    with pytest.raises(InputError, match="CPU alone"):
+        open_study(request.study, request.rule, {"device": Device("cuda")})
+    with pytest.raises(InputError, match="model doubled: it is not drawn in parts"):
+        sweep("square", model="doubled", L=[8], p=[0.3], samples=5, slabs=2, **OPTIONS)
 
 
 @pytest.mark.parametrize("model", slow_but(GIVEN, "bond-weight"))

@@ -321,14 +321,12 @@ def test_every_option_is_listed_once(name):
 
 
 @pytest.mark.parametrize("line", [("-q", *TINY), (*TINY, "-q"), ("-q", *TINY, "--quiet")])
-def test_quiet_holds_wherever_it_is_given(tmp_path, monkeypatch, line):
-    monkeypatch.chdir(tmp_path)
+def test_quiet_holds_wherever_it_is_given(line):
     assert run(*line).stderr == ""
 
 
 @pytest.mark.parametrize("line", [("-v", *TINY), (*TINY, "--verbose")])
-def test_verbose_holds_wherever_it_is_given(tmp_path, monkeypatch, line):
-    monkeypatch.chdir(tmp_path)
+def test_verbose_holds_wherever_it_is_given(line):
     logger = logging.getLogger("percolab")
     try:
         assert "saved results.h5" in run(*line, "-q").stderr
@@ -336,8 +334,7 @@ def test_verbose_holds_wherever_it_is_given(tmp_path, monkeypatch, line):
         logger.handlers, logger.level = [], logging.NOTSET
 
 
-def test_a_sweep_says_first_what_it_is_about_to_do(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_sweep_says_first_what_it_is_about_to_do():
     first = run(*TINY, "--device", "cpu", "--workers", 1).stderr.splitlines()[0]
     assert first == (
         "square, bond, boundary open; L = 4, 6; p = 0.5; 10 samples of each; on cpu by raster, "

@@ -448,11 +448,6 @@ SHOWN = r"\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\r"
 CLI = Path(__file__).parents[2] / "percolab" / "cli"
 
 
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def test_control_characters_of_a_file_are_printed_as_words():
     path = stored(Path("results.h5"))
     with h5py.File(path, "r+") as file:

@@ -8,8 +8,8 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from cli_support import answer, refusal, run, text_of
-from helpers import cpu_labeler, label_pairs, slow
+from cli_support import SAMPLE, answer, png, refusal, run, smallest_sites, text_of
+from helpers import CHAIN, cpu_labeler, label_pairs, slow
 from PIL import Image
 from scipy import ndimage
 
@@ -30,20 +30,6 @@ from percolab.tasks.study import Task
 pytestmark = pytest.mark.usefixtures("own_directory")
 
 
-#: A lattice that tiles refuse.
-CHAIN = 'name = "chain"\ndimension = 1\ncell = { shape = [1] }\nbonds = [{ offset = [1] }]\n'
-SAMPLE = ("--lattice", "honeycomb", "-L", 16, "-p", 0.65, "--seed", 4, "--sample", 2)
-
-
-def smallest_sites(labels, occupied):
-    """Return labels in which every cluster is named by its smallest site, and -1 is no site."""
-    found = np.full(labels.size, -1, np.int32)
-    for label in np.unique(labels[occupied]):
-        here = np.flatnonzero((labels == label).ravel() & occupied.ravel())
-        found[here] = here[0]
-    return found.reshape(labels.shape)
-
-
 def by_walking(topology, occupied):
     """Return the labels of sites by breadth-first search over the list of the lattice's bonds."""
     around = [[] for _ in range(topology.num_points)]
@@ -60,11 +46,6 @@ def by_walking(topology, occupied):
                     labels[site] = start
                     queue.append(site)
     return labels
-
-
-def png(path, pixels, mode="L", **options):
-    Image.fromarray(pixels).convert(mode).save(path, **options)
-    return path
 
 
 # Sites
@@ -97,8 +78,7 @@ def test_bond_longer_than_the_array_joins_nothing():
 
 
 def test_lattice_of_a_file_in_one_dimension_is_a_row():
-    chain = 'name = "chain"\ndimension = 1\n[cell]\nshape = [1]\n[[bonds]]\noffset = [1]\n'
-    Path("chain.toml").write_text(chain)
+    Path("chain.toml").write_text(CHAIN)
     np.save("row.npy", np.array([1, 1, 0, 1], np.int8))
     options = ("--lattice", "chain.toml", "--out", "labels.npy")
     answer("label", "row.npy", *options)
@@ -121,7 +101,7 @@ def test_point_without_a_site_has_no_label_whatever_the_image_says():
 @pytest.mark.parametrize("order", ["C", slow("F")])
 def test_arrays_of_every_type_say_the_same(dtype, order):
     occupied = np.random.default_rng(1).random((9, 40)) < 0.55
-    expected = smallest_sites(ndimage.label(occupied)[0], occupied)
+    expected = smallest_sites(ndimage.label(occupied)[0])
     given = (occupied if dtype is bool else 7 * occupied).astype(dtype, order=order)
     np.save("image.npy", given)
     with h5py.File("image.h5", "w") as file:
@@ -140,7 +120,7 @@ def test_rows_of_an_image_are_the_second_axis(kind):
         value = 90 if kind == "grey" else 255
         png("image.png", occupied.astype(np.uint8) * value, "1" if kind == "1 bit" else "L")
     found = site_configuration("image.png").label().labels.reshape(11, 35)
-    expected = smallest_sites(ndimage.label(occupied)[0], occupied)
+    expected = smallest_sites(ndimage.label(occupied)[0])
     np.testing.assert_array_equal(found, expected)
 
 

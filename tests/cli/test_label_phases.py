@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_support import answer, refusal, stored
+from cli_support import answer, refusal, smallest_sites, stored
 from helpers import slow
 from PIL import Image
 from scipy import ndimage
@@ -22,15 +22,6 @@ pytestmark = pytest.mark.usefixtures("own_directory")
 
 #: Shapes of images: no cubes, and as thin as a layer, a line and a point.
 SHAPES = [(6, 7, 9), (1, 6, 33), (2, 1, 7), (1, 1, 1), (3, 1, 1), (9, 11), (1, 34), (2, 2)]
-
-
-def smallest_sites(labels):
-    """Return labels, 0 for no site, with every cluster named by its smallest site and -1."""
-    found = np.full(labels.size, -1, np.int32)
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    found[:] = first[inverse.ravel()]
-    found[labels.ravel() == 0] = -1
-    return found.reshape(labels.shape)
 
 
 def scipy_labels(image, values, connectivity):

@@ -6,21 +6,14 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from cli_support import answer, put_text, refusal, run, stored
+from cli_support import SAMPLE, answer, png, put_text, refusal, run, stored
 from helpers import TEXTS, slow, traced_peak
 from PIL import Image
 
 from percolab.configurations import read_labels
 from percolab.lattices.lattice import load_lattice
 
-SAMPLE = ("--lattice", "honeycomb", "-L", 16, "-p", 0.65, "--seed", 4, "--sample", 2)
-
 pytestmark = pytest.mark.usefixtures("own_directory")
-
-
-def png(path, pixels, mode="L", **options):
-    Image.fromarray(pixels).convert(mode).save(path, **options)
-    return path
 
 
 def npy_with(header):

@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 import pytest
 from cli_support import answer, left_in, refusal, run
+from helpers import CHAIN
 from PIL import Image
 
 import percolab
@@ -16,11 +17,6 @@ import percolab
 pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 
 
-#: A lattice file of one dimension.
-CHAIN = """name = "chain"
-dimension = 1
-unit_cell = { sites = 1, bonds = [{ from = 0, to = 0, cell = [1] }] }
-"""
 QUICK = ("threshold", "kagome", "--error", "3e-3", "--device", "cpu", "--quiet")
 
 
@@ -214,8 +210,7 @@ def test_a_file_of_another_study_is_refused(path, other, reason):
     ],
     ids=" ".join,
 )
-def test_what_cannot_be_used_is_refused_in_one_line(options, reason, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_what_cannot_be_used_is_refused_in_one_line(options, reason, tmp_path):
     files = [tmp_path / name for name in options if name == "chain.toml"]
     for file in files:
         file.write_text(CHAIN, encoding="utf-8")

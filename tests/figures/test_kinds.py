@@ -17,12 +17,9 @@ from percolab.figures.kinds import KINDS, StudyFigures, study_figure
 from percolab.figures.kinds.thresholds import ThresholdSample, plot_thresholds
 from percolab.tables.flat import mean_table
 
+pytestmark = pytest.mark.usefixtures("own_directory")
+
 REPLICAS = 60
-
-
-@pytest.fixture(autouse=True)
-def _own_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(scope="module")

@@ -122,8 +122,7 @@ def test_dollar_sign_in_a_title_begins_no_mathematics(tmp_path):
     save_figure(plot_lattice(lattice_from_text(text, where="x")), tmp_path / "x.svg")
 
 
-def test_figure_is_named_after_the_lattice_or_as_asked(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_figure_is_named_after_the_lattice_or_as_asked(tmp_path):
     assert answer("lattices", "snub-square", "--plot").startswith("figure in snub-square.png\n")
     assert (tmp_path / "snub-square.png").read_bytes().startswith(b"\x89PNG")
     result = run("lattices", "diamond", "--plot", "crystal.svg", "--json")
@@ -131,8 +130,7 @@ def test_figure_is_named_after_the_lattice_or_as_asked(tmp_path, monkeypatch):
     assert (tmp_path / "crystal.svg").exists()
 
 
-def test_lattice_of_a_file_is_described_and_drawn(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_lattice_of_a_file_is_described_and_drawn(tmp_path):
     (tmp_path / "mine.toml").write_text(TEXTS["honeycomb_unit_cell"])
     text = answer("lattices", "mine.toml", "--plot")
     assert (tmp_path / "honeycomb_unit_cell.png").exists()
@@ -233,8 +231,7 @@ def test_drawn_bonds_and_colours_are_those_of_the_clusters(given, model, monkeyp
     assert len(figure.axes) == 1
 
 
-def test_the_command_line_draws_a_graph_and_refuses_what_it_has_not(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_command_line_draws_a_graph_and_refuses_what_it_has_not(tmp_path):
     networkx.write_edgelist(networkx.path_graph(6), "p.txt", data=False)
     found = json.loads(answer("show", "--graph", "p.txt", "-p", 1, "--json"))
     assert found["site_labels"] == [0] * 6

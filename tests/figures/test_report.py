@@ -21,6 +21,8 @@ from percolab.lattices.graph import load_graph
 from percolab.lattices.lattice import lattice_from_text
 from percolab.store.results import read_results
 
+pytestmark = pytest.mark.usefixtures("own_directory")
+
 # What would end an element, an attribute, a comment or an SVG, or begin mathematics.
 HOSTILE = (
     "</title></svg>--><script>alert(1)</script>\"'><img src=x onerror=alert(1)>&amp;$x^{$\\frac"
@@ -33,11 +35,6 @@ TEXT = {
     "math", "mrow", "mi", "mn", "mo", "msub", "msup", "msubsup", "msqrt", "mfrac", "mspace",
     "munder", "munderover", "mtext",
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _own_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 class Page(HTMLParser):

@@ -23,10 +23,7 @@ from percolab.measure.columns import (
 )
 from percolab.tables.flat import SIZE_HEADER
 
-
-@pytest.fixture(autouse=True)
-def _own_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_directory")
 
 
 def texts_of(axes):

@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from helpers import LATTICES, lattice, slow, slow_but
+from helpers import CHAIN, LATTICES, lattice, slow, slow_but
 
 from percolab.labelers import LABELERS, fitting_labeler
 from percolab.labelers.tiled.labeler import refusal
@@ -28,18 +28,6 @@ SHAPES = {
 }
 #: Words of a tile and of a strip: the simulator's, and the GPU's.
 SIZES = ((8, 4), (128, 32))
-
-CHAIN = """
-name = "chain"
-dimension = 1
-coordination_number = 2
-
-[cell]
-shape = [1]
-
-[[bonds]]
-offset = [1]
-"""
 
 
 def cases(name):

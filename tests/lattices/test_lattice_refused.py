@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from helpers import TEXTS
+from helpers import CHAIN, TEXTS
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -276,17 +276,6 @@ def test_binary_file_is_refused(tmp_path):
     ],
 )
 def test_a_threshold_that_is_no_probability_is_refused(line, message):
-    text = f"""
-name = "chain"
-dimension = 1
-[cell]
-shape = [1]
-[[bonds]]
-offset = [-1]
-[[thresholds]]
-model = "bond"
-reference = "nobody"
-{line}
-"""
+    threshold = f'[[thresholds]]\nmodel = "bond"\nreference = "nobody"\n{line}\n'
     with pytest.raises(InputError, match=re.escape(message)):
-        lattice_from_text(text, where="chain.toml")
+        lattice_from_text(CHAIN + threshold, where="chain.toml")

@@ -6,6 +6,7 @@ from cli_support import answer
 
 import percolab
 from percolab.errors import InputError
+from percolab.measure.sums import FIELDS
 
 GIVEN = {"L": [6], "p": [0.4, 0.55], "samples": 40, "block_size": 10, "device": "cpu"}
 
@@ -18,9 +19,8 @@ def test_the_columns_are_those_of_the_study_with_clusters(name, more):
         for words in (list(more), [*more, "wrapping"])
     )
     (expected,), (found,) = whole.tasks.values(), alone.tasks.values()
-    left_out = {"clusters", "largest", "second_largest", "sum_squares", "isolated"}
     names = {column.name for column in found.task.columns}
-    assert names == {column.name for column in expected.task.columns} - left_out
+    assert names == {column.name for column in expected.task.columns} - {*FIELDS}
     assert "wrapping_two" in names
     for each in names:
         np.testing.assert_array_equal(found.column(each), expected.column(each))

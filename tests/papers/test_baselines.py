@@ -1,9 +1,7 @@
 """The schemes of papers in CUDA's simulator: the reference's labels, and what they refuse."""
 
-import importlib.util
-
 import pytest
-from helpers import BASELINES, lattice
+from helpers import BASELINES, lattice, needs_cuda
 from kernel_report_support import load_report
 
 from percolab.bonds.batch import new_batch
@@ -15,9 +13,6 @@ from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.papers.weigel2011.tiles import tiles_of
 from percolab.validation.parity import list_labelers
 
-needs_cuda = pytest.mark.skipif(
-    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
-)
 TILES = BASELINES[1:]
 
 

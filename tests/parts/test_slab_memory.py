@@ -1,10 +1,9 @@
 """What slabs on CUDA say that they take of memory is what they take; what they cannot do."""
 
-import importlib.util
 from unittest.mock import PropertyMock, patch
 
 import pytest
-from helpers import slow
+from helpers import needs_cuda, slow
 from kernel_report_support import Peak, load_report
 from parts_support import structure
 
@@ -14,9 +13,7 @@ from percolab.lattices.lattice import load_lattice
 from percolab.parts.parts import Parts, Whole
 from percolab.parts.raster import SampleKey
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
-)
+pytestmark = needs_cuda
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,10 @@ from percolab.store.checkpoints import Checkpoint, Checkpoints
 from percolab.store.output_files import free_name, write_rescued
 from percolab.store.results import ResultsWriter, read_results
 
+pytestmark = pytest.mark.usefixtures("own_directory")
+
 ROADS = "source,target,weight\n0,1,-2\n1,2,5\n2,0,4\n"
 SAMPLE = ("--lattice", "square", "-L", 4, "-p", 0.5)
-
-
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture

@@ -44,6 +44,8 @@ from percolab.store.results import encode, read_results
 from percolab.store.tree import Allowance
 from percolab.tasks.study import Task
 
+pytestmark = pytest.mark.usefixtures("own_directory")
+
 
 def changed(path, change):
     """Apply a change to an open HDF5 file and return its path."""
@@ -309,11 +311,6 @@ def test_sigterm_ends_the_process_while_a_file_is_read():
         with default_signals():
             assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         assert signal.getsignal(signal.SIGTERM) is before is not signal.SIG_DFL
-
-
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture

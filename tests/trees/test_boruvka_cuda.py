@@ -1,11 +1,10 @@
 """Trees on CUDA equal those of a plain reference, bit for bit: in the simulator and on a GPU."""
 
-import importlib.util
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import LATTICES, lattice
+from helpers import LATTICES, lattice, needs_cuda
 from kernel_report_support import load_report
 from tree_support import assert_equal_sums, keys_of_sample, tree_words
 
@@ -15,9 +14,6 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.graph import graph_topology
 from percolab.trees.weights import values_to_keys
 
-needs_cuda = pytest.mark.skipif(
-    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
-)
 #: By dimension: across tiles and words, whole tiles, narrower than a tile, and smaller than one.
 SHAPES = {
     1: ((2100,), (5,)),

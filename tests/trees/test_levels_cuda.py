@@ -1,12 +1,11 @@
 """Levels on CUDA equal those on the CPU, with saddles and paths: in the simulator and on a GPU."""
 
-import importlib.util
 import json
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import run_simulated, slow
+from helpers import needs_cuda, run_simulated, slow
 from kernel_report_support import Peak, load_report
 from tree_support import CASES, call, given_values, record
 
@@ -14,9 +13,6 @@ import percolab
 from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
 
-needs_cuda = pytest.mark.skipif(
-    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not installed"
-)
 QUICK = ("short", "thin", "signs", "tied bonds")
 
 

@@ -1,11 +1,7 @@
 """What every model of percolation states: words in, planes of open bonds out.
 
-A model's file in this folder has a class that inherits from :class:`Model`, and where it needs
-kernels of its own, their *hooks* (:mod:`percolab.bonds.hooks`):
-
-draw    which uniform numbers, from which keyed words, are compared with which threshold
-cull    what is removed before labeling: bonds with a vacant site
-order   the number of a bond, at which it opens; without it every p is measured separately
+A model's file in this folder has a class that inherits from :class:`Model`.  Where it draws
+something else, kernels call the *hooks* of its record (:mod:`percolab.bonds.hooks`).
 """
 
 from __future__ import annotations
@@ -15,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from percolab.bonds.hooks import ClassLimits
 from percolab.bonds.models import parse_model
 from percolab.bonds.words import TOP, p_to_threshold
 from percolab.errors import InputError
@@ -40,7 +37,6 @@ class Model:
     draws_sites:    whether sites may be vacant, so that their bonds are culled
     has_order:      whether bonds open one after the other by their numbers as p grows
     needs_weights:  whether bonds have weights, which decide their probabilities
-    on_cpu_alone:   whether it is sampled on the CPU alone
     chains:         what its samples are the states of a Markov chain of: "spins", "clusters" or ""
     keeps_symmetry: whether it treats all bonds of a lattice alike
     states:         q, an int of spins, a float of random clusters; 1 of percolation
@@ -55,7 +51,6 @@ class Model:
     draws_sites: ClassVar[bool] = False
     has_order: ClassVar[bool] = True
     needs_weights: ClassVar[bool] = False
-    on_cpu_alone: ClassVar[bool] = False
     chains: ClassVar[str] = ""
     keeps_symmetry: ClassVar[bool] = True
     #: What J / kT is multiplied by in p = 1 - exp(-...), where there are spins.
@@ -113,7 +108,17 @@ class Model:
         """
         if self.draws_sites:
             return self.site_varies and not self.bond_varies
-        return not self.chains
+        return not self.chains and not self.has_own_record
+
+    @property
+    def has_own_record(self) -> bool:
+        """Whether :meth:`make_record` is its own, which only batches on the CPU ask for."""
+        return type(self).make_record is not Model.make_record
+
+    @property
+    def on_cpu_alone(self) -> bool:
+        """Whether it is sampled on the CPU alone."""
+        return self.has_own_record
 
     @property
     def has_spins(self) -> bool:
@@ -163,6 +168,15 @@ class Model:
     def class_limits(self, names: Sequence[str]) -> Any:
         """Return thresholds of classes of bonds, uint64, VARIES if that of p; () if all are."""
         return ()
+
+    def make_record(self, topology: Any) -> Any:
+        """Return the record that the hooks of bonds are given on the CPU.
+
+        topology: :class:`percolab.lattices.topology.Topology`.  A model with a record of its own is
+        refused on CUDA and in slabs, whose kernels know none but that of :meth:`class_limits`.
+        """
+        limits = self.class_limits(topology.class_names)
+        return ClassLimits(limits, np.uint32(topology.num_words)) if len(limits) else ()
 
 
 def check_probability(key: str, value: object) -> None:

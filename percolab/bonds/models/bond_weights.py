@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from percolab.bonds.models.base import Model
+from percolab.bonds.weights import BondWeights
 from percolab.errors import InputError
 
 
@@ -25,15 +26,10 @@ class BondWeight(Model):
 
     name: ClassVar[str] = "bond-weight"
     needs_weights: ClassVar[bool] = True
-    on_cpu_alone: ClassVar[bool] = True
     keeps_symmetry: ClassVar[bool] = False
     is_rate: ClassVar[bool] = False
     allowed: ClassVar[str] = "from 0 to 1"
     what: ClassVar[str] = "factor of the weights: a bond is open with probability p w"
-
-    @property
-    def openings_have_p(self) -> bool:
-        return False
 
     def on(self, structure: Any) -> Model:
         """Return the model; InputError unless the weights, where they are known, are allowed."""
@@ -48,6 +44,9 @@ class BondWeight(Model):
             if wrong.size:
                 raise InputError(f"model {self}: weight {wrong[0]}, but weights are {self.allowed}")
         return self
+
+    def make_record(self, topology: Any) -> BondWeights:
+        return BondWeights(topology.bond_weights, np.uint32(self.is_rate))
 
     @property
     def title(self) -> str:
