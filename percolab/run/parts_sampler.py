@@ -26,7 +26,8 @@ from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
 from percolab.kinds.workplace import Stopped, has_tally
 from percolab.lattices.lattice import Lattice
-from percolab.measure.columns import FLOW_WORDS, LOW_BITS
+from percolab.measure.columns import LOW_BITS
+from percolab.measure.measurements import MEASUREMENTS
 from percolab.measure.rows import BINS, OPENINGS, ROW_WIDTH
 from percolab.measure.tallies import EXACT, compute_row_width, sum_tallies
 from percolab.parts.interface import Row
@@ -58,9 +59,9 @@ LABELERS = {"cpu": "raster", "cuda": "tiled"}
 _PATIENCE = 0.1
 # What is not measured in parts, and why.
 _OF_WHOLE_SAMPLES = {
+    **dict.fromkeys(MEASUREMENTS, "it is read from a sample as a whole"),
     "gyration": "the radii of clusters are not known at a face",
     OPENINGS: "they are counted where a sample is in one piece",
-    **dict.fromkeys(sorted(FLOW_WORDS), "what flows is found in a sample as a whole"),
 }
 
 
