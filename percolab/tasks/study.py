@@ -477,7 +477,8 @@ class Study(Sampling):
     @cached_property
     def tasks(self) -> dict[int, Task]:
         """The task of every size, ascending, at the study's p, or at one p until there are some."""
-        return {size: self.task(size, self.p or self.some_p) for size in self.sizes}
+        p = self.some_p if self.p is None else self.p
+        return {size: self.task(size, p) for size in self.sizes}
 
     def task(self, size: int, p: tuple[float, ...]) -> Task:
         """Return the task of a size at these p."""

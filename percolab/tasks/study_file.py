@@ -241,8 +241,9 @@ def read_request(path: Path, overrides: Mapping[str, Any]) -> SweepRequest:
     if not table.data:
         keys = ", ".join(sorted(FILE_KEYS))
         raise InputError(f"{path}: is empty, so it asks for nothing; its keys are {keys}")
-    readers = {name: setting.read for name, setting in SETTINGS.items() if name in table.data}
-    settings = {name: read(table, name) for name, read in readers.items() if read is not None}
+    settings: dict[str, Any] = {
+        name: SETTINGS[name].beside(path.parent, value) for name, value in table.data.items()
+    }
     try:
         request = make_request(**{**settings, **overrides})
         request.rule.check(request.study)
