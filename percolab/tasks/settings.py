@@ -160,7 +160,6 @@ def _coupling(name: str, meaning: str) -> Setting:
         group=SPINS,
         help=f"In place of p, of {meaning}",
         flags=(f"-{name}" if len(name) == 1 else f"--{name}",),
-        parse=values.parse_couplings(name),
         refusal="{model} percolation has no temperature (--model ising)",
     )
 
@@ -272,7 +271,6 @@ class Settings(TypedDict, total=False):
             help="Values of p: 0.5,0.6 or from:to:count.",
             shown_default="found by a pilot",
             flags=("-p",),
-            parse=values.parse_probabilities,
             take=values.take_probabilities,
         ),
     ]
@@ -323,7 +321,6 @@ class Settings(TypedDict, total=False):
             default=AUTO,
             help="Of spins: updates at the start of every chain that are not measured, or auto.",
             shown_default="auto: 20 autocorrelation times, found by a pilot",
-            parse=values.parse_burn_in,
             take=values.take_burn_in,
             refusal=_NO_SPINS,
         ),
@@ -387,7 +384,6 @@ class Settings(TypedDict, total=False):
             "path_lengths, conductance, currents; of spins also series (for reweighting) and "
             "correlation (correlation length). May be repeated.",
             repeated=True,
-            parse=",".join,
             take=values.take_measure,
         ),
     ]

@@ -82,55 +82,41 @@ def _probability(text: str) -> Decimal:
     return value
 
 
-def parse_couplings(key: str) -> Callable[[str], tuple[float, ...]]:
-    """Return a reader of J / kT or kT / J: positive numbers, written as those of p are.
+def take_couplings(key: str, value: Any) -> tuple[float, ...] | None:
+    """Return J / kT or kT / J, positive numbers that are given as p are, as floats; None as it is.
 
-    >>> parse_couplings("T")("2.0:2.5:3")
+    >>> take_couplings("T", "2.0:2.5:3")
     (2.0, 2.25, 2.5)
     """
-
-    number = partial(_number, key)
-    return lambda text: check_couplings(key, _parse_numbers(key, text, number, "2.2:2.4:9"))
-
-
-def check_couplings(key: str, values: Any) -> tuple[float, ...]:
-    """Return J / kT or kT / J as floats; InputError unless all are positive and finite."""
-    couplings = _take_floats(key, values, "only numbers are allowed")
-    for value in couplings:
-        if not 0 < value < math.inf:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        value = _parse_numbers(key, value, partial(_number, key), "2.2:2.4:9")
+    couplings = _take_floats(key, value, "only numbers are allowed")
+    for coupling in couplings:
+        if not 0 < coupling < math.inf:
             reason = "cluster updates are those of ferromagnets"
-            raise InputError(f"{key} = {value:g}, but it must be above 0: {reason}")
+            raise InputError(f"{key} = {coupling:g}, but it must be above 0: {reason}")
     if not couplings:
         raise InputError(f"{key}: the list is empty")
     return couplings
-
-
-def take_couplings(key: str, value: Any) -> tuple[float, ...] | None:
-    """Return a number, a sequence, or a range as text as a tuple of floats; None as it is."""
-    if isinstance(value, str):
-        return parse_couplings(key)(value)
-    return None if value is None else check_couplings(key, value)
 
 
 #: The burn-in that a pilot finds.
 AUTO = -1
 
 
-def parse_burn_in(text: str) -> int:
-    """Read a number of sweeps, or "auto".
+def take_burn_in(key: str, value: Any) -> int:
+    """Return a number of sweeps, also from text; "auto" as AUTO.
 
-    >>> parse_burn_in("auto"), parse_burn_in("200")
+    >>> take_burn_in("burn_in", "auto"), take_burn_in("burn_in", "200")
     (-1, 200)
     """
-    if text == "auto":
-        return AUTO
-    if not text.isdecimal() or len(text) > 9:
-        raise InputError(f"burn_in = {text!r}, but it must be an integer of at least 0, or auto")
-    return int(text)
-
-
-def take_burn_in(key: str, value: Any) -> int:
-    sweeps = parse_burn_in(value) if isinstance(value, str) else take_integer(key, value)
+    if isinstance(value, str) and value != "auto" and not (value.isdecimal() and len(value) < 10):
+        raise InputError(f"{key} = {value!r}, but it must be an integer of at least 0, or auto")
+    if isinstance(value, str):
+        return AUTO if value == "auto" else int(value)
+    sweeps = take_integer(key, value)
     if not AUTO <= sweeps <= 10**9:
         raise InputError(f"{key} = {sweeps}, but it must be an integer from 0 to 10^9, or auto")
     return sweeps
