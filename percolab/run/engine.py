@@ -130,8 +130,6 @@ class Engine:
 
     def make_pool(self, samplers: Mapping[str, BlockSampler], executor: Executor) -> WorkerPool:
         """Return the workers that make the blocks of these tasks by what was opened."""
-        if self.ranks is not None:
-            return WorkerPool(samplers, executor, 1)
         workers = self.processes * self.threads
         if self.given == "threads":
             return WorkerPool(samplers, executor, workers, self.at_once)

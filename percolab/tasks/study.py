@@ -28,7 +28,14 @@ from percolab.lattices.removal import RANDOM
 from percolab.lattices.shown import Shown, few
 from percolab.lattices.structure import Structure
 from percolab.lattices.toml_table import Table
-from percolab.measure.columns import CONNECTED, Column, check_measure, open_axes
+from percolab.measure.columns import (
+    CONNECTED,
+    TALLY,
+    Column,
+    check_measure,
+    is_gathered_from,
+    open_axes,
+)
 from percolab.measure.functions import LabelFunction, check_functions
 from percolab.spins.words import Chain
 from percolab.tasks.groups import largest_group
@@ -262,6 +269,11 @@ class Task(Sampling):
     def is_wide(self) -> bool:
         """Whether the sum of squared cluster sizes of one sample may be more than an int64."""
         return self.num_points**2 > _MOST_SUM
+
+    @property
+    def has_tally(self) -> bool:
+        """Whether the clusters of every size are counted."""
+        return is_gathered_from(TALLY, self.columns)
 
     @property
     def observables(self) -> tuple[Column, ...]:
