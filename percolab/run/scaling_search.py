@@ -32,7 +32,7 @@ from percolab.analysis.wrapping_fit import (
 from percolab.bonds.words import p_to_threshold
 from percolab.errors import AnalysisError
 from percolab.lattices.lattice import Lattice
-from percolab.run.engine import Engine, memory_share
+from percolab.run.engine import Engine
 from percolab.run.request import Observer
 from percolab.run.search_steps import Goal, Round, Search, axis_length, rounded, whole_size
 from percolab.store.results import StoredResults
@@ -324,7 +324,7 @@ def _find_half(
 ) -> tuple[float, float, tuple[float, float]]:
     """Return the p at which P(any axis) is a half, its slope there, and p below and above."""
     task = replace(study.task(size, (0.5,)), purpose="pilot", block_size=1)
-    sampler: Any = engine.sampler(task, share=memory_share(1))
+    sampler: Any = engine.sampler(task)
     column = next(each for each in task.observables if each.name == "wrapping_any")
     low, high = bracket
     p: Floats = np.empty(0)
