@@ -39,7 +39,7 @@ from percolab.run.parts_sampler import alone, make_split_lattice, most_open
 from percolab.run.placement import new_task, pilot_conditions, place, rounded_up, with_tasks
 from percolab.run.request import Observer, Opened, SweepOptions, open_study
 from percolab.run.stored import saving_seconds
-from percolab.run.targets import first_targets, foresee_targets
+from percolab.run.targets import first_targets, forecast_targets
 from percolab.store.joined import joined, joined_tasks
 from percolab.store.results import StoredResults, encode
 from percolab.store.task_result import TaskResult
@@ -194,7 +194,7 @@ class _Planning:
         if rule.target_error is not None:
             if information is None:
                 raise InputError(f"--plan: the pilot finds no p_c: {reason}")
-            targets, rounds = foresee_targets(results, rule, whole, information, stored)
+            targets, rounds = forecast_targets(results, rule, whole, information, stored)
         for task in tasks:
             result, count = results.tasks[task.id], ceil(targets[task.size] / task.block_size)
             self._missing[task.id] = count - result.count_below(count)
