@@ -153,9 +153,10 @@ def why_unmet(results: StoredResults, target: float) -> str | None:
     samples = {key: float(each.num_samples) for key, each in stored.tasks.items() if each.blocks}
     try:
         fit = fit_results(stored)
-        if fit.information.remaining_systematic(samples, target) <= target:
-            return None
     except AnalysisError:
+        return None
+    known = fit.information
+    if known is None or known.remaining_systematic(samples, target) <= target:
         return None
     curves, function = list(fit.curves), fit.scaling
     largest = max(curves, key=lambda curve: curve.L)
