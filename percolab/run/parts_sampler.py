@@ -196,6 +196,12 @@ class PartsSampler(BlockSampler):
         with self._in_turn(stopped):
             return [self._block(number, stopped) for number in numbers]
 
+    @property
+    def job(self) -> AnyJob:
+        """What the ranks measure of every sample."""
+        given: dict[str, Any] = {"tally": self.task.has_tally, "p": most_open(self.task)}
+        return self.ranks.division.job(self.task.size, self.whole, **given)
+
     def spec(self) -> SamplerSpec:
         """Return what a worker process makes the same sampler from; TypeError for a rank group."""
         division = self.ranks.division
@@ -221,9 +227,8 @@ class PartsSampler(BlockSampler):
 
     def _block(self, number: int, stopped: Callable[[], bool]) -> Block:
         task, saving = self.task, Saving(self.checkpoints)
-        rows, division = list(self.saved_rows(number)), self.ranks.division
-        job = division.job(task.size, self.whole, tally=self.task.has_tally, p=most_open(task))
-        job, saved = with_checkpoints(job, self.checkpoints, task), len(rows)
+        rows = list(self.saved_rows(number))
+        job, saved = with_checkpoints(self.job, self.checkpoints, task), len(rows)
 
         def save() -> None:
             nonlocal saved

@@ -29,13 +29,12 @@ from percolab.kernels.device import device_names
 from percolab.kernels.memory import Memory
 from percolab.kinds.memory import estimate_memory
 from percolab.parts.parts import Whole
-from percolab.parts.ranks import AnyJob, RankJob
+from percolab.parts.ranks import RankJob
 from percolab.parts.slab_partition import RankLayers, SlabDivision
 from percolab.run import engine as engines
 from percolab.run.engine import Engine, choose_engine, memory_share
 from percolab.run.executors import CountedWorkers, usable_cores
 from percolab.run.measured import Work, WorkerPool, WorkersLost, missing_jobs
-from percolab.run.parts_sampler import alone, make_split_lattice, most_open
 from percolab.run.placement import new_task, pilot_conditions, place, rounded_up, with_tasks
 from percolab.run.request import Observer, Opened, SweepOptions, open_study
 from percolab.run.stored import saving_seconds
@@ -359,8 +358,8 @@ class _Planning:
 
         A line through these two separates what grows with layers from joining and sending.
         """
-        job, times, sent = self._job(task), list[float](), ""
-        whole = make_split_lattice(task)
+        sampler: Any = self._engine.sampler(task)
+        job, whole, times, sent = sampler.job, sampler.whole, list[float](), ""
         if isinstance(job, RankJob):
             layers = job.layers
         else:
@@ -399,13 +398,6 @@ class _Planning:
         )
         return _Pilot(result, self._engine.at_once / row / len(task.p), max(first - high, 0.0))
 
-    def _job(self, task: Task) -> AnyJob:
-        """Return what is measured of a task in slabs or over ranks."""
-        engine, size = self._engine, task.size
-        ranks = engine.ranks or alone(engine.slabs[size], size, engine.device)
-        given: dict[str, Any] = {"tally": task.has_tally, "p": most_open(task)}
-        return ranks.division.job(size, make_split_lattice(task), **given)
-
     def _time_blocks(self, result: TaskResult, pool: WorkerPool, blocks: int) -> float:
         begin, key = time.perf_counter(), result.task.id
         results = StoredResults(self._results.study, {key: result})
@@ -441,8 +433,9 @@ class _Planning:
     def _memory(self, task: Task) -> Memory:
         engine = self._engine
         if engine.ranks is not None or task.size in engine.slabs:
-            one, count = self._job(task).most_memory, self._engine.at_once
-            count = count if engine.ranks is None else engine.ranks.local_ranks
+            sampler: Any = engine.sampler(task)
+            one = sampler.job.most_memory
+            count = engine.at_once if engine.ranks is None else engine.ranks.local_ranks
             return Memory(count * one.host, one.device)
         one = estimate_memory(task, engine.labeler, self._kind, engine.threads)
         return Memory(engine.processes * one.host, one.device)
