@@ -70,11 +70,11 @@ class Setting:
 
     flags: of the option, --name unless given; () for no option.  kind: of the option's value: str,
     int, float, Path, or bool for a flag.  low, high: of an integer.  repeated: the option may be
-    given several times.  parse: makes the option's text the setting's value.
+    given several times.
 
     in_file: whether it is a key of a study file, whose value is then taken as Python's is.
     beside: makes such a value, which may name a file in the folder of the study file, its path.
-    take: makes what Python gives the setting's value, where a study has it as its own.
+    take: makes what an option or Python gives the setting's value, where a study has it as its own.
     check: of a task's value, which it returns in its usual form.
     All of them raise InputError.
 
@@ -92,7 +92,6 @@ class Setting:
     low: int | None = None
     high: int | None = None
     repeated: bool = False
-    parse: Callable[[str], Any] | None = None
     in_file: bool = True
     beside: Callable[[Path, Any], Any] = _taken_as_it_is
     take: Callable[[str, Any], Any] = _taken_as_it_is
@@ -261,7 +260,6 @@ class Settings(TypedDict, total=False):
             '[(32, 64), (64, 128)] or "32x64,64x128"; of a Bethe lattice its shells, of random '
             "graphs their sites.",
             flags=("-L", "--size"),
-            parse=values.parse_sizes,
             take=values.take_sizes,
         ),
     ]

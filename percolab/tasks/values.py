@@ -170,7 +170,7 @@ def _parse_size(text: str, whole: str) -> Size:
 
 def take_sizes(key: str, value: Any) -> tuple[Size, ...]:
     """Return sizes: an integer, a sequence of integers and shapes, or a text with some of them."""
-    if isinstance(value, str) and _MARKS & set(value):
+    if isinstance(value, str):
         return parse_sizes(value)
     if not isinstance(value, list | tuple) or not any(map(_is_shape, value)):
         return take_integers(key, value)
@@ -184,10 +184,6 @@ def take_sizes(key: str, value: Any) -> tuple[Size, ...]:
                 raise InputError(f"{key} = {shown(size)}, but sides are integers of at least 1")
             sizes.append(sides if _is_shape(size) else sides[0])
     return tuple(sizes)
-
-
-#: What a text has that is a range of sizes or a shape; other texts are no sizes in Python.
-_MARKS = {":", "x"}
 
 
 def _is_shape(size: Any) -> bool:

@@ -127,8 +127,9 @@ def test_numbers_of_numpy_are_as_good_as_pythons():
 
 
 def test_one_number_is_a_list_of_one():
-    one, listed = (make_request("square", L=size, p=p) for size, p in [(4, 0.5), ([4], [0.5])])
-    assert one == listed
+    given = [(4, 0.5), ([4], [0.5]), ("4", "0.5")]
+    one, listed, text = (make_request("square", L=size, p=p) for size, p in given)
+    assert one == listed == text
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
@@ -202,7 +203,7 @@ WRONG = {
     "L = -3": "L = -3, but",
     "L = 1.5": "L = 1.5, but",
     "L = true": "L = True, but",
-    "L = '8'": "L = '8', but",
+    "L = '8.5'": "L = '8.5', but it must be an integer of at least 1",
     "L = []": "L: the list is empty",
     "L = [8, 0]": "L = 0, but it must be an integer of at least 1",
     "L = 400000000": "L = 400000000: 160000000000000000 sites, but sums are kept of fewer than",
