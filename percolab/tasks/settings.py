@@ -33,6 +33,7 @@ from percolab.measure.functions import Function
 from percolab.spins.update import Update
 from percolab.tasks import values
 from percolab.tasks.kind_registry import METHODS
+from percolab.tasks.part import WHOLE, JobPart
 from percolab.tasks.setting_groups import HOW_MUCH, LATTICE, MACHINE, MEASURED, OUTPUT, SPINS, WHAT
 from percolab.tasks.values import AUTO, check_one_of, take_integer, take_integer_in
 
@@ -499,6 +500,7 @@ class Settings(TypedDict, total=False):
             help="k/n: make only part k of n of the study, for job arrays; percolab merge joins "
             "the parts.",
             in_file=False,
+            take=lambda _, value: WHOLE if value is None else JobPart.parse(value),
         ),
     ]
     slabs: Annotated[
@@ -507,7 +509,7 @@ class Settings(TypedDict, total=False):
             help="Cut every sample into so many slabs and measure one after the other, in the "
             "memory of one; auto does so only where a sample does not fit.",
             shown_default="samples as a whole",
-            check=_unless_none(_slabs),
+            take=_unless_none(_slabs),
         ),
     ]
     split: Annotated[
@@ -516,7 +518,7 @@ class Settings(TypedDict, total=False):
             help="lattice: all workers (threads, processes or mpi) measure each sample together, a "
             "part of it each.",
             shown_default="a sample a worker",
-            check=_unless_none(check_one_of(SPLITS)),
+            take=_unless_none(check_one_of(SPLITS)),
         ),
     ]
     blocks: Annotated[
@@ -524,7 +526,7 @@ class Settings(TypedDict, total=False):
         _of_machine(
             help="With --split lattice: boxes along each axis, as 4x4x2, one for each worker.",
             shown_default="slabs along the last axis",
-            check=_unless_none(partial(_text, "4x4x2")),
+            take=_unless_none(partial(_text, "4x4x2")),
         ),
     ]
     merge: Annotated[
@@ -533,7 +535,7 @@ class Settings(TypedDict, total=False):
             help="With --split lattice, how parts are joined: tree or quad, after a colon with "
             "bubbles, runs or shorter, as in quad:bubbles,runs (docs/domains.md).",
             shown_default="tree",
-            check=_unless_none(partial(_text, "quad:bubbles,runs")),
+            take=_unless_none(partial(_text, "quad:bubbles,runs")),
         ),
     ]
     out: Annotated[

@@ -26,7 +26,6 @@ from percolab.lattices.toml_table import Table, parse_toml, read_text
 from percolab.measure.functions import take_functions
 from percolab.tasks import values
 from percolab.tasks.kind_registry import find_kind
-from percolab.tasks.part import WHOLE, JobPart
 from percolab.tasks.settings import (
     DEFAULT_LATTICE,
     DEFAULT_OUT,
@@ -48,8 +47,7 @@ DEFAULT_SITES = (1000, 4000, 16000)
 
 _SUFFIXES = (".h5", ".hdf5")
 #: Settings of a request that no study has.
-_TAKEN = ("labeler", "workers", "executor")
-_CHECKED = ("slabs", "split", "blocks", "merge")
+_TAKEN = ("labeler", "workers", "executor", "slabs", "split", "blocks", "merge", "part")
 #: Settings that a study takes as they are, whatever its lattice is.
 _OF_STUDY = tuple(
     field.name
@@ -109,8 +107,6 @@ def make_request(
         samples = DEFAULT_SAMPLES
         left_open.add("samples")
     options = {name: SETTINGS[name].take(name, settings[name]) for name in _TAKEN}
-    options |= {name: SETTINGS[name].check(name, settings[name]) for name in _CHECKED}
-    options["part"] = WHOLE if settings["part"] is None else JobPart.parse(settings["part"])
     options |= {"left_open": left_open, "device": _take_device(settings, options["executor"])}
     rule = StopRule(_per_size(samples, sizes), target_error)
     return SweepRequest(study, rule, _results_path(settings["out"]), options)
