@@ -14,7 +14,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from percolab.bonds.model import Model
-from percolab.errors import InputError
+from percolab.errors import InputError, refuse_given
 from percolab.kernels.device import Device
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.ensemble import Ensemble, names_ensemble
@@ -154,10 +154,7 @@ def _choose_structure(
     of_graph = {name: settings[name] for name in ("source", "target", "multi", "columns")}
     if settings["graph"] is not None:
         given = {"lattice": lattice, "L": settings["L"], "boundary": settings["boundary"]}
-        for key, value in given.items():
-            if value is not None:
-                shown = list(value) if isinstance(value, tuple) else value
-                raise InputError(f"{key} = {shown!r}, but a graph has its own: leave it out")
+        refuse_given("a graph has its own", **given)
         model, source = Model.parse(settings["model"]), of_graph["source"]
         of_graph["weights"] = model.needs_weights or needs_weights(settings["order"])
         measure = SETTINGS["measure"].take("measure", settings["measure"])
