@@ -373,6 +373,10 @@ def read_joint_input(
             if own.reference == CONJECTURE:
                 conjectured.append(f"omega = {own.value:.3g} of {quantity.name} is {CONJECTURE}")
     y_t, notes = class_exponent(study, nu)
+    short = [task.L for task, lack in zip(moments, few) if lack]
+    if len(short) > 1 and {task.L for task in kept}.issuperset(short):
+        sizes = ", ".join(map(str, sorted(set(short))))
+        few = [f"L = {sizes}: p with too few blocks for their covariance"]
     left_out = [f"{lack}: left out" for lack in (*lacks, *few) if lack]
     critical, sources = _choose_critical(results, chosen, universal)
     notes = (*list_notes(results), *notes, *conjectured, *sources, *left_out)

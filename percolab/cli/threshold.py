@@ -101,10 +101,10 @@ def command(lattice: str | None, as_json: bool, quiet: bool, **given: Any) -> No
     with ResultsWriter(request.out) as writer, shared.exit_if_interrupted(out):
         ways = {**request.options, "writer": writer, "observer": observer}
         results = find_threshold(request.study, goal, **ways)
-    shared.write_answer(*_answer(results, Path(out)), as_json=as_json)
+    shared.write_answer(*_answer(results, Path(out), goal.error), as_json=as_json)
 
 
-def _answer(results: StoredResults, out: Path) -> tuple[dict[str, Any], str]:
+def _answer(results: StoredResults, out: Path, error: float | None) -> tuple[dict[str, Any], str]:
     """Return the answer for JSON, and in a few lines: p_c, how it was found, what would help."""
     from percolab.analysis import roots as of_plane
 
@@ -119,6 +119,9 @@ def _answer(results: StoredResults, out: Path) -> tuple[dict[str, Any], str]:
     notes = [f"note: {note}" for note in fit.notes]
     if fit.problem is not None:
         return of_plane.threshold_record(study, fit), "\n".join([fit.problem, *notes])
+    if error is not None and value.error > error:
+        reason = "these sizes leave more, and larger ones are not given or do not fit in memory"
+        notes.insert(0, f"note: --error {error:g} is not reached: {reason}")
     if of_plane.why_no_roots(study):
         sizes = ", ".join(map(str, fit.sizes))
         way = f"P(wrapping around any axis, one, all) on tori of L = {sizes} in one fit"
@@ -143,7 +146,8 @@ def _answer(results: StoredResults, out: Path) -> tuple[dict[str, Any], str]:
 
 def _advice(value: Value) -> str:
     half = value.error / 2
-    if value.systematic_error > half:
+    # Near half the error samples alone would take many times as long as larger sizes do.
+    if value.systematic_error > 0.8 * half:
         return f"half the error (--error {half:.1e}) takes larger sizes; without -L it chooses them"
     more = value.statistical_error**2 / (half**2 - value.systematic_error**2)
     return f"half the error (--error {half:.1e}) takes {more:.1f} times the samples"

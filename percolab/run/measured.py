@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import heapq
 import threading
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
+from math import inf
 from typing import Any
 from uuid import uuid4
 
@@ -208,11 +210,12 @@ class Work:
     """Jobs in the hands of a pool, two for each worker at a time.
 
     Of a task that is one long chain a job begins when the one before has ended.  A job whose worker
-    is lost is submitted again, three times in all.
+    is lost is submitted again, three times in all.  until: by ``time.monotonic``, when no further
+    job begins.
     """
 
-    def __init__(self, jobs: Jobs, pool: WorkerPool) -> None:
-        self._waiting, self._pool = jobs, pool
+    def __init__(self, jobs: Jobs, pool: WorkerPool, until: float = inf) -> None:
+        self._waiting, self._pool, self._until = jobs, pool, until
         self._pending: dict[Future[Any], BlockJob] = {}
         self._tries: Counter[BlockJob] = Counter()
 
@@ -258,7 +261,7 @@ class Work:
                         yield job, blocks
 
     def _fill(self) -> None:
-        while len(self._pending) < 2 * self._pool.workers:
+        while len(self._pending) < 2 * self._pool.workers and time.monotonic() < self._until:
             busy = {job.task_id for job in self._pending.values() if job.follows}
             job = self._waiting.without(busy)
             if job is None:

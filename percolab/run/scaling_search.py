@@ -10,9 +10,9 @@ the error is above the target.  That samples decide the p of later ones biases n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import cycle
+from itertools import cycle, takewhile
 from math import ceil, log2
 from typing import Any
 
@@ -30,9 +30,10 @@ from percolab.analysis.wrapping_fit import (
     divide_work,
 )
 from percolab.bonds.words import p_to_threshold
-from percolab.errors import AnalysisError
+from percolab.errors import AnalysisError, InputError
+from percolab.kinds.memory import check_memory
 from percolab.lattices.lattice import Lattice
-from percolab.run.engine import Engine
+from percolab.run.engine import Engine, memory_share
 from percolab.run.request import Observer
 from percolab.run.search_steps import Goal, Round, Search, axis_length, rounded, whole_size
 from percolab.store.results import StoredResults
@@ -57,8 +58,12 @@ _NEAR = 0.12
 _LEAST_SIDE, _MOST_SIDE = 0.05, 0.2
 #: A fit so improbable is not rejected by chance; nor does one come after so many samples without.
 _HOPELESS, _HOPELESS_SAMPLES = 1e-6, 2**16
-#: The work of a plan where sizes get their least samples, over that in the time.
+#: What is left to do of a plan where sizes get their least samples, over the work in the time.
 _OVER = 1.2
+#: Another size, which takes time to begin with, must reduce the work by so much.
+_ABOVE = 1.1
+#: Plans of less work are tried by this factor, so many times.
+_LESS, _LESS_STEPS = 0.9, 12
 #: Aim at so much of the target, since forecasts are rough.
 _AIM = 0.95
 #: The error of p_c times the root of the work in sites, roughly, before there are samples.
@@ -108,6 +113,7 @@ class ScalingSearch(Search):
         # Above five dimensions it is that of mean fields.
         self._y_t = 2.0 if known is None else known.value
         self._steepness, self._is_gpu = 0.0, False
+        self._engine: Engine | None = None
 
     def known_p(self, results: StoredResults) -> float | None:
         estimate = self._estimate(results)
@@ -131,7 +137,7 @@ class ScalingSearch(Search):
         return float(np.clip(halves[1] + away, 0.01 * halves[1], 1 - 1e-6))
 
     def begin(self, results: StoredResults, engine: Engine, observer: Observer) -> None:
-        self._is_gpu = engine.device.is_shared
+        self._engine, self._is_gpu = engine, engine.device.is_shared
         self._rate = _RATES[self._is_gpu]
         super().begin(results, engine, observer)
 
@@ -161,7 +167,8 @@ class ScalingSearch(Search):
         if plan is None:
             return None
         if error is None:
-            return self._round(results, plan.samples, value.value, estimate)
+            following = self._round(results, plan.samples, value.value, estimate)
+            return replace(following, until=self._end)
         done = self._done(results)
         for part in _ROUNDS:
             samples = {size: max(part * n, _LEAST) for size, n in plan.samples.items()}
@@ -188,22 +195,48 @@ class ScalingSearch(Search):
         work = self._work_in_time(self._done(results)) if timed else None
         if timed and work is None:
             return None
-        plans, is_open = [], False
-        for sizes in self._candidates(estimate, results):
+        plans, candidates = [], self._candidates(estimate, results)
+        # With larger sizes any error can be reached.
+        is_open = len(candidates[-1]) > len(results.study.sizes)
+        for sizes in candidates:
             information = estimate.information(sizes)
             costs = {size: self._cost(size) for size in sizes}
             if work is not None:
-                plans.append(divide_work(information, costs, work, _LEAST))
+                plans.append(self._in_time(information, costs, work, results))
             else:
                 aim = self._aim(estimate, results, information)
                 plans.append(divide_for_error(information, costs, aim, _LEAST))
                 limit = divide_work(information, costs, _UNLIMITED, _LEAST).error
-                is_open = is_open or self._grows or limit < _REACHABLE * aim
+                is_open = is_open or limit < _REACHABLE * aim
         if work is None:
-            return min(plans, key=lambda plan: plan.cost) if is_open else None
+            return _fewest_sizes(plans, lambda plan: plan.cost) if is_open else None
         # Of large sizes the least samples alone may take longer than there is time.
-        fitting = [plan for plan in plans if plan.cost <= _OVER * work] or plans[:1]
-        return min(fitting, key=lambda plan: plan.error)
+        left = _OVER * (work - self._done(results))
+        fitting = [plan for plan in plans if self._added(plan, results) <= left] or plans[:1]
+        return _fewest_sizes(fitting, lambda plan: plan.error**2)
+
+    def _in_time(
+        self,
+        information: Information,
+        costs: Mapping[int, float],
+        work: float,
+        results: StoredResults,
+    ) -> Division:
+        """Return a division of work, or of less, where sizes have more samples than their part."""
+        left, plan = work - self._done(results), divide_work(information, costs, work, _LEAST)
+        for _ in range(_LESS_STEPS):
+            if self._added(plan, results) <= left:
+                break
+            work *= _LESS
+            plan = divide_work(information, costs, work, _LEAST)
+        return plan
+
+    def _added(self, plan: Division, results: StoredResults) -> float:
+        """Return what the samples of a plan cost that are not there yet."""
+        own = self._samples(results)
+        return sum(
+            self._cost(size) * max(n - own.get(size, 0), 0.0) for size, n in plan.samples.items()
+        )
 
     def _aim(
         self, estimate: WrappingEstimate, results: StoredResults, information: Information
@@ -220,10 +253,24 @@ class ScalingSearch(Search):
         if not self._grows:
             return [own]
         larger = [size for size in search_sizes(self._lattice) if size > own[-1]][:_MORE]
+        larger = list(takewhile(self._fits, larger))
         error = self._goal.error
         is_short = error is not None and estimate.threshold.systematic_error > error
         least = 1 if is_short and larger else 0
         return [own + tuple(larger[:n]) for n in range(least, len(larger) + 1)]
+
+    def _fits(self, size: int) -> bool:
+        """Return whether the tasks of a size fit in memory, at its centre and on both sides."""
+        engine, task = self._engine, self._study.task(size, (0.5,))
+        if engine is None or engine.ranks is not None or engine.slabs:
+            return True
+        try:
+            self._lattice.check_size(size, task.boundary)
+            given = engine.labeler, engine.device, engine.threads
+            check_memory(task, *given, copies=3, share=memory_share(3))
+        except InputError:
+            return False
+        return True
 
     def _round(
         self,
@@ -313,6 +360,12 @@ class ScalingSearch(Search):
 
     def _done(self, results: StoredResults) -> float:
         return float(sum(self._cost(size) * n for size, n in self._samples(results).items()))
+
+
+def _fewest_sizes(plans: Sequence[Division], loss: Callable[[Division], float]) -> Division:
+    """Return the first of plans, ascending in sizes, whose loss is hardly above the least."""
+    least = min(map(loss, plans))
+    return next(plan for plan in plans if loss(plan) <= _ABOVE * least)
 
 
 def _num_blocks(results: StoredResults, task: Task) -> int:

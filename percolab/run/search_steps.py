@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import floor, lcm, log10, prod
+from math import floor, inf, lcm, log10, prod
 from typing import Any
 
 from percolab.errors import InputError
@@ -58,10 +58,14 @@ class Goal:
 
 @dataclass(frozen=True)
 class Round:
-    """What is sampled next: tasks that are new, and the blocks that tasks have at its end."""
+    """What is sampled next: tasks that are new, and the blocks that tasks have at its end.
+
+    until: by ``time.monotonic``, when no further blocks are begun.
+    """
 
     tasks: tuple[Task, ...]
     blocks: Mapping[str, int]
+    until: float = inf
 
 
 class Search:
@@ -94,6 +98,11 @@ class Search:
     def _done(self, results: StoredResults) -> float:
         """Return the work of all samples that there are."""
         raise NotImplementedError
+
+    @property
+    def _end(self) -> float:
+        """When the time of a goal is over; once there is a value, nothing is begun after it."""
+        return inf if self._goal.seconds is None else self._start + self._goal.seconds
 
     def _work_in_time(self, done: float) -> float | None:
         """Return the work of all samples when the time is over, or when half of it is."""

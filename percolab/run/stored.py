@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from percolab.run import measured
@@ -129,12 +130,14 @@ def with_blocks(
     saver: Saver,
     observer: Observer,
     part: JobPart = WHOLE,
+    until: float = inf,
 ) -> StoredResults:
     """Return results with the first ``blocks`` of tasks, and the record of the run that made them.
 
-    They are the ones given if these have the blocks.  part: the blocks that are made here.
-    Interrupted on KeyboardInterrupt, and if workers are lost, after the finished blocks were saved;
-    any other error comes through, after that.
+    They are the ones given if these have the blocks.  part: the blocks that are made here.  until:
+    by ``time.monotonic``, when no further blocks are begun.  Interrupted on KeyboardInterrupt, and
+    if workers are lost, after the finished blocks were saved; any other error comes through, after
+    that.
     """
     total, left = measured.sites_to_label(results, blocks, part)
     if not left:
@@ -144,7 +147,7 @@ def with_blocks(
     try:
         at_once = pool.at_once
         jobs = measured.missing_jobs(results, blocks, pool.samplers, part, at_once=at_once)
-        _keep_all(run, Work(jobs, pool), saver)
+        _keep_all(run, Work(jobs, pool, until), saver)
     finally:
         observer.finished()
     return run.results

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from math import ceil, log2, sqrt
+from math import ceil, inf, log2, sqrt
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -44,6 +44,7 @@ from percolab.run.search_steps import Goal, Round, Search, axis_length, rounded,
 from percolab.run.stored import Saver, with_blocks
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
+from percolab.tasks.kind import BlockSampler
 from percolab.tasks.study import StopRule, Study, Task
 from percolab.tasks.study_file import SweepRequest, make_request
 
@@ -229,19 +230,20 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
                 hours = float(f"{seconds / 3600:.2g}")
                 observer.noted(f"this takes about {hours:g} hours, by a rough forecast")
             saver = Saver(writer, every_run=False)
+            samplers: dict[str, BlockSampler] = {}
             try:
-                while (following := search.next_round(results, p)) is not None:
-                    sizes = {*results.study.sizes, *(task.size for task in following.tasks)}
+                while (step := search.next_round(results, p)) is not None:
+                    sizes = {*results.study.sizes, *(task.size for task in step.tasks)}
                     study_now = replace(results.study, sizes=tuple(sorted(sizes)))
                     results = replace(results, study=study_now)
-                    results = with_tasks(results, following.tasks)
-                    tasks = [results.tasks[key].task for key in following.blocks]
-                    share = memory_share(len(tasks))
-                    samplers = {task.id: engine.sampler(task, share=share) for task in tasks}
-                    workers = engine.make_pool(samplers, executor)
+                    results = with_tasks(results, step.tasks)
+                    share = memory_share(len(step.blocks))
+                    for key in step.blocks.keys() - samplers.keys():
+                        samplers[key] = engine.sampler(results.tasks[key].task, share=share)
+                    pool = engine.make_pool(samplers, executor)
                     record = engine.record() | {"asked": goal.record()}
                     results = with_blocks(
-                        results, following.blocks, record, workers, saver, observer
+                        results, step.blocks, record, pool, saver, observer, until=step.until
                     )
             finally:
                 saver.end()
@@ -364,15 +366,15 @@ class _Search(Search):
         fewest = min(len(stored[task.id].blocks) for task in centres.values())
         are_begun = all(side.id in stored and stored[side.id].blocks for side in every_side)
         if are_begun and fewest >= roots.LEAST_BLOCKS:
-            work = self._next_work(results, done)
+            work, until = self._next_work(results, done), self._end
             if work is None:
                 return None
             away = self._bent_away(results, centres)
             if away:
                 blocks = {task.id: _blocks_with(task, 0.5 * work) for task in away}
-                return Round(away, blocks)
+                return Round(away, blocks, self._end)
         else:
-            work = done
+            work, until = done, inf
         blocks = {}
         for size, task in centres.items():
             count = max(_blocks_with(task, work), stored[task.id].num_blocks)
@@ -382,7 +384,8 @@ class _Search(Search):
                 blocks[side.id] = max(
                     min(share, count), stored[side.id].num_blocks if side.id in stored else 0
                 )
-        return Round(tuple(side for side in every_side if side.id not in stored), blocks)
+        new_sides = tuple(side for side in every_side if side.id not in stored)
+        return Round(new_sides, blocks, until)
 
     def _centres(self, results: StoredResults) -> dict[int, Task]:
         """Return of each size the task of one p with most samples, or that next to a known root."""

@@ -3,6 +3,7 @@
 import json
 import signal
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,12 +12,12 @@ from helpers import slow
 
 import percolab
 from percolab.analysis.roots import fit_roots
-from percolab.analysis.wrapping_fit import asks_for_wrapping, find_crossings
+from percolab.analysis.wrapping_fit import asks_for_wrapping, find_crossings, fit_wrapping
 from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
 from percolab.run.request import Observer
 from percolab.run.scaling_search import first_sizes, search_sizes
-from percolab.run.search_steps import Goal
+from percolab.run.search_steps import Goal, Search
 from percolab.run.threshold import request_threshold
 from percolab.store.results import read_results
 from percolab.tasks.values import take_seconds
@@ -200,6 +201,21 @@ def test_a_time_is_kept_and_the_next_one_adds(tmp_path):
     assert blocks_in(path) > before
 
 
+@pytest.mark.parametrize("name", ["square", "cubic"])
+def test_nothing_is_begun_after_the_time_even_if_its_work_was_forecast_wrongly(name, monkeypatch):
+    forecast = Search._work_in_time
+
+    def far_too_much(search, done):
+        return None if forecast(search, done) is None else done + 2e10
+
+    monkeypatch.setattr(Search, "_work_in_time", far_too_much)
+    start = time.monotonic()
+    found = percolab.threshold(name, time=1.5, device="cpu")
+    # What was forecast takes minutes.
+    assert 1.4 < time.monotonic() - start < 45
+    assert found.error > 0
+
+
 def test_sizes_may_be_given():
     found = percolab.threshold("honeycomb", L=[8], error=4e-3, device="cpu")
     assert [root.size for root in found.roots] == [8]
@@ -297,13 +313,27 @@ def test_the_error_is_reached_and_holds(found):
 
 
 @pytest.mark.slow
-def test_sizes_too_small_for_the_error_end_with_what_they_give():
+def test_sizes_too_small_for_the_error_end_with_what_they_give(tmp_path):
     """However many samples there are, the priors of corrections leave p_c less precise."""
-    sizes = (4, 6, 8)
-    found = percolab.threshold("cubic", error=ERROR, L=sizes, device="cpu")
+    sizes, path = (4, 6, 8), tmp_path / "small.h5"
+    found = percolab.threshold("cubic", error=ERROR, L=sizes, device="cpu", out=path)
+    command = "threshold", "cubic", "-L", "4,6,8", "--device", "cpu", "--out", path, "--error"
+    assert "is not reached: these sizes leave more" in answer(*command, ERROR)
+    assert "is not reached" not in answer(*command, 3 * ERROR)
     assert ERROR < found.error < 3 * ERROR
     assert tuple(found.results.study.sizes) == sizes
     assert sum(item.num_samples for item in found.results.tasks.values()) < 1e6
+
+
+def test_p_with_few_blocks_of_several_sizes_are_left_out_with_one_note(found):
+    tasks = dict(found.results.tasks)
+    for size in (8, 12):
+        key = next(key for key, item in tasks.items() if item.task.size == size)
+        few = dict(sorted(tasks[key].blocks.items())[:3])
+        tasks[key] = replace(tasks[key], blocks=few)
+    notes = fit_wrapping(replace(found.results, tasks=tasks)).notes
+    few = [note for note in notes if "too few" in note]
+    assert few == ["L = 8, 12: p with too few blocks for their covariance: left out"]
 
 
 def test_most_samples_of_a_size_are_at_one_p_next_to_p_c(found):
@@ -362,6 +392,19 @@ def test_known_values_at_p_c_make_the_same_samples_more_precise(found, path, tmp
 def test_a_time_is_kept():
     found = percolab.threshold("cubic", time=0.5, device="cpu", L=[4, 6, 8])
     assert abs(found.p_c - 0.24881185) < 4 * found.error
+
+
+def test_a_search_takes_no_size_that_does_not_fit_in_memory(monkeypatch):
+    from percolab.run import scaling_search
+
+    def small_alone(task, *given, **more):
+        if task.size > 12:
+            raise InputError("too large")
+
+    options = {"error": 1e-3, "device": "cpu", "model": "site"}
+    assert max(percolab.threshold("cubic", **options).results.study.sizes) == 32
+    monkeypatch.setattr(scaling_search, "check_memory", small_alone)
+    assert max(percolab.threshold("cubic", **options).results.study.sizes) == 24
 
 
 @pytest.mark.parametrize(
