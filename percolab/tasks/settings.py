@@ -256,7 +256,7 @@ class Settings(TypedDict, total=False):
             "their sites.",
             shown_default=",".join(map(str, DEFAULT_SIZES))
             + ", or near them multiples of the cell",
-            doc="linear sizes, or a range of them as text, in the unit that the lattice counts "
+            doc="linear sizes, or a list or range as text, in the unit that the lattice counts "
             "(grid points or cells along each axis); or shapes of one ratio of sides, "
             '[(32, 64), (64, 128)] or "32x64,64x128"; of a Bethe lattice its shells, of random '
             "graphs their sites.",
