@@ -88,16 +88,16 @@ class ThresholdFit(FittedThreshold):
     threshold, threshold_error: p_c and its whole error; statistical_error and systematic_error are
     its parts, added in squares.  y_t, y_t_error, nu, nu_error: 1/nu and nu of fits in which they
     are free. critical: R at p_c for large L, also critical_probability and
-    critical_probability_error. best: the fit of the largest weight; scaling: its function.
-    free_members: all fits that are averaged for 1/nu. by_size: each size alone and the crossings:
-    size_fits, crossings and drift. curves, used: the input, and its part inside the window.
-    influence: of every curve of `used`, dp_c / dcounts of its intervals of T, float64 (m + 1,).
-    known_probability: R at p_c by theory, None where it is unknown. omega_source: where omega is
-    from, in a few words.
+    critical_probability_error. scaling: of the fit of the largest weight, and information: of one
+    sample of every task by that fit, None where it is not finite.  free_members: all fits that are
+    averaged for 1/nu. by_size: each size alone and the crossings: size_fits, crossings and drift.
+    curves, used: the input, and its part inside the window. influence: of every curve of `used`,
+    dp_c / dcounts of its intervals of T, float64 (m + 1,). known_probability: R at p_c by theory,
+    None where it is unknown. omega_source: where omega is from, in a few words.
     """
 
     renamed: ClassVar = dict.fromkeys(
-        ("p_c", "exponent", "critical", "best", "by_size", "used", "influence"), ""
+        ("p_c", "exponent", "critical", "by_size", "used", "influence", "information"), ""
     )
     added: ClassVar[tuple[str, ...]] = (
         *FittedThreshold.added, "critical_probability", "critical_probability_error",
@@ -106,8 +106,8 @@ class ThresholdFit(FittedThreshold):
     )  # fmt: skip
 
     critical: Value
-    best: MemberFit
     scaling: ScalingFunction
+    information: Information | None
     free_members: tuple[Member, ...]
     by_size: SizeAnalysis
     curves: tuple[SpanningCurve, ...]
@@ -134,11 +134,6 @@ class ThresholdFit(FittedThreshold):
     @property
     def sizes(self) -> tuple[int, ...]:
         return linear_sizes(self.used)
-
-    @property
-    def information(self) -> Information:
-        """The information of one sample of every task; AnalysisError: it is not finite."""
-        return self.best.information(self.known_y_t)
 
     def probability(self, p: ArrayLike, L: ArrayLike) -> Floats:
         """Fitted spanning probability at `p` for size `L` (broadcast), float64."""
@@ -192,8 +187,8 @@ def fit_threshold(
         exponent=exponent,
         known_y_t=y_t,
         critical=best.critical_probability,
-        best=best.best,
         scaling=best.best.model.scaling_function(best.best.theta),
+        information=best.best.information(y_t),
         members=best.members(),
         free_members=free_members,
         by_size=SizeAnalysis.of(fits, omega=omega, y_t=y, width=width),
@@ -223,18 +218,16 @@ class MemberFit(ThresholdMember):
         own[seen] -= away * np.log(ratio)
         return np.asarray(own, np.float64)
 
-    def information(self, y_t: Known | None) -> Information:
-        """Return the information of its curves by their labels, and of priors with a known 1/nu.
-
-        AnalysisError: it is not finite.
-        """
-        slope, probability = self.maximum.slope, self.maximum.probability
-        by_task = {}
-        for index, curve in enumerate(self.cells.curves):
-            own = self.cells.curve == index
-            by_task[curve.label] = slope[own].T @ (slope[own] * probability[own][:, None])
+    def information(self, y_t: Known | None) -> Information | None:
+        """Return that of its curves by their labels, with priors of a known 1/nu, if finite."""
+        slope, by_task = self.maximum.slope, {}
+        with np.errstate(over="ignore", invalid="ignore"):
+            weighted = slope * self.maximum.probability[:, None]
+            for index, curve in enumerate(self.cells.curves):
+                own = self.cells.curve == index
+                by_task[curve.label] = slope[own].T @ weighted[own]
         if not np.all(np.isfinite(list(by_task.values()))):
-            raise AnalysisError("the fit gives no information")
+            return None
         return Information(by_task, np.diag(self.model.prior(y_t).precision), self.width)
 
 
@@ -416,4 +409,7 @@ def compute_information(
     if len({curve.label for curve in curves}) != len(curves):
         raise ValueError("every curve needs a label of its own")
     used, _ = select(curves, min_size=None)
-    return MemberFits.of(used, omega=omega, y_t=y_t).best.information(y_t)
+    information = MemberFits.of(used, omega=omega, y_t=y_t).best.information(y_t)
+    if information is None:
+        raise AnalysisError("the fit gives no information")
+    return information

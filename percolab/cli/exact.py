@@ -28,11 +28,12 @@ def command(graph: str, as_json: bool, **given: Any) -> None:
     (docs/networks.md); graphs that are too wide are refused.
     """
     from percolab.configurations.exact import exact
+    from percolab.tasks.values import take_probabilities
 
     settings = given_settings(given)
-    shares = settings.pop("p", ())
+    shares = take_probabilities("p", settings.pop("p", ()))
     found = exact(graph, **settings)
-    values = [[p, found.probability(p)] for p in shares]
+    values = [[p, found.probability(p)] for p in shares or ()]
     elements = "sites" if found.model == "site" else "bonds"
     connected = f"{sum(found.counts)} of 2^{len(found.counts) - 1} sets of open {elements} connect"
     text = f"P(p) = {found.polynomial}\n{connected} source and target"

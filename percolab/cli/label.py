@@ -8,7 +8,7 @@ import click
 
 from percolab.cli.groups import GroupedCommand, grouped, quiet_option
 from percolab.cli.options import as_json, counted, output_file, refuse, write_answer
-from percolab.cli.sample_options import sample_options, take_sample
+from percolab.cli.sample_options import sample_options, with_usual
 from percolab.cli.setting_options import setting_option
 from percolab.cli.status import LabelFacts, answer_labels, phase_lines
 from percolab.errors import InputError, need_given
@@ -98,7 +98,7 @@ def command(
     from percolab.store.output_files import CLUSTERS_CSV, write_output
 
     sizes, out = given["sizes"], given["out"]
-    given = take_sample(given)
+    given = with_usual(given)
     if given["connectivity"] is not None:
         given["connectivity"] = int(given["connectivity"])
     name = configuration[0] if len(configuration) == 1 else configuration or None

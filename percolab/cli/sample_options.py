@@ -7,7 +7,7 @@ from typing import Any
 from percolab.cli.groups import grouped
 from percolab.cli.options import F, WholeNumber
 from percolab.cli.setting_options import setting_option
-from percolab.errors import USUAL_SAMPLE, InputError
+from percolab.errors import USUAL_SAMPLE
 from percolab.tasks.setting_groups import WHAT
 from percolab.tasks.settings import SHOWN_SWEEPS
 
@@ -39,18 +39,6 @@ def sample_options(function: F) -> F:
 def with_usual(given: dict[str, Any]) -> dict[str, Any]:
     """Return options with what names a sample at its defaults where it is left out."""
     return given | {name: own for name, own in USUAL_SAMPLE.items() if given[name] is None}
-
-
-def take_sample(given: dict[str, Any]) -> dict[str, Any]:
-    """Return options as :func:`with_usual` does, and with the one size -L read."""
-    from percolab.tasks.values import parse_sizes
-
-    given = with_usual(given)
-    if given["L"] is not None:
-        given["L"], *more = parse_sizes(given["L"])
-        if more:
-            raise InputError(f"-L: one sample has one size, but {len(more) + 1} are given")
-    return given
 
 
 def describe_directions(cluster: dict[str, Any]) -> str:

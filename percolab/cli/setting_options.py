@@ -48,10 +48,10 @@ setting_options = settings_named(*(name for name, each in SETTINGS.items() if ea
 
 def given_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that options give, and none that they leave out."""
-    settings = {}
-    for name, setting in SETTINGS.items():
-        value = given.get(name)
-        # 0 is a value like any other, which equals False.
-        if value is not None and value is not False and value != ():
-            settings[name] = value if setting.parse is None else setting.parse(value)
-    return settings
+    values = {name: given.get(name) for name in SETTINGS}
+    # 0 is a value like any other, which equals False.
+    return {
+        name: value
+        for name, value in values.items()
+        if value is not None and value is not False and value != ()
+    }

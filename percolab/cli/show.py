@@ -8,7 +8,7 @@ import click
 
 from percolab.cli.groups import GroupedCommand, grouped
 from percolab.cli.options import as_json, counted, echo_json, output_file, write_figure
-from percolab.cli.sample_options import describe_directions, sample_options, take_sample
+from percolab.cli.sample_options import describe_directions, sample_options, with_usual
 from percolab.cli.setting_options import setting_option
 from percolab.cli.terminal import echo
 from percolab.tasks.setting_groups import MEASURED, OUTPUT
@@ -80,7 +80,7 @@ def command(labels: str | None, as_json: bool, **given: Any) -> None:
     elif out is not None:
         check_suffix(out, FORMATS, "a figure")
     target = output_file(html or out, _OUT)
-    drawn, numbers = draw(labels=labels, **take_sample(given))
+    drawn, numbers = draw(labels=labels, **with_usual(given))
     if html is not None:
         write_output(target, drawn.encode())
         echo(f"page in {target}", err=as_json)

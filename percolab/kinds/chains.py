@@ -173,7 +173,7 @@ class ChainSampler(TaskSampler):
         place, kind = self._place, self.device.kind
         name = serving_labeler(self._labeler, kind, place.topology)
         room = {"kind": kind, "capacity": place.capacity(name, _SPINS_PER_LAUNCH)}
-        tally = workplace.has_tally(self.task)
+        tally = self.task.has_tally
         own: Chains = self.task.kind.new_chains(
             self.task, name, place.topology, tally=tally, **room
         )

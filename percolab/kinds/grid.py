@@ -21,7 +21,6 @@ from percolab.kinds.workplace import (
     IsStopped,
     TaskSampler,
     Workplace,
-    has_tally,
     number_samples,
     steps,
 )
@@ -104,7 +103,7 @@ class CoupledSampler(TaskSampler):
     def _new_coupling(self) -> Coupling:
         task, place, kind = self.task, self._place, self.device.kind
         name = serving_labeler(self._labeler, kind, place.topology)
-        reads = {"tally": has_tally(task), "openings": OPENINGS in task.measure}
+        reads = {"tally": task.has_tally, "openings": OPENINGS in task.measure}
         reads["wraps_alone"] = WRAPPING in task.measure
         capacity = place.capacity(name)
         return new_coupling(name, kind, place.topology, task.draw, capacity=capacity, **reads)
@@ -155,7 +154,7 @@ class GridSampler(CoupledSampler):
     def _sums_on_device(self) -> bool:
         """Whether the sums of blocks are made where the rows are, unless readers need samples."""
         task, kind = self.task, self.device.kind
-        if task.functions or has_tally(task) or not self.device.is_shared:
+        if task.functions or task.has_tally or not self.device.is_shared:
             return False
         topology = self._place.topology
         name = serving_labeler(self._labeler, kind, topology)

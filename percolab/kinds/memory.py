@@ -32,16 +32,19 @@ def check_memory(
     algorithm: str | None,
     device: Device,
     workers: int,
+    copies: int = 1,
     *,
     in_use: int = 0,
     share: float = 0.9,
-) -> None:
-    """Raise InputError if a task needs more memory than there is, before allocating any.
+) -> int:
+    """Return the host's bytes that a task needs; InputError, before any are taken, if too many.
 
-    in_use: host memory that all else takes, as tasks of other sizes, other processes, or labels.
-    share: of a CUDA device's free memory, that may be taken.
+    copies: that are measured side by side, one in each process.  in_use: host memory that all else
+    takes, as tasks of other sizes, or labels.  share: of a CUDA device's free memory, that may be
+    taken.
     """
     needed = estimate_memory(task, algorithm, device.kind, workers)
+    in_use += (copies - 1) * needed.host
     available = psutil.virtual_memory().available
     if in_use + needed.host > available:
         others = f" in addition to {in_use / 1e9:.1f} GB for all else" if in_use > 1e8 else ""
@@ -50,7 +53,7 @@ def check_memory(
             f"{available / 1e9:.1f} GB are free"
         )
     if not needed.device:
-        return
+        return copies * needed.host
     axes = len(task.boundary)
     most = task.kind.algorithms.most_points(algorithm, device.kind, axes)
     if most is not None and task.num_points > most:
@@ -64,3 +67,4 @@ def check_memory(
             f"L = {task.size} needs {needed.device / 1e9:.1f} GB on {device}; "
             f"{free / 1e9:.1f} GB of GPU memory are available"
         )
+    return copies * needed.host

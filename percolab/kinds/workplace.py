@@ -14,7 +14,6 @@ from percolab.kernels.device import Device
 from percolab.kernels.memory import entries_that_fit
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
-from percolab.measure.columns import TALLY, is_gathered_from
 from percolab.measure.rows import ROW_WIDTH
 from percolab.measure.tallies import compute_row_width
 from percolab.tasks.kind import BlockSampler, SamplerSpec
@@ -155,9 +154,5 @@ def number_samples(numbers: Sequence[int], block_size: int) -> np.ndarray:
     return (starts + np.arange(block_size, dtype=np.uint64)).ravel()
 
 
-def has_tally(task: Task) -> bool:
-    return is_gathered_from(TALLY, task.columns)
-
-
 def row_width(task: Task) -> int:
-    return compute_row_width(task.num_points) if has_tally(task) else ROW_WIDTH
+    return compute_row_width(task.num_points) if task.has_tally else ROW_WIDTH

@@ -18,7 +18,7 @@ from numba.core import event
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device, begin_context, device_names, gpu_name
-from percolab.kinds.memory import check_memory, estimate_memory
+from percolab.kinds.memory import check_memory
 from percolab.lattices.ensemble import Ensemble
 from percolab.lattices.graph import Graph
 from percolab.lattices.structure import Structure
@@ -130,8 +130,6 @@ class Engine:
 
     def make_pool(self, samplers: Mapping[str, BlockSampler], executor: Executor) -> WorkerPool:
         """Return the workers that make the blocks of these tasks by what was opened."""
-        if self.ranks is not None:
-            return WorkerPool(samplers, executor, 1)
         workers = self.processes * self.threads
         if self.given == "threads":
             return WorkerPool(samplers, executor, workers, self.at_once)
@@ -207,7 +205,7 @@ def _engine_on(
 ) -> Engine:
     """Return what whole samples of a study, or its slabs, are measured with on devices."""
     device, *others = usable
-    slabs = options.get("slabs")
+    slabs: Any = options.get("slabs")
     if study.functions and slabs is not None:
         raise InputError("observables: functions of labels need whole samples: leave out slabs")
     if study.functions and (options.get("executor") not in (None, "threads") or others):
@@ -233,25 +231,24 @@ def _engine_on(
     in_use, share = 0, memory_share(len(study.sizes))
     layers: dict[int, tuple[int, ...]] = {}
     for size, task in study.tasks.items():
-        given: dict[str, Any] = {"in_use": in_use, "device": device, "share": share}
-        if slabs not in (None, "auto"):
-            layers[size] = parts_sampler.choose_slabs(task, slabs, engine.at_once, **given)
-            continue
-        try:
-            task.structure.check_size(size, task.boundary)
-            # What a process needs, every process needs.
-            needed = estimate_memory(task, labeler, device.kind, engine.threads).host
-            elsewhere = in_use + (engine.processes - 1) * needed
-            check_memory(task, labeler, device, engine.threads, in_use=elsewhere, share=share)
-        except InputError as error:
-            if slabs is None:
-                raise InputError(f"{error}{parts_sampler.advice(task)}") from error
+        limits: dict[str, Any] = {"in_use": in_use, "share": share}
+        problem = ""
+        if slabs in (None, "auto"):
             try:
-                layers[size] = parts_sampler.choose_slabs(task, slabs, engine.at_once, **given)
-            except InputError as other:
-                raise InputError(f"{error}; {other}") from other
-            continue
-        in_use += engine.processes * needed
+                task.structure.check_size(size, task.boundary)
+                counts = engine.threads, engine.processes
+                in_use += check_memory(task, labeler, device, *counts, **limits)
+                continue
+            except InputError as error:
+                if slabs is None:
+                    raise InputError(f"{error}{parts_sampler.advice(task)}") from error
+                problem = f"{error}; "
+        try:
+            layers[size] = parts_sampler.choose_slabs(
+                task, slabs, engine.at_once, device=device, **limits
+            )
+        except InputError as error:
+            raise InputError(f"{problem}{error}") from error
     if layers:
         parts_sampler.check_labeler(options.get("labeler"), device)
     if len(layers) == len(study.sizes) and device.is_shared and options.get("workers") is None:

@@ -24,7 +24,7 @@ from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
-from percolab.kinds.workplace import Stopped, has_tally
+from percolab.kinds.workplace import Stopped
 from percolab.lattices.lattice import Lattice
 from percolab.measure.columns import LOW_BITS
 from percolab.measure.measurements import MEASUREMENTS
@@ -69,12 +69,12 @@ def make_split_lattice(task: Task) -> Whole:
     """Return the lattice of a task, to be cut; InputError, in one line, why it cannot be."""
     lattice, reason = task.structure, task.refusal("parts")
     if not isinstance(lattice, Lattice):
-        raise InputError(f"slabs: {lattice.name} has no layers to be cut at")
+        raise InputError(f"{lattice.name} has no layers to be cut at")
     measured = (word for word in _OF_WHOLE_SAMPLES if word in task.measure)
     if word := next(measured, ""):
         reason = reason or f"measure {word}: {_OF_WHOLE_SAMPLES[word]}"
     if reason:
-        raise InputError(f"slabs: {reason}")
+        raise InputError(reason)
     return Whole(lattice, task.shape, task.boundary, task.draw)
 
 
@@ -98,8 +98,8 @@ def choose_slabs(
     in_use: bytes that other tasks take.  share: of the free memory of a GPU, which others are like.
     InputError: it cannot be cut, or not into so many; or slabs of all these samples do not fit.
     """
-    whole = make_split_lattice(task)
     try:
+        whole = make_split_lattice(task)
         check_labelable(whole, device)
     except InputError as error:
         raise InputError(f"slabs: {error}") from error
@@ -188,7 +188,6 @@ class PartsSampler(BlockSampler):
         self.whole = make_split_lattice(task)
         self.checkpoints: Checkpoints | None = None
         self._report = report
-        self._has_tally = has_tally(task)
         self._thresholds = [p_to_threshold(p) for p in task.p]
 
     def sample(
@@ -197,6 +196,12 @@ class PartsSampler(BlockSampler):
         stopped = stopped or (lambda: False)
         with self._in_turn(stopped):
             return [self._block(number, stopped) for number in numbers]
+
+    @property
+    def job(self) -> AnyJob:
+        """What the ranks measure of every sample."""
+        given: dict[str, Any] = {"tally": self.task.has_tally, "p": most_open(self.task)}
+        return self.ranks.division.job(self.task.size, self.whole, **given)
 
     def spec(self) -> SamplerSpec:
         """Return what a worker process makes the same sampler from; TypeError for a rank group."""
@@ -223,9 +228,8 @@ class PartsSampler(BlockSampler):
 
     def _block(self, number: int, stopped: Callable[[], bool]) -> Block:
         task, saving = self.task, Saving(self.checkpoints)
-        rows, division = list(self.saved_rows(number)), self.ranks.division
-        job = division.job(task.size, self.whole, tally=self._has_tally, p=most_open(task))
-        job, saved = with_checkpoints(job, self.checkpoints, task), len(rows)
+        rows = list(self.saved_rows(number))
+        job, saved = with_checkpoints(self.job, self.checkpoints, task), len(rows)
 
         def save() -> None:
             nonlocal saved
@@ -283,7 +287,7 @@ class PartsSampler(BlockSampler):
 
     def check_fits(self, checkpoint: Checkpoint) -> None:
         """Raise InputError where a checkpoint of this task has rows or sums of other lengths."""
-        bins = compute_row_width(self.whole.num_points) - BINS if self._has_tally else 0
+        bins = compute_row_width(self.whole.num_points) - BINS if self.task.has_tally else 0
         width, interface = BINS + bins if bins else ROW_WIDTH, checkpoint.interface
         is_own = all(len(row.numbers) == width for row in checkpoint.rows)
         if interface is not None:
@@ -357,7 +361,7 @@ def advice(task: Task) -> str:
 def warm_up_parts(task: Task, division: Division) -> None:
     """Call once what samples in parts call, for a small task."""
     draw = SampleKey(GENERATORS[task.rng], task.stream_seed, 0, p_to_threshold(0.5))
-    division.warm_up(make_split_lattice(task), draw, tally=has_tally(task))
+    division.warm_up(make_split_lattice(task), draw, tally=task.has_tally)
 
 
 def begin_checkpoints(

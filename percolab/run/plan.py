@@ -29,17 +29,16 @@ from percolab.kernels.device import device_names
 from percolab.kernels.memory import Memory
 from percolab.kinds.memory import estimate_memory
 from percolab.parts.parts import Whole
-from percolab.parts.ranks import AnyJob, RankJob
+from percolab.parts.ranks import RankJob
 from percolab.parts.slab_partition import RankLayers, SlabDivision
 from percolab.run import engine as engines
 from percolab.run.engine import Engine, choose_engine, memory_share
 from percolab.run.executors import CountedWorkers, usable_cores
 from percolab.run.measured import Work, WorkerPool, WorkersLost, missing_jobs
-from percolab.run.parts_sampler import alone, make_split_lattice, most_open
 from percolab.run.placement import new_task, pilot_conditions, place, rounded_up, with_tasks
 from percolab.run.request import Observer, Opened, SweepOptions, open_study
 from percolab.run.stored import saving_seconds
-from percolab.run.targets import first_targets, foresee_targets
+from percolab.run.targets import first_targets, forecast_targets
 from percolab.store.joined import joined, joined_tasks
 from percolab.store.results import StoredResults, encode
 from percolab.store.task_result import TaskResult
@@ -176,9 +175,6 @@ class _Planning:
         # Of every task, at the end: blocks, how many of them are missing, and the bytes of a group.
         self._blocks, self._missing = dict[str, int](), dict[str, int]()
         self._bytes: dict[str, float] = {}
-        # One call on each GPU, or one by each worker, is made at a time; ranks make one together.
-        is_cpu = not engine.device.is_shared
-        self._at_once = engine.workers if is_cpu and engine.ranks is None else engine.processes
 
     def plan(self, base: int) -> Plan:
         """Return the plan; base: bytes of this process before it."""
@@ -197,7 +193,7 @@ class _Planning:
         if rule.target_error is not None:
             if information is None:
                 raise InputError(f"--plan: the pilot finds no p_c: {reason}")
-            targets, rounds = foresee_targets(results, rule, whole, information, stored)
+            targets, rounds = forecast_targets(results, rule, whole, information, stored)
         for task in tasks:
             result, count = results.tasks[task.id], ceil(targets[task.size] / task.block_size)
             self._missing[task.id] = count - result.count_below(count)
@@ -211,7 +207,7 @@ class _Planning:
         new = {task.id: self._groups(task) - len(results.tasks[task.id].blocks) for task in tasks}
         more = sum(max(count, 0) * self._bytes[key] for key, count in new.items())
         file_bytes = len(encode(results)) + round(more)
-        seconds, at_once = [row.seconds for row in rows], self._at_once
+        seconds, at_once = [row.seconds for row in rows], self._engine.at_once
         # Workers have nothing to do where blocks are fewer; a long chain is made by one of them.
         sampling = sum(seconds) * at_once / max(min(at_once, sum(self._missing.values())), 1)
         if results.study.is_serial:
@@ -345,7 +341,7 @@ class _Planning:
         sampler = self._engine.sampler(small, share=share, **hints)
         pool = self._engine.make_pool({small.id: sampler}, self._executor)
         result = TaskResult(small)
-        step = sampler.blocks_per_call * (1 if sampler.is_serial else self._at_once)
+        step = sampler.blocks_per_call * (1 if sampler.is_serial else self._engine.at_once)
         first, again = (self._time_blocks(result, pool, step) for _ in range(2))
         calls = min(seconds / again, enough / (step * size))
         if calls > 1:
@@ -362,8 +358,8 @@ class _Planning:
 
         A line through these two separates what grows with layers from joining and sending.
         """
-        job, times, sent = self._job(task), list[float](), ""
-        whole = make_split_lattice(task)
+        sampler: Any = self._engine.sampler(task)
+        job, whole, times, sent = sampler.job, sampler.whole, list[float](), ""
         if isinstance(job, RankJob):
             layers = job.layers
         else:
@@ -388,8 +384,8 @@ class _Planning:
                 engine = replace(engine, ranks=ranks)
             record, result = engine.record(), TaskResult(thin)
             pool = engine.make_pool({thin.id: engine.sampler(thin)}, self._executor)
-            first = self._time_blocks(result, pool, self._at_once)
-            times.append(self._time_blocks(result, pool, 2 * self._at_once) / 2)
+            first = self._time_blocks(result, pool, self._engine.at_once)
+            times.append(self._time_blocks(result, pool, 2 * self._engine.at_once) / 2)
             if "split" in record:
                 of_row = record["split"]["bytes"] / record["split"]["rows"]
                 sent = f", for which ranks send {of_row / 1e3:.3g} kB"
@@ -400,14 +396,7 @@ class _Planning:
         self._notes.append(
             f"L = {task.size}: {slabs} slabs of {most} layers; a row takes {row:.2g} s{sent}"
         )
-        return _Pilot(result, self._at_once / row / len(task.p), max(first - high, 0.0))
-
-    def _job(self, task: Task) -> AnyJob:
-        """Return what is measured of a task in slabs or over ranks."""
-        engine, size = self._engine, task.size
-        ranks = engine.ranks or alone(engine.slabs[size], size, engine.device)
-        given: dict[str, Any] = {"tally": "sizes" in task.measure, "p": most_open(task)}
-        return ranks.division.job(size, make_split_lattice(task), **given)
+        return _Pilot(result, self._engine.at_once / row / len(task.p), max(first - high, 0.0))
 
     def _time_blocks(self, result: TaskResult, pool: WorkerPool, blocks: int) -> float:
         begin, key = time.perf_counter(), result.task.id
@@ -444,8 +433,9 @@ class _Planning:
     def _memory(self, task: Task) -> Memory:
         engine = self._engine
         if engine.ranks is not None or task.size in engine.slabs:
-            one, count = self._job(task).most_memory, self._at_once
-            count = count if engine.ranks is None else engine.ranks.local_ranks
+            sampler: Any = engine.sampler(task)
+            one = sampler.job.most_memory
+            count = engine.at_once if engine.ranks is None else engine.ranks.local_ranks
             return Memory(count * one.host, one.device)
         one = estimate_memory(task, engine.labeler, self._kind, engine.threads)
         return Memory(engine.processes * one.host, one.device)

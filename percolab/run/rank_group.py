@@ -20,7 +20,6 @@ from percolab.errors import InputError
 from percolab.kernels.device import Device, device_names
 from percolab.parts.interface import Row
 from percolab.parts.partitions import Available, Division, StudyLattices, choose_partition
-from percolab.parts.parts import Whole
 from percolab.parts.ranks import AnyJob, Leader, RankStep, follow
 from percolab.parts.raster import SampleKey
 from percolab.parts.transport import Local, RankLost, Sockets
@@ -39,7 +38,6 @@ from percolab.tasks.study import Task
 
 # Seconds that a process has to report why it ended.
 _PATIENCE = 10.0
-_PREFIX = "--split lattice: "
 
 
 class RankGroup:
@@ -162,14 +160,6 @@ def _add_longest(sums: dict[str, Any], key: str, steps: Sequence[RankStep], name
     sums[key] = round(sums[key] + max(by_rank.values(), default=0.0), 6)
 
 
-def split_whole(task: Task) -> Whole:
-    """Return the lattice of a task, to be split; InputError why it cannot be."""
-    try:
-        return make_split_lattice(task)
-    except InputError as error:
-        raise InputError(f"{_PREFIX}{str(error).removeprefix('slabs: ')}") from error
-
-
 def make_rank_group(
     tasks: Sequence[Task],
     devices: tuple[Device, ...],
@@ -182,12 +172,8 @@ def make_rank_group(
     """Return the ranks that measure the samples of tasks on devices.
 
     options: which partitions read: slabs, and blocks and merge as text.  InputError: there are no
-    ranks, too many or too few, they cannot send to each other, or a task cannot be split so.
+    ranks, too many or too few, or a task cannot be split so.
     """
-    lattices = StudyLattices(
-        {task.size: split_whole(task) for task in tasks},
-        {task.size: most_open(task) for task in tasks},
-    )
     device, local = devices[0], None
     check_labeler(labeler, device)
     if isinstance(executor, RankExecutor):
@@ -197,6 +183,10 @@ def make_rank_group(
     usual = len(devices) if device.is_shared else default_workers(device)
     available = Available(workers, usual, local, devices)
     try:
+        lattices = StudyLattices(
+            {task.size: make_split_lattice(task) for task in tasks},
+            {task.size: most_open(task) for task in tasks},
+        )
         partition = choose_partition(options)
         ranks = partition.count_ranks(lattices, options, available)
         executor = executor or ("processes" if len(devices) > 1 else "threads")
@@ -204,7 +194,7 @@ def make_rank_group(
         _check_gpus(ranks, available, executor)
         return RankGroup(executor, devices, partition.divide(lattices, options, ranks, available))
     except InputError as error:
-        raise InputError(f"{_PREFIX}{error}") from error
+        raise InputError(f"--split lattice: {error}") from error
 
 
 def _check_gpus(ranks: int, available: Available, executor: str | Executor) -> None:

@@ -277,7 +277,7 @@ def _described(stored: StoredResults, study: Study) -> StoredResults:
     for key, result in stored.tasks.items():
         functions = tuple(calls.get(own.name, own) for own in result.task.functions)
         task = replace(result.task, structure=study.structure, functions=functions)
-        described.tasks[key] = TaskResult(task, result.blocks, result.columns, result.end)
+        described.tasks[key] = replace(result, task=task)
     return described
 
 

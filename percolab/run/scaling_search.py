@@ -31,7 +31,7 @@ from percolab.analysis.wrapping_fit import (
 )
 from percolab.bonds.words import p_to_threshold
 from percolab.errors import AnalysisError, InputError
-from percolab.kinds.memory import check_memory, estimate_memory
+from percolab.kinds.memory import check_memory
 from percolab.lattices.lattice import Lattice
 from percolab.run.engine import Engine, memory_share
 from percolab.run.request import Observer
@@ -266,9 +266,8 @@ class ScalingSearch(Search):
             return True
         try:
             self._lattice.check_size(size, task.boundary)
-            one = estimate_memory(task, engine.labeler, engine.device.kind, engine.threads).host
             given = engine.labeler, engine.device, engine.threads
-            check_memory(task, *given, in_use=2 * one, share=memory_share(3))
+            check_memory(task, *given, copies=3, share=memory_share(3))
         except InputError:
             return False
         return True
@@ -378,7 +377,7 @@ def _find_half(
 ) -> tuple[float, float, tuple[float, float]]:
     """Return the p at which P(any axis) is a half, its slope there, and p below and above."""
     task = replace(study.task(size, (0.5,)), purpose="pilot", block_size=1)
-    sampler: Any = engine.sampler(task, share=memory_share(1))
+    sampler: Any = engine.sampler(task)
     column = next(each for each in task.observables if each.name == "wrapping_any")
     low, high = bracket
     p: Floats = np.empty(0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -16,7 +17,6 @@ from percolab.run.measured import BlockJob, Work, WorkerPool, WorkersLost
 from percolab.run.request import Observer
 from percolab.store.interrupts import choose_exit_code
 from percolab.store.results import ResultsWriter, StoredResults
-from percolab.store.task_result import TaskResult
 from percolab.tasks.blocks import AnyBlock
 from percolab.tasks.part import WHOLE, JobPart
 
@@ -110,10 +110,8 @@ class _Run:
     def __init__(self, results: StoredResults, record: dict[str, Any], observer: Observer) -> None:
         self._record, self._observer = record, observer
         self._begin = time.perf_counter()
-        tasks = {
-            key: TaskResult(result.task, dict(result.blocks), result.columns, result.end)
-            for key, result in results.tasks.items()
-        }
+        of = results.tasks
+        tasks = {key: replace(of[key], blocks=dict(of[key].blocks)) for key in of}
         self.results = StoredResults(results.study, tasks, [*results.runs, record])
 
     def keep(self, job: BlockJob, blocks: list[AnyBlock]) -> None:
@@ -136,10 +134,10 @@ def with_blocks(
 ) -> StoredResults:
     """Return results with the first ``blocks`` of tasks, and the record of the run that made them.
 
-    They are the ones given if these have the blocks.  part: the blocks that are made here.
-    until: by ``time.monotonic``, when no further blocks are begun.
-    Interrupted on KeyboardInterrupt, and if workers are lost, after the finished blocks were saved;
-    any other error comes through, after that.
+    They are the ones given if these have the blocks.  part: the blocks that are made here.  until:
+    by ``time.monotonic``, when no further blocks are begun.  Interrupted on KeyboardInterrupt, and
+    if workers are lost, after the finished blocks were saved; any other error comes through, after
+    that.
     """
     total, left = measured.sites_to_label(results, blocks, part)
     if not left:

@@ -111,10 +111,10 @@ def next_targets(
             return None
     own = stored.own_tasks
     others = {key: n for key, n in samples.items() if key not in {task.id for task in own}}
-    return grown(own, information, others, targets, rule)
+    return allocate_round(own, information, others, targets, rule)
 
 
-def foresee_targets(
+def forecast_targets(
     results: StoredResults,
     rule: StopRule,
     tasks: Sequence[Task],
@@ -124,7 +124,7 @@ def foresee_targets(
     """Return the samples of every size when a target error is met, and the rounds until then.
 
     Rounds that are in the results are assessed by these, others by the information of one sample of
-    every task.  others: as for :func:`grown`.  InputError: no number of samples is enough.
+    every task.  others: as for :func:`allocate_round`.  InputError: no number of samples is enough.
     """
     targets, rounds = current_targets(results, rule), 1
     own, target = results.own_tasks, rule.target_error or 0.0
@@ -140,7 +140,7 @@ def foresee_targets(
         }
         if information.error(samples | dict(others)) <= target:
             break
-        targets = grown(tasks, information, others, targets, rule)
+        targets = allocate_round(tasks, information, others, targets, rule)
         rounds += 1
         if max(targets.values()) >= 2**62:
             raise InputError(f"--plan: no number of samples reaches {target}")
@@ -153,9 +153,10 @@ def why_unmet(results: StoredResults, target: float) -> str | None:
     samples = {key: float(each.num_samples) for key, each in stored.tasks.items() if each.blocks}
     try:
         fit = fit_results(stored)
-        if fit.information.remaining_systematic(samples, target) <= target:
-            return None
     except AnalysisError:
+        return None
+    known = fit.information
+    if known is None or known.remaining_systematic(samples, target) <= target:
         return None
     curves, function = list(fit.curves), fit.scaling
     largest = max(curves, key=lambda curve: curve.L)
@@ -185,7 +186,7 @@ def expected_curve(function: ScalingFunction, size: int, p: Floats, label: str) 
     return SpanningCurve(size, p, np.array([_EXPECTED_SAMPLES]), rising[None], label)
 
 
-def grown(
+def allocate_round(
     own: Sequence[Task],
     information: Information | None,
     others: Mapping[str, int],

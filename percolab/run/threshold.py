@@ -283,7 +283,7 @@ def find_p(study: Study, engine: Engine) -> float:
 def _sample_reader(study: Study, size: int, engine: Engine) -> Callable[[float, int, int], float]:
     """Return what finds D at p from samples: their first number, and how many."""
     task = replace(study.task(size, (0.5,)), purpose="pilot", block_size=1)
-    sampler: Any = engine.sampler(task, share=memory_share(1))
+    sampler: Any = engine.sampler(task)
     columns = {column.name: column for column in task.observables}
 
     def measure(p: float, first: int, samples: int) -> float:
@@ -303,7 +303,7 @@ def _chain_reader(study: Study, size: int, engine: Engine) -> Callable[[float, i
         task = replace(
             study.task(size, (p,)), purpose="pilot", burn_in=_PILOT_SWEEPS, block_size=_PILOT_SWEEPS
         )
-        sampler: Any = engine.sampler(task, share=memory_share(1))
+        sampler: Any = engine.sampler(task)
         numbers = range(first // _PILOT_SWEEPS, (first + sweeps) // _PILOT_SWEEPS)
         blocks = {block.number: block for block in sampler.sample(numbers)}
         return read_difference(TaskResult(task, blocks))

@@ -28,12 +28,12 @@ from percolab.kernels.registry import list_names
 from percolab.labelers import LABELERS
 from percolab.lattices.removal import GIVEN, ORDERS, RANDOM
 from percolab.lattices.structure import Structure
-from percolab.lattices.toml_table import Table, shown
-from percolab.measure.columns import MEASURES
+from percolab.lattices.toml_table import shown
 from percolab.measure.functions import Function
 from percolab.spins.update import Update
 from percolab.tasks import values
 from percolab.tasks.kind_registry import METHODS
+from percolab.tasks.part import WHOLE, JobPart
 from percolab.tasks.setting_groups import HOW_MUCH, LATTICE, MACHINE, MEASURED, OUTPUT, SPINS, WHAT
 from percolab.tasks.values import AUTO, check_one_of, take_integer, take_integer_in
 
@@ -51,10 +51,9 @@ MPI, DASK = "mpi", "dask:"
 SPLITS = ("lattice",)
 _NO_TERMINALS = "of a lattice it is a terminal of what flows, which method grid measures"
 _NO_SPINS = "{model} percolation has no spins (--model ising)"
-_MEASURE_WORDS = ", ".join(f'"{word}"' for word in MEASURES)
 
 
-def _taken_as_it_is(key: str, value: Any) -> Any:
+def _taken_as_it_is(_: Any, value: Any) -> Any:
     return value
 
 
@@ -72,10 +71,11 @@ class Setting:
 
     flags: of the option, --name unless given; () for no option.  kind: of the option's value: str,
     int, float, Path, or bool for a flag.  low, high: of an integer.  repeated: the option may be
-    given several times.  parse: makes the option's text the setting's value.
+    given several times.
 
-    read: returns the value of the key of a study file; None where it is no key of one.
-    take: makes what Python gives the setting's value, where a study has it as its own.
+    in_file: whether it is a key of a study file, whose value is then taken as Python's is.
+    beside: makes such a value, which may name a file in the folder of the study file, its path.
+    take: makes what an option or Python gives the setting's value, where a study has it as its own.
     check: of a task's value, which it returns in its usual form.
     All of them raise InputError.
 
@@ -93,8 +93,8 @@ class Setting:
     low: int | None = None
     high: int | None = None
     repeated: bool = False
-    parse: Callable[[str], Any] | None = None
-    read: Callable[[Table, str], Any] | None = Table.text
+    in_file: bool = True
+    beside: Callable[[Path, Any], Any] = _taken_as_it_is
     take: Callable[[str, Any], Any] = _taken_as_it_is
     check: Callable[[str, Any], Any] = _taken_as_it_is
     refusal: str = ""
@@ -160,26 +160,19 @@ def _coupling(name: str, meaning: str) -> Setting:
         group=SPINS,
         help=f"In place of p, of {meaning}",
         flags=(f"-{name}" if len(name) == 1 else f"--{name}",),
-        parse=values.parse_couplings(name),
-        read=values.read_couplings,
         refusal="{model} percolation has no temperature (--model ising)",
     )
 
 
-def _integer_of_spins(low: int, text: str, **more: Any) -> Setting:
-    reads: dict[str, Any] = {
-        "kind": int,
-        "low": 1,
-        "read": values.read_integer(low, 10**9),
-        "take": take_integer,
-    }
-    return Setting(group=SPINS, help=f"Of spins: {text}", refusal=_NO_SPINS, **reads, **more)
+def _integer_of_spins(text: str, **more: Any) -> Setting:
+    own: dict[str, Any] = {"kind": int, "low": 1, "take": take_integer} | more
+    return Setting(group=SPINS, help=f"Of spins: {text}", refusal=_NO_SPINS, **own)
 
 
 _of_lattice = partial(Setting, group=LATTICE)
 _of_amount = partial(Setting, group=HOW_MUCH)
 _of_measures = partial(Setting, group=MEASURED)
-_of_machine = partial(Setting, group=MACHINE, read=None)
+_of_machine = partial(Setting, group=MACHINE, in_file=False)
 
 
 class LatticeSetting(TypedDict, total=False):
@@ -193,7 +186,7 @@ class LatticeSetting(TypedDict, total=False):
             doc='a name, a path to a .toml file, a :class:`Lattice`, "bethe:z", '
             'or random graphs, "er:k=4" or an :class:`Ensemble`; '
             f'"{DEFAULT_LATTICE}" unless given.',
-            read=values.read_lattice,
+            beside=values.lattice_beside,
         ),
     ]
 
@@ -210,7 +203,7 @@ class Settings(TypedDict, total=False):
             "(n, 2), a list of edges or a tuple (edges, weights); a dense matrix goes as "
             "scipy.sparse.csr_array(matrix).",
             kind=Path,
-            read=values.read_file_beside,
+            beside=values.graph_beside,
         ),
     ]
     source: Annotated[
@@ -223,7 +216,7 @@ class Settings(TypedDict, total=False):
             "if one cluster has a site of the source and one of the target.  Of a lattice, the "
             'terminal at which what flows begins: a side, "y-" or "top", all open "sides", the '
             'site in the "centre", or sites by number.',
-            read=values.read_terminals,
+            beside=values.terminals_beside,
             take=_unless_none(values.take_terminal),
             refusal=_NO_TERMINALS,
         ),
@@ -233,7 +226,7 @@ class Settings(TypedDict, total=False):
         _of_lattice(
             help="The sites that a spanning cluster joins to the source; of a lattice, where what "
             "flows ends.",
-            read=values.read_terminals,
+            beside=values.terminals_beside,
             take=_unless_none(values.take_terminal),
             refusal=_NO_TERMINALS,
         ),
@@ -244,7 +237,6 @@ class Settings(TypedDict, total=False):
             default=False,
             help="Keep parallel edges of the graph, each a bond of its own.",
             kind=bool,
-            read=values.read_flag,
         ),
     ]
     columns: Annotated[
@@ -254,7 +246,6 @@ class Settings(TypedDict, total=False):
             "weight: source,target,weight.",
             doc="of a data frame, or of an edge list with a header, the names of the columns of "
             'the two sites, and of the weight: "source,target,weight", or a list of them.',
-            read=values.read_words("source,target,weight, or a list of names of columns"),
         ),
     ]
     L: Annotated[
@@ -265,13 +256,11 @@ class Settings(TypedDict, total=False):
             "their sites.",
             shown_default=",".join(map(str, DEFAULT_SIZES))
             + ", or near them multiples of the cell",
-            doc="linear sizes, or a range of them as text, in the unit that the lattice counts "
+            doc="linear sizes, or a list or range as text, in the unit that the lattice counts "
             "(grid points or cells along each axis); or shapes of one ratio of sides, "
             '[(32, 64), (64, 128)] or "32x64,64x128"; of a Bethe lattice its shells, of random '
             "graphs their sites.",
             flags=("-L", "--size"),
-            parse=values.parse_sizes,
-            read=values.read_sizes,
             take=values.take_sizes,
         ),
     ]
@@ -281,8 +270,6 @@ class Settings(TypedDict, total=False):
             help="Values of p: 0.5,0.6 or from:to:count.",
             shown_default="found by a pilot",
             flags=("-p",),
-            parse=values.parse_probabilities,
-            read=values.read_probabilities,
             take=values.take_probabilities,
         ),
     ]
@@ -321,7 +308,6 @@ class Settings(TypedDict, total=False):
     sweeps: Annotated[
         int,
         _integer_of_spins(
-            1,
             "updates of every chain, those of the burn-in included.",
             default=0,
             shown_default="chosen from the burn-in and the samples",
@@ -334,8 +320,6 @@ class Settings(TypedDict, total=False):
             default=AUTO,
             help="Of spins: updates at the start of every chain that are not measured, or auto.",
             shown_default="auto: 20 autocorrelation times, found by a pilot",
-            parse=values.parse_burn_in,
-            read=values.read_burn_in,
             take=values.take_burn_in,
             refusal=_NO_SPINS,
         ),
@@ -343,7 +327,6 @@ class Settings(TypedDict, total=False):
     every: Annotated[
         int,
         _integer_of_spins(
-            1,
             "measure only every n-th update, which pays where those of wolff are small.",
             default=1,
             check=partial(take_integer_in, 1, 10**9, shown_high="10^9"),
@@ -352,7 +335,6 @@ class Settings(TypedDict, total=False):
     chains: Annotated[
         int,
         _integer_of_spins(
-            0,
             "1 makes one long chain at every size and p; each block begins where the one before "
             "ended.",
             default=0,
@@ -385,7 +367,7 @@ class Settings(TypedDict, total=False):
             'sites, "influence:adaptive", found again after every removal; a file of '
             "docs/networks.md; a list of sites, the first removed first; or a mapping of sites to "
             "scores.",
-            read=values.read_order,
+            beside=values.order_beside,
             check=_order,
             refusal="a given order is one of method microcanonical (--method microcanonical)",
         ),
@@ -401,8 +383,6 @@ class Settings(TypedDict, total=False):
             "path_lengths, conductance, currents; of spins also series (for reweighting) and "
             "correlation (correlation length). May be repeated.",
             repeated=True,
-            parse=",".join,
-            read=values.read_words(f"{_MEASURE_WORDS}, or a list with some of them"),
             take=values.take_measure,
         ),
     ]
@@ -420,7 +400,6 @@ class Settings(TypedDict, total=False):
             "Or names alone, which packages declare (docs/own-code.md).",
             flags=("--observable",),
             repeated=True,
-            read=values.read_words("the name of an observable, or a list of such"),
         ),
     ]
     boundary: Annotated[
@@ -428,7 +407,6 @@ class Settings(TypedDict, total=False):
         _of_lattice(
             help="open, periodic, or one per axis: open,periodic.",
             shown_default="open",
-            read=values.read_words('"open", "periodic", or a list with one of them an axis'),
         ),
     ]
     samples: Annotated[
@@ -440,7 +418,6 @@ class Settings(TypedDict, total=False):
             "sweeps of all chains.",
             kind=int,
             low=1,
-            read=values.read_counts,
         ),
     ]
     target_error: Annotated[
@@ -448,7 +425,6 @@ class Settings(TypedDict, total=False):
         _of_amount(
             help="Sample until the error of p_c is this small.",
             kind=float,
-            read=Table.number,
             take=_unless_none(values.take_number),
         ),
     ]
@@ -460,7 +436,6 @@ class Settings(TypedDict, total=False):
             kind=int,
             low=0,
             high=MAX_SEED,
-            read=values.read_integer(0, MAX_SEED),
             take=take_integer,
             check=partial(take_integer_in, 0, MAX_SEED, shown_high="2^63 - 1"),
         ),
@@ -479,7 +454,6 @@ class Settings(TypedDict, total=False):
             default=0,
             help="Samples that are stored together; 0 lets percolab choose.",
             flags=(),
-            read=values.read_integer(1, 10**6),
             take=take_integer,
         ),
     ]
@@ -525,7 +499,8 @@ class Settings(TypedDict, total=False):
         _of_amount(
             help="k/n: make only part k of n of the study, for job arrays; percolab merge joins "
             "the parts.",
-            read=None,
+            in_file=False,
+            take=lambda _, value: WHOLE if value is None else JobPart.parse(value),
         ),
     ]
     slabs: Annotated[
@@ -534,7 +509,7 @@ class Settings(TypedDict, total=False):
             help="Cut every sample into so many slabs and measure one after the other, in the "
             "memory of one; auto does so only where a sample does not fit.",
             shown_default="samples as a whole",
-            check=_unless_none(_slabs),
+            take=_unless_none(_slabs),
         ),
     ]
     split: Annotated[
@@ -543,7 +518,7 @@ class Settings(TypedDict, total=False):
             help="lattice: all workers (threads, processes or mpi) measure each sample together, a "
             "part of it each.",
             shown_default="a sample a worker",
-            check=_unless_none(check_one_of(SPLITS)),
+            take=_unless_none(check_one_of(SPLITS)),
         ),
     ]
     blocks: Annotated[
@@ -551,7 +526,7 @@ class Settings(TypedDict, total=False):
         _of_machine(
             help="With --split lattice: boxes along each axis, as 4x4x2, one for each worker.",
             shown_default="slabs along the last axis",
-            check=_unless_none(partial(_text, "4x4x2")),
+            take=_unless_none(partial(_text, "4x4x2")),
         ),
     ]
     merge: Annotated[
@@ -560,7 +535,7 @@ class Settings(TypedDict, total=False):
             help="With --split lattice, how parts are joined: tree or quad, after a colon with "
             "bubbles, runs or shorter, as in quad:bubbles,runs (docs/domains.md).",
             shown_default="tree",
-            check=_unless_none(partial(_text, "quad:bubbles,runs")),
+            take=_unless_none(partial(_text, "quad:bubbles,runs")),
         ),
     ]
     out: Annotated[
@@ -590,7 +565,7 @@ SETTINGS = _declared(LatticeSetting) | _declared(Settings)
 #: Those that only some kinds of study have.
 KIND_SETTINGS = tuple(name for name, setting in SETTINGS.items() if setting.refusal)
 #: Those that a study file may have.
-FILE_KEYS = tuple(name for name, setting in SETTINGS.items() if setting.read is not None)
+FILE_KEYS = tuple(name for name, setting in SETTINGS.items() if setting.in_file)
 
 
 def with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,14 @@ from percolab.lattices.removal import RANDOM
 from percolab.lattices.shown import Shown, few
 from percolab.lattices.structure import Structure
 from percolab.lattices.toml_table import Table
-from percolab.measure.columns import CONNECTED, Column, check_measure, open_axes
+from percolab.measure.columns import (
+    CONNECTED,
+    TALLY,
+    Column,
+    check_measure,
+    is_gathered_from,
+    open_axes,
+)
 from percolab.measure.functions import LabelFunction, check_functions
 from percolab.spins.words import Chain
 from percolab.tasks.groups import largest_group
@@ -264,6 +271,11 @@ class Task(Sampling):
         return self.num_points**2 > _MOST_SUM
 
     @property
+    def has_tally(self) -> bool:
+        """Whether the clusters of every size are counted."""
+        return is_gathered_from(TALLY, self.columns)
+
+    @property
     def observables(self) -> tuple[Column, ...]:
         """What is one integer for each sample, in the order it is stored."""
         return tuple(column for column in self.columns if column.is_observable)
@@ -477,7 +489,8 @@ class Study(Sampling):
     @cached_property
     def tasks(self) -> dict[int, Task]:
         """The task of every size, ascending, at the study's p, or at one p until there are some."""
-        return {size: self.task(size, self.p or self.some_p) for size in self.sizes}
+        p = self.some_p if self.p is None else self.p
+        return {size: self.task(size, p) for size in self.sizes}
 
     def task(self, size: int, p: tuple[float, ...]) -> Task:
         """Return the task of a size at these p."""

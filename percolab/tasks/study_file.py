@@ -14,7 +14,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from percolab.bonds.model import Model
-from percolab.errors import InputError
+from percolab.errors import InputError, refuse_given
 from percolab.kernels.device import Device
 from percolab.lattices.bethe import BetheLattice
 from percolab.lattices.ensemble import Ensemble, names_ensemble
@@ -26,7 +26,6 @@ from percolab.lattices.toml_table import Table, parse_toml, read_text
 from percolab.measure.functions import take_functions
 from percolab.tasks import values
 from percolab.tasks.kind_registry import find_kind
-from percolab.tasks.part import WHOLE, JobPart
 from percolab.tasks.settings import (
     DEFAULT_LATTICE,
     DEFAULT_OUT,
@@ -48,8 +47,7 @@ DEFAULT_SITES = (1000, 4000, 16000)
 
 _SUFFIXES = (".h5", ".hdf5")
 #: Settings of a request that no study has.
-_TAKEN = ("labeler", "workers", "executor")
-_CHECKED = ("slabs", "split", "blocks", "merge")
+_TAKEN = ("labeler", "workers", "executor", "slabs", "split", "blocks", "merge", "part")
 #: Settings that a study takes as they are, whatever its lattice is.
 _OF_STUDY = tuple(
     field.name
@@ -109,8 +107,6 @@ def make_request(
         samples = DEFAULT_SAMPLES
         left_open.add("samples")
     options = {name: SETTINGS[name].take(name, settings[name]) for name in _TAKEN}
-    options |= {name: SETTINGS[name].check(name, settings[name]) for name in _CHECKED}
-    options["part"] = WHOLE if settings["part"] is None else JobPart.parse(settings["part"])
     options |= {"left_open": left_open, "device": _take_device(settings, options["executor"])}
     rule = StopRule(_per_size(samples, sizes), target_error)
     return SweepRequest(study, rule, _results_path(settings["out"]), options)
@@ -158,10 +154,7 @@ def _choose_structure(
     of_graph = {name: settings[name] for name in ("source", "target", "multi", "columns")}
     if settings["graph"] is not None:
         given = {"lattice": lattice, "L": settings["L"], "boundary": settings["boundary"]}
-        for key, value in given.items():
-            if value is not None:
-                shown = list(value) if isinstance(value, tuple) else value
-                raise InputError(f"{key} = {shown!r}, but a graph has its own: leave it out")
+        refuse_given("a graph has its own", **given)
         model, source = Model.parse(settings["model"]), of_graph["source"]
         of_graph["weights"] = model.needs_weights or needs_weights(settings["order"])
         measure = SETTINGS["measure"].take("measure", settings["measure"])
@@ -241,8 +234,9 @@ def read_request(path: Path, overrides: Mapping[str, Any]) -> SweepRequest:
     if not table.data:
         keys = ", ".join(sorted(FILE_KEYS))
         raise InputError(f"{path}: is empty, so it asks for nothing; its keys are {keys}")
-    readers = {name: setting.read for name, setting in SETTINGS.items() if name in table.data}
-    settings = {name: read(table, name) for name, read in readers.items() if read is not None}
+    settings: dict[str, Any] = {
+        name: SETTINGS[name].beside(path.parent, value) for name, value in table.data.items()
+    }
     try:
         request = make_request(**{**settings, **overrides})
         request.rule.check(request.study)

@@ -22,8 +22,7 @@ from percolab.errors import InputError, nearest
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.removal import ORDERS
 from percolab.lattices.structure import Structure
-from percolab.lattices.toml_table import Table, shown
-from percolab.lattices.topology import MAX_POINTS
+from percolab.lattices.toml_table import shown
 from percolab.measure.columns import MEASURES
 
 _T = TypeVar("_T")
@@ -83,75 +82,44 @@ def _probability(text: str) -> Decimal:
     return value
 
 
-def parse_couplings(key: str) -> Callable[[str], tuple[float, ...]]:
-    """Return a reader of J / kT or kT / J: positive numbers, written as those of p are.
+def take_couplings(key: str, value: Any) -> tuple[float, ...] | None:
+    """Return J / kT or kT / J, positive numbers that are given as p are, as floats; None as it is.
 
-    >>> parse_couplings("T")("2.0:2.5:3")
+    >>> take_couplings("T", "2.0:2.5:3")
     (2.0, 2.25, 2.5)
     """
-
-    number = partial(_number, key)
-    return lambda text: check_couplings(key, _parse_numbers(key, text, number, "2.2:2.4:9"))
-
-
-def check_couplings(key: str, values: Any) -> tuple[float, ...]:
-    """Return J / kT or kT / J as floats; InputError unless all are positive and finite."""
-    couplings = _take_floats(key, values, "only numbers are allowed")
-    for value in couplings:
-        if not 0 < value < math.inf:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        value = _parse_numbers(key, value, partial(_number, key), "2.2:2.4:9")
+    couplings = _take_floats(key, value, "only numbers are allowed")
+    for coupling in couplings:
+        if not 0 < coupling < math.inf:
             reason = "cluster updates are those of ferromagnets"
-            raise InputError(f"{key} = {value:g}, but it must be above 0: {reason}")
+            raise InputError(f"{key} = {coupling:g}, but it must be above 0: {reason}")
     if not couplings:
         raise InputError(f"{key}: the list is empty")
     return couplings
-
-
-def take_couplings(key: str, value: Any) -> tuple[float, ...] | None:
-    """Return a number, a sequence, or a range as text as a tuple of floats; None as it is."""
-    if isinstance(value, str):
-        return parse_couplings(key)(value)
-    return None if value is None else check_couplings(key, value)
-
-
-def read_couplings(table: Table, key: str) -> tuple[float, ...] | None:
-    return _of_file(table, partial(take_couplings, key), table.data[key])
-
-
-def _of_file(table: Table, function: Callable[[Any], _T], value: Any) -> _T:
-    """Return what a function makes of a value; InputError with the name of the study file."""
-    try:
-        return function(value)
-    except InputError as error:
-        raise InputError(f"{table.where}: {error}") from error
 
 
 #: The burn-in that a pilot finds.
 AUTO = -1
 
 
-def parse_burn_in(text: str) -> int:
-    """Read a number of sweeps, or "auto".
+def take_burn_in(key: str, value: Any) -> int:
+    """Return a number of sweeps, also from text; "auto" as AUTO.
 
-    >>> parse_burn_in("auto"), parse_burn_in("200")
+    >>> take_burn_in("burn_in", "auto"), take_burn_in("burn_in", "200")
     (-1, 200)
     """
-    if text == "auto":
-        return AUTO
-    if not text.isdecimal() or len(text) > 9:
-        raise InputError(f"burn_in = {text!r}, but it must be an integer of at least 0, or auto")
-    return int(text)
-
-
-def take_burn_in(key: str, value: Any) -> int:
-    sweeps = parse_burn_in(value) if isinstance(value, str) else take_integer(key, value)
+    if isinstance(value, str) and value != "auto" and not (value.isdecimal() and len(value) < 10):
+        raise InputError(f"{key} = {value!r}, but it must be an integer of at least 0, or auto")
+    if isinstance(value, str):
+        return AUTO if value == "auto" else int(value)
+    sweeps = take_integer(key, value)
     if not AUTO <= sweeps <= 10**9:
         raise InputError(f"{key} = {sweeps}, but it must be an integer from 0 to 10^9, or auto")
     return sweeps
-
-
-def read_burn_in(table: Table, key: str) -> int:
-    """Return a number of sweeps; "auto" as AUTO."""
-    return AUTO if table.data[key] == "auto" else table.integer(key, low=0, high=10**9)
 
 
 #: A linear size, or the sides of a shape along each axis.
@@ -202,7 +170,7 @@ def _parse_size(text: str, whole: str) -> Size:
 
 def take_sizes(key: str, value: Any) -> tuple[Size, ...]:
     """Return sizes: an integer, a sequence of integers and shapes, or a text with some of them."""
-    if isinstance(value, str) and _MARKS & set(value):
+    if isinstance(value, str):
         return parse_sizes(value)
     if not isinstance(value, list | tuple) or not any(map(_is_shape, value)):
         return take_integers(key, value)
@@ -216,10 +184,6 @@ def take_sizes(key: str, value: Any) -> tuple[Size, ...]:
                 raise InputError(f"{key} = {shown(size)}, but sides are integers of at least 1")
             sizes.append(sides if _is_shape(size) else sides[0])
     return tuple(sizes)
-
-
-#: What a text has that is a range of sizes or a shape; other texts are no sizes in Python.
-_MARKS = {":", "x"}
 
 
 def _is_shape(size: Any) -> bool:
@@ -304,109 +268,37 @@ def take_seconds(key: str, value: Any) -> float:
         raise InputError(f"{key} = {shown(value)}, but {allowed}") from error
 
 
-# Of a key of a study file.
+# Of a key of a study file that may name a file in the same folder.
 
 
-def read_flag(table: Table, key: str) -> bool:
-    value = table.data[key]
-    if type(value) is not bool:
-        raise table.error(key, "true or false")
-    return value
+def lattice_beside(folder: Path, value: Any) -> Any:
+    is_file = isinstance(value, str) and value.endswith(".toml")
+    return folder / value if is_file else value
 
 
-def read_integer(low: int, high: int) -> Callable[[Table, str], int]:
-    """Return a reader of one integer in [low, high]."""
-    return lambda table, key: table.integer(key, low=low, high=high)
+def graph_beside(folder: Path, value: Any) -> Any:
+    return folder / value if isinstance(value, str) else value
 
 
-def read_lattice(table: Table, key: str) -> str:
-    """Return a lattice's name, or its file, which is looked for next to the study file."""
-    name = table.text(key)
-    return str(study_folder(table) / name) if name.endswith(".toml") else name
+def order_beside(folder: Path, value: Any) -> Any:
+    return folder / value if isinstance(value, str) and value not in ORDERS else value
 
 
-def read_file_beside(table: Table, key: str) -> Path:
-    """Return the path of a file, which is looked for next to the study file."""
-    return study_folder(table) / table.text(key)
-
-
-def study_folder(table: Table) -> Path:
-    return Path(table.where).parent
-
-
-def read_order(table: Table, key: str) -> str | Path:
-    """Return the name of an order of removal, or its file, which is looked for as all files are."""
-    text = table.text(key)
-    return text if text in ORDERS else study_folder(table) / text
-
-
-def read_terminals(table: Table, key: str) -> list[int] | list[str] | str | Path:
-    """Return sites, by number or name, a text that lists them, or the file that does.
-
-    A file is looked for next to the study file; a text that is none of them may be a name.
-    """
+def terminals_beside(folder: Path, value: Any) -> Any:
+    """Return the path of a file of sites, or the value: a text that is no file may be a name."""
     from percolab.lattices.graph_files import names_file
 
-    value = table.data[key]
-    if isinstance(value, str):
-        path = study_folder(table) / value
-        return path if names_file(value) and (path.is_file() or "." in value) else value
-    items = value if isinstance(value, list) else [value]
-    if items and all(isinstance(site, str) for site in items):
-        return items
-    if not items or not all(type(site) is int and 0 <= site < MAX_POINTS for site in items):
-        allowed = "a site, a list of sites or of their names, or the name of a file with one a line"
-        raise table.error(key, allowed)
-    return items
+    if not isinstance(value, str) or not names_file(value):
+        return value
+    return folder / value if "." in value or (folder / value).is_file() else value
+
+
+# Of what Python gives, or a key of a study file.
 
 
 def take_terminal(key: str, value: Any) -> str:
     """Return a terminal of a lattice as text, sites by number with commas."""
     return value if isinstance(value, str) else ",".join(map(str, take_integers(key, value)))
-
-
-def read_counts(table: Table, key: str) -> int | list[int]:
-    value: int | list[int] = table.data[key]
-    items = value if isinstance(value, list) else [value]
-    if not items or not all(type(count) is int and count >= 1 for count in items):
-        raise table.error(key, "an integer of at least 1, or a list of such")
-    return value
-
-
-def read_sizes(table: Table, key: str) -> tuple[Size, ...]:
-    """Return sizes: a positive integer, a shape or a range as text, or a list of sizes."""
-    given = table.data[key]
-    is_range = isinstance(given, str) and _MARKS & set(given)
-    if is_range or (isinstance(given, list) and any(map(_is_shape, given))):
-        return _of_file(table, partial(take_sizes, key), given)
-    value = read_counts(table, key)
-    return tuple(value) if isinstance(value, list) else (value,)
-
-
-def read_probabilities(table: Table, key: str) -> tuple[float, ...]:
-    value = table.data[key]
-    if isinstance(value, str):
-        return _of_file(table, parse_probabilities, value)
-    items = value if isinstance(value, list) else [value]
-    if not items or not all(type(p) in (int, float) for p in items):
-        raise table.error(key, 'a list of numbers from 0 to 1, or "from:to:count"')
-    return tuple(map(float, items))
-
-
-def read_words(allowed: str) -> Callable[[Table, str], str | list[str]]:
-    """Return a reader of a string or a list of them; ``allowed`` says which ones a key has."""
-
-    def read(table: Table, key: str) -> str | list[str]:
-        value: str | list[str] = table.data[key]
-        items = value if isinstance(value, list) else [value]
-        if not items or not all(isinstance(word, str) for word in items):
-            raise table.error(key, allowed)
-        return value
-
-    return read
-
-
-# Of what Python gives.
 
 
 def ascending(values: Sequence[float]) -> tuple[float, ...]:

@@ -246,7 +246,7 @@ def prepared():
         ("--lattice flat.toml -L 4 -p 0.5", "kagome: to be drawn it needs independent [drawing]"),
         ("--lattice square -L 5000 -p 0.5", "25000000 grid points, but at most 16777216 can be"),
         ("--lattice square -p 0.5", "a picture of a sample needs -L"),
-        ("--lattice square -L 4,8 -p 0.5", "-L: one sample has one size, but 2 are given"),
+        ("--lattice square -L 4,8 -p 0.5", "L = 4,8, but it must be one size"),
         ("--lattice kagome -L 5 -p 0.5 --boundary periodic", "L = 5, but along the periodic axis"),
         ("", "a picture of a sample needs --lattice and -L and -p"),
         ("--lattice bethe:3 -L 10 -p 0.5", "10 shells: 3070 sites, but at most 1600 are drawn"),

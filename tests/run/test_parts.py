@@ -38,6 +38,12 @@ def test_a_part_has_every_nth_block_and_is_finished_with_them():
         assert item.num_samples == 2000
 
 
+def test_as_many_blocks_of_another_part_do_not_finish_a_part():
+    for k, blocks in ((2, 6), (3, 12)):
+        sweep("square", **GRID, part=f"{k}/3", device="cpu", out="p.h5")
+        assert blocks_in("p.h5") == blocks
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [(), slow(ISING)], ids=len)
 def test_what_is_left_open_is_placed_once(more):

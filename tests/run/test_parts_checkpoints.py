@@ -31,8 +31,8 @@ from percolab.parts.raster import SampleKey, SlabRaster
 from percolab.parts.slab_partition import SlabDivision
 from percolab.parts.slabs import Slabs
 from percolab.parts.transport import Local
-from percolab.run.parts_sampler import PartsSampler, alone
-from percolab.run.rank_group import RankGroup, split_whole
+from percolab.run.parts_sampler import PartsSampler, alone, make_split_lattice
+from percolab.run.rank_group import RankGroup
 from percolab.run.saving import RankCheckpointer
 from percolab.store.checkpoints import Checkpoint, Checkpoints, RankRow, read_checkpoint
 from percolab.store.reading import FileFormat
@@ -251,7 +251,10 @@ def test_an_interface_is_sent_once_its_checkpoint_is_written(monkeypatch):
     recorder = Recorder()
     monkeypatch.setattr(RankJob, "checkpointer", lambda job, rank: recorder)
     leader = Leader(Local.ranks(1)[0])
-    job, draw = RankJob(split_whole(task()), ((4, 5, 3),)), SampleKey(0, 1, 7, p_to_threshold(0.5))
+    job, draw = (
+        RankJob(make_split_lattice(task()), ((4, 5, 3),)),
+        SampleKey(0, 1, 7, p_to_threshold(0.5)),
+    )
     assert leader.row(job, draw) is not None
     assert leader.row(job, draw, lambda: len(recorder.calls) == 7) is None
     assert recorder.calls == ["begin", 4, 9, 12, "end", "begin", 4, 9, "end"]
@@ -393,7 +396,7 @@ def test_files_of_another_rank_are_left_as_they_are(killed):
 
 
 def test_a_rank_uses_only_its_own_checkpoint():
-    whole, layers = split_whole(task()), (3, 3)
+    whole, layers = make_split_lattice(task()), (3, 3)
     draw, checkpoints = SampleKey(0, 1, 7, p_to_threshold(0.5)), Checkpoints(PATH)
     interface = next(Slabs(whole, layers, first_layer=6).interfaces(draw))
     own = Checkpoint("0" * 16, 3, (), interface, RankRow(2, 7, draw.threshold))
@@ -432,7 +435,7 @@ def test_a_rank_uses_only_its_own_checkpoint():
 
 def test_a_rank_that_does_not_see_the_file_keeps_nothing(at_once):
     draw, interface = SampleKey(0, 1, 7, p_to_threshold(0.5)), None
-    whole = split_whole(task())
+    whole = make_split_lattice(task())
     interface = next(Slabs(whole, (3, 3), first_layer=6).interfaces(draw))
     checkpointer = RankCheckpointer(
         Checkpoints(Path("elsewhere") / "split.h5"), "0" * 16, 2, 2, (3, 3), 6

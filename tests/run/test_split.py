@@ -29,6 +29,7 @@ from percolab.parts.raster import SampleKey, SlabRaster
 from percolab.parts.transport import Local
 from percolab.run import rank_group
 from percolab.run.executors import RankExecutor
+from percolab.run.parts_sampler import make_split_lattice
 from percolab.run.rank_group import make_rank_group
 from percolab.run.request import Observer
 from percolab.store.results import read_results
@@ -143,7 +144,7 @@ def test_slabs_of_ranks_are_as_many_as_memory_requires(monkeypatch):
         return group.division.layers[64]
 
     many = layers(16)
-    needed = 4 * RankJob(rank_group.split_whole(task(64)), many, p=0.5).most_memory.host
+    needed = 4 * RankJob(make_split_lattice(task(64)), many, p=0.5).most_memory.host
     memory = type("", (), {"available": needed})
     monkeypatch.setattr(partitions.psutil, "virtual_memory", lambda: memory)
     assert layers(None) == many

@@ -127,8 +127,9 @@ def test_numbers_of_numpy_are_as_good_as_pythons():
 
 
 def test_one_number_is_a_list_of_one():
-    one, listed = (make_request("square", L=size, p=p) for size, p in [(4, 0.5), ([4], [0.5])])
-    assert one == listed
+    given = [(4, 0.5), ([4], [0.5]), ("4", "0.5")]
+    one, listed, text = (make_request("square", L=size, p=p) for size, p in given)
+    assert one == listed == text
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
@@ -195,44 +196,43 @@ WRONG = {
     "size = 8": "unknown key 'size'",
     "sampels = 8": "unknown key 'sampels'; did you mean 'samples'?",
     "Boundary = 'open'": "did you mean 'boundary'?",
-    "lattice = 3": "lattice = 3, but it must be a string",
+    "lattice = 3": "lattice: int given, but it is a name, a .toml file or a Lattice",
     "lattice = 'sqare'": "unknown lattice 'sqare'; did you mean 'square'?",
     "lattice = 'mine.toml'": "mine.toml: no such file",
     "L = 0": "L = 0, but it must be an integer of at least 1",
     "L = -3": "L = -3, but",
     "L = 1.5": "L = 1.5, but",
     "L = true": "L = True, but",
-    "L = '8'": "L = '8', but",
-    "L = []": "L = [], but",
-    "L = [8, 0]": "L = [8, 0], but",
+    "L = '8.5'": "L = '8.5', but it must be an integer of at least 1",
+    "L = []": "L: the list is empty",
+    "L = [8, 0]": "L = 0, but it must be an integer of at least 1",
     "L = 400000000": "L = 400000000: 160000000000000000 sites, but sums are kept of fewer than",
     "L = [8, 8]": "a size is given twice",
     "p = nan": "p = nan, but",
     "p = 1.5": "p = 1.5, but",
     "p = -0.5": "p = -0.5, but",
-    "p = []": "p = [], but it must be a list of numbers from 0 to 1",
+    "p = []": "p: the list is empty",
     "p = [true]": "p = [True], but",
     "p = '0.6:0.5:3'": "p = '0.6:0.5:3': from must be below",
     "boundary = 'opne'": "unknown boundary 'opne'; did you mean 'open'?",
-    "boundary = ['open', 3]": "boundary = ['open', 3], but",
-    "boundary = []": "boundary = [], but",
-    "samples = 0": "samples = 0, but it must be an integer of at least 1",
+    "boundary = ['open', 3]": "unknown boundary 3; known: open, periodic",
+    "boundary = []": "boundary: 0 given, but honeycomb has 2 axes",
+    "samples = 0": "samples must be at least 1 for every size",
     "samples = [5, 6]": "samples: 2 numbers given for 4 sizes",
     "target_error = 'x'": "target_error = 'x', but it must be a number",
-    "target_error = nan": "target_error = nan, but it must be a number",
+    "target_error = nan": "target error nan must be above 0 and below 1",
     "target_error = 2": "target error 2.0 must be above 0 and below 1",
     "target_error = 0.1\nL = 8": "a target error on p_c needs at least two sizes L",
-    "measure = 3": '"correlation", "wrapping", or a list with some of them',
-    "measure = []": "measure = [], but it must be",
-    "measure = ['sizes', 3]": "measure = ['sizes', 3], but it must be",
+    "measure = 3": "measure = 3, but only words are allowed",
+    "measure = ['sizes', 3]": "measure = ['sizes', 3], but only words are allowed",
     "measure = ['']": "measure = [''], but it must name some of sizes, gyration",
     "measure = 'size'": "unknown measure 'size'; did you mean 'sizes'?",
     "measure = ['sizes', 'radii']": "unknown measure 'radii'; known: backbone, bridge_free",
     "seed = -1": "seed = -1, but it must be an integer from 0 to",
     "seed = 9223372036854775808": "seed = 9223372036854775808, but",
     "rng = 'philoks'": "unknown rng 'philoks'; did you mean 'philox'?",
-    "block_size = 0": "block_size = 0, but it must be an integer from 1",
-    "out = 3": "out = 3, but it must be a string",
+    "block_size = -1": "block_size = -1, but at L = 32 it must be from 1 to",
+    "out = 3": "out = 3, but it must be the name of a file",
 }
 
 
