@@ -7,7 +7,8 @@ import pytest
 from numba import njit
 from numba.core.codegen import JITCodeLibrary
 
-import percolab.bonds.batch_cpu  # noqa: F401  All models add their hooks.
+import percolab.bonds.sites
+import percolab.bonds.weights  # noqa: F401  All models add their hooks.
 from percolab.bonds import hooks
 from percolab.bonds.words import uniform_number
 from percolab.flows.cycle_words import virtual_word, word_streams
