@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial, wraps
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, cleandoc, signature
 from pathlib import Path
 from typing import Annotated, Any, ParamSpec, TypedDict, TypeVar, get_type_hints
 
@@ -608,7 +608,8 @@ def takes_settings(
 
     shown = Signature(arguments, return_annotation=signature(function).return_annotation)
     checked.__signature__ = shown  # type: ignore[attr-defined]
-    checked.__doc__ = (function.__doc__ or "").replace("    {settings}", settings_text(names))
+    text = cleandoc(function.__doc__ or "")
+    checked.__doc__ = text.replace("{settings}", settings_text(names))
     return checked
 
 
@@ -617,9 +618,8 @@ def settings_text(names: Iterable[str] = tuple(SETTINGS)) -> str:
     return "\n".join(
         textwrap.fill(
             f"{name}: {SETTINGS[name].doc or SETTINGS[name].option_help}",
-            width=96,
-            initial_indent="    ",
-            subsequent_indent="        ",
+            width=92,
+            subsequent_indent="    ",
             break_on_hyphens=False,
         )
         for name in names

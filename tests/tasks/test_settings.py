@@ -46,7 +46,7 @@ def test_the_arguments_of_a_sweep_are_the_settings():
 
 def test_the_documentation_of_a_sweep_tells_of_every_argument():
     for name in inspect.signature(percolab.sweep).parameters:
-        assert f"\n    {name}: " in percolab.sweep.__doc__
+        assert f"\n{name}: " in percolab.sweep.__doc__
 
 
 @pytest.mark.parametrize("function", [percolab.sweep, make_request])
