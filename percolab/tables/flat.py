@@ -85,8 +85,7 @@ def mean_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
         for column in results.columns()
         if isinstance(column.gathered, SumColumn) and column.gathered.source in (FUNCTION, FLOW)
     ]
-    header = ["lattice", "L", "sites", "seed", "p", "samples"]
-    header += [column for name in names for column in (name, f"{name}_error")]
+    header = [*_LEAD, *(column for name in names for column in (name, f"{name}_error"))]
     rows = []
     for result, grid, means in task_means(results, p):
         lead = _list_leading(result)
@@ -94,7 +93,7 @@ def mean_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
         columns += name_couplings(result.task.draw, grid).values()
         for n, x in enumerate(grid.tolist()):
             numbers = [None if array is None else finite(array[n]) for array in columns]
-            rows.append([lead[0], *lead[3:], x, result.num_samples, *numbers])
+            rows.append([*lead, x, result.num_samples, *numbers])
     return [*header, *_coupling_names(results)], rows
 
 
