@@ -68,7 +68,7 @@ class Series(Shown):
 
     name: of the series, "" where a table has one alone.  axis, quantity: what the table calls x and
     the quantity.  L: int64 (n,).  x, values, errors: float64 (n,).  trials: of counts, float64
-    (n,), whose values are fractions; None of means.
+    (n,), whose values are fractions; None of means.  units: of x and of the quantity, or "".
     """
 
     name: str
@@ -79,6 +79,7 @@ class Series(Shown):
     values: Floats
     errors: Floats
     trials: Floats | None = None
+    units: tuple[str, str] = ("", "")
 
     @classmethod
     def of_counts(

@@ -40,6 +40,7 @@ _GREY_MODES = {
     "I": np.int32,
     "F": np.float32,
 }
+_PHOTOMETRIC = 262  # a tag of TIFF
 #: Images with colours, and those with an alpha that may be opaque.
 _COLOUR_MODES, _ALPHA_MODES = ("P", "RGB", "CMYK", "YCbCr", "LAB", "HSV"), ("RGBA", "LA", "PA")
 
@@ -268,7 +269,8 @@ def _read_image(path: Path, kind: str, check_header: HeaderCheck, as_grey: bool)
     except (OSError, SyntaxError, ValueError, EOFError, KeyError, TypeError) as error:
         if isinstance(error, InputError) or getattr(error, "errno", None) is not None:
             raise
-        raise InputError(f"{path}: is not a {kind} image, or is truncated or damaged") from error
+        raise InputError(f"{path}: is not a {kind} image, or is truncated or damaged, or of "
+                         "64 bits a value, which Pillow does not read") from error
 
 
 @contextmanager
@@ -304,6 +306,9 @@ def _grey_values(image: Any, path: Path, check_header: HeaderCheck, as_grey: boo
         if (image.height, image.width) != shape or image.mode != mode:
             raise InputError(f"{path}: image {n + 1} of {count} is of another size or kind")
         values[n] = np.asarray(_grey(image, path, as_grey))
+    # Where 0 is white Pillow inverts what is stored, though not of every kind; others do not.
+    if image.format == "TIFF" and mode in ("1", "L") and image.tag_v2.get(_PHOTOMETRIC) == 0:
+        values = ~values
     return values if count > 1 else values[0]
 
 

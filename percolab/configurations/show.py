@@ -95,7 +95,7 @@ _REFUSED: dict[str, tuple[str, ...]] = {
     "graph": ("a graph is drawn with its clusters alone",
               "lattice", "L", "boundary", "labels", "tree", "backbone", *OF_SPINS),
     "backbone": ("what flows is drawn of a sample of percolation", "labels", "tree", *OF_SPINS),
-    "labels": ("labels are a configuration already",
+    "labels": ("a file of labels has none (a lattice goes with --lattice)",
                "L", "p", *OF_SAMPLE, "tree", *OF_SPINS),
     "weights": ("weights are given", *OF_SAMPLE),
     "tree": ("a tree is of all bonds of a lattice", "p", "model", *OF_SPINS),

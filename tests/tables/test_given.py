@@ -105,6 +105,15 @@ def test_a_unit_is_no_part_of_a_name(tmp_path):
     rows = {"L (nm)": [8], "T [K]": [2.3], "Binder [1]": [0.8], "Binder_err [1]": [0.02]}
     series = read_table(rows).choose()
     assert (series.quantity, series.axis, series.errors.tolist()) == ("Binder", "T", [0.02])
+    assert series.units == ("K", "1")
+    rows = {"L": [8], "p": [0.1], "rate (%)": [30], "rate (%)_error": [2], "rate": [0.3]}
+    assert read_table(rows).choose().errors.tolist() == [2]
+
+
+def test_percent_are_hundredths(tmp_path):
+    rows = "8,9.5%,10 %,2,20\n8,10%,15%,3,20\n"
+    series = read_table(written(tmp_path / "a.csv", f"L,p,rate,k,n\n{rows}")).choose()
+    assert columns_of(series) == [[8, 8], [0.095, 0.1], [0.1, 0.15]]
 
 
 def test_columns_are_named_where_words_do_not_say_it(tmp_path):
