@@ -113,7 +113,7 @@ def read_table(source: Any, columns: str | Mapping[str, str] | None = None) -> G
         raise InputError(f"{name}: no row has all its numbers")
     used = {*roles.values(), *names, *_BOOKKEEPING, _DISCARDS}
     varied = [key for key in columns_there if len({row[key] for row in rows.values()}) > 1]
-    unused = [key for key in varied if key not in used]
+    unused = [key for key in varied if key and key not in used]
     if unused:
         notes.append(f"not used: the columns {few(unused)}")
     series = {}

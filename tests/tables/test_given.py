@@ -136,6 +136,11 @@ def test_a_column_that_follows_from_another_one_splits_nothing_more():
     assert list(read_table(rows, "series=unit").series) == ["unit=1", "unit=J"]
 
 
+def test_an_index_without_a_name_is_no_column_to_tell(tmp_path):
+    path = written(tmp_path / "a.csv", ",L,p,k,n\n0,8,0.1,3,30\n1,8,0.2,4,40\n")
+    assert read_table(path).notes == ()
+
+
 def test_a_case_tells_counts_from_couplings():
     rows = {"L": [8, 8], "K": [0.4, 0.5], "k": [3, 4], "n": [10, 10]}
     series = read_table(rows).choose()
