@@ -50,7 +50,7 @@ class WholeNumber(click.IntRange):
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         from percolab.tasks.values import expand_power
 
-        given = expand_power(value.strip()) if isinstance(value, str) else value
+        given: Any = expand_power(value.strip()) if isinstance(value, str) else value
         return super().convert(given, param, ctx)
 
 

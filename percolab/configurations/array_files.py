@@ -40,7 +40,6 @@ _GREY_MODES = {
     "I": np.int32,
     "F": np.float32,
 }
-_PHOTOMETRIC = 262  # a tag of TIFF
 #: Images with colours, and those with an alpha that may be opaque.
 _COLOUR_MODES, _ALPHA_MODES = ("P", "RGB", "CMYK", "YCbCr", "LAB", "HSV"), ("RGBA", "LA", "PA")
 
@@ -269,8 +268,8 @@ def _read_image(path: Path, kind: str, check_header: HeaderCheck, as_grey: bool)
     except (OSError, SyntaxError, ValueError, EOFError, KeyError, TypeError) as error:
         if isinstance(error, InputError) or getattr(error, "errno", None) is not None:
             raise
-        raise InputError(f"{path}: is not a {kind} image, or is truncated or damaged, or of "
-                         "64 bits a value, which Pillow does not read") from error
+        problem = f"is not a {kind} image, or is truncated or damaged, or has 64 bits a value"
+        raise InputError(f"{path}: {problem}") from error
 
 
 @contextmanager
@@ -306,8 +305,8 @@ def _grey_values(image: Any, path: Path, check_header: HeaderCheck, as_grey: boo
         if (image.height, image.width) != shape or image.mode != mode:
             raise InputError(f"{path}: image {n + 1} of {count} is of another size or kind")
         values[n] = np.asarray(_grey(image, path, as_grey))
-    # Where 0 is white Pillow inverts what is stored, though not of every kind; others do not.
-    if image.format == "TIFF" and mode in ("1", "L") and image.tag_v2.get(_PHOTOMETRIC) == 0:
+    # Where 0 is white, by tag 262, Pillow inverts what is stored, though not of every kind.
+    if image.format == "TIFF" and mode in ("1", "L") and image.tag_v2.get(262) == 0:
         values = ~values
     return values if count > 1 else values[0]
 

@@ -37,9 +37,9 @@ def _title(fit: TableFit) -> str:
 
 def _labels(fit: TableFit, x: str = "", y: str = "") -> dict[str, str]:
     """Return labels of both axes with their units; x, y: in mathematics, the plain names if ""."""
-    symbols = x or name_text(fit.axis), y or name_text(fit.quantity)
-    units = (unit.replace("$", r"\$") for unit in fit.series.units)
-    x, y = (f"${symbol}$" + f" ({unit})" * (unit not in ("", "1")) for symbol, unit in zip(symbols, units))
+    names = x or name_text(fit.axis), y or name_text(fit.quantity)
+    units = (f" ({unit})".replace("$", r"\$") if unit else "" for unit in fit.series.units)
+    x, y = (f"${name}$" + unit for name, unit in zip(names, units))
     return {"xlabel": x, "ylabel": y}
 
 

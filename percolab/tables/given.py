@@ -297,8 +297,9 @@ def _bare(column: str) -> str:
 
 
 def _unit(column: str) -> str:
-    """Return the unit behind the name of a column, without brackets, or ""."""
-    return column.removeprefix(_bare(column)).strip()[1:-1]
+    """Return the unit behind the name of a column, without brackets; "" for none and for 1."""
+    unit = column.removeprefix(_bare(column)).strip()[1:-1]
+    return "" if unit == "1" else unit
 
 
 def _read_values(

@@ -222,7 +222,9 @@ def test_axes_of_a_table_have_its_units(codes, tmp_path):
     axes = {kind: table.plot(kind=kind, **options).axes for kind in ("curves", "collapse")}
     assert axes["curves"][0].get_xlabel() == "$p$ (%)"
     assert [panel.get_xlabel()[-5:] for panel in axes["collapse"]] == ["$ (%)"] * 2
-    assert {panel.get_ylabel() for panel in sum(axes.values(), [])} == {r"$\mathrm{errors/shots}$"}
+    assert {panel.get_ylabel() for panels in axes.values() for panel in panels} == {
+        r"$\mathrm{errors/shots}$"
+    }
 
 
 @pytest.mark.slow

@@ -105,7 +105,9 @@ def test_a_unit_is_no_part_of_a_name(tmp_path):
     rows = {"L (nm)": [8], "T [K]": [2.3], "Binder [1]": [0.8], "Binder_err [1]": [0.02]}
     series = read_table(rows).choose()
     assert (series.quantity, series.axis, series.errors.tolist()) == ("Binder", "T", [0.02])
-    assert series.units == ("K", "1")
+    assert series.units == ("K", "")
+    rows = {"L": [8], "K [J^-1]": [0.4], "y (m/1)": [0.3], "y_err": [0.1]}
+    assert read_table(rows).choose().units == ("J^-1", "m/1")
     rows = {"L": [8], "p": [0.1], "rate (%)": [30], "rate (%)_error": [2], "rate": [0.3]}
     assert read_table(rows).choose().errors.tolist() == [2]
 

@@ -48,12 +48,12 @@ def graph_from_object(
 ) -> GraphData:
     """Return sites and bonds of a graph given as objects or arrays, and weights if requested.
 
-    graph: a graph of networkx or igraph; a scipy.sparse matrix, of which every stored entry is an edge; a
-    pandas.DataFrame, whose sites are in the columns source and target, or as a header of a file may
-    name them, or else in the first two, and the weights in the column weight; an integer array
-    (n, 2), or (n, 3) with weights; a list of such pairs or rows, whose sites may be texts, their
-    names; or a tuple (pairs, weights).  A dense array is never read as an adjacency matrix, and one
-    of 2 or 3 rows that may be one is rejected.
+    graph: a graph of networkx or igraph; a scipy.sparse matrix, of which every stored entry is an
+    edge; a pandas.DataFrame, whose sites are in the columns source and target, or as a header of a
+    file may name them, or else in the first two, and the weights in the column weight; an integer
+    array (n, 2), or (n, 3) with weights; a list of such pairs or rows, whose sites may be texts,
+    their names; or a tuple (pairs, weights). A dense array is never read as an adjacency matrix,
+    and one of 2 or 3 rows that may be one is rejected.
     columns: of a data frame, the names of the columns of the sites, and of the weight.
     num_sites: where the largest site number does not say it.  Self-loops are left out, and parallel
     edges are merged unless ``multi``.
