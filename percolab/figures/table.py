@@ -108,7 +108,8 @@ def _draw_collapse(fit: TableFit, into: Target) -> Drawn:
         if fit.kappa is not None:
             values.append(rf"$\kappa = {fit.kappa}$")
             scaled = rf"{name_text(fit.quantity)}\; L^{{-\kappa}}"
-        after.set_title(", ".join([*values, f"$S = {collapse.quality:.3g}$"]), fontsize=9)
+        second = ", ".join([*values[2:], f"$S = {collapse.quality:.3g}$"])
+        after.set_title(f"{values[0]}, {values[1]}\n{second}", fontsize=9)
         before.set(**_labels(fit))
         after.set(**_labels(fit, rf"({symbol} - {symbol}_c)\, L^{{1/\nu}}", scaled))
         for axes in (before, after):

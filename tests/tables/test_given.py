@@ -272,3 +272,10 @@ def test_a_table_is_fitted_and_drawn_in_python(tmp_path):
             table.fit(**options)
     with pytest.raises(InputError, match="curves, crossings, collapse"):
         table.plot(kind="drift", degree=3)
+    figure = open_table(rows | {"mean": rows["mean"] * L**-0.125}).plot(
+        kind="collapse", kappa=True, degree=3
+    )
+    figure.canvas.draw()
+    panel = figure.axes[1]
+    title, box = panel.title.get_window_extent(), panel.get_window_extent()
+    assert box.x0 <= title.x0 < title.x1 <= box.x1
