@@ -481,6 +481,7 @@ def test_show_draws_labels_and_given_weights():
         ({"lattice": "square", "L": 8, "p": 0.5, "tree": True}, "p: a tree is of all bonds"),
         ({"lattice": "square", "L": 8, "p": 0.5, "weights": "w.npy"}, "weights: only a tree"),
         ({"lattice": "bethe:3", "L": 3, "p": 0.5, "backbone": True}, "bethe:3: the backbone is"),
+        ({"labels": np.zeros(2)}, "labels = array([0., 0.]), but it must be the name of a file"),
         ({"labels": "a.h5", "p": 0.5}, "p: a file of labels has none"),
         ({"labels": "a.h5", "seed": 2}, "seed: a file of labels has none"),
         ({"lattice": "square", "L": 8, "p": 0.5, "T": 2.0}, "p and T are both given"),

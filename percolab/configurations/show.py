@@ -124,7 +124,7 @@ def draw(**given: Any) -> tuple[Any, dict[str, Any]]:
     if labels is not None:
         kinds = keys["boundary"]
         kinds = kinds if kinds is None or isinstance(kinds, str) else ",".join(kinds)
-        stored = read_labels(str(labels), _as_lattice(structure), kinds)
+        stored = read_labels(str(take_path("labels", labels)), _as_lattice(structure), kinds)
         return draw_stored_labels(stored, str(labels))
     spins = {name: given[name] for name in OF_SPINS if given[name] is not None}
     has_p = given["tree"] or as_page or bool(spins.keys() - {"sweeps", "update"})

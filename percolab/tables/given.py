@@ -334,9 +334,8 @@ def _read_values(
 def _number(cell: str) -> float:
     """Return a number, 0.09 of 9%; NaN of a text that is none."""
     number = cell.removesuffix("%")
-    if not is_number(number):
-        return math.nan
-    return float(number) / (1 if number == cell else 100)
+    value = float(number) if is_number(number) else math.nan
+    return value if number == cell else value / 100
 
 
 def _problem(numbers: Mapping[str, float]) -> tuple[str, str] | None:
