@@ -68,7 +68,7 @@ class Series(Shown):
 
     name: of the series, "" where a table has one alone.  axis, quantity: what the table calls x and
     the quantity.  L: int64 (n,).  x, values, errors: float64 (n,).  trials: of counts, float64
-    (n,), whose values are fractions; None of means.
+    (n,), whose values are fractions; None of means.  units: of x and of the quantity, or "".
     """
 
     name: str
@@ -79,6 +79,7 @@ class Series(Shown):
     values: Floats
     errors: Floats
     trials: Floats | None = None
+    units: tuple[str, str] = ("", "")
 
     @classmethod
     def of_counts(
@@ -412,8 +413,16 @@ def fit_series(
             with suppress(AnalysisError):
                 fits.append(_fit_size(rows.of_size(size)))
         by_size = SizeAnalysis.of(fits, rises=slope > 0, **own)
+    apart = [f"{each.L1} and {each.L2}" for each in by_size.crossings if not each.found]
+    if apart:
+        why = "" if series.is_probability else ": a mean that has a power of L needs --kappa"
+        notes.append(f"L = {few(apart)} do not cross at the sampled {series.axis}{why}")
+    facts = assess_threshold(best.threshold, wide.threshold, sampled, notes, axis=series.axis)
+    if apart and len(apart) == len(by_size.crossings):
+        nowhere = "no neighbouring sizes cross where they were sampled"
+        facts["problem"] = facts["problem"] or f"no {series.axis}_c: {nowhere}"
     return TableFit(
-        **assess_threshold(best.threshold, wide.threshold, sampled, notes, axis=series.axis),
+        **facts,
         exponent=best.y_t,
         known_y_t=None,
         members=best.members(),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from percolab.cli.groups import GroupedCommand, grouped, quiet_option
-from percolab.cli.options import as_json, counted, output_file, refuse, write_answer
+from percolab.cli.options import as_json, check_target, counted, output_file, refuse, write_answer
 from percolab.cli.sample_options import sample_options, with_usual
 from percolab.cli.setting_options import setting_option
 from percolab.cli.status import LabelFacts, answer_labels, phase_lines
@@ -111,7 +111,7 @@ def command(
     default = _OUT if given["slabs"] is None else "labels.npy"
     target = str(output_file(out, default, find_label_format(out or default)))
     if sizes is not None:
-        output_file(sizes, "", CLUSTERS_CSV)
+        check_target(sizes, "a table of clusters", (".csv", ".txt"), CLUSTERS_CSV)
     if given["slabs"] is not None:
         given["serial"] = serial
         refuse(given, "labels in slabs (--slabs) have none", "serial", "sizes", "tortuosity")

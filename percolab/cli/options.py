@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,20 +48,10 @@ class WholeNumber(click.IntRange):
     name = "integer"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        return super().convert(_expanded(value), param, ctx)
+        from percolab.tasks.values import expand_power
 
-
-def _expanded(value: Any) -> Any:
-    """Return the integer of a text such as 1e4 or 2.5E6; anything else as it is."""
-    if not isinstance(value, str) or not _POWER_OF_TEN.fullmatch(value.strip()):
-        return value
-    number = Decimal(value)
-    # Larger ones are in no range.
-    is_whole = number.adjusted() < 20 and number == number.to_integral_value()
-    return int(number) if is_whole else value
-
-
-_POWER_OF_TEN = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?[eE]\+?[0-9]{1,3}")
+        given: Any = expand_power(value.strip()) if isinstance(value, str) else value
+        return super().convert(given, param, ctx)
 
 
 class Number(click.FloatRange):

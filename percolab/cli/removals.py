@@ -18,7 +18,7 @@ _SHOWN = 10
 
 @click.command(cls=GroupedCommand)
 @click.argument("graph")
-@setting_option("model", help="site or bond: what is removed.  [default: site]")
+@setting_option("model", help="site or bond: what is removed.", shown_default="site")
 @setting_option("multi")
 @setting_option("columns")
 @grouped(OUTPUT, "-o", "--out", type=click.Path(), help="Write all of them to this file, .csv.")

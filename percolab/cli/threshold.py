@@ -43,7 +43,7 @@ _OF_SAMPLES = (
     help="Whether the published wrapping probabilities at p_c of a torus that is a cube, in three "
     "dimensions, are priors.  [default: free]",
 )
-@settings_named(*SHARED, *_OF_WEIGHTS)
+@settings_named(*SHARED, *_OF_WEIGHTS, L={"shown_default": "chosen"})
 @grouped(
     WHAT,
     "--weights",

@@ -268,7 +268,8 @@ def _read_image(path: Path, kind: str, check_header: HeaderCheck, as_grey: bool)
     except (OSError, SyntaxError, ValueError, EOFError, KeyError, TypeError) as error:
         if isinstance(error, InputError) or getattr(error, "errno", None) is not None:
             raise
-        raise InputError(f"{path}: is not a {kind} image, or is truncated or damaged") from error
+        problem = f"is not a {kind} image, or is truncated or damaged, or has 64 bits a value"
+        raise InputError(f"{path}: {problem}") from error
 
 
 @contextmanager
@@ -304,6 +305,9 @@ def _grey_values(image: Any, path: Path, check_header: HeaderCheck, as_grey: boo
         if (image.height, image.width) != shape or image.mode != mode:
             raise InputError(f"{path}: image {n + 1} of {count} is of another size or kind")
         values[n] = np.asarray(_grey(image, path, as_grey))
+    # Where 0 is white, by tag 262, Pillow inverts what is stored, though not of every kind.
+    if image.format == "TIFF" and mode in ("1", "L") and image.tag_v2.get(262) == 0:
+        values = ~values
     return values if count > 1 else values[0]
 
 

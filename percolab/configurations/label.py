@@ -10,7 +10,7 @@ import numpy as np
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS
-from percolab.configurations.array_files import IMAGES, split_name
+from percolab.configurations.array_files import HDF5_SUFFIXES, IMAGES, split_name
 from percolab.configurations.configuration import (
     OF_GRAPH,
     OF_IMAGE,
@@ -223,7 +223,7 @@ def is_mask_file(given: Any) -> bool:
     if not isinstance(given, str | Path):
         return False
     path, dataset = split_name(str(given))
-    is_file = dataset is not None or path.suffix.lower() in (".npy", *IMAGES)
+    is_file = dataset is not None or path.suffix.lower() in (".npy", *IMAGES, *HDF5_SUFFIXES)
     return is_file or (path.is_dir() and str(given) not in lattice_names())
 
 

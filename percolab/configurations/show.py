@@ -95,7 +95,7 @@ _REFUSED: dict[str, tuple[str, ...]] = {
     "graph": ("a graph is drawn with its clusters alone",
               "lattice", "L", "boundary", "labels", "tree", "backbone", *OF_SPINS),
     "backbone": ("what flows is drawn of a sample of percolation", "labels", "tree", *OF_SPINS),
-    "labels": ("labels are a configuration already",
+    "labels": ("a file of labels has none (a lattice goes with --lattice)",
                "L", "p", *OF_SAMPLE, "tree", *OF_SPINS),
     "weights": ("weights are given", *OF_SAMPLE),
     "tree": ("a tree is of all bonds of a lattice", "p", "model", *OF_SPINS),
@@ -124,7 +124,7 @@ def draw(**given: Any) -> tuple[Any, dict[str, Any]]:
     if labels is not None:
         kinds = keys["boundary"]
         kinds = kinds if kinds is None or isinstance(kinds, str) else ",".join(kinds)
-        stored = read_labels(str(labels), _as_lattice(structure), kinds)
+        stored = read_labels(str(take_path("labels", labels)), _as_lattice(structure), kinds)
         return draw_stored_labels(stored, str(labels))
     spins = {name: given[name] for name in OF_SPINS if given[name] is not None}
     has_p = given["tree"] or as_page or bool(spins.keys() - {"sweeps", "update"})

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from percolab.figures import COLOURS
+from percolab.figures.elements import add_legend
 from percolab.figures.style import Figure
 from percolab.lattices.shown import counted
 from percolab.lattices.topology import at_other_end, unpack_bits
@@ -100,12 +101,13 @@ class ClusterColours:
             entries.append((several, text))
         if singles and self.grey_singles:
             entries.append((sample(SINGLE, linestyle="none"), counted(singles, "single site")))
-        if entries:
-            columns = 2 if len(figure.axes) > 1 and len(entries) > 1 else 1
-            figure.legend(
-                *zip(*entries, strict=True), loc="outside lower center", ncols=columns,
-                handler_map={tuple: HandlerTuple(ndivide=None)},
-            )  # fmt: skip
+        add_legend(
+            figure, entries, loc="outside lower center", ncols=1 + (len(figure.axes) > 1),
+            handler_map={tuple: HandlerTuple(ndivide=None)},
+        )  # fmt: skip
+        for legend in figure.legends:  # the panels have room for three lines below them
+            more = legend.get_window_extent().height / figure.dpi - 0.6
+            figure.set_figheight(figure.get_figheight() + max(more, 0.0))
 
     def _described(self, cluster: Prominent) -> str:
         size = int(self.clusters.sizes[cluster.number])

@@ -145,8 +145,16 @@ def network_places(graph: Graph) -> NDArray[np.float64]:
     simple = networkx.Graph()
     simple.add_nodes_from(range(graph.num_sites))
     simple.add_edges_from(graph.bonds.pairs.tolist())
-    places = networkx.spring_layout(simple, iterations=200, seed=1)
-    rows = np.array([places[site] for site in range(graph.num_sites)]).reshape(-1, 2)
+    rows, corner, tall = np.zeros((graph.num_sites, 2)), np.zeros(2), 0.0
+    # Far apart in one layout, components stand side by side, in rows.
+    for part in map(sorted, sorted(networkx.connected_components(simple), key=len, reverse=True)):
+        own = networkx.spring_layout(simple.subgraph(part), iterations=200, seed=1)
+        side = len(part) ** 0.5
+        if corner[0] and corner[0] + side > graph.num_sites**0.5:
+            corner, tall = np.array([0.0, corner[1] - tall]), 0.0
+        within = np.array([own[site] for site in part])
+        rows[part] = corner + side * ([0.5, -0.5] + 0.45 * within)
+        corner[0], tall = corner[0] + side, max(side, tall)
     low, high = rows.min(axis=0), rows.max(axis=0)
     return np.asarray(2 * (rows - low) / np.maximum(high - low, 1e-9) - 1)
 

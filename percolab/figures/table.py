@@ -33,8 +33,12 @@ def draw_table(fit: TableFit, kind: str | None = None, into: Target = NEW_FIGURE
     return figure, {**named, **numbers, "notes": fit.notes}
 
 
-def _label(fit: TableFit) -> str:
-    return f"${name_text(fit.quantity)}$"
+def _labels(fit: TableFit, x: str = "", y: str = "") -> dict[str, str]:
+    """Return labels of both axes with their units; x, y: in mathematics, the plain names if ""."""
+    names = x or name_text(fit.axis), y or name_text(fit.quantity)
+    units = (f" ({unit})".replace("$", r"\$") if unit else "" for unit in fit.series.units)
+    x, y = (f"${name}$" + unit for name, unit in zip(names, units))
+    return {"xlabel": x, "ylabel": y}
 
 
 def _draw_curves(fit: TableFit, into: Target) -> Drawn:
@@ -53,7 +57,7 @@ def _draw_curves(fit: TableFit, into: Target) -> Drawn:
             elements.draw_band(axes, *x_c, label=f"${symbol}_c = {format_with_error(*x_c)}$")
         else:
             axes.plot([], [], " ", label=elements.rejection_label(fit.chi_square) or "no answer")
-        axes.set(xlabel=f"${symbol}$", ylabel=_label(fit))
+        axes.set(**_labels(fit))
         if fit.kappa is not None and rows.values.max() > 20 * rows.values.min():
             axes.set_yscale("log")
         elements.few_ticks(axes, number=6)
@@ -80,7 +84,7 @@ def _draw_crossings(fit: TableFit, into: Target) -> Drawn:
         style: dict[str, Any] = {"elinewidth": 0.9, "capsize": 2.0, "label": "crossings"}
         elements.draw_bars(axes, sizes, x, errors, size_look(0), **style)
         elements.place_sizes(axes, sizes)
-        axes.set(ylabel=f"crossing with the next smaller size, ${symbol}$")
+        axes.set(ylabel=f"crossing with the next smaller size, {_labels(fit)['xlabel']}")
         elements.few_ticks(axes, number=6)
         sheet.set_title(plain_text(fit.name))
         sheet.add_legend(elements.legend_entries(axes), ncols=2, title=elements.ERROR_BARS)
@@ -98,13 +102,14 @@ def _draw_collapse(fit: TableFit, into: Target) -> Drawn:
         threshold = format_with_error(fit.threshold, fit.threshold_error)
         y_t = format_with_error(fit.y_t, fit.y_t_error)
         values = [f"${symbol}_c = {threshold}$", rf"$1/\nu = {y_t}$"]
-        scaled = _label(fit)
+        scaled = ""
         if fit.kappa is not None:
             values.append(rf"$\kappa = {fit.kappa}$")
-            scaled = rf"${name_text(fit.quantity)}\; L^{{-\kappa}}$"
-        after.set_title(", ".join([*values, f"$S = {collapse.quality:.3g}$"]), fontsize=9)
-        before.set(xlabel=f"${symbol}$", ylabel=_label(fit))
-        after.set(xlabel=rf"$({symbol} - {symbol}_c)\, L^{{1/\nu}}$", ylabel=scaled)
+            scaled = rf"{name_text(fit.quantity)}\; L^{{-\kappa}}"
+        second = ", ".join([*values[2:], f"$S = {collapse.quality:.3g}$"])
+        after.set_title(f"{values[0]}, {values[1]}\n{second}", fontsize=9)
+        before.set(**_labels(fit))
+        after.set(**_labels(fit, rf"({symbol} - {symbol}_c)\, L^{{1/\nu}}", scaled))
         for axes in (before, after):
             elements.few_ticks(axes, number=6)
         elements.letter_panels((before, after))

@@ -84,8 +84,7 @@ def mean_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
         for column in results.columns()
         if isinstance(column.gathered, SumColumn) and column.gathered.source in (FUNCTION, FLOW)
     ]
-    header = ["lattice", "L", "sites", "seed", "p", "samples"]
-    header += [column for name in names for column in (name, f"{name}_error")]
+    header = [*_LEAD, *(column for name in names for column in (name, f"{name}_error"))]
     rows = []
     for result, grid, means in task_means(results, p):
         lead = _list_leading(result)
@@ -93,7 +92,7 @@ def mean_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
         columns += name_couplings(result.task.draw, grid).values()
         for n, x in enumerate(grid.tolist()):
             numbers = [None if array is None else finite(array[n]) for array in columns]
-            rows.append([lead[0], *lead[3:], x, result.num_samples, *numbers])
+            rows.append([*lead, x, result.num_samples, *numbers])
     return [*header, *_coupling_names(results)], rows
 
 
@@ -149,12 +148,12 @@ def threshold_table(results: StoredResults) -> Table:
     if not items:
         raise InputError("no thresholds of single samples here: sweep with --method threshold")
     rows = []
-    for task, number, block in ((i.task, n, i.blocks[n]) for i in items for n in sorted(i.blocks)):
-        for n, thresholds in enumerate(block.thresholds):  # type: ignore[union-attr]
+    for result, number in ((item, n) for item in items for n in sorted(item.blocks)):
+        lead, first = _list_leading(result), number * result.task.block_size
+        for n, thresholds in enumerate(result.blocks[number].thresholds):  # type: ignore[union-attr]
             values = [None if t == np.uint64(NEVER) else float(t) / TOP for t in thresholds]
-            sample = number * task.block_size + n
-            rows.append([task.structure.name, task.size, task.seed, sample, *values])
-    return ["lattice", "L", "seed", "sample", *(f"T_{x}" for x in letters)], rows
+            rows.append([*lead, first + n, *values])
+    return [*_LEAD[: _LEAD.index("p")], "sample", *(f"T_{x}" for x in letters)], rows
 
 
 def _ordered(results: StoredResults) -> list[TaskResult]:

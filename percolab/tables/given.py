@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +113,7 @@ def read_table(source: Any, columns: str | Mapping[str, str] | None = None) -> G
         raise InputError(f"{name}: no row has all its numbers")
     used = {*roles.values(), *names, *_BOOKKEEPING, _DISCARDS}
     varied = [key for key in columns_there if len({row[key] for row in rows.values()}) > 1]
-    unused = [key for key in varied if key not in used]
+    unused = [key for key in varied if key and key not in used]
     if unused:
         notes.append(f"not used: the columns {few(unused)}")
     series = {}
@@ -266,10 +266,11 @@ def _find_roles(name: str, there: Sequence[str], requested: Mapping[str, str]) -
         if known:
             roles[role] = known[0]
     named = [
-        (column, lower[_bare(column).lower() + end])
+        (column, lower[name.lower() + end])
         for column in ([roles["mean"]] if "mean" in roles else there)
+        for name in {column, _bare(column)}
         for end in _ERROR_ENDS
-        if _bare(column).lower() + end in lower
+        if name.lower() + end in lower
     ]
     if len(named) == 1 and "error" not in requested:
         roles["mean"], roles["error"] = named[0]
@@ -295,6 +296,12 @@ def _bare(column: str) -> str:
     return _UNIT.sub("", column)
 
 
+def _unit(column: str) -> str:
+    """Return the unit behind the name of a column, without brackets; "" for none and for 1."""
+    unit = column.removeprefix(_bare(column)).strip()[1:-1]
+    return "" if unit == "1" else unit
+
+
 def _read_values(
     name: str, rows: Mapping[int, Row], roles: Mapping[str, str]
 ) -> tuple[dict[int, tuple[float, ...]], list[str]]:
@@ -307,7 +314,7 @@ def _read_values(
             continue
         numbers = {}
         for role, cell in cells.items():
-            value = float(cell) if is_number(cell) else math.nan
+            value = _number(cell)
             if not math.isfinite(value):
                 raise InputError(f"{name}: line {number}: {roles[role]} = {cell!r}, no number")
             numbers[role] = value
@@ -322,6 +329,13 @@ def _read_values(
     notes = [f"{counted(missing, 'row')} without all numbers left out"] * bool(missing)
     why = "no trials" if "total" in roles else "an error of 0"
     return values, notes + [f"{counted(exact, 'row')} with {why} left out"] * bool(exact)
+
+
+def _number(cell: str) -> float:
+    """Return a number, 0.09 of 9%; NaN of a text that is none."""
+    number = cell.removesuffix("%")
+    value = float(number) if is_number(number) else math.nan
+    return value if number == cell else value / 100
 
 
 def _problem(numbers: Mapping[str, float]) -> tuple[str, str] | None:
@@ -358,7 +372,7 @@ def _splitting(
             continue
         # As the unit follows from the observable.
         follows = any(_follows(rows, column, other) for other in splitting)
-        is_text = not all(is_number(value) or not value for value in values)
+        is_text = any(value and not is_number(value.removesuffix("%")) for value in values)
         is_choice = is_text or (
             column in metadata
             and not any(_follows(rows, column, roles[role]) for role in ("size", "x"))
@@ -384,7 +398,9 @@ def _make_series(
             added[size, x] = added.get((size, x), np.zeros(2)) + counts
         L, x, k, n = np.array([(*at, *counts) for at, counts in sorted(added.items())]).T
         share = f"{_bare(roles['count'])}/{_bare(roles['total'])}"
-        return Series.of_counts((label, _bare(roles["x"]), share), L, x, k, n), repeats
+        series = Series.of_counts((label, _bare(roles["x"]), share), L, x, k, n)
+        return replace(series, units=(_unit(roles["x"]), "")), repeats
     L, x, mean, error = np.array(sorted(values)).T
     names = label, _bare(roles["x"]), _bare(roles["mean"])
-    return Series(*names, L.astype(np.int64), x, mean, error), repeats
+    units = _unit(roles["x"]), _unit(roles["mean"])
+    return Series(*names, L.astype(np.int64), x, mean, error, units=units), repeats

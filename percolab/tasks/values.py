@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import operator
 import os
+import re
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
@@ -29,9 +30,25 @@ _T = TypeVar("_T")
 _MAX_COUNT = 10_000
 #: Values of p that differ relatively by less are one.
 _SAME = 1e-12
+#: A number with a power of ten.
+_POWER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?[eE]\+?[0-9]{1,3}")
 
 
 # Of an option's text.
+
+
+def expand_power(text: str) -> str:
+    """Return the digits of an integer that has a power of ten; any other text as it is.
+
+    >>> expand_power("1e4"), expand_power("2.5E3"), expand_power("1.5e0"), expand_power("1e400")
+    ('10000', '2500', '1.5e0', '1e400')
+    """
+    if not _POWER.fullmatch(text):
+        return text
+    number = Decimal(text)
+    # Larger ones are in no range.
+    is_whole = number.adjusted() < 20 and number == number.to_integral_value()
+    return str(int(number)) if is_whole else text
 
 
 def parse_probabilities(text: str) -> tuple[float, ...]:
@@ -131,13 +148,13 @@ def parse_sizes(text: str) -> tuple[Size, ...]:
 
     A shape, 64x128, has a side along each axis.  InputError unless all are positive integers.
 
-    >>> parse_sizes("64:512:4"), parse_sizes("10:20:3"), parse_sizes("32x64,64x128")
-    ((64, 128, 256, 512), (10, 14, 20), ((32, 64), (64, 128)))
+    >>> parse_sizes("64:512:4"), parse_sizes("10:20:3"), parse_sizes("32x64,1e3")
+    ((64, 128, 256, 512), (10, 14, 20), ((32, 64), 1000))
     """
     if ":" not in text:
         return tuple(_parse_size(part.strip(), text) for part in text.split(","))
-    parts = text.split(":")
-    if len(parts) != 3 or not all(part.strip().isdecimal() for part in parts):
+    parts = [expand_power(part.strip()) for part in text.split(":")]
+    if len(parts) != 3 or not all(map(str.isdecimal, parts)):
         raise InputError(f"L = {shown(text)}, but a range is from:to:count, as in 64:512:4")
     low, high, count = (int(part[:18]) for part in parts)
     if not (1 <= low < high and 2 <= count <= _MAX_COUNT):
@@ -158,14 +175,14 @@ def parse_lengths(text: str) -> tuple[int, ...]:
 
 def _parse_size(text: str, whole: str) -> Size:
     """Read one size, 64, or the sides of a shape, 64x128."""
-    sides = [side.strip() for side in text.split("x")]
+    sides = [expand_power(side.strip()) for side in text.split("x")]
     for digits in sides:
         if not digits.isdecimal() or not digits.strip("0"):
             allowed = "an integer of at least 1, or a shape as 64x128"
             raise InputError(f"L = {text or whole!r}, but it must be {allowed}")
         if len(digits) > 18:
             raise InputError(f"L = {digits[:18]}...: no lattice of that size can be labeled")
-    return int(text) if len(sides) == 1 else tuple(map(int, sides))
+    return int(sides[0]) if len(sides) == 1 else tuple(map(int, sides))
 
 
 def take_sizes(key: str, value: Any) -> tuple[Size, ...]:

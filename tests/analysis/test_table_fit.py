@@ -135,6 +135,22 @@ def test_sizes_cross_where_their_lines_do():
     assert [item.p for item in fit_series(rows).crossings] == pytest.approx([1.9, 1.9])
 
 
+def test_sizes_that_do_not_cross_give_no_answer():
+    L, p = np.repeat([6, 8, 12, 16, 24, 32], 2), np.tile([0.09, 0.09325], 6)
+    # Drawn with p_c = 0.1031 and nu = 1.5, where the best fit has p_c = 0.0913(4).
+    k = [4391, 5190, 3577, 4630, 2709, 3654, 1941, 2901, 943, 1826, 471, 1196]
+    fit = fit_series(Series.of_counts(("", "p", "errors/shots"), L, p, k, 20_000))
+    assert fit.problem == "no p_c: no neighbouring sizes cross where they were sampled"
+
+
+def test_a_mean_with_a_power_of_the_size_is_told_by_sizes_that_do_not_cross():
+    wrong, right = (fit_series(means(kappa=-0.3, seed=1), kappa=kappa) for kappa in (False, True))
+    assert "do not cross at the sampled T: a mean that has a power of L needs --kappa" in str(
+        wrong.notes
+    )
+    assert "--kappa" not in str([right.notes, fit_series(means(seed=1)).notes])
+
+
 def test_a_fit_that_the_data_contradict_has_no_answer():
     rows = means(seed=8)
     fit = fit_series(replace(rows, errors=rows.errors / 10))

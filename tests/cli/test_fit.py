@@ -215,6 +215,18 @@ def test_the_collapse_is_drawn_with_the_answer_of_the_fit(codes):
     assert tuned.quality < drawn["quality"]
 
 
+def test_axes_of_a_table_have_its_units(codes, tmp_path):
+    path = tmp_path / "percent.csv"
+    path.write_text(codes.read_text().replace("d,p,", "d,p [%],", 1))
+    table, options = percolab.open_table(path), {"series": "decoder=majority", "degree": 3}
+    axes = {kind: table.plot(kind=kind, **options).axes for kind in ("curves", "collapse")}
+    assert axes["curves"][0].get_xlabel() == "$p$ (%)"
+    assert [panel.get_xlabel()[-5:] for panel in axes["collapse"]] == ["$ (%)"] * 2
+    assert {panel.get_ylabel() for panels in axes.values() for panel in panels} == {
+        r"$\mathrm{errors/shots}$"
+    }
+
+
 @pytest.mark.slow
 def test_a_table_is_drawn(codes, tmp_path):
     for kind in ("curves", "crossings", "collapse"):

@@ -1,6 +1,7 @@
 """percolab label: configurations, graphs, images and slabs, judged by others' labelings."""
 
 import json
+import struct
 from collections import deque
 from itertools import product
 from pathlib import Path
@@ -439,6 +440,18 @@ def test_a_stack_of_images_is_an_array_in_space(dtype):
     np.testing.assert_array_equal(np.load("a.npy"), percolab.label(stack[0]))
 
 
+@pytest.mark.parametrize("dtype", [bool, np.uint8])
+def test_values_of_a_tiff_are_those_stored_also_where_0_is_white(dtype):
+    mask = np.random.default_rng(3).random((5, 8)) < 0.3
+    Image.fromarray(mask.astype(dtype)).save("mask.tif")
+    data = Path("mask.tif").read_bytes()
+    entry = struct.pack("<HHI", 262, 3, 1)
+    assert data.count(entry) == 1
+    Path("white.tif").write_bytes(data.replace(entry + b"\x01", entry + b"\x00"))
+    for name in ("mask.tif", "white.tif"):
+        np.testing.assert_array_equal(percolab.label(name), percolab.label(mask))
+
+
 def test_a_mask_from_python_is_that_of_the_command_line():
     mask = np.random.default_rng(1).integers(0, 2, (9, 10)) * 7
     np.save("mask.npy", mask)
@@ -460,6 +473,7 @@ def test_a_mask_from_python_is_that_of_the_command_line():
         (np.ones(3), {}, "the array: an array of 1 dimensions; name its lattice"),
         (np.ones((2, 2)), {"L": 2}, "L: an image is a configuration already; leave it out"),
         (np.ones((2, 2)), {"below": True}, "the array: below: says which side of a threshold"),
+        ("scan.h5", {"phase": 0}, "scan.h5: name the dataset as well, as in scan.h5:/path"),
         ("square", {"lattice": "square"}, "lattice: only an image has it; leave it out"),
     ],
     ids=str,

@@ -190,6 +190,7 @@ def test_table_file_status_and_export_say_the_same():
     answer("export", "labels.h5", "--out", "sizes.csv")
     Path("other.csv").write_text("mine\n")
     assert "holds something else" in refusal("label", "image.npy", *options, "--sizes", "other.csv")
+    assert "a.xlsx: cannot" in refusal("label", "image.npy", *options, "--sizes", "a.xlsx")
 
 
 def test_values_of_any_size_are_phases_of_a_file():
@@ -211,6 +212,21 @@ def test_a_legend_names_the_phases_of_clusters_where_there_are_several(phase, na
     texts = [text.get_text() for text in figure.legends[0].get_texts()]
     wanted = "largest cluster, phase 2+5, 6 of 18 sites, spans along x"
     assert texts[0] == wanted if None not in names else "phase" not in texts[0]
+
+
+def test_a_legend_is_as_narrow_as_its_figure_and_takes_nothing_from_the_panels():
+    image = np.broadcast_to(np.arange(100, 108)[:, None], (4, 8, 60)).repeat(2, axis=1)
+    np.save("image.npy", image)
+    heights = []
+    for phase in ("100", "100,101,102,103"):
+        answer("label", "image.npy", "--phase", phase, "--out", "labels.h5")
+        figure = percolab.show(labels="labels.h5")
+        figure.canvas.draw()
+        (legend,) = figure.legends
+        box = legend.get_window_extent()
+        assert 0 <= box.x0 < box.x1 <= figure.bbox.width
+        heights.append(figure.axes[0].get_window_extent().height / figure.dpi)
+    assert heights[1] > 0.95 * heights[0]
 
 
 def test_labels_in_a_file_name_the_clusters_of_its_table():

@@ -113,7 +113,7 @@ def prepared():
         ("alpha.png", "alpha.png: an image with transparent pixels; save it without alpha"),
         ("transparent.png", "transparent.png: an image with transparent pixels; save it without"),
         ("stack.tif", "stack.tif: image 2 of 2 is of another size or kind"),
-        ("cut.tif", "cut.tif: is not a TIFF image, or is truncated or damaged"),
+        ("cut.tif", "cut.tif: is not a TIFF image, or is truncated or damaged, or has 64 bits"),
         ("three.npy --threshold high", 'threshold = \'high\', but it must be a number or "otsu"'),
         ("nan.npy --threshold 0.5", "nan.npy: holds nan, which is neither above nor below"),
         ("good.npy --below", "good.npy: below: says which side of a threshold is"),

@@ -19,6 +19,7 @@ from percolab.errors import InputError
 from percolab.figures import COLOURS, save_figure
 from percolab.figures.colours import LARGEST, MUTED, NO_SITE, SINGLE, SPANNING, choose_colours
 from percolab.figures.lattice import plot_lattice
+from percolab.figures.networks import network_places
 from percolab.lattices.graph import make_graph
 from percolab.lattices.lattice import lattice_from_text, lattice_names, load_lattice
 
@@ -229,6 +230,17 @@ def test_drawn_bonds_and_colours_are_those_of_the_clusters(given, model, monkeyp
     again = picture.draw_sample_picture(graph, graph.num_sites, 0.4, model=model, seed=2)[1]
     assert again == numbers
     assert len(figure.axes) == 1
+
+
+def test_components_of_a_graph_stand_side_by_side():
+    grid = networkx.convert_node_labels_to_integers(networkx.grid_graph((7, 7)))
+    alone = network_places(make_graph(grid))
+    apart = network_places(make_graph(networkx.disjoint_union(grid, networkx.empty_graph(6))))
+    # The grid keeps its form and most of the room; the single sites have a row below it.
+    assert np.ptp(apart[:49], axis=0).min() > 1
+    assert apart[49:, 1].max() < apart[:49, 1].min() - 0.1
+    assert np.ptp(apart[49:, 0]) > 1.5
+    assert np.corrcoef(alone[:, 0], apart[:49, 0])[0, 1] > 0.999
 
 
 def test_the_command_line_draws_a_graph_and_refuses_what_it_has_not(tmp_path):

@@ -154,6 +154,8 @@ def test_array_of_matrix_market_is_refused(tmp_path):
 def test_paths_that_are_no_file_are_refused(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe")
     refusal(tmp_path / "none.txt", "no such file")
+    (tmp_path / "a.adjlist").write_text("0 1 2 3\n1 2\n")
+    refusal(tmp_path / "a.adjlist", ".adjlist is not read; networkx.write_graphml makes what is")
     refusal(tmp_path, "cannot be read: it is a directory")
     refusal(tmp_path / "pipe", "cannot be read: it is not a plain file")
     (tmp_path / "d.npz").mkdir()

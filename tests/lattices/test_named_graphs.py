@@ -127,6 +127,22 @@ def test_names_between_tabs_may_end_in_numbers(text, names, weights):
     assert (found.names, found.weights.tolist()) == (names, weights)
 
 
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+@pytest.mark.parametrize("first", ["New York", "5 High Street"])
+def test_names_of_several_words_need_no_header(first, mark):
+    edges = (first, "Boston", "3"), ("Los Angeles", first, "4")
+    Path("named.csv").write_text("".join(mark.join(edge) + "\n" for edge in edges))
+    data = read_graph("named.csv", weights=True)
+    assert data.names == (first, "Boston", "Los Angeles")
+    assert data.bonds.tolist() == [[0, 1], [2, 0]]
+    assert data.weights.tolist() == [3, 4]
+
+
+def test_what_networkx_writes_of_edges_is_no_name():
+    Path("edges.txt").write_text("a b {'weight': 4, 'x': 1}\nb c {'weight': 3, 'x': 1}\n")
+    assert read_graph("edges.txt").names == ("a", "b", "c")
+
+
 def test_what_is_read_as_a_header_is_always_told(caplog):
     Path("a.csv").write_text(FLOWS)
     line = f"a.csv: {AS_HEADER[0]}\n"
@@ -355,6 +371,18 @@ def test_every_form_of_a_graph_in_python_is_the_same_graph():
         percolab.invade(names, source="d")
 
 
+def test_views_iterators_and_graphs_of_igraph_are_graphs():
+    class Igraph:
+        def to_networkx(self, vertex_attr_hashable):
+            assert vertex_attr_hashable == "name"
+            return networkx.Graph([("a", "b"), ("b", "c"), ("d", "e")])
+
+    graph = networkx.Graph([(0, 1), (1, 2), (3, 4)])
+    for form in (graph.edges, graph.edges(data="weight"), iter(graph.edges), Igraph()):
+        assert percolab.label(graph=form).tolist() == [0, 0, 0, 3, 3]
+    assert percolab.label(graph=Igraph()).site_names == ("a", "b", "c", "d", "e")
+
+
 @pytest.mark.parametrize(
     ("graph", "options", "message"),
     [
@@ -370,6 +398,11 @@ def test_every_form_of_a_graph_in_python_is_the_same_graph():
             "an array (3, 3) may be an adjacency matrix: give",
         ),
         ([[0, 1], [1, 0]], {}, "an array (2, 2) may be an adjacency matrix: give"),
+        (
+            networkx.to_pandas_adjacency(networkx.path_graph(4)),
+            {},
+            "an array (4, 4) may be an adjacency matrix: give",
+        ),
         (np.arange(25).reshape(5, 5), {}, "an array (5, 5) may be an adjacency matrix: give"),
         ([(0, 1), (1, -2)], {}, "a bond names site -2, but sites are 0 to"),
         (scipy.sparse.coo_array((2, 3)), {}, "a matrix of shape (2, 3), but an adjacency"),

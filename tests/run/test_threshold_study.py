@@ -101,6 +101,11 @@ def test_the_command_line_sweeps_continues_and_exports(tmp_path, monkeypatch):
     assert all(row["clusters"] == "" and 0 <= float(row["spanning_x"]) <= 1 for row in rows)
     single = list(csv.DictReader(io.StringIO(answer("export", "t.h5", "--thresholds"))))
     assert len(single) == 400
+    assert [*single[0]][:7] == ["lattice", "model", "boundary", "L", "sites", "seed", "sample"]
+    assert {(row["L"], row["sites"], row["model"]) for row in single} == {
+        ("6", "36", "bond"), ("9", "81", "bond")
+    }  # fmt: skip
+    assert sorted(int(row["sample"]) for row in single) == sorted([*range(200)] * 2)
     share = np.mean([float(row["T_x"]) <= 0.5 for row in single if row["L"] == "6"])
     assert f"{share:.10g}" == f"{float(rows[1]['spanning_x']):.10g}"
 

@@ -105,6 +105,17 @@ def test_a_unit_is_no_part_of_a_name(tmp_path):
     rows = {"L (nm)": [8], "T [K]": [2.3], "Binder [1]": [0.8], "Binder_err [1]": [0.02]}
     series = read_table(rows).choose()
     assert (series.quantity, series.axis, series.errors.tolist()) == ("Binder", "T", [0.02])
+    assert series.units == ("K", "")
+    rows = {"L": [8], "K [J^-1]": [0.4], "y (m/1)": [0.3], "y_err": [0.1]}
+    assert read_table(rows).choose().units == ("J^-1", "m/1")
+    rows = {"L": [8], "p": [0.1], "rate (%)": [30], "rate (%)_error": [2], "rate": [0.3]}
+    assert read_table(rows).choose().errors.tolist() == [2]
+
+
+def test_percent_are_hundredths(tmp_path):
+    rows = "8,9.5%,10 %,2,20\n8,10%,15%,3,20\n"
+    series = read_table(written(tmp_path / "a.csv", f"L,p,rate,k,n\n{rows}")).choose()
+    assert columns_of(series) == [[8, 8], [0.095, 0.1], [0.1, 0.15]]
 
 
 def test_columns_are_named_where_words_do_not_say_it(tmp_path):
@@ -125,6 +136,11 @@ def test_a_column_that_follows_from_another_one_splits_nothing_more():
             "observable": ["a", "a", "b", "b"], "unit": ["J", "J", "1", "1"]}  # fmt: skip
     assert list(read_table(rows).series) == ["observable=a", "observable=b"]
     assert list(read_table(rows, "series=unit").series) == ["unit=1", "unit=J"]
+
+
+def test_an_index_without_a_name_is_no_column_to_tell(tmp_path):
+    path = written(tmp_path / "a.csv", ",L,p,k,n\n0,8,0.1,3,30\n1,8,0.2,4,40\n")
+    assert read_table(path).notes == ()
 
 
 def test_a_case_tells_counts_from_couplings():
@@ -256,3 +272,10 @@ def test_a_table_is_fitted_and_drawn_in_python(tmp_path):
             table.fit(**options)
     with pytest.raises(InputError, match="curves, crossings, collapse"):
         table.plot(kind="drift", degree=3)
+    figure = open_table(rows | {"mean": rows["mean"] * L**-0.125}).plot(
+        kind="collapse", kappa=True, degree=3
+    )
+    figure.canvas.draw()
+    panel = figure.axes[1]
+    title, box = panel.title.get_window_extent(), panel.get_window_extent()
+    assert box.x0 <= title.x0 < title.x1 <= box.x1

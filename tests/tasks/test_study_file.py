@@ -74,9 +74,11 @@ def test_p_that_is_none_is_told(text, message):
 def test_sizes_are_a_list_of_positive_integers():
     assert parse_sizes("64") == (64,)
     assert parse_sizes("64, 128") == (64, 128)
+    assert parse_sizes("1e3, 2.5E1x1e2") == (1000, (25, 100))
+    assert parse_sizes("1e1:1e3:3") == (10, 100, 1000)
 
 
-@pytest.mark.parametrize("text", ["", "0", "-3", "1.5", "8,", "8,,9", "x", "1e3", "8 9", "nan"])
+@pytest.mark.parametrize("text", ["", "0", "-3", "8,", "8,,9", "x", "1.5e0", "1e-3", "8 9", "nan"])
 def test_a_size_that_is_none_is_told(text):
     with pytest.raises(InputError, match=r"L = '.*', but it must be an integer of at least 1"):
         parse_sizes(text)

@@ -36,6 +36,8 @@ _READERS: dict[str, Callable[[Path, int | None, bool], Edges]] = {
     ".graphml": partial(read_through_networkx, what="GraphML"),
     ".gml": partial(read_through_networkx, what="GML"),
 }
+#: Texts of other kinds, in which an edge list would be found that they are not.
+_NOT_READ = (".adjlist", ".gexf", ".pajek")
 
 
 def read_graph(
@@ -65,7 +67,10 @@ def read_graph(
     if not isinstance(path, str | Path):
         raise InputError(f"graph = {path!r}, but it is the name of a file")
     path, requested = Path(path), take_columns(columns)
-    read = _READERS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    if suffix in _NOT_READ:
+        raise InputError(f"{path}: {suffix} is not read; networkx.write_graphml makes what is")
+    read = _READERS.get(suffix)
     if read is not None and requested:
         raise InputError(f"{path}: columns are named in edge lists alone: leave out --columns")
     try:

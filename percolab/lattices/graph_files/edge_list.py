@@ -118,8 +118,9 @@ def detect_layout(
     own = delimiter or (separator[1] if separator else "")
     if not own and line.startswith("\t") and not is_number(line.split()[0]):
         own = "\t"  # the header of a table whose first column has no name
-    if not own and "\t" in line and _has_blanks(line.partition("\t")[0]):
-        own = "\t"
+    marks = [mark for mark in "\t,;" if mark in line and _has_blanks(line.partition(mark)[0])]
+    if not own and marks and "{" not in line:  # which begins what networkx writes of an edge
+        own = marks[0]
     cells, after = split_line(line, own), split_line(following or "", own)
     sites, weight = choose_columns(cells, requested)
     if len(cells) < 2 and not requested:
@@ -146,7 +147,7 @@ def detect_layout(
 
 def _has_blanks(cell: str) -> bool:
     """Return whether a column is a name of several words, rather than several numbers."""
-    words = cell.split()
+    words = cell.split()[:2]
     return len(words) > 1 and not all(map(is_number, words))
 
 

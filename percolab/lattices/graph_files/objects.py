@@ -48,12 +48,12 @@ def graph_from_object(
 ) -> GraphData:
     """Return sites and bonds of a graph given as objects or arrays, and weights if requested.
 
-    graph: a networkx graph; a scipy.sparse matrix, of which every stored entry is an edge; a
-    pandas.DataFrame, whose sites are in the columns source and target, or as a header of a file may
-    name them, or else in the first two, and the weights in the column weight; an integer array
-    (n, 2), or (n, 3) with weights; a list of such pairs or rows, whose sites may be texts, their
-    names; or a tuple (pairs, weights).  A dense array is never read as an adjacency matrix, and one
-    of 2 or 3 rows that may be one is rejected.
+    graph: a graph of networkx or igraph; a scipy.sparse matrix, of which every stored entry is an
+    edge; a pandas.DataFrame, whose sites are in the columns source and target, or as a header of a
+    file may name them, or else in the first two, and the weights in the column weight; an integer
+    array (n, 2), or (n, 3) with weights; a list of such pairs or rows, whose sites may be texts,
+    their names; or a tuple (pairs, weights). A dense array is never read as an adjacency matrix,
+    and one of 2 or 3 rows that may be one is rejected.
     columns: of a data frame, the names of the columns of the sites, and of the weight.
     num_sites: where the largest site number does not say it.  Self-loops are left out, and parallel
     edges are merged unless ``multi``.
@@ -67,6 +67,8 @@ def graph_from_object(
     requested = take_columns(columns)
     if requested and not is_frame(graph):
         raise InputError(f"columns: a {type(graph).__name__} has none by name; leave them out")
+    if hasattr(graph, "to_networkx"):  # of igraph
+        graph = graph.to_networkx(vertex_attr_hashable="name")
     try:
         if _is_networkx(graph) or scipy.sparse.issparse(graph):
             if _is_networkx(graph):
@@ -95,6 +97,8 @@ def _split_columns(graph: Any, requested: Sequence[Any], weights: bool) -> list[
             raise InputError("pairs of sites are an integer array (n, 2)")
         return [*pairs.reshape(-1, 2).T, make_weights(graph[1])][:count]
     row = ", ".join(("site", "site", "weight")[:count])
+    if isinstance(graph, Iterable) and not isinstance(graph, np.ndarray | dict | str | bytes):
+        graph = list(graph)
     if isinstance(graph, list):
         if not any(isinstance(edge, tuple) for edge in graph):
             _refuse_matrix(graph)
@@ -141,6 +145,8 @@ def _columns_of_frame(frame: Any, requested: Sequence[Any], weights: bool) -> li
     labels = list(frame.columns)
     if len(labels) < 2:
         raise InputError("a data frame of edges has two columns of sites")
+    if list(frame.index) == labels:
+        _refuse_matrix(frame.to_numpy())
     sites, weight = choose_columns(labels, requested)
     if weights and weight < 0:
         raise InputError(
