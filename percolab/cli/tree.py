@@ -101,9 +101,11 @@ def _find_given_tree(
     from percolab.configurations.tree import tree
     from percolab.configurations.tree_files import check_tree_file, write_tree_file
     from percolab.lattices.structure import load_structure
+    from percolab.tasks.values import parse_sizes
 
     shared.refuse(settings, "given weights (--weights) have no samples", *_OF_SAMPLES)
-    out, sizes = settings.pop("out", None), settings.pop("L", (None,))
+    out = settings.pop("out", None)
+    sizes = parse_sizes(settings.pop("L")) if "L" in settings else (None,)
     if out is not None:
         check_tree_file(out, of_graph="graph" in settings, inputs=shared.input_files())
     if len(sizes) > 1:

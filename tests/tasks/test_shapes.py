@@ -1,5 +1,6 @@
 """Sizes with sides of their own: -L 64x128."""
 
+import csv
 import json
 import math
 import shlex
@@ -100,9 +101,9 @@ def test_a_study_of_shapes_says_what_they_are(tmp_path, monkeypatch):
     line = run("sweep", "own.toml", "--samples", 20, "--device", "cpu").stderr.splitlines()[0]
     assert line.startswith("square 1x2, bond, boundary open; L = 4, 6;")
     assert answer("status", "results.h5").startswith("square, L \N{MULTIPLICATION SIGN} 2L, bond")
-    rows = answer("export", "results.h5").splitlines()
-    assert [row.split(",")[:3] for row in rows[1::2]] == [
-        ["square 1x2", "4", "32"], ["square 1x2", "6", "72"],
+    rows = list(csv.DictReader(answer("export", "results.h5").splitlines()))
+    assert [(row["lattice"], row["L"], row["sites"]) for row in rows[::2]] == [
+        ("square 1x2", "4", "32"), ("square 1x2", "6", "72"),
     ]  # fmt: skip
     study = percolab.open_results("results.h5").study
     assert study.tasks[6].shape == (6, 12)
