@@ -86,8 +86,9 @@ def test_a_model_with_a_record_of_its_own_is_drawn_by_it_and_refused_where_none_
     assert np.array_equal(*drawn)
     assert not Doubled().openings_have_p
     request = make_request(lattice="square", model="doubled", L=[8], p=[0.3], samples=5)
+    opened = open_study(request.study, request.rule, request.options)
     with pytest.raises(InputError, match="CPU alone"):
-        open_study(request.study, request.rule, {"device": Device("cuda")})
+        choose_engine(opened, {"device": Device("cuda")}, Observer())
     with pytest.raises(InputError, match="model doubled: it is not drawn in parts"):
         sweep("square", model="doubled", L=[8], p=[0.3], samples=5, slabs=2, **OPTIONS)
 

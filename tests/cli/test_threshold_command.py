@@ -1,5 +1,6 @@
 """percolab threshold, and what the other commands make of its file."""
 
+import csv
 import json
 import subprocess
 import sys
@@ -152,13 +153,10 @@ def test_status_and_export_show_every_p(path, tmp_path):
         assert f"{task['p'][0]:.10g}" in text
     out = tmp_path / "means.csv"
     answer("export", path, "--out", out)
-    lines = out.read_text(encoding="utf-8").splitlines()
-    assert "wrapping_two" in lines[0]
+    rows = list(csv.DictReader(out.read_text(encoding="utf-8").splitlines()))
+    assert "wrapping_two" in rows[0]
     # What only one of several p of the same samples has is a row of its own.
-    place = lines[0].split(",").index("samples")
-    assert sum(int(line.split(",")[place]) for line in lines[1:]) == sum(
-        task["samples"] for task in tasks
-    )
+    assert sum(int(row["samples"]) for row in rows) == sum(task["samples"] for task in tasks)
 
 
 @pytest.mark.parametrize(
