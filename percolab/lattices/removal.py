@@ -13,6 +13,7 @@ and what a list leaves out comes last.  "degree:adaptive", "betweenness:adaptive
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from math import isfinite
@@ -148,7 +149,7 @@ def _read_entries(path: Path) -> Iterator[_Entry]:
     from percolab.lattices.graph_files.pair_lines import split_line
     from percolab.lattices.graph_files.site_list import places_and_lines
 
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InputError(f"order = {path}: no such file, and none of {', '.join(ORDERS)}")
     for place, text in places_and_lines(path):
         yield place, split_line(text, next((each for each in (",", "\t") if each in text), ""))
@@ -178,6 +179,8 @@ def _score_entries(graph: Graph, entries: Iterable[_Entry], sites: bool) -> Scor
             raise InputError(f"{where}: {what} {shown} is given twice")
         seen.add(key)
         scores[numbers] = -n if width == columns else _read_score(where, cells[-1])
+    if not seen:
+        raise InputError(f"order: names no {what}s")
     return scores
 
 

@@ -237,6 +237,7 @@ class Settings(TypedDict, total=False):
             default=False,
             help="Keep parallel edges of the graph, each a bond of its own.",
             kind=bool,
+            take=values.take_flag,
         ),
     ]
     columns: Annotated[
