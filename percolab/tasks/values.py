@@ -380,7 +380,9 @@ def take_path(key: str, value: Any) -> Path:
     except OSError as error:
         # Other errors are reported where the file is opened.
         if error.errno == errno.ENAMETOOLONG:
-            raise InputError(f"{key} = {shown(value)}: the name of a file is not so long") from error
+            raise InputError(
+                f"{key} = {shown(value)}: the name of a file is not so long"
+            ) from error
     return Path(value)
 
 
