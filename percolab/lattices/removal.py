@@ -77,7 +77,7 @@ def order_graph(graph: Graph, order: Any, *, sites: bool) -> tuple[str, Graph]:
         entries = _read_entries(Path(order))
     elif isinstance(order, Mapping):
         entries = ((f"order {key!r}", [*_texts(key, sites), str(x)]) for key, x in order.items())
-    elif isinstance(order, Iterable):
+    elif np.iterable(order):
         entries = ((f"order {key!r}", _texts(key, sites)) for key in order)
     else:
         raise InputError(f"order = {order!r}, but it is a name, a file, a list or a mapping")

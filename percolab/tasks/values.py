@@ -377,6 +377,8 @@ def take_path(key: str, value: Any) -> Path:
         raise InputError(f"{key} = {shown(value)}, but it must be the name of a file")
     try:
         os.stat(value)
+    except UnicodeEncodeError as error:
+        raise InputError(f"{key} = {value!a}, but it must be the name of a file") from error
     except OSError as error:
         # Other errors are reported where the file is opened.
         if error.errno == errno.ENAMETOOLONG:

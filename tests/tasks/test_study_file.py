@@ -391,3 +391,17 @@ def test_a_value_that_a_setting_cannot_have_is_refused(tmp_path, text, message):
     written(tmp_path / "graph.txt", "0 1\n1 2\n")
     with pytest.raises(InputError, match=message):
         read_request(written(tmp_path / "study.toml", text), {})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"order": np.array(8), "graph": [(0, 1)]},
+        {"executor": np.array([8, 16])},
+        {"slabs": np.array([])},
+        {"out": "\ud800"},
+    ],
+)
+def test_an_array_or_a_name_that_is_no_text_is_refused(given):
+    with pytest.raises(InputError, match=f"^{next(iter(given))} = "):
+        make_request(**given)
