@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -357,7 +358,7 @@ def _read_degrees(path: Path) -> tuple[int, ...]:
     """Return the degrees in a file, one of a site on each line."""
     from percolab.lattices.graph_files.site_list import places_and_lines
 
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InputError(f"ensemble config:{path}: no such file; an ensemble is {_EXAMPLES}")
     degrees = []
     for place, text in places_and_lines(path):

@@ -403,7 +403,7 @@ def find_sites(key: str, sites: Any, num_sites: int, names: tuple[str, ...] | No
         raise InputError(f"{key} = {sites}: sites are one list") from error
     if not given:
         raise InputError(f"{key}: names no sites")
-    if chosen.ndim > 1:
+    if chosen.ndim > 1 or any(isinstance(site, bool) for site in given):
         raise InputError(f"{key} = {sites}: sites are one list")
     return chosen
 

@@ -13,6 +13,7 @@ and what a list leaves out comes last.  "degree:adaptive", "betweenness:adaptive
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from math import isfinite
@@ -76,7 +77,7 @@ def order_graph(graph: Graph, order: Any, *, sites: bool) -> tuple[str, Graph]:
         entries = _read_entries(Path(order))
     elif isinstance(order, Mapping):
         entries = ((f"order {key!r}", [*_texts(key, sites), str(x)]) for key, x in order.items())
-    elif isinstance(order, Iterable):
+    elif np.iterable(order):
         entries = ((f"order {key!r}", _texts(key, sites)) for key in order)
     else:
         raise InputError(f"order = {order!r}, but it is a name, a file, a list or a mapping")
@@ -148,7 +149,7 @@ def _read_entries(path: Path) -> Iterator[_Entry]:
     from percolab.lattices.graph_files.pair_lines import split_line
     from percolab.lattices.graph_files.site_list import places_and_lines
 
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InputError(f"order = {path}: no such file, and none of {', '.join(ORDERS)}")
     for place, text in places_and_lines(path):
         yield place, split_line(text, next((each for each in (",", "\t") if each in text), ""))
@@ -178,6 +179,8 @@ def _score_entries(graph: Graph, entries: Iterable[_Entry], sites: bool) -> Scor
             raise InputError(f"{where}: {what} {shown} is given twice")
         seen.add(key)
         scores[numbers] = -n if width == columns else _read_score(where, cells[-1])
+    if not seen:
+        raise InputError(f"order: names no {what}s")
     return scores
 
 

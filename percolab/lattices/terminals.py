@@ -35,6 +35,9 @@ def parse_terminal(
         return None
     numbers = [number.strip() for number in text.split(",")]
     if all(number.isascii() and number.isdigit() for number in numbers):
+        # Python reads no more than 4300 digits.
+        if long := next((number for number in numbers if len(number) > 18), ""):
+            raise InputError(f"{key}: there is no site {long[:18]}...")
         return [int(number) for number in numbers]
     every = name_sides(num_axes)
     sides = {name: [side] for name, side in every.items() if side[0] in open_axes}

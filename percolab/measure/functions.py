@@ -165,7 +165,7 @@ def take_functions(
                 raise InputError(f"observable {name}: {call!r} is no function of labels")
         named = sorted(given.items(), key=lambda setting: str(setting[0]))
         return tuple(LabelFunction(name, call) for name, call in named)
-    names = [given] if isinstance(given, str) else given or ()
+    names = [given] if isinstance(given, str) else () if given is None else given
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise InputError(
             f"observables: {type(given).__name__} given, but they are functions by name: "

@@ -114,7 +114,7 @@ def _order(key: str, value: Any) -> str:
 
 
 def _slabs(key: str, value: Any) -> int | str:
-    if value == "auto":
+    if isinstance(value, str) and value == "auto":
         return "auto"
     digits = value.isascii() and value.isdigit() if isinstance(value, str) else True
     number = int(value) if isinstance(value, str) and digits and len(value) < 19 else value
@@ -132,18 +132,19 @@ def _text(example: str, key: str, value: Any) -> str:
 def _executor(key: str, value: Any) -> str | Executor:
     if isinstance(value, Executor):
         return value
-    if value == MPI:
+    name = value if isinstance(value, str) else ""
+    if name == MPI:
         raise InputError(
             "executor = 'mpi': it is percolab sweep that is started by mpiexec, and nothing else; "
             "in Python give an executor of mpi4py.futures (docs/clusters.md)"
         )
-    is_dask = isinstance(value, str) and value.startswith(DASK) and value != DASK
-    if not is_dask and value not in EXECUTORS:
+    is_dask = name.startswith(DASK) and name != DASK
+    if not is_dask and name not in EXECUTORS:
         raise InputError(
             f"executor = {shown(value)}, but it must be {', '.join(EXECUTORS)}, {MPI} or "
             f"{DASK}ADDRESS"
         )
-    return str(value)
+    return name
 
 
 def _chains(key: str, value: int) -> int:
@@ -237,6 +238,7 @@ class Settings(TypedDict, total=False):
             default=False,
             help="Keep parallel edges of the graph, each a bond of its own.",
             kind=bool,
+            take=values.take_flag,
         ),
     ]
     columns: Annotated[

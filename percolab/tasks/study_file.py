@@ -152,9 +152,11 @@ def _choose_structure(
     lattice: str | Path | Structure | None, settings: Mapping[str, Any]
 ) -> Structure:
     of_graph = {name: settings[name] for name in ("source", "target", "multi", "columns")}
+    of_graph["multi"] = SETTINGS["multi"].take("multi", settings["multi"])
     if settings["graph"] is not None:
         given = {"lattice": lattice, "L": settings["L"], "boundary": settings["boundary"]}
-        refuse_given("a graph has its own", **given)
+        own = {name: value is not None for name, value in given.items()}
+        refuse_given("a graph has its own", **own)
         model, source = Model.parse(settings["model"]), of_graph["source"]
         of_graph["weights"] = model.needs_weights or needs_weights(settings["order"])
         measure = SETTINGS["measure"].take("measure", settings["measure"])

@@ -5,6 +5,7 @@ Every function raises InputError that names the setting, what was given and what
 
 from __future__ import annotations
 
+import errno
 import math
 import operator
 import os
@@ -307,7 +308,8 @@ def terminals_beside(folder: Path, value: Any) -> Any:
 
     if not isinstance(value, str) or not names_file(value):
         return value
-    return folder / value if "." in value or (folder / value).is_file() else value
+    # Path.is_file raises for a name of thousands of letters.
+    return folder / value if "." in value or os.path.isfile(folder / value) else value
 
 
 # Of what Python gives, or a key of a study file.
@@ -390,6 +392,16 @@ def take_number(key: str, value: Any) -> float:
 def take_path(key: str, value: Any) -> Path:
     if not isinstance(value, str | os.PathLike) or "\0" in os.fspath(value):
         raise InputError(f"{key} = {shown(value)}, but it must be the name of a file")
+    try:
+        os.stat(value)
+    except UnicodeEncodeError as error:
+        raise InputError(f"{key} = {value!a}, but it must be the name of a file") from error
+    except OSError as error:
+        # Other errors are reported where the file is opened.
+        if error.errno == errno.ENAMETOOLONG:
+            raise InputError(
+                f"{key} = {shown(value)}: the name of a file is not so long"
+            ) from error
     return Path(value)
 
 

@@ -368,3 +368,42 @@ def test_what_is_neither_file_nor_study_is_told_with_near_names(given, hint):
 def test_json_is_of_the_list():
     assert refusal("studies", "quick", "--json").endswith("leave out the name")
     assert '"name": "quick"' in answer("studies", "--json")
+
+
+LONG = "a" * 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f'source = "{LONG}"', "source and target belong to a graph"),
+        (f'graph = "graph.txt"\nsource = "{LONG}"\ntarget = 1', "source: "),
+        (f'graph = "graph.txt"\norder = "{LONG}"', "no such file"),
+        (f'lattice = "config:{LONG}"', "no such file"),
+        (f'out = "{LONG}.h5"', "the name of a file is not so long"),
+        (f'measure = "connected"\nsource = "{"1" * 5000}"', "there is no site 1111"),
+        ('graph = "graph.txt"\nsource = [0, true]\ntarget = 2', "sites are one list"),
+        ('graph = "graph.txt"\norder = []', "names no bonds"),
+        ('graph = "graph.txt"\nlattice = false', "a graph has its own"),
+        ("multi = 0", "multi = 0, but it must be True or False"),
+        ("observables = false", "bool given"),
+    ],
+)
+def test_a_value_that_a_setting_cannot_have_is_refused(tmp_path, text, message):
+    written(tmp_path / "graph.txt", "0 1\n1 2\n")
+    with pytest.raises(InputError, match=message):
+        read_request(written(tmp_path / "study.toml", text), {})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"order": np.array(8), "graph": [(0, 1)]},
+        {"executor": np.array([8, 16])},
+        {"slabs": np.array([])},
+        {"out": "\ud800"},
+    ],
+)
+def test_an_array_or_a_name_that_is_no_text_is_refused(given):
+    with pytest.raises(InputError, match=f"^{next(iter(given))} = "):
+        make_request(**given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -54,10 +55,10 @@ def sites_named(given: str | Path, names: Sequence[str]) -> np.ndarray:
     numbers = {name: number for number, name in enumerate(names)}
     text = str(given)
     # A study file's text that is no file was taken for a path all the same.
-    name = given.name if isinstance(given, Path) and not given.is_file() else text
+    name = given.name if isinstance(given, Path) and not os.path.isfile(given) else text
     lines: Iterable[tuple[str, str]] = [("", name)]
     found = _split_names(name, numbers)
-    if not (found and set(found) <= numbers.keys()) and Path(text).is_file():
+    if not (found and set(found) <= numbers.keys()) and os.path.isfile(text):
         lines = places_and_lines(Path(text))
     return _unite([_sites_from_names(line, numbers, place) for place, line in lines], text)
 
