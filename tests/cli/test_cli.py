@@ -350,6 +350,7 @@ def test_options_of_settings_have_the_help_that_their_command_gives_them():
     shown = {name: " ".join(answer(name, "--help").split()) for name in ("tree", "exact")}
     assert "[default: tree.h5]" in shown["tree"]
     assert "Show the probability at these p, too" in shown["exact"]
+    assert "pilot" not in shown["exact"]
 
 
 RED, GREEN, BOLD, END = "\x1b[31m", "\x1b[32m", "\x1b[1m", "\x1b[0m"
