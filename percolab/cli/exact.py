@@ -17,7 +17,9 @@ from percolab.lattices.shown import Table
 @settings_named(
     *("source", "target", "model", "p", "multi", "columns"),
     model={"help": "bond or site: what is open with probability p."},
-    p={"help": "Show the probability at these p, too: 0.5, or 0.1:0.9:9."},
+    source={"help": "Sites of the graph: 0,5,17, or their names, or a file with one a line."},
+    target={"help": "The sites to which the source is connected: the same."},
+    p={"help": "Show the probability at these p, too: 0.5, or 0.1:0.9:9.", "shown_default": ""},
 )
 @as_json
 def command(graph: str, as_json: bool, **given: Any) -> None:

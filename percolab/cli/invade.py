@@ -17,6 +17,8 @@ from percolab.errors import InputError
 from percolab.tasks.setting_groups import HOW_MUCH, LATTICE, MEASURED, OUTPUT, WHAT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from matplotlib.figure import Figure
 
@@ -137,9 +139,10 @@ def command(**given: Any) -> None:
         if radii is not None and len(invaders) == 1:
             fit = _fit_masses(radii, masses)
     assert first is not None
-    record = _record(invaders[0], given)
+    record = _record(invaders, given)
     if given["out"]:
-        write_invasion(given["out"], first, record)
+        names = getattr(invaders[0].field.structure, "names", None)
+        write_invasion(given["out"], first, record, names)
     if curves is not None:
         figure, numbers = _draw(invaders[0], first, curves, record)
         shared.write_figure(figure, given["plot"], quiet=given["as_json"])
@@ -248,13 +251,14 @@ def _fit_masses(radii: np.ndarray, masses: list[np.ndarray]) -> Value | None:
     return fit_mass_dimension(radii[reached], table[:, reached])
 
 
-def _record(invader: Invader, given: dict[str, Any]) -> dict[str, Any]:
+def _record(invaders: Sequence[Invader], given: dict[str, Any]) -> dict[str, Any]:
+    invader, sizes = invaders[0], [each.field.size for each in invaders]
     field, task = invader.field, invader.task
     return {
         "kind": "invasion",
         "lattice": field.structure.name,
         "boundary": list(field.boundary),
-        "L": field.size,
+        "L": sizes[0] if len(sizes) == 1 else sizes,
         "model": invader.model,
         "source": given["source"],
         "target": given["target"],
@@ -273,7 +277,8 @@ def _name_invasion(invader: Invader, record: dict[str, Any]) -> str:
 
     structure = invader.field.structure
     parts = [f"{record['model'].capitalize()} invasion", plain_text(structure.title)]
-    parts += [f"$L = {record['L']}$"] if not isinstance(structure, Graph) else []
+    sizes = record["L"] if isinstance(record["L"], list) else [record["L"]]
+    parts += [f"$L = {', '.join(map(str, sizes))}$"] if not isinstance(structure, Graph) else []
     parts += ["with trapping"] if record["trapping"] else []
     periodic = [a for a, kind in zip(invader.field.axes, record["boundary"]) if kind == "periodic"]
     parts += [f"periodic along {' and '.join(periodic)}"] if periodic else []

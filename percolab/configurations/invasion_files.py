@@ -6,7 +6,7 @@ docs/invasion.md describes them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,10 +104,15 @@ def _check_record(record: Any) -> None:
         raise ValueError(f"its record has boundary = {record['boundary']!r}")
 
 
-def write_invasion(out: str | Path, invasion: Invasion, record: dict[str, Any]) -> None:
+def write_invasion(
+    out: str | Path,
+    invasion: Invasion,
+    record: dict[str, Any],
+    names: Sequence[str] | None = None,
+) -> None:
     """Write an invasion, complete or not at all; InputError where that cannot be.
 
-    record: what it is of, as plain JSON values.
+    record: what it is of, as plain JSON values.  names: of a graph's sites, for CSV.
     """
     check_invasion_target(out)
     path = Path(out)
@@ -117,6 +122,8 @@ def write_invasion(out: str | Path, invasion: Invasion, record: dict[str, Any]) 
         columns = [array.tolist() for array in list(arrays.values())[:5]]
         # A source has no weight.
         columns[3][: invasion.num_sources] = [None] * invasion.num_sources
+        if names is not None:
+            columns[:2] = [[names[n] if n >= 0 else None for n in each] for each in columns[:2]]
         steps = range(len(columns[0]))
         content = csv_text(_COLUMNS, zip(steps, *columns, strict=True)).encode()
     elif suffix == ".npz":

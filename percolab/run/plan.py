@@ -223,8 +223,8 @@ class _Planning:
             workers=self._workers,
             sizes=tuple(rows),
             seconds=start + placing + sampling + saving + analysis if sampling else 0.0,
-            start_seconds=start,
-            placing_seconds=placing,
+            start_seconds=start if sampling else 0.0,
+            placing_seconds=placing if sampling else 0.0,
             analysis_seconds=analysis if sampling else 0.0,
             # A file is built in memory, from arrays that are stacked, while the blocks are kept.
             host_bytes=base * engine.pythons + sum(row.host_bytes for row in rows) + 4 * file_bytes,

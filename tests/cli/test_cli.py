@@ -352,6 +352,7 @@ def test_options_of_settings_have_the_help_that_their_command_gives_them():
     assert "their sites. [default: chosen]" in shown["threshold"]
     assert not [name for name, text in shown.items() if re.search(r"\] +\[default", text)]
     assert "Show the probability at these p, too" in shown["exact"]
+    assert "pilot" not in shown["exact"]
 
 
 RED, GREEN, BOLD, END = "\x1b[31m", "\x1b[32m", "\x1b[1m", "\x1b[0m"

@@ -55,6 +55,8 @@ def test_means_of_several_sizes_give_the_dimension():
     text = answer("invade", "--lattice", "square", "-L", "8,16,32", "--samples", 30)
     assert f"D = {told['dimension']['value']:.2f}"[:6] in text
     assert "percolation has 1.89583  (91/48)" in text
+    assert text.startswith("Bond invasion, square, L = 8, 16, 32, seed 1\n")
+    assert told["L"] == [8, 16, 32]
 
 
 def test_dimensions_of_exact_power_laws():
@@ -117,6 +119,12 @@ def test_weights_of_a_file_and_sites_of_a_graph_file():
     answer("invade", "--graph", "w.csv", "--source", 0, "--target", 5, "--weights", "file",
            "--out", "again.csv")  # fmt: skip
     assert Path("again.csv").read_text() == Path("steps.csv").read_text()
+    Path("names.csv").write_text("a,b,4\nb,c,2\na,d,6\n")
+    answer("invade", "--graph", "names.csv", "--source", "a", "--target", "d", "--weights", "file",
+           "--out", "named.csv")  # fmt: skip
+    with open("named.csv", encoding="utf-8") as file:
+        steps = [(row["site"], row["origin"]) for row in csv.DictReader(file)]
+    assert steps == [("a", ""), ("b", "a"), ("c", "b"), ("d", "a")]
     random = np.random.default_rng(1).random((2, 8, 8))
     np.save("l.npy", random)
     told = json.loads(answer("invade", "--lattice", "square", "-L", 8, "--weights", "l.npy",

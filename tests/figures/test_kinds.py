@@ -96,6 +96,11 @@ def test_the_collapse_is_that_of_the_fitted_exponents():
     np.testing.assert_allclose(spanning["x"], x, rtol=1e-12)
     assert spanning["y"] == spanning["value"]
     assert spanning["quality"] > 0
+    # The line goes through the points of the largest size; corrections are small.
+    largest, line = np.equal(spanning["L"], max(spanning["L"])), numbers["line"]
+    on_line = np.interp(x[largest], line["x"], line["probability"])
+    misses = on_line - known.probability(np.array(spanning["p"])[largest], max(spanning["L"]))
+    assert np.abs(misses).max() < 0.02
     assert [item["observable"] for item in clusters] == ["largest", "chi"]
     for item in clusters:
         scale = np.array(item["L"], float) ** -item["exponent"]

@@ -268,6 +268,11 @@ def test_times_of_every_size_are_drawn_with_z():
         assert all(point["tau"] > 1 and point["complete"] for point in curve["points"])
         # Swendsen and Wang's z is about 0.2 to 0.35.
         assert abs(curve["fit"]["z"] - 0.25) < 4 * curve["fit"]["error"]
+    # As in percolab fit, whose tau is that of T_c, between two temperatures.
+    (z,) = (each for each in fit(ising()).exponents if each.name == "z")
+    energy = numbers["curves"][0]["fit"]
+    assert energy["z"] == pytest.approx(z.value, abs=z.error)
+    assert energy["error"] == pytest.approx(z.error, rel=0.5)
 
 
 def test_lower_bounds_of_times_make_no_z():

@@ -107,6 +107,7 @@ def test_a_plan_counts_stored_samples(tmp_path):
     done = planned(path, **SQUARE)
     assert (done.seconds, done.analysis_seconds) == (0, 0)
     assert [(row.stored, row.samples, row.rate) for row in done.sizes] == [(3000, 3000, None)] * 3
+    assert done.seconds == done.start_seconds == done.placing_seconds == 0
     assert done.file_bytes == pytest.approx(os.path.getsize(path), rel=0.01)
 
 

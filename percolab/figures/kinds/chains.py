@@ -17,6 +17,8 @@ from percolab.analysis.stored_spins import (
     list_spin_tasks,
     read_series,
 )
+from percolab.analysis.study_kinds import find_analysis
+from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.value import format_with_error
 from percolab.errors import AnalysisError
 from percolab.figures import elements
@@ -119,12 +121,13 @@ AUTOCORRELATION = FigureKind(
 
 def _draw_tau(figures: StudyView, into: Target) -> Drawn:
     rows = _tau_rows(figures)
+    omega = find_analysis(figures.study).correction(figures.study, "tau")
     curves = []
     with into.column(3.7) as (sheet, axes):
         for number, (name, label) in enumerate(_SERIES.items()):
             own = [row for row in rows if row["series"] == name]
             if own:
-                fit = _fit_z(own)
+                fit = _fit_z(own, omega)
                 _draw_series(axes, own, fit, label, number)
                 z = fit and {"z": fit.exponent.value, **fit.exponent.to_dict()}
                 curves.append({"series": name, "points": plain(own), "fit": z})
@@ -156,13 +159,13 @@ def _tau_rows(figures: StudyView) -> list[dict[str, Any]]:
     return rows
 
 
-def _fit_z(rows: list[dict[str, Any]]) -> PowerLaw | None:
+def _fit_z(rows: list[dict[str, Any]], omega: Known | None) -> PowerLaw | None:
     """Return z of the complete times, one of each size, or None where there are too few."""
     complete = {row["L"]: row for row in rows if row["complete"] and row["error"] > 0}
     sizes = sorted(complete)
     taus, errors = (np.array([complete[size][key] for size in sizes]) for key in ("tau", "error"))
     try:
-        return fit_power_law(sizes, taus, (errors / taus) ** 2)
+        return fit_power_law(sizes, taus, (errors / taus) ** 2, omega=omega.value if omega else 1.0)
     except AnalysisError:
         return None
 

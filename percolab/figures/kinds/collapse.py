@@ -37,8 +37,8 @@ LEGEND_TITLE = (
 def _draw(figures: StudyView, into: Target) -> Drawn:
     """Draw every collapse in a row of its own: before, and after against (p - p_c) L^(1/nu).
 
-    That of a probability has the fitted scaling function without its corrections, which fall as
-    L^-omega: points miss the line by these and by their errors.
+    That of a probability has the fit of the largest size without its corrections, which fall as
+    L^-omega: points of this size miss the line by these and by their errors.
     """
     fit, exact = figures.fit, figures.exact
     collapses = figures.collapses
@@ -142,12 +142,14 @@ def draw_points(
 
 
 def _draw_line(axes: Axes, fit: ThresholdFit, collapse: Collapse) -> dict[str, Any]:
-    """Draw the fitted scaling function of infinite L; return its points."""
+    """Draw the fit of the largest L without its corrections; return the points of this line.
+
+    The fit's own 1/nu has the known value as a prior, unlike that of the axis: hence a size.
+    """
     limit = replace(fit.scaling, corrections=(0.0, 0.0, 0.0, 0.0), field=(0.0, 0.0))
-    x = np.linspace(collapse.x.min(), collapse.x.max(), 200)
-    # L = 1 makes x of p - p_c.
-    probability = limit.probability(fit.threshold + x, 1)
-    label = r"fitted scaling function, $L \to \infty$"
+    x, size = np.linspace(collapse.x.min(), collapse.x.max(), 200), int(collapse.L.max())
+    probability = limit.probability(collapse.threshold + x / size**collapse.y_t, size)
+    label = f"fit of $L = {size}$ without corrections"
     axes.plot(x, probability, color="black", linewidth=0.9, label=label, zorder=2)
     return {"x": x.tolist(), "probability": probability.tolist()}
 
