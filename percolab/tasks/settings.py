@@ -74,7 +74,8 @@ class Setting:
     given several times.
 
     in_file: whether it is a key of a study file, whose value is then taken as Python's is.
-    beside: makes such a value, which may name a file in the folder of the study file, its path.
+    resolve: makes the path of such a value, if it names a file, which is in the folder of the study
+    file.
     take: makes what an option or Python gives the setting's value, where a study has it as its own.
     check: of a task's value, which it returns in its usual form.
     All of them raise InputError.
@@ -94,7 +95,7 @@ class Setting:
     high: int | None = None
     repeated: bool = False
     in_file: bool = True
-    beside: Callable[[Path, Any], Any] = _taken_as_it_is
+    resolve: Callable[[Path, Any], Any] = _taken_as_it_is
     take: Callable[[str, Any], Any] = _taken_as_it_is
     check: Callable[[str, Any], Any] = _taken_as_it_is
     refusal: str = ""
@@ -187,7 +188,7 @@ class LatticeSetting(TypedDict, total=False):
             doc='a name, a path to a .toml file, a :class:`Lattice`, "bethe:z", '
             'or random graphs, "er:k=4" or an :class:`Ensemble`; '
             f'"{DEFAULT_LATTICE}" unless given.',
-            beside=values.lattice_beside,
+            resolve=values.resolve_lattice,
         ),
     ]
 
@@ -204,7 +205,7 @@ class Settings(TypedDict, total=False):
             "(n, 2), a list of edges or a tuple (edges, weights); a dense matrix goes as "
             "scipy.sparse.csr_array(matrix).",
             kind=Path,
-            beside=values.graph_beside,
+            resolve=values.resolve_graph,
         ),
     ]
     source: Annotated[
@@ -217,7 +218,7 @@ class Settings(TypedDict, total=False):
             "if one cluster has a site of the source and one of the target.  Of a lattice, the "
             'terminal at which what flows begins: a side, "y-" or "top", all open "sides", the '
             'site in the "centre", or sites by number.',
-            beside=values.terminals_beside,
+            resolve=values.resolve_terminals,
             take=_unless_none(values.take_terminal),
             refusal=_NO_TERMINALS,
         ),
@@ -227,7 +228,7 @@ class Settings(TypedDict, total=False):
         _of_lattice(
             help="The sites that a spanning cluster joins to the source; of a lattice, where what "
             "flows ends.",
-            beside=values.terminals_beside,
+            resolve=values.resolve_terminals,
             take=_unless_none(values.take_terminal),
             refusal=_NO_TERMINALS,
         ),
@@ -369,7 +370,7 @@ class Settings(TypedDict, total=False):
             'sites, "influence:adaptive", found again after every removal; a file of '
             "docs/networks.md; a list of sites, the first removed first; or a mapping of sites to "
             "scores.",
-            beside=values.order_beside,
+            resolve=values.resolve_order,
             check=_order,
             refusal="a given order is one of method microcanonical (--method microcanonical)",
         ),

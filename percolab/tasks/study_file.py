@@ -237,7 +237,7 @@ def read_request(path: Path, overrides: Mapping[str, Any]) -> SweepRequest:
         keys = ", ".join(sorted(FILE_KEYS))
         raise InputError(f"{path}: is empty, so it asks for nothing; its keys are {keys}")
     settings: dict[str, Any] = {
-        name: SETTINGS[name].beside(path.parent, value) for name, value in table.data.items()
+        name: SETTINGS[name].resolve(path.parent, value) for name, value in table.data.items()
     }
     try:
         request = make_request(**{**settings, **overrides})

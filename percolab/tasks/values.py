@@ -289,20 +289,20 @@ def take_seconds(key: str, value: Any) -> float:
 # Of a key of a study file that may name a file in the same folder.
 
 
-def lattice_beside(folder: Path, value: Any) -> Any:
+def resolve_lattice(folder: Path, value: Any) -> Any:
     is_file = isinstance(value, str) and value.endswith(".toml")
     return folder / value if is_file else value
 
 
-def graph_beside(folder: Path, value: Any) -> Any:
+def resolve_graph(folder: Path, value: Any) -> Any:
     return folder / value if isinstance(value, str) else value
 
 
-def order_beside(folder: Path, value: Any) -> Any:
+def resolve_order(folder: Path, value: Any) -> Any:
     return folder / value if isinstance(value, str) and value not in ORDERS else value
 
 
-def terminals_beside(folder: Path, value: Any) -> Any:
+def resolve_terminals(folder: Path, value: Any) -> Any:
     """Return the path of a file of sites, or the value: a text that is no file may be a name."""
     from percolab.lattices.graph_files import names_file
 
