@@ -241,7 +241,8 @@ def _engine_on(
                 continue
             except InputError as error:
                 if slabs is None:
-                    raise InputError(f"{error}{parts_sampler.advice(task)}") from error
+                    advice = parts_sampler.advice(task) if "slabs" in options else ""
+                    raise InputError(f"{error}{advice}") from error
                 problem = f"{error}; "
         try:
             layers[size] = parts_sampler.choose_slabs(

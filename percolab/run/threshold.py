@@ -208,6 +208,7 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
 
     Errors as for :func:`percolab.run.runner.run_study`, whose file is continued, too.
     """
+    options.pop("slabs", None)  # A search has no slabs.
     writer, observer = options.get("writer"), options.get("observer") or Observer()
     stored, path = (None, None) if writer is None else (writer.load(), writer.path)
     opened = continue_results(study, StopRule(dict.fromkeys(study.sizes, 1)), stored, path)

@@ -4,6 +4,7 @@ import json
 import signal
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -392,6 +393,15 @@ def test_known_values_at_p_c_make_the_same_samples_more_precise(found, path, tmp
 def test_a_time_is_kept():
     found = percolab.threshold("cubic", time=0.5, device="cpu", L=[4, 6, 8])
     assert abs(found.p_c - 0.24881185) < 4 * found.error
+
+
+def test_sizes_that_do_not_fit_in_memory_are_refused_without_advice_of_slabs(monkeypatch):
+    free = SimpleNamespace(available=1000)
+    monkeypatch.setattr("percolab.kinds.memory.psutil.virtual_memory", lambda: free)
+    with pytest.raises(InputError, match=r"L = 8 needs .* GB of memory; 0.0 GB are free$"):
+        percolab.threshold("cubic", L=[8, 12, 16], error=ERROR, device="cpu")
+    with pytest.raises(InputError, match="slabs auto measures it in slabs"):
+        percolab.sweep("cubic", L=[8, 12, 16], p=[0.25], device="cpu")
 
 
 def test_a_search_takes_no_size_that_does_not_fit_in_memory(monkeypatch):
