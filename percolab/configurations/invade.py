@@ -127,6 +127,8 @@ def make_invaders(given: Mapping[str, Any], sizes: Sequence[Any] | None = None) 
         raise InputError("invade: give a lattice and its size L, or a graph")
     elif not isinstance(lattice, str | Path | Structure):
         graph = lattice
+    if isinstance(graph, tuple) and weights is None:
+        raise InputError("invade: give the pairs alone as the graph, and their weights as weights")
     if graph is not None and not isinstance(graph, Structure) and way["target"] is not None:
         # The sample of a sweep with this source and target.
         named |= {name: way.pop(name) for name in ("source", "target")}

@@ -388,3 +388,11 @@ def test_bad_input_from_python_is_refused(options, message):
     with pytest.raises(InputError) as error:
         invade_named("square", 8, **options)
     assert str(error.value).startswith(message)
+
+
+def test_weights_are_not_given_with_the_pairs():
+    pairs = [(0, 1), (1, 2), (2, 3), (0, 3)]
+    ways = {"source": 0, "stop": "all"}
+    assert invade_named(pairs, weights=[4, 3, 2, 1], **ways).sites.tolist() == [0, 3, 2, 1]
+    with pytest.raises(InputError, match="their weights as weights"):
+        invade_named((pairs, [4.0, 3, 2, 1]), **ways)
