@@ -161,7 +161,7 @@ def test_a_results_file_is_read_without_the_graph(tmp_path):
     record = json.loads(answer("fit", "both.h5", "--json"))
     assert [size["samples"] for size in record] == [2000]
     assert "p = " in answer("fit", "one.h5")
-    assert answer("export", "one.h5").splitlines()[1].startswith("karate.txt,34,34,1,")
+    assert answer("export", "one.h5").splitlines()[1].startswith("karate.txt,bond,,34,34,1,")
     numbers = json.loads(answer("plot", "both.h5", "--json"))
     assert len(numbers["curves"]) == 2
     assert numbers["sizes"] == record
