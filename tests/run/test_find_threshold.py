@@ -13,11 +13,16 @@ from helpers import slow
 
 import percolab
 from percolab.analysis.roots import fit_roots
-from percolab.analysis.wrapping_fit import asks_for_wrapping, find_crossings, fit_wrapping
+from percolab.analysis.wrapping_fit import (
+    Division,
+    asks_for_wrapping,
+    find_crossings,
+    fit_wrapping,
+)
 from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
 from percolab.run.request import Observer
-from percolab.run.scaling_search import first_sizes, search_sizes
+from percolab.run.scaling_search import _fewest_sizes, first_sizes, search_sizes
 from percolab.run.search_steps import Goal, Search
 from percolab.run.threshold import request_threshold
 from percolab.store.results import read_results
@@ -393,6 +398,14 @@ def test_known_values_at_p_c_make_the_same_samples_more_precise(found, path, tmp
 def test_a_time_is_kept():
     found = percolab.threshold("cubic", time=0.5, device="cpu", L=[4, 6, 8])
     assert abs(found.p_c - 0.24881185) < 4 * found.error
+
+
+@pytest.mark.parametrize(
+    ("costs", "chosen"), [((112, 100), 1), ((109, 100), 0), ((300, 109, 100), 1)]
+)
+def test_another_size_is_taken_if_it_saves_a_tenth_of_the_work(costs, chosen):
+    plans = [Division({}, cost, 0.0) for cost in costs]
+    assert _fewest_sizes(plans, lambda plan: plan.cost) is plans[chosen]
 
 
 def test_sizes_that_do_not_fit_in_memory_are_refused_without_advice_of_slabs(monkeypatch):
