@@ -40,7 +40,15 @@ from percolab.run.engine import Engine, choose_engine, memory_share, warm_up
 from percolab.run.executors import connected
 from percolab.run.placement import pilot_conditions, with_tasks
 from percolab.run.request import Observer, SweepOptions, continue_results
-from percolab.run.search_steps import Goal, Round, Search, axis_length, rounded, whole_size
+from percolab.run.search_steps import (
+    Goal,
+    Round,
+    Search,
+    axis_length,
+    refuse_end,
+    rounded,
+    whole_size,
+)
 from percolab.run.stored import Saver, with_blocks
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
@@ -271,6 +279,8 @@ def find_p(study: Study, engine: Engine) -> float:
         if abs(value) > 0.5 and low < high and high - low > 1e-9:
             low, high = (low, p) if value > 0 else (p, high)
             continue
+        if (p > 1 - 1e-6 and value < 0) or (p < 1e-6 and value > 0):
+            refuse_end(study, size, p)
         if abs(before[1]) < 0.7 and abs(value - before[1]) > 5 * error and p != before[0]:
             slope = max((value - before[1]) / (p - before[0]), 0.3 * slope)
         before = p, value
