@@ -76,6 +76,8 @@ _BEND_SHARE = 0.2
 _SIDE_FACTOR, _LEAST_SIDE, _MOST_SIDE = 4.0, 0.03, 0.3
 #: Samples at the first p of a pilot, and at its last one.
 _FIRST_PILOT, _LAST_PILOT = 2**9, 2**15
+#: |D| is larger on either side of its root, by the slope of lattices that are not anisotropic.
+_FLAT = 0.1
 #: Sites a second on a CPU and on a GPU, roughly: for forecasts, and first rounds in a given time.
 _RATES = {False: 2e8, True: 5e10}
 #: Of spins, over that of percolation.
@@ -269,8 +271,9 @@ def find_p(study: Study, engine: Engine) -> float:
     measure = _sample_reader(study, size, engine)
     if not study.kind.independent:
         measure = _chain_reader(study, size, engine)
-    low, high, begun, samples = 0.0, 1.0, 0, int(_FIRST_PILOT * states**2)
-    slope, scatter = roots.forecast(axis_length(study.structure, size), states)
+    low, high, begun, first = 0.0, 1.0, 0, int(_FIRST_PILOT * states**2)
+    expected, scatter = roots.forecast(axis_length(study.structure, size), states)
+    samples, slope = first, expected
     before = 0.0, -1.0
     while True:
         p, error = (low + high) / 2, scatter / sqrt(samples)
@@ -286,9 +289,16 @@ def find_p(study: Study, engine: Engine) -> float:
         before = p, value
         p = min(max(p - value / slope, 0.0), 1.0)
         if (samples == _LAST_PILOT and abs(value) < 3 * error) or begun > 8 * _LAST_PILOT:
-            return rounded(p, error / slope)
+            break
         low = high = p
         samples = min(8 * samples, _LAST_PILOT)
+    sides = [side for side in (p - 0.5 / expected, p + 0.5 / expected) if 0 < side < 1]
+    if max(abs(measure(side, begun, first)) for side in sides) < _FLAT:
+        raise AnalysisError(
+            f"{study.structure.title}, {study.model}: on tori of L = {size} what wraps hardly depends "
+            "on p, as one axis is far easier to cross; try percolab sweep with shapes (-L 8x32,16x64)"
+        )
+    return rounded(p, error / slope)
 
 
 def _sample_reader(study: Study, size: int, engine: Engine) -> Callable[[float, int, int], float]:
