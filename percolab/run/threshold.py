@@ -76,8 +76,8 @@ _BEND_SHARE = 0.2
 _SIDE_FACTOR, _LEAST_SIDE, _MOST_SIDE = 4.0, 0.03, 0.3
 #: Samples at the first p of a pilot, and at its last one.
 _FIRST_PILOT, _LAST_PILOT = 2**9, 2**15
-#: |D| is larger on either side of its root, by the slope of lattices that are not anisotropic.
-_FLAT = 0.1
+#: The least slope of D, over that of lattices that are not anisotropic.
+_FLAT = 0.15
 #: Sites a second on a CPU and on a GPU, roughly: for forecasts, and first rounds in a given time.
 _RATES = {False: 2e8, True: 5e10}
 #: Of spins, over that of percolation.
@@ -292,11 +292,12 @@ def find_p(study: Study, engine: Engine) -> float:
             break
         low = high = p
         samples = min(8 * samples, _LAST_PILOT)
-    sides = [side for side in (p - 0.5 / expected, p + 0.5 / expected) if 0 < side < 1]
-    if max(abs(measure(side, begun, first)) for side in sides) < _FLAT:
+    low, high = max(p - 0.5 / expected, 0.0), min(p + 0.5 / expected, 1.0)
+    change = measure(high, begun, first) - measure(low, begun, first)
+    if change < _FLAT * expected * (high - low):
         raise AnalysisError(
-            f"{study.structure.title}, {study.model}: on tori of L = {size} what wraps hardly depends "
-            "on p, as one axis is far easier to cross; try percolab sweep with shapes (-L 8x32,16x64)"
+            f"{study.structure.title}, {study.model}: what wraps around tori of L = {size} hardly "
+            "depends on p, as one axis is easier to cross; sweep with longer sides along it (-L 32x8,64x16)"
         )
     return rounded(p, error / slope)
 

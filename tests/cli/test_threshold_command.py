@@ -203,7 +203,7 @@ def test_a_file_of_another_study_is_refused(path, other, reason):
         (("square", "--model", "site-bond:site=0.3"), "p = 1 clusters wrap around fewer tori"),
         (("square", "--model", "site-bond:site=0.57"), "p = 1 clusters wrap around fewer tori"),
         (("cubic", "--model", "site-bond:site=0.2"), "p = 1 clusters wrap around fewer tori"),
-        (("square", "--model", "bond:y=0.05"), "what wraps hardly depends on p"),
+        (("square", "--model", "bond:y=0.05"), "hardly depends on p, as one axis"),
         (("cubic", "--model", "bond:z=0.6"), "p = 0 clusters wrap around more tori of L = 8"),
         (("graph.csv",), "a network is given by --graph"),
         (("--graph", "graph.csv"), "percolab sweep --graph graph.csv --order random"),
