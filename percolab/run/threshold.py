@@ -297,7 +297,8 @@ def find_p(study: Study, engine: Engine) -> float:
     if change < _FLAT * expected * (high - low):
         raise AnalysisError(
             f"{study.structure.title}, {study.model}: what wraps around tori of L = {size} hardly "
-            "depends on p, as one axis is easier to cross; sweep with longer sides along it (-L 32x8,64x16)"
+            "depends on p, as one axis is easier to cross; percolab sweep has longer sides along "
+            "it (-L 32x8,64x16)"
         )
     return rounded(p, error / slope)
 
