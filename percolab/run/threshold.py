@@ -109,7 +109,7 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
     # Any size will do in the plane until the right ones are known.
     own = (whole_size(structure, _LADDER[0]),) if sizes is None else sizes
     if sizes is None and structure.dimension > 2:
-        own = load("run.scaling_search:first_sizes")(structure)
+        own = load("run.scaling_search:first_sizes")(structure, universal=goal.universal)
     request = make_request(structure, boundary=boundary, L=own, **given)
     study = request.study
     if isinstance(study.structure, Lattice) and study.structure.aspect:
