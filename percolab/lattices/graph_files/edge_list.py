@@ -55,6 +55,11 @@ def read_edge_list(
     if first is None and requested:
         raise InputError(f"{path}: has no header that names the columns {', '.join(requested)}")
     place, line = first or (1, "")
+    if line.lower().startswith(("*vertices", "*network")):
+        raise InputError(
+            f"{path}: is a Pajek file, which is not read; networkx makes what is: "
+            f"networkx.write_graphml(networkx.read_pajek({path.name!r}), {path.stem + '.graphml'!r})"
+        )
     try:
         following = second[1] if second else ("" if num_sites else None)
         layout = detect_layout(line, following, requested) if first else Layout(Columns())
