@@ -166,20 +166,18 @@ def take_labels(
 
     InputError: as for :func:`read_labels`.
     """
-    chosen = given.configuration if isinstance(given, Labels) else None
-    if chosen is None:
+    if not isinstance(given, Labels) or given.configuration is None:
         wrong = _wrong_labels(given.shape, given.dtype)
         if wrong:
             raise InputError(f"labels: {wrong} (an image is labeled first, by percolab.label)")
         return _labels_of_array("labels", np.asarray(given), lattice, boundary, is_own=False)
     if lattice is not None or boundary is not None:
         raise InputError("labels: they have their lattice and boundary; leave out these arguments")
-    clusters, structure = given.clusters, chosen.lattice
-    has_places = isinstance(structure, Lattice | BetheLattice)
+    chosen, clusters, own = given.configuration, given.clusters, given.configuration.lattice
     phases = chosen.phases if "phase" in chosen.record else None
     return LabelFile(
         clusters,
-        structure if has_places else None,
+        own if isinstance(own, Lattice | BetheLattice) else None,
         chosen.record,
         given.cluster_labels,
         None if phases is None else phases[clusters.roots],

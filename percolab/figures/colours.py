@@ -89,8 +89,8 @@ class ClusterColours:
         ]
         hidden = self.prominent[_MOST_NAMED:]
         if hidden:
-            several = dict.fromkeys(cluster.colour for cluster in hidden)
-            handles = tuple(sample(colour, linestyle="none") for colour in several)
+            strong = dict.fromkeys(cluster.colour for cluster in hidden)
+            handles = tuple(sample(colour, linestyle="none") for colour in strong)
             ways = {"span" if cluster.spanning else "wrap" for cluster in hidden}
             text = f"{counted(len(hidden), 'more cluster')} that {' or '.join(sorted(ways))}"
             if len(self.prominent) > len({cluster.colour for cluster in self.prominent}):

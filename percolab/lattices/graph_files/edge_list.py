@@ -56,9 +56,10 @@ def read_edge_list(
         raise InputError(f"{path}: has no header that names the columns {', '.join(requested)}")
     place, line = first or (1, "")
     if line.lower().startswith(("*vertices", "*network")):
+        arguments = f"networkx.read_pajek({path.name!r}), {path.stem + '.graphml'!r}"
         raise InputError(
             f"{path}: is a Pajek file, which is not read; networkx makes what is: "
-            f"networkx.write_graphml(networkx.read_pajek({path.name!r}), {path.stem + '.graphml'!r})"
+            f"networkx.write_graphml({arguments})"
         )
     try:
         following = second[1] if second else ("" if num_sites else None)
