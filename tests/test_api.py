@@ -465,6 +465,12 @@ def test_show_draws_labels_and_given_weights():
     assert drawn == percolab.show("square", tree=True, weights="weights.npy").numbers
 
 
+@pytest.mark.parametrize("p", [50, [40, 50.0], "40,50"])
+def test_percentages_are_told_as_what_they_are(p):
+    with pytest.raises(InputError, match=r"from 0 to 1 \([45]0\.?0? % is 0\.[45]0?\)"):
+        percolab.sweep("square", L=[4], p=p, samples=10, device="cpu")
+
+
 @pytest.mark.parametrize("serial", [False, True])
 def test_show_draws_what_label_returned_as_its_sample(serial):
     sample = percolab.show("honeycomb", 8, 0.65).numbers
