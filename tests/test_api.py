@@ -332,7 +332,7 @@ _SHELL_ALONE = {
 }
 _OF_COMMAND = {
     "label": {
-        *("configuration", "out", "sizes", "slabs", "tortuosity"),
+        *("configuration", "out", "sizes", "slabs", "tortuosity", "voxel"),
         *("T", "K", "beta", "sweeps", "update"),
     },
     "tree": {"samples", "workers", "executor", "part", "out"},
