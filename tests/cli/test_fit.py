@@ -147,7 +147,9 @@ def test_single_thresholds_follow_the_fit(thresholds):
     text = answer("fit", thresholds, *QUICK)
     assert "mean T" in text
     assert "cell-to-cell p*" in text
-    assert "method threshold: 1/nu alone" in answer("fit", thresholds, *QUICK, "--exponents")
+    assert "no cluster sizes are stored (method threshold" in answer(
+        "fit", thresholds, *QUICK, "--exponents"
+    )
     cut = as_json(thresholds, "--bootstrap", 0, "--min-size", 8)["sample_thresholds"]
     assert [row["L"] for row in cut["sizes"]] == [8, 16]
 

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from types import SimpleNamespace
 
+import networkx
 import numpy as np
 import pytest
 from cli_support import answer, blocks_in, refusal, running, wait_for_blocks
@@ -269,7 +270,10 @@ def test_what_is_no_time_is_refused(given):
         ({"L": 0}, "L"),
         ({"L": [8, 8.5]}, "only integers"),
         ({"lattice": 5}, "only a lattice has tori"),
-        ({"lattice": percolab.Graph.of_bonds(2, [(0, 1)])}, "only a lattice has tori"),
+        ({"lattice": percolab.Graph.of_bonds(2, [(0, 1)])}, "a finite graph has no p_c"),
+        ({"lattice": networkx.path_graph(3)}, "a finite graph has no p_c, which needs sizes that"),
+        ({"lattice": None, "graph": [(0, 1)]}, "the graph: a finite graph has no p_c, which needs"),
+        ({"lattice": None, "graph": "g.csv"}, "percolab sweep --graph g.csv --order random"),
     ],
     ids=str,
 )
