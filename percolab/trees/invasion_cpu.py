@@ -197,6 +197,25 @@ def fill_table(table, old):
 
 
 @njit(**INNER, **_INLINED)
+def _transpose(rows):
+    """Exchange rows and columns of 32 x 32 bits, uint32 (32,), by halves, quarters and so on.
+
+    The highest bit is the first column.  Source: H. S. Warren, Hacker's Delight, section 7-3.
+    """
+    width, mask = uint32(16), uint32(0x0000FFFF)
+    while width != uint32(0):
+        row = uint32(0)
+        while row < uint32(32):
+            below = uint32(row + width)
+            moved = uint32(uint32(rows[row] ^ uint32(rows[below] >> width)) & mask)
+            rows[row] = uint32(rows[row] ^ moved)
+            rows[below] = uint32(rows[below] ^ uint32(moved << width))
+            row = uint32(uint32(below + uint32(1)) & uint32(~width))
+        width = uint32(width >> uint32(1))
+        mask = uint32(mask ^ uint32(mask << width))
+
+
+@njit(**INNER, **_INLINED)
 def _key_prefix(draw, entries, digits, count, entry, klass, number):
     """Return the first 32 digits of a key; its word is drawn when it is first touched."""
     prefix = uint32(0)
@@ -210,10 +229,9 @@ def _key_prefix(draw, entries, digits, count, entry, klass, number):
             entries[entry, DRAWN + klass] = place
             word = uint32(uint32(draw.first_word) + uint32(number >> 5))
             fill_planes(draw.generator, draw.seed, draw.sample, word, digits[place])
-        bit = uint32(number & 31)
-        for k in range(PLANES):
-            digit = uint32(uint32(digits[place, k] >> bit) & uint32(1))
-            prefix = uint32(prefix | uint32(digit << uint32(PLANES - 1 - k)))
+            _transpose(digits[place])
+        # Of bit 0 in the last row.
+        prefix = uint32(digits[place, uint32(uint32(31) - uint32(number & 31))])
     return prefix
 
 
