@@ -59,8 +59,9 @@ def lattice_ground(lattice: Lattice, shape: tuple[int, ...], boundary: tuple[str
                     steps.append([delta, klass * class_size, int(sign > 0), *offset])
         first.append(len(steps))
     periodic = [int(kind == "periodic") for kind in boundary]
+    reach = np.abs([bond.offset for bond in lattice.bonds]).max(axis=0)
     return Ground(
-        axes=np.array([shape, lattice.cell, periodic, strides], np.int64).T.copy(),
+        axes=np.array([shape, lattice.cell, periodic, strides, reach], np.int64).T.copy(),
         first=np.array(first, np.int64),
         steps=np.array(steps, np.int64).reshape(-1, 3 + len(shape)),
         degree=int(np.diff(first).max()),
@@ -82,7 +83,7 @@ def topology_ground(topology: Topology, bonds: Integers | None = None) -> Ground
     order = np.argsort(start, kind="stable")
     counts = np.bincount(start, minlength=topology.num_points)
     return Ground(
-        axes=np.empty((0, 4), np.int64),
+        axes=np.empty((0, 5), np.int64),
         first=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         steps=np.column_stack([end, np.tile(number[apart], 2)])[order].astype(np.int64),
         degree=max(int(counts.max(initial=0)), 1),

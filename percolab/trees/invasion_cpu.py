@@ -52,8 +52,8 @@ CANDIDATE = np.dtype(
 class Ground(NamedTuple):
     """Where bonds lead: on a lattice by offsets, in a graph by lists."""
 
-    # int64 (axes, 4): grid points, points of a cell, whether it is periodic, and the index
-    # difference of neighbours along it; (0, 4) of a graph
+    # int64 (axes, 5): grid points, points of a cell, whether it is periodic, the index difference
+    # of neighbours along it, and the longest offset of a bond; (0, 5) of a graph
     axes: Any
     # int64, the first step of every cell point, or of every site of a graph, and the end
     first: Any
@@ -88,24 +88,27 @@ def neighbours(axes, first, steps, site, ends, bonds):
 
     Bonds of a site to itself are left out.  The arguments are those of :class:`Ground`.
     """
-    count, point = 0, int64(site)
+    count, point, is_inner = 0, int64(site), True
     if len(axes) > 0:
-        point, rest, points = int64(0), int64(site), int64(1)
+        # Divisions of 32 bits take a fraction of the time of 64.
+        rest, points = uint32(site), uint32(1)
+        point = int64(0)
         for axis in range(len(axes)):
-            length, cell = axes[axis, 0], axes[axis, 1]
+            length, cell, reach = uint32(axes[axis, 0]), axes[axis, 1], uint32(axes[axis, 4])
+            x = uint32(rest % length)
+            rest = uint32(rest // length)
+            is_inner &= x >= reach and uint32(x + reach) < length
             if cell > 1:
-                point += points * (rest % length % cell)
-                points *= cell
-            rest //= length
+                point += int64(points) * int64(x % uint32(cell))
+                points = uint32(points * uint32(cell))
     for n in range(first[point], first[point + 1]):
         end, bond, inside = steps[n, 0], steps[n, 1], True
         if len(axes) > 0:
             end += site
-            for axis in range(len(axes)):
+            for axis in range(0 if is_inner else len(axes)):
                 step = steps[n, 3 + axis]
                 if step == 0:
                     continue
-                # Divisions of 32 bits take a fraction of the time of 64.
                 length, stride = axes[axis, 0], axes[axis, 3]
                 x = int64(uint32(site) // uint32(stride) % uint32(length)) + step
                 if x < 0 or x >= length:
