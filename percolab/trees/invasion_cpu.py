@@ -244,9 +244,9 @@ def _key_prefix(draw, entries, digits, count, entry, klass, number):
 @njit(**INNER, **_INLINED)
 def _rise(near, size, candidate):
     """Put a candidate into a heap of this size."""
-    place = int64(size)
-    while place > 0:
-        parent = (place - 1) >> 1
+    place = uint64(size)
+    while place > uint64(0):
+        parent = uint64(uint64(place - uint64(1)) >> uint64(1))
         if near[parent] < candidate:
             break
         near[place] = near[parent]
@@ -257,14 +257,15 @@ def _rise(near, size, candidate):
 @njit(**INNER, **_INLINED)
 def _sink(near, size, candidate):
     """Put a candidate in place of the first one of a heap of this size."""
-    place, child = int64(0), int64(1)
-    while child < size:
-        if child + 1 < size and near[child + 1] < near[child]:
-            child += 1
+    place, child, last = uint64(0), uint64(1), uint64(size)
+    near[last] = uint64(NONE)  # after the last child, which may have no sibling
+    while child < last:
+        # Which is smaller is as likely as not: no branch.
+        child = uint64(child + uint64(near[uint64(child + uint64(1))] < near[child]))
         if candidate < near[child]:
             break
         near[place] = near[child]
-        place, child = child, 2 * child + 1
+        place, child = child, uint64(uint64(child << uint64(1)) + uint64(1))
     near[place] = candidate
 
 
