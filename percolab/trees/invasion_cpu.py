@@ -124,10 +124,10 @@ def neighbours(axes, first, steps, site, ends, bonds):
 
 @njit(**INNER, **_INLINED)
 def _is_target(axes, layers, sites, site):
-    is_target, rest = False, int64(site)
+    is_target, rest = False, uint32(site)
     for axis in range(len(axes)):
-        x = rest % axes[axis, 0]
-        rest //= axes[axis, 0]
+        x = int64(rest % uint32(axes[axis, 0]))
+        rest = uint32(rest // uint32(axes[axis, 0]))
         is_target = is_target or x < layers[axis, 0] or x >= axes[axis, 0] - layers[axis, 1]
     low, high = 0, sites.size
     while low < high:
@@ -454,7 +454,8 @@ def advance_invasion(
                     continue
                 _mark(entries, there, TOUCHED, end)
             else:
-                number, klass = bond, bond // class_size
+                # A floor of signed integers takes a branch more.
+                number, klass = bond, int64(uint64(bond) // uint64(class_size))
                 owner = there if bond - klass * class_size == end else entry
             prefix = _key_prefix(draw, entries, digits, count, owner, klass, number)
             _push(candidates, near, heads, count, prefix, bond, end, step)
