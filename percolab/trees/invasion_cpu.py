@@ -36,9 +36,8 @@ _SHIFT = 48
 #: Of a candidate: what follows the last one of a bucket, and a candidate that was taken.
 END, TAKEN = -1, -2
 #: Columns of an entry: its invaded sites, those that are invaded or on the frontier, and from here
-#: on where the random word of each class is among those drawn, or NOT_DRAWN.
+#: on the place of the random word of each class among those drawn, counted from 1, or 0.
 INVADED, TOUCHED, DRAWN = 0, 1, 2
-NOT_DRAWN = 2**32 - 1
 #: Counters of a run: its entries, drawn words, candidates, size of the near heap, its last bucket,
 #: the size from which on it is cut down, steps, sources that were led on from, size of the front,
 #: and the step that reached a target.
@@ -170,7 +169,10 @@ def find_entry(table, entries, count, word):
     """Return the entry of a word of sites, a new one where it has none.
 
     table: uint64, at most half full; the word in the upper half and the entry in the lower one.
+    Without a table every word has its entry.
     """
+    if table.size == 0:
+        return int64(word)
     slot = _find_slot(word, table.size)
     stored = uint64(table[slot])
     while stored != uint64(NONE) and int64(stored >> uint64(32)) != word:
@@ -181,10 +183,8 @@ def find_entry(table, entries, count, word):
         entry = int64(count[ENTRIES])
         count[ENTRIES] += 1
         table[slot] = uint64(uint64(uint64(word) << uint64(32)) | uint64(entry))
-        entries[entry, INVADED] = uint32(0)
-        entries[entry, TOUCHED] = uint32(0)
-        for column in range(DRAWN, entries.shape[1]):
-            entries[entry, column] = uint32(NOT_DRAWN)
+        for column in range(entries.shape[1]):
+            entries[entry, column] = uint32(0)
     return entry
 
 
@@ -226,9 +226,9 @@ def _key_prefix(draw, entries, digits, count, entry, klass, number):
         prefix = uint32(draw.ranks[number])
     else:
         place = uint32(entries[entry, DRAWN + klass])
-        if place == uint32(NOT_DRAWN):
-            place = uint32(count[WORDS])
+        if place == uint32(0):
             count[WORDS] += 1
+            place = uint32(count[WORDS])
             entries[entry, DRAWN + klass] = place
             word = uint32(uint32(draw.first_word) + uint32(number >> 5))
             fill_planes(draw.generator, draw.seed, draw.sample, word, digits[place])
@@ -404,10 +404,9 @@ def advance_invasion(
     room = int64(ground.degree + 1)
     while True:
         # Stop for more room before a step that might need it.
-        step = count[STEPS]
+        step, most_entries = count[STEPS], min(table.size >> 1, len(entries))
         if (
-            2 * (count[ENTRIES] + room) > table.size
-            or count[ENTRIES] + room > len(entries)
+            (table.size > 0 and count[ENTRIES] + room > most_entries)
             or count[WORDS] + room > len(digits)
             or count[CANDIDATES] + room > candidates.size
             or step >= sites.size
