@@ -21,12 +21,7 @@ from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import bond_period_code, find_bond_end
 from percolab.kernels.union_find import find_halving
 from percolab.labelers.raster_radii import gyration_from_runs
-from percolab.labelers.raster_runs import (
-    find_clusters,
-    find_run,
-    join_open_bonds,
-    measure_open_bonds,
-)
+from percolab.labelers.raster_runs import find_clusters, find_run, join_open_bonds, measure_runs
 from percolab.measure.rows import ROW_WIDTH, SECOND_LARGEST, SPANNING, spanning_bits
 from percolab.measure.sums import SUMS, find_second
 from percolab.measure.tallies import tally_cluster
@@ -111,8 +106,11 @@ def _add_cluster(sums, sizes, reach, row, a, b):
 @inner
 def _measure(opened, sample, row):
     """Write the row of open bonds; return the number of runs."""
-    lattice = sample.adjacency, sample.occupied, sample.end_flags
-    return measure_open_bonds(opened, *lattice, sample.runs, sample.windings, row)
+    count, wrapping = find_clusters(
+        opened, sample.adjacency, sample.occupied, sample.runs, sample.windings
+    )
+    measure_runs(count, wrapping, sample.end_flags, sample.runs, row)
+    return count
 
 
 @inner

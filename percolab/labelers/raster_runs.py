@@ -21,7 +21,7 @@ from percolab.kernels.neighbours import has_bit, inner_word, periodic_bond
 from percolab.kernels.runs import mark_segment_starts
 from percolab.kernels.uncounted import UNCOUNTED
 from percolab.kernels.union_find import union_halving
-from percolab.measure.rows import ROW_WIDTH, SPANNING, row_from_roots, row_from_sizes, spanning_bits
+from percolab.measure.rows import ROW_WIDTH, SPANNING, row_from_sizes, spanning_bits
 from percolab.measure.tallies import tally_sizes
 from percolab.measure.wrapping import join_over_periods, note_loop
 
@@ -194,10 +194,9 @@ def join_periodic_bonds(opened, adjacency, runs):
 def size_clusters(count, occupied, runs, periods):
     """Point every run at its root, and add up the occupied sites of every cluster in ``sizes``.
 
-    periods: of every run, or empty.  Returns how many roots there are; ``reach`` begins with them.
+    periods: of every run, or empty.
     """
-    starts, parents, sizes, roots = runs.starts, runs.parents, runs.sizes, runs.reach
-    listed = uint32(0)
+    starts, parents, sizes = runs.starts, runs.parents, runs.sizes
     sizes[:count] = 0
     last = int64(-1)
     for word in range(starts.size):
@@ -220,11 +219,8 @@ def size_clusters(count, occupied, runs, periods):
                 periods[run] += periods[parent]
             root = uint32(parents[parent])
             parents[run] = root
-            roots[listed] = run
-            listed = uint32(listed + uint32(run == root))
             sizes[root] += popcount(uint32(here & mask))
             left = rest
-    return listed
 
 
 @inner
@@ -311,50 +307,29 @@ def join_periodic_over_periods(opened, adjacency, count, runs, windings):
     return bits
 
 
-@inner
-def _find_clusters(opened, adjacency, occupied, runs, windings):
-    """Return (the number of runs, how many roots ``reach`` begins with, the wrapping bits)."""
-    wrapping = int64(0)
-    if windings.periods.size:
-        count = join_inside(opened, adjacency, runs)
-        wrapping = join_periodic_over_periods(opened, adjacency, count, runs, windings)
-    else:
-        count = join_open_bonds(opened, adjacency, runs)
-    return count, size_clusters(count, occupied, runs, windings.periods), wrapping
-
-
 @njit(nogil=True, cache=True, **UNCOUNTED)
 def find_clusters(opened, adjacency, occupied, runs, windings):
     """Join all open bonds of a sample and size its clusters.
 
     Returns (the number of runs, the wrapping bits).
     """
-    count, _, wrapping = _find_clusters(opened, adjacency, occupied, runs, windings)
+    wrapping = int64(0)
+    if windings.periods.size:
+        count = join_inside(opened, adjacency, runs)
+        wrapping = join_periodic_over_periods(opened, adjacency, count, runs, windings)
+    else:
+        count = join_open_bonds(opened, adjacency, runs)
+    size_clusters(count, occupied, runs, windings.periods)
     return count, wrapping
-
-
-@inner
-def _finish_row(count, wrapping, end_flags, runs, row):
-    """Write what a row has besides the sums over clusters."""
-    if row.size > ROW_WIDTH:
-        tally_sizes(runs.sizes, count, runs.reach, row)
-    runs.reach[:count] = 0
-    sites, flags = end_flags
-    spanning = spanning_from_runs(sites, flags, runs.starts, runs.first, runs.parents, runs.reach)
-    row[SPANNING] = spanning | wrapping
 
 
 @njit(nogil=True, cache=True, **UNCOUNTED)
 def measure_runs(count, wrapping, end_flags, runs, row):
     """Write the row of a sample whose clusters :func:`find_clusters` has found."""
     row_from_sizes(runs.sizes, count, row)
-    _finish_row(count, wrapping, end_flags, runs, row)
-
-
-@njit(nogil=True, cache=True, **UNCOUNTED)
-def measure_open_bonds(opened, adjacency, occupied, end_flags, runs, windings, row):
-    """Find the clusters of a sample and write its row; return the number of runs."""
-    count, roots, wrapping = _find_clusters(opened, adjacency, occupied, runs, windings)
-    row_from_roots(runs.sizes, runs.reach, roots, row)
-    _finish_row(count, wrapping, end_flags, runs, row)
-    return count
+    if row.size > ROW_WIDTH:
+        tally_sizes(runs.sizes, count, runs.reach, row)
+    runs.reach[:count] = 0
+    sites, flags = end_flags
+    spanning = spanning_from_runs(sites, flags, runs.starts, runs.first, runs.parents, runs.reach)
+    row[SPANNING] = spanning | wrapping

@@ -36,15 +36,6 @@ def row_from_sizes(sizes, count, row):
     _put(row, 0, 1, sums)
 
 
-@inner
-def row_from_roots(sizes, roots, count, row):
-    """Write the sums of a row from the sizes, integers, of the first ``count`` roots, uint32."""
-    sums = _empty()
-    for i in range(count):
-        sums = _with_cluster(sums, int64(sizes[uint32(roots[i])]))
-    _put(row, 0, 1, sums)
-
-
 @njit(nogil=True, cache=True)
 def row_from_labels(labels, occupied, end_sites, end_flags, sizes, reach, row):
     """Write the row of finished labels.

@@ -7,7 +7,7 @@ from numba import njit, uint32, uint64
 from percolab.bonds.keys import seed_at
 from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.kernels.bits import trailing_zeros
-from percolab.labelers.raster_runs import measure_open_bonds, write_labels
+from percolab.labelers.raster_runs import find_clusters, measure_runs, write_labels
 from percolab.measure.spins import OPEN_BONDS
 from percolab.spins.kernels_cpu import count_bits, find_satisfied
 from percolab.spins.words import keyed_number
@@ -63,7 +63,7 @@ def sweep_clusters(
         open_active(generator, chain, sweep, exists, adjacency, spins, kept, opened)
         kept[:] = opened
         numbers[n, OPEN_BONDS] = count_bits(opened)
-        lattice = adjacency, occupied, end_flags
-        measure_open_bonds(opened, *lattice, runs, windings, rows[n])
+        clusters, wrapping = find_clusters(opened, adjacency, occupied, runs, windings)
+        measure_runs(clusters, wrapping, end_flags, runs, rows[n])
         write_labels(runs.starts, runs.parents, runs.sizes, labels)
         draw_active(generator, chain, sweep, threshold, occupied, labels, spins.marks, spins.planes)

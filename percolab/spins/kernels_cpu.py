@@ -17,7 +17,7 @@ from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.inner import inner, inner_with_arrays
 from percolab.kernels.neighbours import has_bit, periodic_bond, periodic_word
 from percolab.kernels.runs import fill_segments
-from percolab.labelers.raster_runs import find_run, measure_open_bonds
+from percolab.labelers.raster_runs import find_clusters, find_run, measure_runs
 from percolab.measure.spins import LARGEST_STATE, OPEN_BONDS, SATISFIED, STATE_SQUARES
 from percolab.spins.words import (
     changed,
@@ -305,8 +305,8 @@ def sweep_runs(
             generator, chain, sweep, num_planes, exists, adjacency, spins, opened
         )
         write_spin_numbers(satisfied, count, spins.counts, numbers[n])
-        lattice = adjacency, occupied, end_flags
-        clusters = measure_open_bonds(opened, *lattice, runs, windings, rows[n])
+        clusters, wrapping = find_clusters(opened, adjacency, occupied, runs, windings)
+        measure_runs(clusters, wrapping, end_flags, runs, rows[n])
         choose_sites(generator, chain, sweep, occupied, adjacency.num_points, spins.chosen)
         if rule.by_word != uint32(0) and num_planes == 1:
             _paint_runs_by_bit(generator, chain, sweep, occupied, runs, spins)
