@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -184,7 +185,7 @@ class Field:
     def num_points(self) -> int:
         return prod(self.shape)
 
-    @property
+    @cached_property
     def num_sites(self) -> int:
         """Sites, counted from the cell."""
         return Task(self.structure, self.size, self.boundary, (0.5,)).num_sites

@@ -10,7 +10,7 @@ from numba import int64, njit, uint32
 
 from percolab.kernels.bits import trailing_zeros
 from percolab.kernels.inner import inner
-from percolab.measure.sums import ADDED, EXACT_SUMS, ROW, SUMS
+from percolab.measure.sums import ADDED, EXACT_SUMS, ROW, SUMS, find_second
 
 CLUSTERS, LARGEST, SECOND_LARGEST, SUM_SQUARES, SPANNING = map(
     ROW.index, ("clusters", "largest", "second_largest", "sum_squares", "spanning")
@@ -33,7 +33,10 @@ def row_from_sizes(sizes, count, row):
     sums = _empty()
     for i in range(count):
         sums = _with_cluster(sums, int64(sizes[i]))
+    # Looked for by itself: what is left above are sums and a maximum, of several sizes at once.
+    second = find_second(sizes, count, sums.largest)
     _put(row, 0, 1, sums)
+    row[SECOND_LARGEST] = second
 
 
 @njit(nogil=True, cache=True)

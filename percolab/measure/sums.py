@@ -145,12 +145,10 @@ EXACT_SUMS = sums_in(int, lambda function: function)
 @inner
 def find_second(sizes, count, largest):
     """Return the second largest of the first ``count`` sizes, one ``largest`` left out; or 0."""
-    second, is_seen = int64(0), False
+    second, seen = int64(0), int64(0)
+    # Without a branch, so that the compiler looks at several sizes at once.
     for n in range(count):
         size = int64(sizes[n])
-        if size > second:
-            if size == largest and not is_seen:
-                is_seen = True
-            else:
-                second = size
-    return second
+        seen += int64(size == largest)
+        second = max(second, size if size != largest else int64(0))
+    return largest if seen > 1 else second

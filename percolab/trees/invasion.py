@@ -40,6 +40,8 @@ LISTED_BYTES = 200
 _COUNTERS = 10
 # Sites for which there is room at once.
 _RESERVED = 1 << 21
+#: Words of sites up to which each has its entry, and needs no hash table.
+WORDS_LISTED = 1 << 17
 
 
 def lattice_ground(lattice: Lattice, shape: tuple[int, ...], boundary: tuple[str, ...]) -> Ground:
@@ -59,8 +61,9 @@ def lattice_ground(lattice: Lattice, shape: tuple[int, ...], boundary: tuple[str
                     steps.append([delta, klass * class_size, int(sign > 0), *offset])
         first.append(len(steps))
     periodic = [int(kind == "periodic") for kind in boundary]
+    reach = np.abs([bond.offset for bond in lattice.bonds]).max(axis=0)
     return Ground(
-        axes=np.array([shape, lattice.cell, periodic, strides], np.int64).T.copy(),
+        axes=np.array([shape, lattice.cell, periodic, strides, reach], np.int64).T.copy(),
         first=np.array(first, np.int64),
         steps=np.array(steps, np.int64).reshape(-1, 3 + len(shape)),
         degree=int(np.diff(first).max()),
@@ -82,7 +85,7 @@ def topology_ground(topology: Topology, bonds: Integers | None = None) -> Ground
     order = np.argsort(start, kind="stable")
     counts = np.bincount(start, minlength=topology.num_points)
     return Ground(
-        axes=np.empty((0, 4), np.int64),
+        axes=np.empty((0, 5), np.int64),
         first=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         steps=np.column_stack([end, np.tile(number[apart], 2)])[order].astype(np.int64),
         degree=max(int(counts.max(initial=0)), 1),
@@ -124,8 +127,9 @@ class InvasionWeights:
 class State:
     """The arrays of an invasion that is going on; their sizes follow what it has touched.
 
-    table:   uint64, hash table of words of 32 sites
-    entries: uint32, a row for each of them; digits: uint32, a row for each random word drawn
+    table:   uint64, hash table of words of 32 sites; empty where each has its entry
+    entries: uint32, a row for each of them; digits: uint32, a row for each random word drawn, from
+             row 1 on
     candidates: what was ever on the frontier; near, heads: which of it may be invaded next
     sites, taken, fronts: a step each; count: int64, the counters
     """
@@ -134,8 +138,11 @@ class State:
         # What is not touched takes no memory.
         size = max(min(most, _RESERVED), 1 << 16, 2 * sources)
         self.ground = ground
-        self.table = np.full(1 << (4 * sources + 4096).bit_length(), kernels.NONE, np.uint64)
-        self.entries = np.empty((size // 4 + sources, kernels.DRAWN + classes), np.uint32)
+        slots, entries = 1 << (4 * sources + 4096).bit_length(), size // 4 + sources
+        if ground.class_size // 32 <= WORDS_LISTED:
+            slots, entries = 0, ground.class_size // 32
+        self.table = np.full(slots, kernels.NONE, np.uint64)
+        self.entries = np.zeros((entries, kernels.DRAWN + classes), np.uint32)
         self.digits = np.empty((size // 4, kernels.PLANES), np.uint32)
         self.candidates = np.empty(4 * size, kernels.CANDIDATE)
         self.near = np.empty(4 * size, np.uint64)
@@ -156,13 +163,14 @@ class State:
     def make_room(self) -> None:
         """Make room for one more step at least."""
         room, count = self.ground.degree + 1, self.count
-        self.entries = _longer(self.entries, count[kernels.ENTRIES] + room)
+        if self.table.size:
+            self.entries = _longer(self.entries, count[kernels.ENTRIES] + room)
         self.digits = _longer(self.digits, count[kernels.WORDS] + room)
         self.candidates = _longer(self.candidates, count[kernels.CANDIDATES] + room)
         self.near = _longer(self.near, self.candidates.size)
         for name in ("sites", "taken", "fronts"):
             setattr(self, name, _longer(getattr(self, name), count[kernels.STEPS] + 1))
-        if 2 * (count[kernels.ENTRIES] + room) > self.table.size:
+        if self.table.size and 2 * (count[kernels.ENTRIES] + room) > self.table.size:
             size = 4 * max(self.table.size, 1 << int(room).bit_length())
             table = np.full(size, kernels.NONE, np.uint64)
             kernels.fill_table(table, self.table)

@@ -36,9 +36,8 @@ _SHIFT = 48
 #: Of a candidate: what follows the last one of a bucket, and a candidate that was taken.
 END, TAKEN = -1, -2
 #: Columns of an entry: its invaded sites, those that are invaded or on the frontier, and from here
-#: on where the random word of each class is among those drawn, or NOT_DRAWN.
+#: on the place of the random word of each class among those drawn, counted from 1, or 0.
 INVADED, TOUCHED, DRAWN = 0, 1, 2
-NOT_DRAWN = 2**32 - 1
 #: Counters of a run: its entries, drawn words, candidates, size of the near heap, its last bucket,
 #: the size from which on it is cut down, steps, sources that were led on from, size of the front,
 #: and the step that reached a target.
@@ -52,8 +51,8 @@ CANDIDATE = np.dtype(
 class Ground(NamedTuple):
     """Where bonds lead: on a lattice by offsets, in a graph by lists."""
 
-    # int64 (axes, 4): grid points, points of a cell, whether it is periodic, and the index
-    # difference of neighbours along it; (0, 4) of a graph
+    # int64 (axes, 5): grid points, points of a cell, whether it is periodic, the index difference
+    # of neighbours along it, and the longest offset of a bond; (0, 5) of a graph
     axes: Any
     # int64, the first step of every cell point, or of every site of a graph, and the end
     first: Any
@@ -88,24 +87,27 @@ def neighbours(axes, first, steps, site, ends, bonds):
 
     Bonds of a site to itself are left out.  The arguments are those of :class:`Ground`.
     """
-    count, point = 0, int64(site)
+    count, point, is_inner = 0, int64(site), True
     if len(axes) > 0:
-        point, rest, points = int64(0), int64(site), int64(1)
+        # Divisions of 32 bits take a fraction of the time of 64.
+        rest, points = uint32(site), uint32(1)
+        point = int64(0)
         for axis in range(len(axes)):
-            length, cell = axes[axis, 0], axes[axis, 1]
+            length, cell, reach = uint32(axes[axis, 0]), axes[axis, 1], uint32(axes[axis, 4])
+            x = uint32(rest % length)
+            rest = uint32(rest // length)
+            is_inner &= x >= reach and uint32(x + reach) < length
             if cell > 1:
-                point += points * (rest % length % cell)
-                points *= cell
-            rest //= length
+                point += int64(points) * int64(x % uint32(cell))
+                points = uint32(points * uint32(cell))
     for n in range(first[point], first[point + 1]):
         end, bond, inside = steps[n, 0], steps[n, 1], True
         if len(axes) > 0:
             end += site
-            for axis in range(len(axes)):
+            for axis in range(0 if is_inner else len(axes)):
                 step = steps[n, 3 + axis]
                 if step == 0:
                     continue
-                # Divisions of 32 bits take a fraction of the time of 64.
                 length, stride = axes[axis, 0], axes[axis, 3]
                 x = int64(uint32(site) // uint32(stride) % uint32(length)) + step
                 if x < 0 or x >= length:
@@ -121,10 +123,10 @@ def neighbours(axes, first, steps, site, ends, bonds):
 
 @njit(**INNER, **_INLINED)
 def _is_target(axes, layers, sites, site):
-    is_target, rest = False, int64(site)
+    is_target, rest = False, uint32(site)
     for axis in range(len(axes)):
-        x = rest % axes[axis, 0]
-        rest //= axes[axis, 0]
+        x = int64(rest % uint32(axes[axis, 0]))
+        rest = uint32(rest // uint32(axes[axis, 0]))
         is_target = is_target or x < layers[axis, 0] or x >= axes[axis, 0] - layers[axis, 1]
     low, high = 0, sites.size
     while low < high:
@@ -167,7 +169,10 @@ def find_entry(table, entries, count, word):
     """Return the entry of a word of sites, a new one where it has none.
 
     table: uint64, at most half full; the word in the upper half and the entry in the lower one.
+    Without a table every word has its entry.
     """
+    if table.size == 0:
+        return int64(word)
     slot = _find_slot(word, table.size)
     stored = uint64(table[slot])
     while stored != uint64(NONE) and int64(stored >> uint64(32)) != word:
@@ -178,10 +183,8 @@ def find_entry(table, entries, count, word):
         entry = int64(count[ENTRIES])
         count[ENTRIES] += 1
         table[slot] = uint64(uint64(uint64(word) << uint64(32)) | uint64(entry))
-        entries[entry, INVADED] = uint32(0)
-        entries[entry, TOUCHED] = uint32(0)
-        for column in range(DRAWN, entries.shape[1]):
-            entries[entry, column] = uint32(NOT_DRAWN)
+        for column in range(entries.shape[1]):
+            entries[entry, column] = uint32(0)
     return entry
 
 
@@ -197,6 +200,25 @@ def fill_table(table, old):
 
 
 @njit(**INNER, **_INLINED)
+def _transpose(rows):
+    """Exchange rows and columns of 32 x 32 bits, uint32 (32,), by halves, quarters and so on.
+
+    The highest bit is the first column.  Source: H. S. Warren, Hacker's Delight, section 7-3.
+    """
+    width, mask = uint32(16), uint32(0x0000FFFF)
+    while width != uint32(0):
+        row = uint32(0)
+        while row < uint32(32):
+            below = uint32(row + width)
+            moved = uint32(uint32(rows[row] ^ uint32(rows[below] >> width)) & mask)
+            rows[row] = uint32(rows[row] ^ moved)
+            rows[below] = uint32(rows[below] ^ uint32(moved << width))
+            row = uint32(uint32(below + uint32(1)) & uint32(~width))
+        width = uint32(width >> uint32(1))
+        mask = uint32(mask ^ uint32(mask << width))
+
+
+@njit(**INNER, **_INLINED)
 def _key_prefix(draw, entries, digits, count, entry, klass, number):
     """Return the first 32 digits of a key; its word is drawn when it is first touched."""
     prefix = uint32(0)
@@ -204,16 +226,15 @@ def _key_prefix(draw, entries, digits, count, entry, klass, number):
         prefix = uint32(draw.ranks[number])
     else:
         place = uint32(entries[entry, DRAWN + klass])
-        if place == uint32(NOT_DRAWN):
-            place = uint32(count[WORDS])
+        if place == uint32(0):
             count[WORDS] += 1
+            place = uint32(count[WORDS])
             entries[entry, DRAWN + klass] = place
             word = uint32(uint32(draw.first_word) + uint32(number >> 5))
             fill_planes(draw.generator, draw.seed, draw.sample, word, digits[place])
-        bit = uint32(number & 31)
-        for k in range(PLANES):
-            digit = uint32(uint32(digits[place, k] >> bit) & uint32(1))
-            prefix = uint32(prefix | uint32(digit << uint32(PLANES - 1 - k)))
+            _transpose(digits[place])
+        # Of bit 0 in the last row.
+        prefix = uint32(digits[place, uint32(uint32(31) - uint32(number & 31))])
     return prefix
 
 
@@ -223,9 +244,9 @@ def _key_prefix(draw, entries, digits, count, entry, klass, number):
 @njit(**INNER, **_INLINED)
 def _rise(near, size, candidate):
     """Put a candidate into a heap of this size."""
-    place = int64(size)
-    while place > 0:
-        parent = (place - 1) >> 1
+    place = uint64(size)
+    while place > uint64(0):
+        parent = uint64(uint64(place - uint64(1)) >> uint64(1))
         if near[parent] < candidate:
             break
         near[place] = near[parent]
@@ -236,14 +257,15 @@ def _rise(near, size, candidate):
 @njit(**INNER, **_INLINED)
 def _sink(near, size, candidate):
     """Put a candidate in place of the first one of a heap of this size."""
-    place, child = int64(0), int64(1)
-    while child < size:
-        if child + 1 < size and near[child + 1] < near[child]:
-            child += 1
+    place, child, last = uint64(0), uint64(1), uint64(size)
+    near[last] = uint64(NONE)  # after the last child, which may have no sibling
+    while child < last:
+        # Which is smaller is as likely as not: no branch.
+        child = uint64(child + uint64(near[uint64(child + uint64(1))] < near[child]))
         if candidate < near[child]:
             break
         near[place] = near[child]
-        place, child = child, 2 * child + 1
+        place, child = child, uint64(uint64(child << uint64(1)) + uint64(1))
     near[place] = candidate
 
 
@@ -382,10 +404,9 @@ def advance_invasion(
     room = int64(ground.degree + 1)
     while True:
         # Stop for more room before a step that might need it.
-        step = count[STEPS]
+        step, most_entries = count[STEPS], min(table.size >> 1, len(entries))
         if (
-            2 * (count[ENTRIES] + room) > table.size
-            or count[ENTRIES] + room > len(entries)
+            (table.size > 0 and count[ENTRIES] + room > most_entries)
             or count[WORDS] + room > len(digits)
             or count[CANDIDATES] + room > candidates.size
             or step >= sites.size
@@ -432,7 +453,8 @@ def advance_invasion(
                     continue
                 _mark(entries, there, TOUCHED, end)
             else:
-                number, klass = bond, bond // class_size
+                # A floor of signed integers takes a branch more.
+                number, klass = bond, int64(uint64(bond) // uint64(class_size))
                 owner = there if bond - klass * class_size == end else entry
             prefix = _key_prefix(draw, entries, digits, count, owner, klass, number)
             _push(candidates, near, heads, count, prefix, bond, end, step)

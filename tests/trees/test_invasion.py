@@ -15,6 +15,7 @@ from percolab.lattices.graph import Graph, graph_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.structure import load_structure
 from percolab.lattices.topology import unpack_bits
+from percolab.trees import invasion
 from percolab.trees.invasion import (
     InvasionWeights,
     Target,
@@ -151,7 +152,7 @@ CASES = list(product((False, True), ("spanning", "all", 17)))
     ],
     ids=str,
 )
-def test_lattice_is_invaded_as_the_reference_does(name, shape, boundary, model):
+def test_lattice_is_invaded_as_the_reference_does(name, shape, boundary, model, monkeypatch):
     lattice = load_lattice(name)
     topology = lattice.topology(shape, boundary)
     axis = len(shape) - 1
@@ -159,7 +160,10 @@ def test_lattice_is_invaded_as_the_reference_does(name, shape, boundary, model):
     sides, none = np.zeros((len(shape), 2), np.int64), np.zeros((len(shape), 2), np.int64)
     sides[axis, 1] = 1
     sites = np.flatnonzero(unpack_bits(topology.occupied, topology.num_points)).tolist()
-    for (trapping, stop), (sample, generator) in product(CASES, enumerate(GENERATORS.values())):
+    cases = product(CASES, enumerate(GENERATORS.values()))
+    for n, ((trapping, stop), (sample, generator)) in enumerate(cases):
+        # Words in a hash table, as those of large lattices are, with either generator.
+        monkeypatch.setattr(invasion, "WORDS_LISTED", (1 << 17, 0, 0, 1 << 17)[n % 4])
         reference = Reference(topology, model, generator, 5, sample)
         weights = InvasionWeights(model, generator, 5, sample, len(lattice.bonds))
         kind = {"stop": stop, "trapping": trapping}
@@ -282,6 +286,17 @@ def test_only_what_is_touched_is_drawn():
         assert found.num_invaded == 3000
         assert 2 * 3000 / 32 / 2 < found.touched < most
         assert found.num_sites == 2**30
+
+
+@pytest.mark.parametrize("model", ["bond", "site"])
+def test_words_in_a_hash_table_that_grows_are_those_in_a_list(model, monkeypatch):
+    options = {"source": "centre", "stop": "all", "boundary": "periodic", "model": model}
+    listed = invade_named("square", 500, **options)
+    monkeypatch.setattr(invasion, "WORDS_LISTED", 0)
+    found = invade_named("square", 500, **options)
+    assert found.sites.tolist() == listed.sites.tolist()
+    assert found.fronts.tolist() == listed.fronts.tolist()
+    assert found.touched == listed.touched
 
 
 def test_large_frontiers_leave_the_heap_and_come_back():
