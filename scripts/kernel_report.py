@@ -364,7 +364,7 @@ def small_launches(kind: str, topology: Topology, model: Model) -> list[Launch]:
                 coupling.block_sums(GENERATORS["xorwow"], 0, *given)
             # What wraps alone.
             torus = load_lattice("square").topology((20, 20), ("periodic", "periodic"))
-            coupling = new_coupling("tiled", "cuda", torus, model)
+            coupling = new_coupling("tiled", "cuda", torus, model, wraps_alone=True)
             coupling.block_sums(GENERATORS["xorwow"], 0, blocks, grid, picks + SPANNING, squared)
     return launches
 
