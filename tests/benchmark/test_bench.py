@@ -359,10 +359,7 @@ def test_a_panel_has_one_line_for_every_program_and_stage():
     ]
     figure = plot_time_per_site([*records, image_time(4), image_time(8)], title="GPU")
     first, second = figure.axes
-    assert (first.get_title(), second.get_title()) == (
-        "square, $p = 0.5 p_c$",
-        "square, $p = p_c$",
-    )
+    assert (first.get_title(), second.get_title()) == ("square, $p = 0.5 p_c$", "square, $p = p_c$")
     for axes in figure.axes:
         assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
         lines = {line.get_label(): line for line in axes.get_lines()}

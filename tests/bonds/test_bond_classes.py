@@ -6,14 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from helpers import (
-    assert_cuda_equals_cpu,
-    cpu_labeler,
-    items_of,
-    lattice,
-    slow,
-    slow_but,
-)
+from helpers import assert_cuda_equals_cpu, cpu_labeler, items_of, lattice, slow, slow_but
 from slab_support import compare_rows
 
 import percolab

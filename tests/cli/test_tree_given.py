@@ -142,10 +142,7 @@ def test_what_does_not_go_with_a_weighted_graph_is_refused(roads, options, told)
             "-L: weights are those of one",
         ),
         (("--weights", "w.npy", "--lattice", "square", "-L", "4"), "w.npy: weights have the shape"),
-        (
-            ("--weights", "w.npy", "--lattice", "square", "--multi"),
-            "--multi: only a graph has it",
-        ),
+        (("--weights", "w.npy", "--lattice", "square", "--multi"), "--multi: only a graph has it"),
         (
             ("--weights", "nan.npy", "--lattice", "square"),
             "weights[1, 2, 0]: weight nan, but a weight is",

@@ -257,10 +257,7 @@ def test_another_version_of_a_package_is_another_observable(package):
     ("name", "message"),
     [
         ("clusters", "observable clusters: is measured already; choose another name"),
-        (
-            "fails",
-            "observable fails of package percolab_mine 0.3: KeyError: 'no such thing'",
-        ),
+        ("fails", "observable fails of package percolab_mine 0.3: KeyError: 'no such thing'"),
         (
             "absent",
             "observable absent of package percolab_mine 0.3: AttributeError: module "

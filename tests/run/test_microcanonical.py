@@ -8,12 +8,7 @@ from math import comb, factorial
 import h5py
 import numpy as np
 import pytest
-from cli_support import (
-    answer,
-    refusal,
-    sealed_again,
-    stored,
-)
+from cli_support import answer, refusal, sealed_again, stored
 from helpers import assert_z, slow
 
 from percolab.analysis.stored_data import read_curves

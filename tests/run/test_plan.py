@@ -57,10 +57,7 @@ def swept(path, **settings):
     return sweep(**given, device="cpu", out=path)
 
 
-@pytest.mark.parametrize(
-    "name",
-    slow_but(STUDIES, "slabs", "chains"),
-)
+@pytest.mark.parametrize("name", slow_but(STUDIES, "slabs", "chains"))
 def test_samples_and_file_come_out_as_planned(tmp_path, name):
     path, study = tmp_path / "results.h5", STUDIES[name]
     plan = planned(path, **study)

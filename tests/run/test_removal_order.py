@@ -14,10 +14,7 @@ from percolab.analysis.maxima import measure_robustness, network_bounds
 from percolab.api import sweep
 from percolab.bonds.words import GENERATORS
 from percolab.coupled.adaptive import order_by_score
-from percolab.coupled.one_by_one import (
-    ADAPTIVE_RANKS,
-    list_openings,
-)
+from percolab.coupled.one_by_one import ADAPTIVE_RANKS, list_openings
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph, make_graph
 from percolab.measure import openings as bins

@@ -344,8 +344,7 @@ PLANNED_BY_MPI = ("sweep", "--lattice", "cubic", "-L", "24", "-p", "0.1,0.2488",
 @pytest.mark.slow
 @by_mpi
 @pytest.mark.parametrize(
-    ("ranks", "given"),
-    [(2, ()), (4, ()), (4, ("--blocks", "1x2x2", "--merge", "quad:bubbles"))],
+    ("ranks", "given"), [(2, ()), (4, ()), (4, ("--blocks", "1x2x2", "--merge", "quad:bubbles"))]
 )
 def test_ranks_of_mpi_plan_what_threads_do(ranks, given):
     process = start(*PLANNED_BY_MPI, *given, ranks=ranks)
