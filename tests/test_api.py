@@ -472,7 +472,7 @@ def test_show_draws_labels_and_given_weights():
         ({"lattice": "square", "L": 8, "model": "ising"}, "a picture of a sample needs T"),
         ({"lattice": "square", "p": 0.5}, "a picture of a sample needs L"),
         ({"p": 0.5}, "a picture of a sample needs lattice and L"),
-        ({"lattice": 3, "L": 8, "p": 0.5}, "show: int given, but it is no lattice"),
+        ({"lattice": 3, "L": 8, "p": 0.5}, "show: int given, which is no lattice"),
         ({"lattice": "square", "L": 8, "p": 0.5, "tree": True}, "p: a tree is of all bonds"),
         ({"lattice": "square", "L": 8, "p": 0.5, "weights": "w.npy"}, "weights: only a tree"),
         ({"lattice": "bethe:3", "L": 3, "p": 0.5, "backbone": True}, "bethe:3: the backbone is"),

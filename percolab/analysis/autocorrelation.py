@@ -105,7 +105,8 @@ def autocorrelation(lagged: ArrayLike, edges: ArrayLike, updates: int) -> Autoco
     error = scatter = nan
     if blocks > 1:
         rest = _covariance(all_lagged - lagged, all_edges - edges, blocks - 1, updates)
-        without = _tau(_unbiased(rest, window, (blocks - 1) * updates), window)
+        with np.errstate(divide="ignore", invalid="ignore"):  # The other blocks may not vary.
+            without = _tau(_unbiased(rest, window, (blocks - 1) * updates), window)
         error = float(jackknife_error(without))
         scatter = float((edges[:, 0] / (2 * updates)).std(ddof=1)) / blocks**0.5
     noise = max(window + 0.5 - tau, 0.0) / (blocks * updates)

@@ -102,9 +102,11 @@ def two_peaks(result: TaskResult, model: Model) -> list[Point]:
         return []
     task, points, chains = result.task, [], len(result.blocks)
     series = result.extra("series").reshape(chains, len(task.p), len(SERIES), -1)[:, :, 0]
-    betas = [-math.log1p(-p) for p in task.p]
+    betas = [-math.log1p(-p) if p < 1 else math.inf for p in task.p]
     q, sites, serial = model.states, task.num_sites, task.is_serial
     for n, (p, beta) in enumerate(zip(task.p, betas, strict=True)):
+        if beta == math.inf:
+            continue
         one = find_first_order(series[:, n], beta=beta, q=q, num_sites=sites, one_chain=serial)
         if one is None or (len(betas) > 1 and not min(betas) <= one.beta <= max(betas)):
             continue

@@ -33,7 +33,7 @@ def command(shape: str, exponent: float, seed: int | None, out: str) -> None:
     try:
         sizes = tuple(map(int, shape.split("x")))
     except ValueError as error:
-        raise InputError(f"SHAPE {shape!r}, but it is integers as in 128x128") from error
+        raise InputError(f"SHAPE {shape!r}, but it must be integers as in 128x128") from error
     field = gaussian_field(sizes, exponent, seed=1 if seed is None else seed)
     files.write_output(out, files.encode_array(field, kind), kind)
     echo(f"field in {out}")

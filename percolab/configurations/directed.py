@@ -55,7 +55,7 @@ class DirectedComponents(Shown):
         InputError: no such part.
         """
         if part not in PARTS:
-            raise InputError(f"part = {part!r}, but it is one of {', '.join(PARTS)}")
+            raise InputError(f"part = {part!r}, but it must be one of {', '.join(PARTS)}")
         sites = np.flatnonzero(self.parts == PARTS.index(part)).tolist()
         return sites if self.names is None else [self.names[site] for site in sites]
 

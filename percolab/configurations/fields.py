@@ -46,7 +46,7 @@ def gaussian_field(
     if (exponent is None) == (correlation is None):
         raise InputError("gaussian_field: give exponent or correlation, one of them")
     if not np.iterable(shape):
-        raise InputError(f"shape = {shape}, but it is a length an axis, as (64, 64)")
+        raise InputError(f"shape = {shape}, but it must be a length an axis, as (64, 64)")
     sizes = tuple(take_integer("shape", n) for n in shape)
     if min(sizes, default=0) < 1 or prod(sizes) > MAX_POINTS:
         raise InputError(f"shape = {sizes}, but it has lengths of at least 1 and at most "

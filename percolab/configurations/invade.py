@@ -450,7 +450,9 @@ class Invader:
             raise InputError("stop: without a target give all or a number of sites")
         if isinstance(stop, str):
             if stop not in ("spanning", "all"):
-                raise InputError(f"stop = {stop!r}, but it is spanning, all or a number of sites")
+                raise InputError(
+                    f"stop = {stop!r}, but it must be spanning, all or a number of sites"
+                )
             if stop == "spanning" and not self.has_target:
                 raise InputError("stop = spanning needs a target; or give all or a number of sites")
             return stop

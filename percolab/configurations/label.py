@@ -237,7 +237,9 @@ def load_labeled_lattice(lattice: str | Path | Lattice | None) -> Lattice | None
     if lattice is None or isinstance(lattice, Lattice):
         return lattice
     if not isinstance(lattice, str | Path):
-        raise InputError(f"lattice = {lattice!r}, but it is a lattice, its name or a .toml file")
+        raise InputError(
+            f"lattice = {lattice!r}, but it must be a lattice, its name or a .toml file"
+        )
     return load_lattice(str(lattice))
 
 

@@ -84,7 +84,7 @@ class Microcanonical(Kind):
         if sampling.p:
             raise InputError("method microcanonical gives observables at any p: leave out p")
         if sampling.order != RANDOM and not isinstance(sampling.structure, Graph | Ensemble):
-            raise InputError(f"order = {sampling.order}, but it is that of a graph: give --graph")
+            raise InputError(f"order = {sampling.order}, but only a graph has one: give --graph")
         most = bins.MOST_OPENINGS
         if isinstance(sampling, Task) and max(sampling.num_openings, sampling.num_points) > most:
             raise InputError(

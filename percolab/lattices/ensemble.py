@@ -115,7 +115,7 @@ class Ensemble:
         pairs = [cell.partition("=")[::2] for cell in cells]
         given = {key: _read_number(self.name, key, value) for key, value in pairs}
         if tuple(given) not in _MODELS[model] or len(pairs) != len(given):
-            raise InputError(f"ensemble {self.name}: but it is {_EXAMPLES}")
+            raise InputError(f"ensemble {self.name}: it must be one like {_EXAMPLES}")
         least = given.get("min", 1)
         if least < 1 or given.get("max", least) < least or given.get("m", 1) < 1:
             raise InputError(f"ensemble {self.name}: m and min are at least 1, max at least min")
@@ -350,7 +350,7 @@ def _read_number(name: str, key: str, text: str) -> float:
     except ValueError:
         value = np.nan
     if not isfinite(value) or (key in _INTEGERS and value != int(value)):
-        raise InputError(f"ensemble {name}: but it is {_EXAMPLES}")
+        raise InputError(f"ensemble {name}: it must be one like {_EXAMPLES}")
     return value
 
 
@@ -374,6 +374,6 @@ def _check_degrees(degrees: Any) -> tuple[int, ...]:
         raise InputError("degrees: a list of integers, each at least 0")
     if values.size > MOST_SITES or int(values.sum()) >= 2**31 or values.sum() % 2:
         raise InputError(
-            f"degrees: their sum is {int(values.sum())}, but it is even and below 2^31"
+            f"degrees: their sum is {int(values.sum())}, but it must be even and below 2^31"
         )
     return tuple(np.sort(values).tolist())

@@ -122,9 +122,9 @@ class Graph(Shown):
         """
         for what, given in (("bonds", bonds), ("source", source), ("target", target)):
             if not isinstance(given, Iterable) or isinstance(given, str):
-                raise InputError(f"{what} = {given!r}, but it is a list or an array")
+                raise InputError(f"{what} = {given!r}, but it must be a list or an array")
         if not isinstance(name, str):
-            raise InputError(f"name = {name!r}, but it is text")
+            raise InputError(f"name = {name!r}, but it must be text")
         if (len(source) == 0) != (len(target) == 0):
             raise InputError("source and target: give both, or none")
         num_sites = int(num_sites) if isinstance(num_sites, np.integer) else num_sites

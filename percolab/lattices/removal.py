@@ -80,7 +80,7 @@ def order_graph(graph: Graph, order: Any, *, sites: bool) -> tuple[str, Graph]:
     elif np.iterable(order):
         entries = ((f"order {key!r}", _texts(key, sites)) for key in order)
     else:
-        raise InputError(f"order = {order!r}, but it is a name, a file, a list or a mapping")
+        raise InputError(f"order = {order!r}, but it must be a name, a file, a list or a mapping")
     return GIVEN, graph.with_ranks(_rank(_score_entries(graph, entries, sites)))
 
 
@@ -199,4 +199,4 @@ def _read_score(where: str, text: str) -> float:
     with suppress(ValueError):
         if isfinite(score := float(text)):
             return score
-    raise InputError(f"{where}: score {text!r}, but it is a finite number")
+    raise InputError(f"{where}: score {text!r}, but it must be a finite number")

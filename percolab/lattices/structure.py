@@ -40,7 +40,7 @@ def take_structure(given: Any, caller: str) -> Structure:
     """Return a structure, or that of a name or a .toml file; InputError for what is neither."""
     structure: Structure = load_structure(given) if isinstance(given, str | Path) else given
     if isinstance(structure, Ensemble) or not isinstance(structure, Structure):
-        raise InputError(f"{caller}: {type(given).__name__} given, but it is no lattice")
+        raise InputError(f"{caller}: {type(given).__name__} given, which is no lattice")
     return structure
 
 

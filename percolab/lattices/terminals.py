@@ -83,7 +83,9 @@ def _find_terminal(key: str, given: Any, topology: Topology) -> NDArray[np.int32
         return (middle + np.flatnonzero(is_site[middle:])[:1]).astype(np.int32)
     sites = np.atleast_1d(np.asarray(given))
     if sites.dtype.kind not in "iu" or sites.ndim != 1 or not sites.size:
-        raise InputError(f'{key} = {given!r}, but it is a side, "y-" or "y+", or numbers of sites')
+        raise InputError(
+            f'{key} = {given!r}, but it must be a side, "y-" or "y+", or numbers of sites'
+        )
     outside = sites[(sites < 0) | (sites >= topology.num_points)]
     wrong = outside if outside.size else sites[~is_site[sites]]
     if wrong.size:

@@ -409,6 +409,8 @@ def check_sample_version(version: int) -> None:
 
 
 def check_boundary(lattice: Structure, boundary: tuple[str, ...]) -> None:
+    if "open" not in lattice.boundaries and not set(boundary) <= set(lattice.boundaries):
+        raise InputError(f"boundary = {','.join(map(str, boundary))}, but {lattice.name} has none")
     for kind in boundary:
         check_choice("boundary", kind, lattice.boundaries)
     if len(boundary) != lattice.dimension:
@@ -423,7 +425,7 @@ def axis_boundaries(structure: Structure, given: Any = None) -> tuple[str, ...]:
     if isinstance(kinds, str):
         kinds = [kind.strip() for kind in kinds.split(",")]
     if not isinstance(kinds, Sequence):
-        raise InputError(f"boundary = {kinds!r}, but it is a text, or a list of texts")
+        raise InputError(f"boundary = {kinds!r}, but it must be a text, or a list of texts")
     boundary = tuple(kinds) * (structure.dimension if len(kinds) == 1 else 1)
     check_boundary(structure, boundary)
     return boundary

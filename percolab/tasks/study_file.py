@@ -173,7 +173,7 @@ def _choose_structure(
         return load_structure(DEFAULT_LATTICE if lattice is None else str(lattice))
     if not isinstance(lattice, Structure):
         raise InputError(
-            f"lattice: {type(lattice).__name__} given, but it is a name, a .toml file or a Lattice"
+            f"lattice: {type(lattice).__name__} given, but it must be a name, a file or a Lattice"
             "; a graph goes with graph="
         )
     return lattice
@@ -191,7 +191,7 @@ def _order_structure(structure: Structure, settings: Mapping[str, Any]) -> tuple
             )
         return str(order), structure
     if not isinstance(structure, Graph):
-        raise InputError(f"order = {order}, but it is that of a graph: give --graph")
+        raise InputError(f"order = {order}, but only a graph has one: give --graph")
     sites = Model.parse(settings["model"]).draws_sites
     return order_graph(structure, order, sites=sites)
 

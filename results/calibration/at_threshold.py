@@ -1,7 +1,10 @@
 """Exponents of studies at p_c itself: their pulls are of the corrections in L and s alone.
 
-python at_threshold.py sample SYSTEM:BOUNDARY:SAMPLES:SEED ...    sampled, fitted and printed
-python at_threshold.py count              the table of data/at_threshold.jsonl
+python at_threshold.py sample SYSTEM:BOUNDARY:SAMPLES:SEED[:flow] ...    sampled, fitted and printed
+python at_threshold.py count                     the table of data/at_threshold.jsonl
+python at_threshold.py count data/flow.jsonl     that of another file
+
+With ":flow" backbones, shortest paths and red bonds are measured in place of the sizes of clusters.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import click
 import numpy as np
 
 DATA = Path(__file__).resolve().parent / "data" / "at_threshold.jsonl"
+FLOW = ("backbone", "path", "bridges")
 FILES = Path(__file__).resolve().parent.parent / "thresholds" / "lattices"
 
 _S = 2 * sin(pi / 18)
@@ -43,18 +47,20 @@ SYSTEMS = {
 }
 #: Sizes: in the plane, of several sites a cell, in three dimensions.
 SIZES = ((32, 64, 128, 256), (32, 64, 128), (8, 16, 32, 64))
+FLOW_SIZES = ((8, 16, 32, 64, 128), (8, 16, 32, 64), (4, 8, 16, 32))
 
 
-def study(system: str, boundary: str, samples: int, seed: int) -> Any:
+def study(system: str, boundary: str, samples: str, seed: str, flow: str = "") -> Any:
     """Return the results of a sweep at p_c."""
     import percolab
 
     lattice, model = system.split()
-    sizes = SIZES[2 if lattice in ("cubic", "bcc", "diamond", "fcc") else "decorated" in lattice]
+    in_space = lattice in ("cubic", "bcc", "diamond", "fcc")
+    sizes = (FLOW_SIZES if flow else SIZES)[2 if in_space else "decorated" in lattice]
     return percolab.sweep(
         str(FILES / f"{lattice}.toml") if "decorated" in lattice else lattice,
-        L=sizes, p=[SYSTEMS[system]], model=model, boundary=boundary, samples=samples,
-        measure="sizes", seed=seed, device="cpu",
+        L=sizes, p=[SYSTEMS[system]], model=model, boundary=boundary, samples=int(samples),
+        measure=FLOW if flow else "sizes", seed=int(seed), device="cpu",
     )  # fmt: skip
 
 
@@ -82,22 +88,22 @@ def main() -> None:
 def sample(studies: tuple[str, ...]) -> None:
     """Sample and fit studies; one line of JSON each."""
     for text in studies:
-        system, boundary, samples, seed = text.split(":")
-        found = values(study(system, boundary, int(samples), int(seed)))
+        found = values(study(*text.split(":")))
         click.echo(json.dumps({"study": text, "values": found}))
 
 
 @main.command()
-def count() -> None:
+@click.argument("data", type=click.Path(path_type=Path), default=DATA)
+def count(data: Path) -> None:
     """Print the table of all stored studies."""
-    click.echo("\n".join(table(DATA.read_text(encoding="utf-8").splitlines())))
+    click.echo("\n".join(table(data.read_text(encoding="utf-8").splitlines())))
 
 
 def table(lines: list[str]) -> Iterator[str]:
     """Yield a Markdown table: a row for each quantity, system, boundary and number of samples."""
     pulls: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for line in map(json.loads, lines):
-        system, boundary, samples, _ = line["study"].split(":")
+        system, boundary, samples, *_ = line["study"].split(":")
         for name, (_, _, pull) in line["values"].items():
             pulls[name, system, boundary, samples].append(pull)
             pulls[name, "all", boundary, samples].append(pull)

@@ -204,7 +204,7 @@ def test_page_that_cannot_be_is_refused_in_one_line(options, words):
     assert not Path("page.html").exists()
 
 
-#: What a hand on the slider does to a page.  A browser without a screen may end before it draws a frame: none is awaited.
+#: What a hand on the slider does to a page.  A browser without a screen may never draw a frame.
 _HAND = """<script>
 window.requestAnimationFrame = (draw) => draw();
 slider.value = %s;

@@ -18,7 +18,7 @@ from percolab.analysis.stored_spins import (
 from percolab.analysis.theory.ising import ising_torus
 from percolab.analysis.value import format_with_error
 from percolab.api import fit, plot, sweep
-from percolab.errors import InputError
+from percolab.errors import AnalysisError, InputError
 from percolab.figures.kinds import StudyFigures, study_figure
 from percolab.figures.report import report_page
 from percolab.lattices.lattice import lattice_from_text, load_lattice
@@ -187,6 +187,19 @@ def test_a_single_temperature_is_drawn_against_l():
     assert [text.get_text() for text in axes.get_xticklabels()] == ["8", "16"]
     figure, _ = study_figure(ising(), kind="order", fitted=lambda: fit(ising()))
     assert "1/K" in figure.axes[0].get_xlabel()
+
+
+def test_spins_at_zero_temperature_are_studied_as_others_are():
+    results = sweep(
+        "square", model="ising", L=[4, 6], p=[0.5, 1], samples=200, measure="series", device="cpu"
+    )
+    with pytest.raises(AnalysisError):
+        fit(results)
+    energies = numbers_of(results, "energy")["panels"][0]
+    # All bonds are satisfied, and the exact curve begins at the temperature zero.
+    assert [curve["values"][-1] for curve in energies["curves"]] == pytest.approx([-1.5, -5 / 3])
+    assert energies["exact"][0]["temperature"][0] > 0
+    assert numbers_of(results, "autocorrelation")
 
 
 @pytest.mark.slow

@@ -163,6 +163,23 @@ def test_names_are_kept_where_they_are_not_numbers(tmp_path):
         assert (counted(found.bonds), found.num_loops) == (counted([[0, 1], [1, 2]]), 1)
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("A1 7\nA2 7\n", ("A1", "7", "A2")),
+        ("source target\n1 2\n2 Ann\n", ("1", "2", "Ann")),
+        ("source,target\n1,A1\n2,A1\n", ("1", "A1", "2")),
+    ],
+)
+def test_numbers_are_names_beside_names(tmp_path, text, names):
+    found = read_graph(written(tmp_path / "a.txt", text))
+    assert found.names == names
+    if "2 Ann" in text:
+        assert found.notes == (
+            "sites are read as names: line 3: site 'Ann', but sites are integers 0 to 2147483583",
+        )
+
+
 def test_numbered_names_are_numbers_in_any_order(tmp_path):
     networkx = pytest.importorskip("networkx")
     graph = networkx.Graph([(2, 0), (0, 1)])

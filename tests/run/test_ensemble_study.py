@@ -213,7 +213,7 @@ def test_thresholds_of_samples_are_distributed_as_the_recursion_says():
         (("--lattice", "bethe:x"), "a Bethe lattice is bethe, bethe:z or bethe:z:random"),
         (("--lattice", "bethe:3:odd"), "unknown numbering 'odd'"),
         (("--lattice", "bethe", "-L", "40"), "40 shells with coordination number 3: more than"),
-        (("--lattice", "bethe", "--boundary", "open"), "unknown boundary 'open'; known: terminals"),
+        (("--lattice", "bethe", "--boundary", "open"), "boundary = open, but bethe:3 has none"),
         (("--lattice", "bethe", "--target-error", "0.1"), "give the number of samples"),
     ],
     ids=str,

@@ -294,7 +294,10 @@ def test_a_stored_study_says_its_order():
         (("--order", "twice.txt"), "twice.txt: line 2: bond 1 0 is given twice"),
         (("--order", "gone.txt", "--model", "site"), "gone.txt: line 2: Room 9 is no site of path"),
         (("--order", "none.txt"), "none.txt: line 1: 0 5 is no bond of path.txt"),
-        (("--order", "score.txt"), "score.txt: line 1: score 'nan', but it is a finite number"),
+        (
+            ("--order", "score.txt"),
+            "score.txt: line 1: score 'nan', but it must be a finite number",
+        ),
     ],
     ids=str,
 )
@@ -311,9 +314,9 @@ def test_orders_that_cannot_be_used_are_refused_in_a_line(options, message, tmp_
 
 
 def test_lattices_and_objects_that_are_no_order_are_refused():
-    with pytest.raises(InputError, match="is that of a graph: give graph"):
+    with pytest.raises(InputError, match="only a graph has one: give graph"):
         sweep("square", L=[8], order="degree", samples=5, device="cpu")
-    with pytest.raises(InputError, match="order = 3, but it is a name, a file, a list"):
+    with pytest.raises(InputError, match="order = 3, but it must be a name, a file, a list"):
         sweep(graph=EDGES, order=3, samples=5, device="cpu")
     with pytest.raises(InputError, match="order: 3 is no bond, which is a pair of sites"):
         sweep(graph=EDGES, order=[3], samples=5, device="cpu")

@@ -198,7 +198,7 @@ WRONG = {
     "size = 8": "unknown key 'size'",
     "sampels = 8": "unknown key 'sampels'; did you mean 'samples'?",
     "Boundary = 'open'": "did you mean 'boundary'?",
-    "lattice = 3": "lattice: int given, but it is a name, a .toml file or a Lattice",
+    "lattice = 3": "lattice: int given, but it must be a name, a file or a Lattice",
     "lattice = 'sqare'": "unknown lattice 'sqare'; did you mean 'square'?",
     "lattice = 'mine.toml'": "mine.toml: no such file",
     "L = 0": "L = 0, but it must be an integer of at least 1",

@@ -441,7 +441,7 @@ def test_a_field_is_a_function_of_its_arguments():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((8, 1.0), "shape = 8, but it is a length an axis"),
+        ((8, 1.0), "shape = 8, but it must be a length an axis"),
         (((8, 0), 1.0), "shape = .8, 0."),
         (((8, 2**40), 1.0), "at most"),
         (((8, 8), 0), "exponent = 0, but it must be a finite number above 0"),

@@ -91,7 +91,7 @@ def _make_panel(
     exact: list[ExactCurve] = []
     if _is_square_ising(figures) and temperatures.size and np.ptp(temperatures) > 0:
         grid = np.linspace(temperatures.min(), temperatures.max(), _POINTS)
-        grid = grid[(1 / grid >= _COUPLINGS[0]) & (1 / grid <= _COUPLINGS[1])]
+        grid = grid[(_COUPLINGS[0] * grid <= 1) & (_COUPLINGS[1] * grid >= 1)]
         for size in (*(sorted({curve.L for curve in curves}) if on_torus else ()), None):
             values = [ising.exact_mean(name, figures.model, 1 / float(at), size) for at in grid]
             known = np.array([value is not None for value in values], bool)

@@ -65,7 +65,7 @@ def read_graph(
     """
     check_options(num_sites, multi)
     if not isinstance(path, str | Path):
-        raise InputError(f"graph = {path!r}, but it is the name of a file")
+        raise InputError(f"graph = {path!r}, but it must be the name of a file")
     path, requested = Path(path), take_columns(columns)
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix in _NOT_READ:

@@ -13,7 +13,7 @@ import numpy as np
 
 from percolab.errors import InputError
 from percolab.lattices.graph_files.graph_data import Edges, check_num_sites
-from percolab.lattices.graph_files.pair_lines import Columns, read_pairs, split_line
+from percolab.lattices.graph_files.pair_lines import Columns, NoNumber, read_pairs, split_line
 from percolab.lattices.graph_files.text import data_lines, read_text, shown
 from percolab.lattices.shown import is_number
 from percolab.lattices.topology import MAX_POINTS
@@ -43,7 +43,7 @@ def read_edge_list(
 ) -> Edges:
     """Return the edges of an edge list; sites are 0 to the largest number unless given.
 
-    Where the first bond's sites are no numbers, all sites have names.
+    All sites have names where one of the first bond's is no number, and below a header if any is.
     requested: the columns of the two sites, and of the weight, by the names that the header gives
     """
     if num_sites is not None and not 1 <= num_sites <= MAX_POINTS:
@@ -66,8 +66,15 @@ def read_edge_list(
     except InputError as error:
         raise InputError(f"{path}: line {place}: {error}") from error
     columns = replace(layout.columns, top=(num_sites or MAX_POINTS) - 1)
-    edges = read_pairs(path, text, place if layout.is_header else place - 1, columns, weights)
-    notes = _header_notes(layout, place)
+    skip, notes = place if layout.is_header else place - 1, _header_notes(layout, place)
+    try:
+        edges = read_pairs(path, text, skip, columns, weights)
+    except NoNumber as error:
+        if not layout.is_plain:
+            raise
+        columns = replace(columns, has_names=True)
+        edges = read_pairs(path, text, skip, columns, weights)
+        notes += (f"sites are read as names: {str(error).removeprefix(f'{path}: ')}",)
     if columns.has_names:
         if not layout.is_header and not any(map(is_number, layout.words)):
             edges, notes = _decide_on_header(edges, layout, place, line)
@@ -138,7 +145,10 @@ def detect_layout(
     columns = Columns(own, sites, weight if is_header else 2)
     bond = after if is_header else cells
     ends = [bond[at] for at in columns.sites if at < len(bond)]
-    has_names = len(ends) == 2 and (bool(delimiter) or not any(map(is_number, ends)))
+    numbered = sum(map(is_number, ends))
+    # One line of a name and a number may be half a header, or a mistake.
+    is_mixed = numbered == 1 and not all(is_number(after[at]) for at in columns.sites if after[at:])
+    has_names = len(ends) == 2 and (bool(delimiter) or not numbered or is_mixed)
     if has_names and not own and "\t" in line:
         # Names may have blanks in them, where tabs stand between the columns.
         return detect_layout(line, following, requested, "\t")

@@ -52,6 +52,10 @@ class Columns:
     has_names: bool = False
 
 
+class NoNumber(InputError):
+    """A site is no number, where sites are numbers."""
+
+
 def split_line(line: str, delimiter: str) -> list[str]:
     """Return the columns of a line, without quotes and blanks around them.
 
@@ -76,6 +80,7 @@ def read_pairs(path: Path, text: bytes, skip: int, columns: Columns, weights: bo
     skip: lines that are not read.
     InputError: a line that is not laid out so, a name that is too long or cannot be printed, a
     weight that is missing, NaN, -inf or beyond int64, or an integer beyond 2^53 next to floats.
+    NoNumber: a site that is none.
     """
     has_value = weights or columns.width == 3
     edges = _read_plain(text, skip, columns, has_value)
@@ -147,7 +152,8 @@ def _read_lines(path: Path, text: bytes, skip: int, columns: Columns, has_value:
                 values.append(value)
                 places.append(place)
     except ValueError as error:
-        raise InputError(f"{path}: line {place}: {error}") from error
+        kind = NoNumber if isinstance(error, NoNumber) else InputError
+        raise kind(f"{path}: line {place}: {error}") from error
     weights = make_weights(values, lambda n: f"{path}: line {places[n]}: ") if has_value else None
     pairs = np.array(ends, np.int32).reshape(-1, 2)
     names = tuple(numbers) if columns.has_names else None
@@ -168,7 +174,7 @@ def _site(text: str, columns: Columns) -> int:
     """Return the site of a column of digits, counted from 0."""
     base, top = columns.base, columns.top
     if not (text.isascii() and text.isdigit() and base <= int(text[:4000]) <= top):
-        raise ValueError(f"site {shown(text)}, but sites are integers {base} to {top}")
+        raise NoNumber(f"site {shown(text)}, but sites are integers {base} to {top}")
     return int(text) - base
 
 
