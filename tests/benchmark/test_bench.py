@@ -388,8 +388,7 @@ CALL = TimeRecord(stage="s", lattice="square", shape=(4, 4), num_sites=16, progr
 
 
 @pytest.fixture(autouse=True)
-def _small_and_fast(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def _small_and_fast(monkeypatch):
     monkeypatch.setattr(timer, "WARM_UP_SECONDS", 0.0)
     monkeypatch.setitem(timer.COPY_BYTES, "cpu", 2**16)
     monkeypatch.setitem(timer.WARM_UP_CALLS, "cpu", 0)

@@ -13,7 +13,6 @@ import percolab
 from percolab.figures.bond_maps import plot_spanning_tree
 from percolab.lattices.graph_files import read_graph
 
-pytestmark = pytest.mark.usefixtures("own_directory")
 ON_CPU = ("--device", "cpu")
 
 ROADS = "source,target,weight\n4,1,3\n1,0,-2\n4,0,5\n2,2,1\n3,2,9007199254740993\n1,4,4\n"

@@ -215,7 +215,6 @@ def test_what_is_no_image_between_faces_has_none(make):
         _ = make().tortuosity
 
 
-@pytest.mark.usefixtures("own_directory")
 def test_the_command_writes_it_for_every_open_axis():
     image = np.zeros((4, 6), bool)
     image[:, 2:4] = True

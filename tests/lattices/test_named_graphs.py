@@ -18,9 +18,6 @@ from percolab.errors import InputError
 from percolab.lattices.graph import Graph, load_graph, make_graph
 from percolab.lattices.graph_files import read_graph
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
-
 #: The same graph, as the world writes it: a triangle and a tail, a - b - c - a and c - d.
 NUMBERS = "0 1\n1 2\n0 2\n2 3\n"
 WILD = {

@@ -18,9 +18,6 @@ from percolab.store.merging import merge
 from percolab.tables.flat import long_table
 from percolab.tasks.kind import make_sampler
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
-
 OPTIONS = {"L": [4, 6], "p": [0.4, 0.6], "samples": 30, "block_size": 10, "device": "cpu"}
 
 
@@ -209,7 +206,6 @@ def package(tmp_path, monkeypatch):
     folder.mkdir()
     install(folder)
     monkeypatch.syspath_prepend(folder)
-    monkeypatch.chdir(tmp_path)
     yield folder
     for name in ("percolab_mine", "percolab_other"):
         sys.modules.pop(name, None)

@@ -221,8 +221,7 @@ def test_the_command_prints_a_row_a_size_and_totals(tmp_path):
     ],
     ids=str,
 )
-def test_what_cannot_be_planned_is_one_line(tmp_path, monkeypatch, options, message):
-    monkeypatch.chdir(tmp_path)
+def test_what_cannot_be_planned_is_one_line(tmp_path, options, message):
     given = ("sweep", "-L", "8,16", "--device", "cpu", "--workers", "1")
     assert message in refusal(*given, *options)
     assert list(tmp_path.iterdir()) == []

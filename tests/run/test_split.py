@@ -35,8 +35,6 @@ from percolab.run.request import Observer
 from percolab.store.results import read_results
 from percolab.tasks.study import Task
 
-pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
-
 ASKED = {"L": [8, 13], "p": [0.4, 0.5], "samples": 6, "measure": "sizes", "device": "cpu"}
 GIVEN = ("sweep", "--lattice", "square", "-L", "8,13", "-p", "0.4,0.5", "--samples", "6",
          "--measure", "sizes", "--device", "cpu", "--split", "lattice")  # fmt: skip

@@ -44,8 +44,6 @@ from percolab.store.results import encode, read_results
 from percolab.store.tree import Allowance
 from percolab.tasks.study import Task
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
 
 def changed(path, change):
     """Apply a change to an open HDF5 file and return its path."""
@@ -227,9 +225,8 @@ LEADING_AWAY = {
 
 
 @pytest.mark.parametrize(("change", "message"), LEADING_AWAY.values(), ids=LEADING_AWAY)
-def test_what_leads_out_of_a_file_is_refused_and_not_followed(file, change, message, monkeypatch):
+def test_what_leads_out_of_a_file_is_refused_and_not_followed(file, change, message):
     stored(file.with_name("other.h5"))
-    monkeypatch.chdir(file.parent)
     assert message in refused(changed(file, change))
 
 
