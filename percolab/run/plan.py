@@ -333,7 +333,7 @@ class _Planning:
             small = half
         sweeps = small.block_size * small.every + (0 if small.is_serial else max(small.burn_in, 0))
         parts = max(_work(small) * sweeps // _BLOCK_WORK[self._kind], 1)
-        size = max(small.block_size // parts, 1)
+        size = max(min(small.block_size // parts, enough), 1)
         burn_in = small.burn_in // parts
         small = replace(small, purpose="plan", block_size=size, burn_in=burn_in)
         free = device.free_memory() if device.is_shared else 0
@@ -342,6 +342,7 @@ class _Planning:
         pool = self._engine.make_pool({small.id: sampler}, self._executor)
         result = TaskResult(small)
         step = sampler.blocks_per_call * (1 if sampler.is_serial else self._engine.at_once)
+        step = min(step, ceil(enough / size))
         first, again = (self._time_blocks(result, pool, step) for _ in range(2))
         calls = min(seconds / again, enough / (step * size))
         if calls > 1:

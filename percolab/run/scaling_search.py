@@ -35,7 +35,15 @@ from percolab.kinds.memory import check_memory
 from percolab.lattices.lattice import Lattice
 from percolab.run.engine import Engine, memory_share
 from percolab.run.request import Observer
-from percolab.run.search_steps import Goal, Round, Search, axis_length, rounded, whole_size
+from percolab.run.search_steps import (
+    Goal,
+    Round,
+    Search,
+    axis_length,
+    refuse_end,
+    rounded,
+    whole_size,
+)
 from percolab.store.results import StoredResults
 from percolab.tasks.study import Study, Task
 
@@ -389,6 +397,8 @@ def _find_half(
         begun += samples
         rows = sampler.grid_rows(numbers, np.array([p_to_threshold(x) for x in p], np.uint64))
         means = np.array([column.of_rows(rows[:, n]).mean() for n in range(p.size)])
+        if (p[-1] == 1 and means[-1] < _PILOT_RANGE[0]) or (p[0] == 0 and means[0] > 0.5):
+            refuse_end(study, size, float(means[-1] < 0.5))
         low = max(p[means < _PILOT_RANGE[0]], default=low)
         high = min(p[means > _PILOT_RANGE[1]], default=high)
     slope = max(np.polyfit(p, means, 1)[0], 1e-3)

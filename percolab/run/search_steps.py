@@ -6,9 +6,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import floor, inf, lcm, log10, prod
-from typing import Any
+from typing import Any, NoReturn
 
-from percolab.errors import InputError
+from percolab.errors import AnalysisError, InputError
 from percolab.run.engine import Engine
 from percolab.run.request import Observer
 from percolab.store.results import StoredResults
@@ -113,6 +113,16 @@ class Search:
             return None
         part = 0.95 if spent > 0.2 * seconds else 0.4
         return done + part * left * (made / spent if made > 0 else self._rate)
+
+
+def refuse_end(study: Study, size: int, p: float) -> NoReturn:
+    """Raise AnalysisError: p_c is not between 0 and 1, as what wraps at one of them says."""
+    name, tori = f"{study.structure.title}, {study.model}", f"tori of L = {size}"
+    if p > 0.5:
+        reason = f"no p_c is found: at p = 1 clusters wrap around fewer {tori} than at a threshold"
+        raise AnalysisError(f"{name}: {reason}")
+    reason = f"at p = 0 clusters wrap around more {tori} than at a threshold"
+    raise AnalysisError(f"{name}: {reason}; give larger sizes (-L)")
 
 
 def whole_size(lattice: Any, points: int) -> int:

@@ -40,7 +40,15 @@ from percolab.run.engine import Engine, choose_engine, memory_share, warm_up
 from percolab.run.executors import connected
 from percolab.run.placement import pilot_conditions, with_tasks
 from percolab.run.request import Observer, SweepOptions, continue_results
-from percolab.run.search_steps import Goal, Round, Search, axis_length, rounded, whole_size
+from percolab.run.search_steps import (
+    Goal,
+    Round,
+    Search,
+    axis_length,
+    refuse_end,
+    rounded,
+    whole_size,
+)
 from percolab.run.stored import Saver, with_blocks
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
@@ -68,6 +76,8 @@ _BEND_SHARE = 0.2
 _SIDE_FACTOR, _LEAST_SIDE, _MOST_SIDE = 4.0, 0.03, 0.3
 #: Samples at the first p of a pilot, and at its last one.
 _FIRST_PILOT, _LAST_PILOT = 2**9, 2**15
+#: The least slope of D, over that of lattices that are not anisotropic.
+_FLAT = 0.15
 #: Sites a second on a CPU and on a GPU, roughly: for forecasts, and first rounds in a given time.
 _RATES = {False: 2e8, True: 5e10}
 #: Of spins, over that of percolation.
@@ -261,8 +271,9 @@ def find_p(study: Study, engine: Engine) -> float:
     measure = _sample_reader(study, size, engine)
     if not study.kind.independent:
         measure = _chain_reader(study, size, engine)
-    low, high, begun, samples = 0.0, 1.0, 0, int(_FIRST_PILOT * states**2)
-    slope, scatter = roots.forecast(axis_length(study.structure, size), states)
+    low, high, begun, first = 0.0, 1.0, 0, int(_FIRST_PILOT * states**2)
+    expected, scatter = roots.forecast(axis_length(study.structure, size), states)
+    samples, slope = first, expected
     before = 0.0, -1.0
     while True:
         p, error = (low + high) / 2, scatter / sqrt(samples)
@@ -271,14 +282,25 @@ def find_p(study: Study, engine: Engine) -> float:
         if abs(value) > 0.5 and low < high and high - low > 1e-9:
             low, high = (low, p) if value > 0 else (p, high)
             continue
+        if (p > 1 - 1e-6 and value < 0) or (p < 1e-6 and value > 0):
+            refuse_end(study, size, p)
         if abs(before[1]) < 0.7 and abs(value - before[1]) > 5 * error and p != before[0]:
             slope = max((value - before[1]) / (p - before[0]), 0.3 * slope)
         before = p, value
         p = min(max(p - value / slope, 0.0), 1.0)
         if (samples == _LAST_PILOT and abs(value) < 3 * error) or begun > 8 * _LAST_PILOT:
-            return rounded(p, error / slope)
+            break
         low = high = p
         samples = min(8 * samples, _LAST_PILOT)
+    low, high = max(p - 0.5 / expected, 0.0), min(p + 0.5 / expected, 1.0)
+    change = measure(high, begun, first) - measure(low, begun, first)
+    if change < _FLAT * expected * (high - low):
+        raise AnalysisError(
+            f"{study.structure.title}, {study.model}: what wraps around tori of L = {size} hardly "
+            "depends on p, as one axis is easier to cross; percolab sweep has longer sides along "
+            "it (-L 32x8,64x16)"
+        )
+    return rounded(p, error / slope)
 
 
 def _sample_reader(study: Study, size: int, engine: Engine) -> Callable[[float, int, int], float]:

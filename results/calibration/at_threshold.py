@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator
-from math import pi, sin, sqrt
+from math import isfinite, pi, sin, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ def values(results: Any) -> dict[str, list[float]]:
             float(f"{x:.5g}") for x in (item.value, item.error, item.difference)
         ]
         for item in found
-        if item.source not in ("d - beta/nu", "1 + d/d_f")
+        if item.source not in ("d - beta/nu", "1 + d/d_f") and isfinite(item.difference)
     }
 
 

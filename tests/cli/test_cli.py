@@ -284,6 +284,7 @@ def test_a_sweep_of_trees_ends_with_their_table():
 def test_a_tree_of_one_site_has_no_bonds_and_no_warning():
     # Warnings are errors in the tests.
     assert "1  10" in answer("tree", "--lattice", "square", "-L", 1, "--samples", 10)
+    assert answer("plot", "tree.h5", "--out", "tree.png") == "figure in tree.png\n"
 
 
 def sections(text):

@@ -20,6 +20,7 @@ from percolab.run import plan as planning
 from percolab.run.plan import continue_p, plan_study
 from percolab.run.targets import expected_curve
 from percolab.store.results import ResultsWriter
+from percolab.store.task_result import TaskResult
 from percolab.tasks.kind import Kind
 from percolab.tasks.study import Task
 from percolab.tasks.study_file import make_request
@@ -170,6 +171,23 @@ def test_the_time_of_layers_is_on_a_line(tmp_path, monkeypatch, name):
         (row,) = planned(tmp_path / "none.h5", **STUDIES[name]).sizes
         assert set(layers) == (measured if name != "slabs" or 24 in measured else {2, 6})
         assert 1 / row.rate == pytest.approx(2 * 51)
+
+
+@pytest.mark.parametrize("samples", [7, 300])
+def test_a_plan_measures_at_most_four_times_what_the_study_does(tmp_path, monkeypatch, samples):
+    measured, counted = TaskResult.add, dict[int, int]()
+
+    def count(result, blocks):
+        made = result.task.block_size * len(blocks)
+        counted[result.task.size] = counted.get(result.task.size, 0) + made
+        measured(result, blocks)
+
+    monkeypatch.setattr(TaskResult, "add", count)
+    plan = planned(tmp_path / "r.h5", L=[4, 6], samples=samples, labeler="reference", p=[0.5])
+    assert set(counted) == {4, 6}
+    # Two first measurements, a longer one, and blocks are whole.
+    assert max(counted.values()) <= 4 * samples
+    assert plan.seconds > 0
 
 
 def test_p_of_a_large_size_continue_those_of_smaller_ones():

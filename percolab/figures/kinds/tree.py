@@ -92,7 +92,8 @@ def _draw_paths(axes: Any, fit: TreeFit, letter: str) -> None:
     for n, mean in enumerate(fit.means):
         path = mean.paths[letter]
         elements.draw_bars(axes, mean.L, path.value, path.error, size_look(n))
-    axes.set(xscale="log", yscale="log")
+    if any(mean.paths[letter].value > 0 for mean in fit.means):
+        axes.set(xscale="log", yscale="log")
     law = fit.exponents.get(letter)
     if law is not None:
         sizes = np.geomspace(fit.means[0].L, fit.means[-1].L, 50)
