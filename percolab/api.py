@@ -49,7 +49,7 @@ from percolab.lattices.structure import Structure
 from percolab.run.request import Observer
 from percolab.run.runner import run_study
 from percolab.run.search_steps import Goal
-from percolab.run.threshold import find_threshold, request_threshold
+from percolab.run.threshold import find_threshold, refuse_graph, request_threshold
 from percolab.store.merging import merge as merge_results
 from percolab.store.output_files import check_output, check_suffix
 from percolab.store.results import ResultsWriter, StoredResults, check_results, encode, read_results
@@ -491,6 +491,8 @@ def threshold(
         device = str(given.pop("device", "cpu"))
         refuse_given("weights have no samples", error=error, time=time, universal=own, **given)
         return find_given_levels(weights, lattice, above=above, device=device, **of_weights)
+    if of_weights.get("graph") is not None:
+        refuse_graph(of_weights["graph"])
     refuse_given("only weights have it", above=above or None, **of_weights)
     if lattice is None:
         raise InputError("threshold: give a lattice, or weights")

@@ -330,7 +330,7 @@ _SHELL_ALONE = {
 }
 _OF_COMMAND = {
     "label": {
-        *("configuration", "out", "sizes", "slabs", "tortuosity"),
+        *("configuration", "out", "sizes", "slabs", "tortuosity", "voxel"),
         *("T", "K", "beta", "sweeps", "update"),
     },
     "tree": {"samples", "workers", "executor", "part", "out"},
@@ -463,6 +463,32 @@ def test_show_draws_labels_and_given_weights():
     assert drawn == percolab.show("square", tree=True, weights="weights.npy").numbers
 
 
+@pytest.mark.parametrize("p", [50, [40, 50.0], "40,50"])
+def test_percentages_are_told_as_what_they_are(p):
+    with pytest.raises(InputError, match=r"from 0 to 1 \([45]0\.?0? % is 0\.[45]0?\)"):
+        percolab.sweep("square", L=[4], p=p, samples=10, device="cpu")
+
+
+@pytest.mark.parametrize("serial", [False, True])
+def test_show_draws_what_label_returned_as_its_sample(serial):
+    sample = percolab.show("honeycomb", 8, 0.65).numbers
+    labels = percolab.label("honeycomb", 8, 0.65, serial=serial)
+    assert percolab.show(labels=labels).numbers == sample
+    of_array = percolab.show("honeycomb", labels=labels.array).numbers
+    assert of_array == sample | {"title": "labels", "drawn": "cells"}
+
+
+def test_show_draws_labels_of_images_and_graphs_with_their_phases_and_boundary():
+    image = np.array([[1, 1, 2], [2, 2, 2], [1, 1, 1]])
+    drawn = percolab.show(labels=percolab.label(image, phase="1,2", boundary="periodic")).numbers
+    assert drawn["title"] == "labels, phases 1, 2, periodic along x and y"
+    assert [(each["size"], each["phase"]) for each in drawn["prominent"]] == [(5, "1"), (4, "2")]
+    friends = percolab.label(graph=[("a", "b"), ("b", "c"), ("d", "e")])
+    assert percolab.show(labels=friends).numbers["largest"] == 3
+    with pytest.raises(InputError, match="they have their lattice and boundary"):
+        percolab.show("square", labels=percolab.label(image, phase="1,2"))
+
+
 @pytest.mark.parametrize(
     ("given", "line"),
     [
@@ -474,9 +500,11 @@ def test_show_draws_labels_and_given_weights():
         ({"lattice": "square", "L": 8, "p": 0.5, "tree": True}, "p: a tree is of all bonds"),
         ({"lattice": "square", "L": 8, "p": 0.5, "weights": "w.npy"}, "weights: only a tree"),
         ({"lattice": "bethe:3", "L": 3, "p": 0.5, "backbone": True}, "bethe:3: the backbone is"),
-        ({"labels": np.zeros(2)}, "labels = array([0., 0.]), but it must be the name of a file"),
-        ({"labels": "a.h5", "p": 0.5}, "p: a file of labels has none"),
-        ({"labels": "a.h5", "seed": 2}, "seed: a file of labels has none"),
+        ({"labels": np.zeros(2)}, "labels: holds float64, but labels are integers (an image is"),
+        ({"labels": 3}, "labels = 3, but it must be the name of a file"),
+        ({"lattice": np.ones((4, 4), bool)}, "show: an array of labels is given as labels=..."),
+        ({"labels": "a.h5", "p": 0.5}, "p: labels have none"),
+        ({"labels": "a.h5", "seed": 2}, "seed: labels have none"),
         ({"lattice": "square", "L": 8, "p": 0.5, "T": 2.0}, "p and T are both given"),
     ],
     ids=str,

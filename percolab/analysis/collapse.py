@@ -221,12 +221,13 @@ def _minimised(
         return start
     simplex = np.vstack([np.zeros(count), np.eye(count)])
     options = {"xatol": tolerance, "fatol": 0.1 * tolerance, "maxfev": 400}
-    best = minimize(
-        lambda by: master.quality(values, move(by))[0],
-        simplex[0],
-        method="Nelder-Mead",
-        options={"initial_simplex": simplex, **options},
-    )
+    with np.errstate(invalid="ignore"):  # Curves that do not overlap have no quality, infinity.
+        best = minimize(
+            lambda by: master.quality(values, move(by))[0],
+            simplex[0],
+            method="Nelder-Mead",
+            options={"initial_simplex": simplex, **options},
+        )
     return move(best.x)
 
 

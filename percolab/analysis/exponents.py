@@ -227,7 +227,9 @@ def _usable(
 ) -> tuple[tuple[ClusterCurve, ...], list[str]]:
     """Return the curves with enough blocks whose p enclose p_c, and notes."""
     if not clusters:
-        return (), ["no cluster sizes are stored by method threshold: 1/nu alone"]
+        return (), [
+            "no cluster sizes are stored (method threshold, or measure wrapping): 1/nu alone"
+        ]
     used, notes = [], []
     for curve in clusters:
         inside = curve.p.size > 2 and curve.p[0] <= p_c <= curve.p[-1]

@@ -3,7 +3,8 @@
 p_c comes from the joint fit of dimensionless quantities (:mod:`percolab.analysis.quantity_fits`):
 wrapping or spanning of the clusters, and Binder's ratio of the order parameter.  Its errors are
 those of the means of independent chains, whatever the correlations within them.  At p_c, <S_2> / N
-~ L^(2 y_h - d) gives y_h, and the autocorrelation time of the energy, tau ~ L^z, gives z.
+~ L^(2 y_h - d) gives y_h = d - beta/nu, and the autocorrelation time of the energy, tau ~ L^z,
+gives z.
 
 Half of the chains started ordered and half at random.  Where their means differ by more than four
 standard errors, the burn-in was too short, or the transition is of first order and a chain stays in
@@ -17,7 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -69,9 +70,9 @@ class SpinFit(Shown):
 
     coupling, temperature: K of the Ising model or beta of a Potts model, and k_B T_c / J, with
     errors. differences: where chains depend on their start; then errors are None.  exponents: y_t,
-    y_h and z, as far as the data give them.  known: the published coupling, to compare.
-    first_order: (L, p, transition) of the largest size whose energies have two peaks, by
-    classify_order.  notes: warnings, one line each.
+    y_h, the beta/nu and gamma/nu that it gives, and z, as far as there are data for them.  known:
+    the published coupling, to compare.  first_order: (L, p, transition) of the largest size whose
+    energies have two peaks, by classify_order.  notes: warnings, one line each.
     """
 
     model: Model
@@ -243,7 +244,7 @@ def read_lagged(result: TaskResult, name: str, at: int) -> tuple[Floats, Floats]
 def _exponents(
     items: Sequence[TaskResult], joint: QuantityAnalysis, model: Model
 ) -> tuple[list[Exponent], list[str]]:
-    """Return y_t, y_h and z, as far as there are enough sizes, and notes on the others."""
+    """Return y_t, y_h and what it gives, and z, of enough sizes, and notes on the others."""
     boundary = items[0].task.boundary
     known = potts_exponents(len(boundary), model.states)
     periodic = set(boundary) == {"periodic"}
@@ -255,6 +256,9 @@ def _exponents(
         line = fit_power_law(sizes, *values, omega=omega, of_squares=True).exponent
         y_h = line.scaled((line.value + len(boundary)) / 2, 0.5)
         exponents.append(Exponent("y_h", y_h, "<S_2>/N at p_c", known.get("d_f")))
+        beta = line.scaled((len(boundary) - line.value) / 2, 0.5)
+        exponents.append(Exponent("beta/nu", beta, "d - y_h", known.get("beta/nu")))
+        exponents.append(Exponent("gamma/nu", line, "2 y_h - d", known.get("gamma/nu")))
     sizes, *taus = _by_size(items, lambda result: _tau_at(result, p_c))
     if len(sizes) < 2:
         return exponents, ["z: fewer than two sizes have a known autocorrelation time"]
@@ -290,19 +294,40 @@ def _by_size(
 
 def _tau_at(result: TaskResult, p_c: float) -> tuple[float, float] | None:
     """Return the autocorrelation time of the energy at p_c and its error, or None."""
-    p = np.array(result.task.p)
-    after = int(np.searchsorted(p, p_c))
-    if not 0 < after < p.size:
-        return None
     energies, *_ = compute_autocorrelations(result).values()
-    ends = energies[after - 1 : after + 1]
-    known = [one for one in ends if one is not None and one.complete]
-    if len(known) < 2:
+    time = time_at(result.task.p, energies, p_c)
+    return (time.tau, time.error) if time is not None and time.complete else None
+
+
+class Time(NamedTuple):
+    """An integrated autocorrelation time and its error; a lower bound unless complete."""
+
+    tau: float
+    error: float
+    complete: bool
+
+
+def time_at(
+    grid: Sequence[float], series: Sequence[Autocorrelation | None], at: float
+) -> Time | None:
+    """Return the time of a series at a p, by a straight line between two p of the grid, or None.
+
+    None too outside the grid, and where a series does not vary.
+    """
+    p = np.array(grid)
+    if not p[0] <= at <= p[-1]:
         return None
-    share = float((p_c - p[after - 1]) / (p[after] - p[after - 1]))
-    weights = np.array([1 - share, share])
+    after = max(int(np.searchsorted(p, at)), 1) if p.size > 1 else 0
+    ends = series[max(after - 1, 0) : after + 1]
+    known = [one for one in ends if one is not None]
+    if len(known) < len(ends):
+        return None
+    share = float((at - p[after - 1]) / (p[after] - p[after - 1])) if p.size > 1 else 1.0
+    weights = np.array([1 - share, share][-len(ends) :])
     tau = float(weights @ [one.tau for one in known])
-    return tau, float(np.hypot(*(weights * [one.error for one in known])))
+    error = float(np.hypot.reduce(weights * [one.error for one in known]))
+    complete = all(one.complete for one, weight in zip(known, weights) if weight > 0)
+    return Time(tau, error, complete)
 
 
 def _at(result: TaskResult, p_c: float, error: float) -> tuple[float, float] | None:

@@ -261,7 +261,13 @@ def fit_transition(stored: StoredResults, options: dict[str, Any]) -> Answer:
     from percolab.analysis.spin_fit import fit_spins
     from percolab.analysis.stored_spins import thermal_records
     from percolab.analysis.text import spin_table
+    from percolab.errors import InputError
 
+    if options["exponents"]:
+        raise InputError(
+            "--exponents: the fit of spins has y_t = 1/nu, y_h, beta/nu, gamma/nu and z without "
+            "it; leave it out"
+        )
     names, own = _read_joint(options, "the fit of spins does not take it; leave it out")
     fit = fit_spins(stored, names, **own)
     return fit.to_dict() | {"thermal_means": thermal_records(stored)}, spin_table(fit)

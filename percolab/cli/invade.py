@@ -114,7 +114,7 @@ def command(**given: Any) -> None:
         if given[name] and len(sizes or ()) > 1:
             raise InputError(f"--{name}: an invasion has one size; give one -L")
     invaders = make_invaders(given, sizes)
-    means, first, curves, fit = [], None, None, None
+    means, sites, first, curves, fit = [], [], None, None, None
     for invader in invaders:
         rows, masses, radii = [], [], _choose_radii(invader)
         for number in range(given["sample"], given["sample"] + (given["samples"] or 1)):
@@ -136,6 +136,7 @@ def command(**given: Any) -> None:
                 one = Curves.of(invasion, given["p0"])
                 curves = one if curves is None else curves.plus(one)
         means.append(InvasionMeans.of(invader.field.size, rows))
+        sites.append(invasion.num_sites)
         if radii is not None and len(invaders) == 1:
             fit = _fit_masses(radii, masses)
     assert first is not None
@@ -151,7 +152,7 @@ def command(**given: Any) -> None:
     scales = invaders[0].field.structure.is_scalable and invaders[0].stop == "spanning"
     fit = fit if len(invaders) == 1 else fit_size_dimension(means) if scales else None
     if given["as_json"]:
-        shared.echo_json(_complete_record(record, means, first, fit))
+        shared.echo_json(_complete_record(record, means, sites, first, fit))
         return
     echo(_name_invasion(invaders[0], record).replace("$", ""))
     _echo_means(invaders[0], means, first)
@@ -289,17 +290,27 @@ def _name_invasion(invader: Invader, record: dict[str, Any]) -> str:
 
 
 def _complete_record(
-    record: dict[str, Any], means: list[InvasionMeans], first: Invasion, fit: Value | None
+    record: dict[str, Any],
+    means: list[InvasionMeans],
+    sites: list[int],
+    first: Invasion,
+    fit: Value | None,
 ) -> dict[str, Any]:
-    """Return the record of an invasion with its means, and the dimension if there is one."""
+    """Return the record of an invasion with its means, and the dimension if there is one.
+
+    sites: of the lattice, at every size.
+    """
     from percolab.analysis.json_values import plain
 
     sizes = []
-    for each in means:
+    for each, count in zip(means, sites, strict=True):
         values = zip(each.means.items(), each.errors.values(), strict=True)
         numbers = {name: plain({"mean": mean, "error": error}) for (name, mean), error in values}
-        sizes.append({"L": each.L, "samples": each.samples, "reached": each.reached, **numbers})
-    record |= {"sites": first.num_sites, "sizes": sizes, "breakthrough": first.breakthrough}
+        counted = {"sites": count, "samples": each.samples, "reached": each.reached}
+        sizes.append({"L": each.L, **counted, **numbers})
+    record |= {"sites": sites[0] if len(sites) == 1 else sites, "sizes": sizes}
+    if len(sizes) == 1:
+        record["breakthrough"] = first.breakthrough
     if fit is not None:
         record["dimension"] = {"value": fit.value, "error": fit.error}
         if fit.chi_square is not None:

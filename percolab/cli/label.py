@@ -61,6 +61,12 @@ _OUT = "labels.h5"
 )
 @grouped(OUTPUT, "--tortuosity", is_flag=True,
          help="Of INPUT on square or cubic: of diffusion along open axes.")  # fmt: skip
+@grouped(
+    OUTPUT,
+    "--voxel",
+    metavar="X,Y[,Z]",
+    help="With --tortuosity: the sides of a pixel or voxel, in any unit.  [default: all equal]",
+)
 @grouped(OUTPUT, "--serial", is_flag=True, help="Number the clusters 0 ... n - 1.")
 @grouped(
     OUTPUT,
@@ -97,7 +103,9 @@ def command(
     from percolab.configurations.label_files import find_label_format
     from percolab.store.output_files import CLUSTERS_CSV, write_output
 
-    sizes, out = given["sizes"], given["out"]
+    sizes, out, voxel = given["sizes"], given["out"], given.pop("voxel")
+    if voxel is not None and not given["tortuosity"]:
+        raise InputError("--voxel: only --tortuosity takes the sides of voxels; leave it out")
     given = with_usual(given)
     if given["connectivity"] is not None:
         given["connectivity"] = int(given["connectivity"])
@@ -122,7 +130,8 @@ def command(
         needed = {name: given[name] for name in ("lattice", "L", point)}
         need_given("a sample (without INPUT)", **needed)
     chosen = configure("label", given)
-    tortuosities = find_tortuosities(chosen) if given["tortuosity"] else {}
+    sides = None if voxel is None else voxel.split(",")
+    tortuosities = find_tortuosities(chosen, sides) if given["tortuosity"] else {}
     observer = ProgressBar(silent=quiet)
     clusters = chosen.label(given["labeler"], given["device"], observer=observer)
     write_labels(target, clusters, chosen, serial=serial)

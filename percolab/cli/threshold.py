@@ -82,17 +82,14 @@ def command(lattice: str | None, as_json: bool, quiet: bool, **given: Any) -> No
     if given["weights"] is not None:
         shared.write_answer(*_find_levels(lattice, given), as_json=as_json)
         return
+    from percolab.run.threshold import find_threshold, refuse_graph, request_threshold
+
     if given["graph"] is not None:
-        raise InputError(
-            f"--graph {given['graph']}: a finite graph has no p_c, which needs sizes that grow; "
-            f"its critical share: percolab sweep --graph {given['graph']} --order random "
-            "--method microcanonical"
-        )
+        refuse_graph(given["graph"])
     shared.refuse(given, "only given weights (--weights) have it", "above", *_OF_WEIGHTS)
     if lattice is None:
         raise InputError("name a LATTICE (percolab lattices), or give --weights")
     from percolab.run.search_steps import Goal
-    from percolab.run.threshold import find_threshold, request_threshold
 
     goal = Goal.of(given["error"], given["time"], given["universal"] or "free")
     out = given["out"] = given["out"] or _OUT

@@ -41,6 +41,7 @@ def flow(
     target: Any = None,
     axis: str | None = None,
     conductances: np.ndarray | Sequence[float] | None = None,
+    voxel: Sequence[float] | None = None,
     lattice: str | Path | Lattice | None = None,
     threshold: float | str | None = None,
     below: bool = False,
@@ -67,11 +68,14 @@ def flow(
     conductances: of a lattice (classes, ..., y, x), where [k, y, x] is that of bond k of site
     (x, y); of a graph one for each bond, in their order.  Those of open bonds are positive.
 
+    voxel: of an image the sides of its voxels along x, y (, z) in any unit, all equal unless given.
+    ``tortuosity`` and ``through`` take them into account; all else is of bonds of conductance 1.
+
     Returns a :class:`percolab.flows.flow.Flow`; of a mask on the square or cubic lattice it has the
     tortuosity too.  Its sites are numbered as given, and so are bonds.
 
     InputError (one line): a configuration that is none; terminals that share a site or have none;
-    conductances that are not positive; not enough memory.
+    conductances or sides that are not positive; not enough memory.
 
     >>> found = flow("square", 64, 0.55, seed=3)
     >>> found.connected, found.num_red, found.length
@@ -91,7 +95,10 @@ def flow(
     else:
         given |= dict.fromkeys(ends)
     chosen = configure("flow", given)
-    return _flow_through(chosen, ends, axis, conductances, seed, sample)
+    if voxel is not None and _phase(chosen, axis) is None:
+        raise InputError("voxel: only an image on the square or cubic lattice has voxels")
+    sides = _take_voxel(voxel, chosen)
+    return _flow_through(chosen, ends, axis, conductances, sides, key=(seed, sample))
 
 
 def _flow_through(
@@ -99,10 +106,14 @@ def _flow_through(
     ends: dict[str, Any],
     axis: str | None,
     conductances: Any,
-    seed: int = 1,
-    sample: int = 0,
+    voxel: NDArray[np.float64] | None = None,
+    *,
+    key: tuple[int, int] = (1, 0),
 ) -> Flow:
-    """Return the flow through a configuration, whose terminals are given by number or side."""
+    """Return the flow through a configuration, whose terminals are given by number or side.
+
+    voxel: the sides of an image's voxels, if they differ.  key: seed and sample.
+    """
     num_open = int(np.bitwise_count(chosen.opened).sum(dtype=np.int64))
     needed = net_bytes(Extent.of_topology(chosen.topology)) + _BOND_BYTES * num_open
     check_free(f"flow through {num_open} open bonds needs up to", needed)
@@ -120,18 +131,24 @@ def _flow_through(
     if conductances is not None:
         values = _take_conductances(conductances, chosen, bonds, is_open)
         values = values[is_open != 0]
+    phase = None if any(given is not None for given in ends.values()) else _phase(chosen, axis)
+    of_voxels = None
+    if voxel is not None and phase is not None:
+        of_voxels = _between_voxels(chosen, axis, voxel)[_classes(chosen, bonds)][is_open != 0]
     # Closed bonds take no memory.
     bonds = BondList(bonds.places[is_open != 0], bonds.sites[is_open != 0])
     circuit = Circuit(bonds, chosen.topology.num_points, *terminals)
     is_open = np.ones(bonds.places.size, np.uint8)
-    phase = None if any(given is not None for given in ends.values()) else _phase(chosen, axis)
-    return Flow(circuit, is_open, seed, sample, values, phase)
+    return Flow(circuit, is_open, *key, values, phase, of_voxels)
 
 
-def find_tortuosities(chosen: Configuration) -> dict[str, float]:
+def find_tortuosities(
+    chosen: Configuration, voxel: Sequence[float] | None = None
+) -> dict[str, float]:
     """Return the tortuosity of an image's phase along every open axis, by the axis's letter.
 
-    InputError: not one phase of an image on the square or cubic lattice, or no open axis.
+    voxel: as for :func:`flow`.  InputError: not one phase of an image on the square or cubic
+    lattice, or no open axis.
     """
     topology = chosen.topology
     if _phase(chosen, None) is None or len(chosen.phase_names) > 1:
@@ -141,7 +158,40 @@ def find_tortuosities(chosen: Configuration) -> dict[str, float]:
         )
     ends = {"source": None, "target": None}
     letters = [AXIS_NAMES[axis] for axis in topology.open_axes]
-    return {axis: _flow_through(chosen, ends, axis, None).tortuosity for axis in letters}
+    sides = _take_voxel(voxel, chosen)
+    return {axis: _flow_through(chosen, ends, axis, None, sides).tortuosity for axis in letters}
+
+
+def _take_voxel(voxel: Any, chosen: Configuration) -> NDArray[np.float64] | None:
+    """Return the sides of a voxel, float64 (axes,); InputError for what is none."""
+    if voxel is None:
+        return None
+    try:
+        sides = np.asarray(voxel, np.float64)
+    except (TypeError, ValueError):
+        sides = np.empty(0)
+    axes = len(chosen.topology.shape)
+    if sides.shape != (axes,) or not ((sides > 0) & np.isfinite(sides)).all():
+        names = ", ".join(AXIS_NAMES[axis] for axis in range(axes))
+        raise InputError(f"--voxel {voxel}: the sides along {names} are {axes} positive numbers")
+    return sides
+
+
+def _between_voxels(
+    chosen: Configuration, axis: str | None, voxel: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return by class the conductance between neighbouring voxels, in that along the axis.
+
+    Cross-section over distance: the volume of a voxel over the square of its side.
+    """
+    topology = chosen.topology
+    along = topology.open_axes[-1] if axis is None else AXIS_NAMES.index(axis)
+    of_class = np.array([voxel[np.flatnonzero(offset)[0]] for offset in topology.offsets])
+    return np.asarray((voxel[along] / of_class) ** 2)
+
+
+def _classes(chosen: Configuration, bonds: BondList) -> NDArray[np.int64]:
+    return np.asarray(bonds.places // (32 * chosen.topology.num_words), np.int64)
 
 
 def _phase(chosen: Configuration, axis: str | None) -> tuple[int, int] | None:

@@ -75,6 +75,11 @@ class Labels(np.ndarray):
         return self._clusters
 
     @property
+    def configuration(self) -> Configuration | None:
+        """What was labeled; None of a copy, and of a topology."""
+        return self._configuration
+
+    @property
     def num_clusters(self) -> int:
         return int(self.clusters.roots.size)
 

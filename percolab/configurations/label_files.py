@@ -20,6 +20,7 @@ from percolab.configurations.configuration import (
     Configuration,
     compute_labels,
 )
+from percolab.configurations.label_array import Labels
 from percolab.configurations.phases import Phase, SiteRule, measure_phases
 from percolab.errors import InputError, one_line, unreadable
 from percolab.lattices.bethe import BetheLattice, bethe_lattice
@@ -140,13 +141,8 @@ def read_labels(
         raise InputError(f"{name}: labels are .npy or .h5 files, as percolab label writes them")
     if path.suffix.lower() == ".npy":
         labels = read_array(name, _wrong_labels)
-        if lattice is None and labels.ndim not in DEFAULT_LATTICES:
-            return _labels_without_places(name, labels, {})
-        lattice = lattice or load_lattice(DEFAULT_LATTICES[labels.ndim])
-        found = _labels(name, labels, lattice, axis_boundaries(lattice, boundary or "open"), {})
-        if not (_NPY.is_own and _NPY.is_own(path)):
-            _check_connected(name, labels.ravel(), found.clusters.topology, lattice.name)
-        return found
+        is_own = bool(_NPY.is_own and _NPY.is_own(path))
+        return _labels_of_array(name, labels, lattice, boundary, is_own)
     if lattice is not None or boundary is not None:
         raise InputError(f"{name}: holds its lattice and boundary; leave out these options")
     record, text, labels, phases, names = _read_hdf5(path)
@@ -158,6 +154,48 @@ def read_labels(
     lattice = lattice_from_text(text, where=f"{name}: lattice")
     kinds = axis_boundaries(lattice, ",".join(record["boundary"]))
     return _labels(name, labels, lattice, kinds, record, phases)
+
+
+def take_labels(
+    given: np.ndarray, lattice: Lattice | None = None, boundary: str | None = None
+) -> LabelFile:
+    """Return labels in memory as if they had been read from a file.
+
+    given: what :func:`percolab.label` returned, which knows its lattice and boundary; or an array
+    of integers, of which ``lattice`` and ``boundary`` are as for :func:`read_labels`.
+
+    InputError: as for :func:`read_labels`.
+    """
+    if not isinstance(given, Labels) or given.configuration is None:
+        wrong = _wrong_labels(given.shape, given.dtype)
+        if wrong:
+            raise InputError(f"labels: {wrong} (an image is labeled first, by percolab.label)")
+        return _labels_of_array("labels", np.asarray(given), lattice, boundary, is_own=False)
+    if lattice is not None or boundary is not None:
+        raise InputError("labels: they have their lattice and boundary; leave out these arguments")
+    chosen, clusters, own = given.configuration, given.clusters, given.configuration.lattice
+    phases = chosen.phases if "phase" in chosen.record else None
+    return LabelFile(
+        clusters,
+        own if isinstance(own, Lattice | BetheLattice) else None,
+        chosen.record,
+        given.cluster_labels,
+        None if phases is None else phases[clusters.roots],
+        given.site_names,
+    )
+
+
+def _labels_of_array(
+    name: str, labels: np.ndarray, lattice: Lattice | None, boundary: str | None, is_own: bool
+) -> LabelFile:
+    """Return labels without a record; is_own: they come from percolab, so they are clusters."""
+    if lattice is None and labels.ndim not in DEFAULT_LATTICES:
+        return _labels_without_places(name, labels, {})
+    lattice = lattice or load_lattice(DEFAULT_LATTICES[labels.ndim])
+    found = _labels(name, labels, lattice, axis_boundaries(lattice, boundary or "open"), {})
+    if not is_own:
+        _check_connected(name, labels.ravel(), found.clusters.topology, lattice.name)
+    return found
 
 
 def _read_hdf5(path: Path) -> tuple[dict[str, Any], str, np.ndarray, np.ndarray | None, Names]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from percolab.bonds.model import Model
-from percolab.configurations.configuration import random_configuration
+from percolab.configurations.configuration import Configuration, random_configuration
 from percolab.configurations.flow import flow
 from percolab.configurations.label_files import LabelFile
 from percolab.configurations.tree import tree
@@ -45,7 +45,9 @@ def draw_sample_picture(
     InputError: more sites than can be drawn, or a sample that does not exist.
     """
     if isinstance(structure, Graph):
-        return _draw_network(structure, p, **keys)
+        check_network(structure)
+        chosen = random_configuration(structure, structure.num_sites, p, **keys)
+        return draw_network(chosen, structure)
     if isinstance(structure, BetheLattice):
         check_shells(structure, size)
         lattice: Lattice | BetheLattice = structure
@@ -64,9 +66,12 @@ def draw_sample_picture(
     )
 
 
-def _draw_network(graph: Graph, p: float | None, **keys: Any) -> Drawn:
+def draw_network(chosen: Configuration, graph: Graph) -> Drawn:
+    """Return the picture of a configuration of a graph, and its numbers.
+
+    InputError: more sites than can be drawn.
+    """
     check_network(graph)
-    chosen = random_configuration(graph, graph.num_sites, p, **keys)
     words = chosen.opened.ravel()
     opened = unpack_bits(words, 32 * words.size)[graph.bond_numbers()]
     record = {key: value for key, value in chosen.record.items() if key not in ("L", "boundary")}

@@ -11,9 +11,11 @@ import numpy as np
 from percolab.bonds.model import Model
 from percolab.configurations.configuration import OF_SAMPLE, OF_SPINS
 from percolab.configurations.label import refuse_spins
-from percolab.configurations.label_files import read_labels
+from percolab.configurations.label_array import Labels
+from percolab.configurations.label_files import read_labels, take_labels
 from percolab.configurations.picture import (
     draw_flow_picture,
+    draw_network,
     draw_sample_picture,
     draw_stored_labels,
     draw_tree_picture,
@@ -21,7 +23,7 @@ from percolab.configurations.picture import (
 from percolab.configurations.sample_page import sample_page
 from percolab.errors import InputError, need_given, refuse_given, refuse_together
 from percolab.figures import save_figure
-from percolab.lattices.graph import make_graph
+from percolab.lattices.graph import Graph, make_graph
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure, take_structure
 from percolab.store.output_files import check_output, check_suffix, write_output
@@ -43,7 +45,7 @@ def show(
     beta: float | None = None,
     sweeps: int | None = None,
     update: str | None = None,
-    labels: str | Path | None = None,
+    labels: str | Path | np.ndarray | None = None,
     tree: bool = False,
     backbone: bool = False,
     weights: str | Path | np.ndarray | None = None,
@@ -58,12 +60,13 @@ def show(
     with this seed measures, at p; of spins (``model="ising"``, "potts:q=3") it is chain ``sample``
     at T, K, beta or p, after so many sweeps (100) of ``update``.
 
-    labels: in place of a sample a file that ``percolab label`` wrote.  tree: draw the minimum
-    spanning tree of the sample, or of weights, an array as :func:`percolab.tree` takes it or the
-    file of one; no p.  backbone: draw what flows between the sides of the last open axis.  graph: a
-    sample of a graph of up to 1000 sites, in any form that :func:`percolab.label` takes.  html: in
-    place of a figure write a page for a browser, with a slider for p, to this file, and return its
-    path.  out: a .png, .pdf or .svg file to write the figure to as well.
+    labels: in place of a sample what :func:`percolab.label` returned, an array of labels, or a file
+    that ``percolab label`` wrote.  tree: draw the minimum spanning tree of the sample, or of
+    weights, an array as :func:`percolab.tree` takes it or the file of one; no p.  backbone: draw
+    what flows between the sides of the last open axis.  graph: a sample of a graph of up to 1000
+    sites, in any form that :func:`percolab.label` takes.  html: in place of a figure write a page
+    for a browser, with a slider for p, to this file, and return its path.  out: a .png, .pdf or
+    .svg file to write the figure to as well.
 
     Every number drawn is in ``numbers`` of the figure (dict of plain JSON values).
 
@@ -73,6 +76,11 @@ def show(
     >>> show("square", 16, 0.5, seed=3).numbers["title"]
     'square, $L = 16$, $p = 0.5$, seed 3'
     """
+    if isinstance(lattice, np.ndarray):
+        raise InputError(
+            "show: an array of labels is given as labels=..., and an image is labeled first: "
+            "percolab.show(labels=percolab.label(image))"
+        )
     given = locals()
     if html is not None:
         path = take_path("html", html)
@@ -95,7 +103,7 @@ _REFUSED: dict[str, tuple[str, ...]] = {
     "graph": ("a graph is drawn with its clusters alone",
               "lattice", "L", "boundary", "labels", "tree", "backbone", *OF_SPINS),
     "backbone": ("what flows is drawn of a sample of percolation", "labels", "tree", *OF_SPINS),
-    "labels": ("a file of labels has none (a lattice goes with --lattice)",
+    "labels": ("labels have none (a lattice goes with --lattice)",
                "L", "p", *OF_SAMPLE, "tree", *OF_SPINS),
     "weights": ("weights are given", *OF_SAMPLE),
     "tree": ("a tree is of all bonds of a lattice", "p", "model", *OF_SPINS),
@@ -124,6 +132,12 @@ def draw(**given: Any) -> tuple[Any, dict[str, Any]]:
     if labels is not None:
         kinds = keys["boundary"]
         kinds = kinds if kinds is None or isinstance(kinds, str) else ",".join(kinds)
+        if isinstance(labels, np.ndarray):
+            stored = take_labels(labels, _as_lattice(structure), kinds)
+            chosen = labels.configuration if isinstance(labels, Labels) else None
+            if chosen is not None and isinstance(chosen.lattice, Graph):
+                return draw_network(chosen, chosen.lattice)
+            return draw_stored_labels(stored, "labels")
         stored = read_labels(str(take_path("labels", labels)), _as_lattice(structure), kinds)
         return draw_stored_labels(stored, str(labels))
     spins = {name: given[name] for name in OF_SPINS if given[name] is not None}

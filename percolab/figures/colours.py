@@ -24,7 +24,7 @@ from percolab.lattices.topology import at_other_end, unpack_bits
 from percolab.measure.clusters import Clusters
 
 NO_SITE, SINGLE, LARGEST = "#ffffff", "#e2e2e2", COLOURS[0]
-SPANNING = (COLOURS[1], COLOURS[4], COLOURS[6])
+SPANNING = (COLOURS[1], COLOURS[4], COLOURS[6], COLOURS[2], COLOURS[7])
 MUTED = ("#aae2ff", "#b6c821", "#febac7", "#46c5a1", "#fbe98f", "#71a8dd")
 PALETTE = (NO_SITE, SINGLE, LARGEST, *SPANNING, *MUTED)
 #: Of spins with two states.
@@ -87,9 +87,15 @@ class ClusterColours:
             (sample(cluster.colour), self._described(cluster))
             for cluster in self.prominent[:_MOST_NAMED]
         ]
-        hidden = len(self.prominent) - _MOST_NAMED
-        if hidden > 0:
-            entries[-1] = (entries[-1][0], f"{entries[-1][1]}, and {hidden} more that span")
+        hidden = self.prominent[_MOST_NAMED:]
+        if hidden:
+            strong = dict.fromkeys(cluster.colour for cluster in hidden)
+            handles = tuple(sample(colour, linestyle="none") for colour in strong)
+            ways = {"span" if cluster.spanning else "wrap" for cluster in hidden}
+            text = f"{counted(len(hidden), 'more cluster')} that {' or '.join(sorted(ways))}"
+            if len(self.prominent) > len({cluster.colour for cluster in self.prominent}):
+                text += ", in the same colours again"
+            entries.append((handles, text))
         rest = np.delete(self.clusters.sizes, [cluster.number for cluster in self.prominent])
         singles = int(np.count_nonzero(rest == 1))
         others = rest.size - (singles if self.grey_singles else 0)
@@ -186,17 +192,30 @@ def _prominent(clusters: Clusters) -> tuple[Prominent, ...]:
         return ()
     largest = int(clusters.by_size[0])
     order = sorted({*axes, *around}, key=lambda number: (-clusters.sizes[number], number))
-    last = len(SPANNING) - 1
+    strong = _in_turn(order, _touching(clusters, np.array(order, np.int64)) if order else {})
     prominent = [
         Prominent(
-            number, SPANNING[min(n, last)], tuple(axes.get(number, ())), number == largest,
+            number, colour, tuple(axes.get(number, ())), number == largest,
             tuple(around.get(number, ())),
         )
-        for n, number in enumerate(order)
+        for number, colour in strong.items()
     ]  # fmt: skip
     if largest not in order and clusters.sizes[largest] > 1:
         prominent.insert(0, Prominent(largest, LARGEST, (), True))
     return tuple(prominent)
+
+
+def _in_turn(order: list[int], touching: dict[int, list[int]]) -> dict[int, str]:
+    """Return a strong colour for each of these clusters, in turn.
+
+    One that a cluster touching it has is left out, unless all are taken.
+    """
+    chosen: dict[int, str] = {}
+    for n, number in enumerate(order):
+        turn = [SPANNING[(n + k) % len(SPANNING)] for k in range(len(SPANNING))]
+        around = {chosen.get(other) for other in touching.get(number, ())}
+        chosen[number] = next((colour for colour in turn if colour not in around), turn[0])
+    return chosen
 
 
 def _choose_muted(clusters: Clusters, codes: np.ndarray, taken: set[int], *, least: int) -> None:

@@ -69,6 +69,8 @@ class Flow(Shown):
     circuit: the bonds, open or not.  is_open: uint8 (m,), which are.  seed, sample: of the words by
     which bridges are found.  conductances: float64 (m,), positive, of all bonds; None is 1 each.
     phase: of an image between two of its faces, the voxels of the phase, and those along the axis.
+    of_voxels: float64 (m,), of an image whose voxels are no cubes the conductances between them, in
+    that along the axis.
 
     An array of bonds is bool (n,), an entry for each of the n open bonds in the order of ``bonds``.
     Where the terminals are not connected, nothing flows: numbers are 0.
@@ -82,6 +84,7 @@ class Flow(Shown):
     sample: int = 0
     conductances: NDArray[np.float64] | None = None
     phase: tuple[int, int] | None = None
+    of_voxels: NDArray[np.float64] | None = None
 
     def summary(self) -> dict[str, Any]:
         """Return all numbers, as plain JSON values; without terminals the bridges alone."""
@@ -231,6 +234,8 @@ class Flow(Shown):
         of steady diffusion between two opposite faces.  A voxel is a node; a bond is a conductor of
         1, and to the face, half a voxel away, there is one of 2.  With the conductance G between
         the faces, L voxels apart and A wide, D_eff / D = G L / A, so that tau = voxels / (G L^2).
+        Voxels are cubes unless their sides were given (``voxel``): then bonds across the axis are
+        conductors of the square of the side along it over their own.
 
         InputError: not an image on the square or cubic lattice, or with terminals or conductances.
         """
@@ -269,7 +274,8 @@ class Flow(Shown):
         # Currents have no use for the places of bonds.
         bonds, terminals = BondList(np.arange(many), sites), np.array([[first], [first + 1]])
         values, is_open = np.full(many, 2.0), np.ones(many, np.uint8)
-        values[: self.is_open.size], is_open[: self.is_open.size] = 1.0, self.is_open
+        between = 1.0 if self.of_voxels is None else self.of_voxels
+        values[: self.is_open.size], is_open[: self.is_open.size] = between, self.is_open
         joined = Circuit(bonds, first + 2, *terminals.astype(np.int32))
         return Flow(joined, is_open, conductances=values)
 

@@ -63,6 +63,12 @@ class Grid(Kind):
                 "measure wrapping: nothing but wrapping around the lattice is measured, so every "
                 "axis must be periodic (--boundary periodic)"
             )
+        unread = {"sizes", "gyration"}.intersection(sampling.measure)
+        if WRAPPING in sampling.measure and unread:
+            raise InputError(
+                f"measure {', '.join(sorted(unread))}: clusters are not measured with wrapping "
+                "alone; leave one of them out (without measure wrapping it is measured as well)"
+            )
         for reader, has_ends in zip(readers, flows, strict=True):
             ends = sampling.ends if has_ends else {}
             reader.check(sampling.structure, sampling.boundary, **ends)

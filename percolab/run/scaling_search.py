@@ -50,6 +50,8 @@ from percolab.tasks.study import Study, Task
 #: Grid points along an axis of the smallest size, and ratios of neighbouring sizes.
 _SHORTEST, _RATIOS = {3: 8}, (1.5, 4 / 3)
 _SHORTEST_ELSEWHERE, _LONGEST = 4, 1024
+#: Where values at p_c are known no size is shorter: what smaller ones say shifts p_c.
+_SHORTEST_KNOWN = 16
 #: Points of the largest lattice that a search begins with, and its sizes at least.
 _FIRST_POINTS, _FIRST_SIZES = 2**14, 3
 #: Sizes that may be added at a time.
@@ -96,9 +98,12 @@ def search_sizes(lattice: Lattice) -> Iterator[int]:
             return
 
 
-def first_sizes(lattice: Lattice) -> tuple[int, ...]:
+def first_sizes(lattice: Lattice, *, universal: bool = False) -> tuple[int, ...]:
+    """Return the sizes that a search begins with; universal: whether values at p_c are known."""
     sizes: list[int] = []
     for size in search_sizes(lattice):
+        if universal and round(axis_length(lattice, size)) < _SHORTEST_KNOWN:
+            continue
         if len(sizes) >= _FIRST_SIZES and np.prod(lattice.shape(size)) > _FIRST_POINTS:
             break
         sizes.append(size)
@@ -116,7 +121,7 @@ class ScalingSearch(Search):
         super().__init__(study, goal, _RATES[False])
         lattice: Any = study.structure
         self._lattice = lattice
-        self._grows = study.sizes == first_sizes(lattice)
+        self._grows = study.sizes == first_sizes(lattice, universal=goal.universal)
         known = potts_exponents(lattice.dimension, study.states).get("1/nu")
         # Above five dimensions it is that of mean fields.
         self._y_t = 2.0 if known is None else known.value

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, inf, log2, sqrt
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NoReturn, Unpack
 
 import numpy as np
 
@@ -31,6 +31,8 @@ from percolab.bonds.words import p_to_threshold
 from percolab.errors import AnalysisError, InputError
 from percolab.kernels.device import Device
 from percolab.kernels.registry import load
+from percolab.lattices.graph import Graph
+from percolab.lattices.graph_files.objects import is_graph_object
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.one_piece import has_lines, unreached
 from percolab.lattices.structure import Structure, load_structure
@@ -96,12 +98,11 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
     two sizes are chosen.  InputError: settings that are wrong, or a lattice without such roots.
     """
     structure = load_structure(str(lattice)) if isinstance(lattice, str | Path) else lattice
+    if isinstance(structure, Graph) or is_graph_object(structure):
+        refuse_graph(structure)
     if not isinstance(structure, Lattice):
         name = getattr(structure, "name", type(structure).__name__)
-        raise InputError(
-            f"{name}: only a lattice has tori of several sizes; percolab sweep finds the "
-            "thresholds of a graph"
-        )
+        raise InputError(f"{name}: only a lattice has tori of several sizes")
     if structure.dimension == 1:
         raise InputError(f"{structure.name}: p_c is 1 in one dimension, where every gap cuts")
     boundary = ("periodic",) * structure.dimension
@@ -109,7 +110,7 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
     # Any size will do in the plane until the right ones are known.
     own = (whole_size(structure, _LADDER[0]),) if sizes is None else sizes
     if sizes is None and structure.dimension > 2:
-        own = load("run.scaling_search:first_sizes")(structure)
+        own = load("run.scaling_search:first_sizes")(structure, universal=goal.universal)
     request = make_request(structure, boundary=boundary, L=own, **given)
     study = request.study
     if isinstance(study.structure, Lattice) and study.structure.aspect:
@@ -136,6 +137,17 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
         _check_drift(study, goal)
         return request
     return replace(request, study=_with_sizes(study, goal, request.options["device"]))
+
+
+def refuse_graph(graph: Any) -> NoReturn:
+    """Raise InputError that says what a graph has in place of p_c; graph: in any form."""
+    is_file = isinstance(graph, str | Path)
+    name = graph if is_file else getattr(graph, "name", "") or "the graph"
+    raise InputError(
+        f"{name}: a finite graph has no p_c, which needs sizes that grow; percolab sweep --graph "
+        f"{graph if is_file else 'FILE'} --order random --method microcanonical finds its critical "
+        "share"
+    )
 
 
 def _measure_wrapping(study: Study, *words: str) -> Study:

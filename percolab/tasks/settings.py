@@ -23,7 +23,7 @@ from typing import Annotated, Any, ParamSpec, TypedDict, TypeVar, get_type_hints
 from percolab.bonds.model import Model
 from percolab.bonds.models import list_models
 from percolab.bonds.words import GENERATORS
-from percolab.errors import InputError
+from percolab.errors import InputError, nearest
 from percolab.kernels.registry import list_names
 from percolab.labelers import LABELERS
 from percolab.lattices.removal import GIVEN, ORDERS, RANDOM
@@ -603,7 +603,8 @@ def takes_settings(
     def checked(*args: _P.args, **given: _P.kwargs) -> _R:
         for name in (name for name in given if name not in known):
             message = f"{function.__name__}() got an unexpected keyword argument {name!r}"
-            raise TypeError(message)
+            hint = nearest(name, known)
+            raise TypeError(f"{message}; {hint}" if hint.startswith("did") else message)
         return function(*args, **given)
 
     shown = Signature(arguments, return_annotation=signature(function).return_annotation)

@@ -437,7 +437,9 @@ def check_probabilities(p: tuple[float, ...]) -> None:
     for value in p:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not (is_number and 0 <= value <= 1):
-            raise InputError(f"p = {value!r}, but it must be a number from 0 to 1")
+            percent = is_number and 1 < value <= 100 and float(value).is_integer()
+            hint = f" ({value:g} % is {value / 100:g})" if percent else ""
+            raise InputError(f"p = {value!r}, but it must be a number from 0 to 1{hint}")
     if any(high <= low for low, high in pairwise(p)):
         shown = ", ".join(f"{value:g}" for value in p[:6]) + (", ..." if len(p) > 6 else "")
         raise InputError(f"p = {shown}: the values must ascend and differ")

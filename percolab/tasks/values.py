@@ -96,7 +96,9 @@ def _number(key: str, text: str) -> Decimal:
 def _probability(text: str) -> Decimal:
     value = _number("p", text)
     if not value.is_finite() or not 0 <= value <= 1:
-        raise InputError(f"p = {text.strip()}, but it must be a number from 0 to 1")
+        percent = value.is_finite() and 1 < value <= 100 and value == int(value)
+        hint = f" ({text.strip()} % is {value / 100:f})" if percent else ""
+        raise InputError(f"p = {text.strip()}, but it must be a number from 0 to 1{hint}")
     return value
 
 

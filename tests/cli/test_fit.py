@@ -13,7 +13,7 @@ from percolab.analysis.stored_fits import compute_collapse, fit_quantities, fit_
 from percolab.analysis.theory.critical import critical_probability
 from percolab.analysis.value import format_with_error
 from percolab.api import sweep
-from percolab.errors import InputError
+from percolab.errors import AnalysisError, InputError
 from percolab.lattices.graph import Graph
 from percolab.store.merging import merge
 
@@ -130,6 +130,13 @@ def test_what_is_given_to_a_collapse_is_held(results):
 
 
 @pytest.mark.slow
+def test_curves_that_do_not_overlap_are_not_collapsed():
+    few = sweep("square:1-2", L=[7, 13], boundary="periodic", model="site", samples=7, device="cpu")
+    # Warnings are errors in the tests.
+    with pytest.raises(AnalysisError, match="overlap too little to be collapsed"):
+        compute_collapse(few)
+
+
 def test_single_thresholds_follow_the_fit(thresholds):
     record = as_json(thresholds, *QUICK)["sample_thresholds"]
     assert [row["L"] for row in record["sizes"]] == [4, 8, 16]
@@ -140,7 +147,9 @@ def test_single_thresholds_follow_the_fit(thresholds):
     text = answer("fit", thresholds, *QUICK)
     assert "mean T" in text
     assert "cell-to-cell p*" in text
-    assert "method threshold: 1/nu alone" in answer("fit", thresholds, *QUICK, "--exponents")
+    assert "no cluster sizes are stored (method threshold" in answer(
+        "fit", thresholds, *QUICK, "--exponents"
+    )
     cut = as_json(thresholds, "--bootstrap", 0, "--min-size", 8)["sample_thresholds"]
     assert [row["L"] for row in cut["sizes"]] == [8, 16]
 

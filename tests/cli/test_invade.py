@@ -55,6 +55,8 @@ def test_means_of_several_sizes_give_the_dimension():
     assert "percolation has 1.89583  (91/48)" in text
     assert text.startswith("Bond invasion, square, L = 8, 16, 32, seed 1\n")
     assert told["L"] == [8, 16, 32]
+    assert told["sites"] == [size["sites"] for size in told["sizes"]] == [64, 256, 1024]
+    assert "breakthrough" not in told  # which is of one size
 
 
 def test_dimensions_of_exact_power_laws():

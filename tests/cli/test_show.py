@@ -248,7 +248,7 @@ def prepared():
         ("", "a picture of a sample needs --lattice and -L and -p"),
         ("--lattice bethe:3 -L 10 -p 0.5", "10 shells: 3070 sites, but at most 1600 are drawn"),
         ("--lattice bethe:3 -L 99 -p 0.5", "99 shells with coordination number 3: more than"),
-        ("good.npy -p 0.5", "-p: a file of labels has none (a lattice goes with --lattice); leave"),
+        ("good.npy -p 0.5", "-p: labels have none (a lattice goes with --lattice); leave"),
         ("good.npy --lattice cubic", "good.npy: 2 axes, but cubic has 3"),
         ("nowhere.npy", "nowhere.npy: no such file"),
         ("nowhere.h5", "nowhere.h5: no such file"),

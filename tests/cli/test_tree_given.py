@@ -222,7 +222,7 @@ def test_the_tree_of_a_sample_is_shown():
         (("--lattice", "square"), "a picture of a sample needs -L"),
         (("--lattice", "cubic", "-L", 4), "cubic: only trees in two dimensions are drawn"),
         (("--lattice", "square", "-L", 512), "262144 grid points, but trees are drawn of at most"),
-        (("labels.h5",), "--tree: a file of labels has none (a lattice goes with --lattice)"),
+        (("labels.h5",), "--tree: labels have none (a lattice goes with --lattice)"),
         (("--lattice", "square", "--weights", "w.npy", "--seed", 2), "--seed: weights are given"),
     ],
 )

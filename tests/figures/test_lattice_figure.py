@@ -321,9 +321,20 @@ def test_many_spanning_clusters_are_counted_in_the_legend():
     stripes = np.zeros((13, 5), bool)
     stripes[::2] = True
     np.save("image.npy", stripes)
-    texts = drawn(site_configuration("image.npy"))[1].legends[0].get_texts()
-    assert len(texts) == 4
-    assert texts[-1].get_text().endswith(", and 3 more that span")
+    _, figure, numbers = drawn(site_configuration("image.npy"))
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert len(texts) == 5
+    assert texts[-1] == "3 more clusters that span, in the same colours again"
+    assert [each["colour"] for each in numbers["prominent"]] == [*SPANNING, *SPANNING[:2]]
+
+
+def test_touching_clusters_that_span_have_different_colours():
+    rows = len(SPANNING) + 1  # so many that in turn the last has the colour of the first
+    image = np.repeat(1 + np.arange(rows) % 2, 4).reshape(rows, 4)
+    clusters = site_configuration(image, phase="1,2", boundary="open,periodic").label()
+    assert len(clusters.spanning["x"]) == rows
+    of_rows = choose_colours(clusters).of_sites.reshape(rows, 4)[:, 0]
+    assert (of_rows != np.roll(of_rows, 1)).all()
 
 
 def test_nothing_can_be_drawn():

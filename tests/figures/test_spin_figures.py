@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_support import answer, stored
+from cli_support import answer, refusal, stored
 from helpers import slow_but
 
 from percolab.analysis.spin_fit import fit_spins
@@ -279,11 +279,25 @@ def test_times_of_every_size_are_drawn_with_z():
         assert all(point["tau"] > 1 and point["complete"] for point in curve["points"])
         # Swendsen and Wang's z is about 0.2 to 0.35.
         assert abs(curve["fit"]["z"] - 0.25) < 4 * curve["fit"]["error"]
-    # As in percolab fit, whose tau is that of T_c, between two temperatures.
-    (z,) = (each for each in fit(ising()).exponents if each.name == "z")
-    energy = numbers["curves"][0]["fit"]
-    assert energy["z"] == pytest.approx(z.value, abs=z.error)
-    assert energy["error"] == pytest.approx(z.error, rel=0.5)
+    # That of percolab fit, of times at its T_c, between two temperatures.
+    found = fit(ising())
+    (z,) = (each for each in found.exponents if each.name == "z")
+    energy = numbers["curves"][0]
+    assert (energy["fit"]["z"], energy["fit"]["error"]) == (z.value, z.error)
+    assert {point["temperature"] for point in energy["points"]} == {found.temperature[0]}
+    figure = plot(ising(), kind="tau")
+    assert f"k_B T / J$ = {found.temperature[0]:.6g}" in figure.texts[0].get_text()
+
+
+def test_exponents_of_the_order_parameter_are_those_of_y_h():
+    found = {each.name: each.result for each in fit(ising()).exponents}
+    y_h, beta, gamma = (found[name] for name in ("y_h", "beta/nu", "gamma/nu"))
+    assert beta.value == pytest.approx(2 - y_h.value)
+    assert gamma.value == pytest.approx(2 * y_h.value - 2)
+    assert (beta.error, gamma.error) == pytest.approx((y_h.error, 2 * y_h.error))
+    assert abs(beta.value - 1 / 8) < 4 * beta.error
+    ising().save("exponents.h5")
+    assert "has y_t = 1/nu, y_h, beta/nu" in refusal("fit", "exponents.h5", "--exponents")
 
 
 def test_lower_bounds_of_times_make_no_z():

@@ -199,6 +199,42 @@ def test_random_images_are_those_of_a_dense_solve(shape, p):
     assert spanning >= 2
 
 
+def test_an_image_of_fewer_columns_has_the_tortuosity_of_all_with_the_sides_of_its_voxels():
+    bends = np.array([[1, 1, 1, 1], [1, 0, 0, 0], [1, 1, 1, 1], [0, 0, 0, 1], [1, 1, 1, 1]])
+    fine = np.kron(bends, np.ones((16, 16), bool))
+    whole = percolab.flow(fine).tortuosity
+    assert percolab.flow(fine[:, ::2], voxel=(2, 1)).tortuosity == pytest.approx(whole, rel=0.02)
+    assert percolab.flow(fine[::2], voxel=(1, 2)).tortuosity == pytest.approx(whole, rel=0.02)
+    assert abs(percolab.flow(fine[:, ::2]).tortuosity / whole - 1) > 0.1
+
+
+def test_sides_of_voxels_are_those_of_a_weighted_dense_solve():
+    bent = np.array([[1, 0, 0], [1, 1, 1], [0, 0, 1]], bool)
+    # Half a voxel, a whole one up, two across, one up, half a one: lengths over cross-sections.
+    for x, y in ((1.0, 1.0), (3.0, 1.0), (1.0, 2.5)):
+        resistance = (0.5 + 1 + 1 + 0.5) * y / x + 2 * x / y
+        share, length, width = 5 / 9, 3 * y, 3 * x
+        expected = share * width * resistance / length
+        assert percolab.flow(bent, voxel=(x, y)).tortuosity == pytest.approx(expected)
+    assert percolab.flow(bent, voxel=(5, 5)).tortuosity == percolab.flow(bent).tortuosity
+    for wrong in ((1,), (1, 0), (1, "a"), "ab", (1, 2, 3), (1, np.inf)):
+        with pytest.raises(InputError, match=r"voxel .*the sides along x, y are 2 positive"):
+            percolab.flow(bent, voxel=wrong)
+    with pytest.raises(InputError, match="only an image on the square or cubic lattice"):
+        percolab.flow("square", 4, voxel=(1, 2))
+
+
+@pytest.mark.usefixtures("own_directory")
+def test_the_command_takes_the_sides_of_voxels():
+    bent = np.array([[1, 0, 0], [1, 1, 1], [0, 0, 1]], bool)
+    np.save("bent.npy", bent)
+    told = json.loads(answer("label", "bent.npy", "--tortuosity", "--voxel", "3,1", "--json"))
+    assert told["tortuosity"]["y"] == pytest.approx(percolab.flow(bent, voxel=(3, 1)).tortuosity)
+    assert "only --tortuosity takes" in refusal("label", "bent.npy", "--voxel", "3,1")
+    line = refusal("label", "bent.npy", "--tortuosity", "--voxel", "3")
+    assert "the sides along x, y are 2 positive numbers" in line
+
+
 @pytest.mark.parametrize(
     "make",
     [

@@ -65,6 +65,8 @@ EDGE_LISTS = {
     "return inside": ("0 1\n0\r 1\r\n", "line 2: holds a carriage return"),
     "many sites": ("0 1\n5 1999999999\n", "2000000000 sites for 2 edges.*renumber"),
     "matrix": (f"{MTX} pattern general\n2 2 1\n1 2\n", "is a Matrix Market file; name it .mtx"),
+    "pajek": ("% made by hand\n*Vertices 2\n1 a\n2 b\n*Edges\n1 2\n", "is a Pajek file, which"),
+    "network": ("*Network x\n*Vertices 1\n", r"write_graphml\(networkx.read_pajek\('a.csv"),
     "xml": ("<?xml version='1.0'?>\n<graphml>\n", "line 2: '<graphml>', but a line names"),
     "long": ("0 1\n" + "7" * (1 << 23), "line 2: '7*...', but a line names two sites"),
 }

@@ -32,6 +32,13 @@ def test_status_says_that_nothing_else_is_measured(tmp_path):
     assert "measured alone: wrapping (L = 6)" in answer("status", path)
 
 
+@pytest.mark.parametrize("word", ["sizes", "gyration"])
+def test_it_is_refused_with_numbers_of_clusters_that_it_leaves_out(word):
+    message = f"measure {word}: clusters are not measured with wrapping alone"
+    with pytest.raises(InputError, match=message):
+        percolab.sweep("square", boundary="periodic", measure=["wrapping", word], **GIVEN)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from types import SimpleNamespace
 
+import networkx
 import numpy as np
 import pytest
 from cli_support import answer, blocks_in, refusal, running, wait_for_blocks
@@ -264,7 +265,10 @@ def test_what_is_no_time_is_refused(given):
         ({"L": 0}, "L"),
         ({"L": [8, 8.5]}, "only integers"),
         ({"lattice": 5}, "only a lattice has tori"),
-        ({"lattice": percolab.Graph.of_bonds(2, [(0, 1)])}, "only a lattice has tori"),
+        ({"lattice": percolab.Graph.of_bonds(2, [(0, 1)])}, "a finite graph has no p_c"),
+        ({"lattice": networkx.path_graph(3)}, "a finite graph has no p_c, which needs sizes that"),
+        ({"lattice": None, "graph": [(0, 1)]}, "the graph: a finite graph has no p_c, which needs"),
+        ({"lattice": None, "graph": "g.csv"}, "percolab sweep --graph g.csv --order random"),
     ],
     ids=str,
 )
@@ -441,6 +445,9 @@ def test_sizes_are_whole_cells_and_grow(name):
     assert sizes == sorted(set(sizes))
     assert 3 <= len(first_sizes(lattice)) < len(sizes)
     assert sizes[: len(first_sizes(lattice))] == list(first_sizes(lattice))
+    if name == "cubic":
+        # Smaller ones shift p_c where values at it are known.
+        assert first_sizes(lattice, universal=True) == (16, 24, 32)
     for size in sizes[:5]:
         shape = lattice.shape(size)
         assert all(points % cell == 0 for points, cell in zip(shape, lattice.cell, strict=True))

@@ -54,6 +54,8 @@ def test_an_argument_that_is_no_setting_is_refused(function):
     message = f"{function.__name__}\\(\\) got an unexpected keyword argument 'colour'"
     with pytest.raises(TypeError, match=message):
         function("square", colour=1)
+    with pytest.raises(TypeError, match=r"argument 'sample'; did you mean 'samples'\?"):
+        function("square", sample=1)
 
 
 def test_a_function_that_takes_settings_gets_them():

@@ -48,6 +48,7 @@ def test_p_is_a_list_or_a_range_with_both_ends(text, values):
         ("nan", "p = nan, but it must be a number from 0 to 1"),
         ("inf", "p = inf, but it must be a number from 0 to 1"),
         ("-0.1", "p = -0.1, but it must be a number from 0 to 1"),
+        ("50", "p = 50, but it must be a number from 0 to 1 (50 % is 0.5)"),
         ("0.5,1.1", "p = 1.1, but it must be a number from 0 to 1"),
         ("0.5:1.1:3", "p = 1.1, but it must be a number from 0 to 1"),
         ("0.6:0.5:3", "from must be below to"),

@@ -10,7 +10,7 @@ import numpy as np
 from percolab.analysis.json_values import plain
 from percolab.analysis.power_law import PowerLaw, fit_power_law
 from percolab.analysis.reweighting import energy_histogram, find_first_order
-from percolab.analysis.spin_fit import compute_autocorrelations
+from percolab.analysis.spin_fit import compute_autocorrelations, time_at
 from percolab.analysis.stored_spins import (
     correlation_errors,
     describe_system,
@@ -140,7 +140,9 @@ def _draw_tau(figures: StudyView, into: Target) -> Drawn:
         elements.place_sizes(axes, sorted({row["L"] for row in rows}))
         elements.plain_ticks(axes)
         axes.set_ylabel(rf"$\tau_{{\mathrm{{int}}}}$ ({_time_unit(figures.study)})")
-        sheet.set_title(f"{figures.title}, near the transition")
+        drawn_at = [f"{row['temperature']:.6g}" for row in rows]
+        ends = " to ".join(dict.fromkeys((min(drawn_at), max(drawn_at))))
+        sheet.set_title(f"{figures.title}, $k_B T / J$ = {ends}")
         update = figures.study.update
         about = f"update {update}; error bars: one standard error"
         sheet.add_legend(elements.legend_entries(axes), title=about)
@@ -148,20 +150,30 @@ def _draw_tau(figures: StudyView, into: Target) -> Drawn:
 
 
 def _tau_rows(figures: StudyView) -> list[dict[str, Any]]:
+    """Return the times of every size at the p_c of the fit, as the z of the fit takes them.
+
+    Without a fit at the p taken for p_c; of a grid without it at its nearest end, which is its p.
+    """
+    fit = figures.spin_fit_or_problem
+    at, source = figures.taken_for_threshold()
+    if not isinstance(fit, str):
+        at, source = fit.threshold, "the fit of all sizes"
     rows = []
     for task in list_spin_tasks(figures.results):
-        at, place = _near_transition(figures, task)
+        p = min(max(at, task.task.p[0]), task.task.p[-1])
+        temperature = float(describe_system(task).temperatures(np.array([p]))[0])
+        place = {"L": task.task.size, "p": p, "p_source": source, "temperature": temperature}
         for name, series in compute_autocorrelations(task).items():
-            own = series[at]
-            if own is not None:
-                times = {key: getattr(own, key) for key in ("tau", "error", "window", "complete")}
-                rows.append(place | {"series": name} | times)
+            time = time_at(task.task.p, series, p)
+            if time is not None:
+                rows.append(place | {"series": name} | time._asdict() | {"at_p_c": p == at})
     return rows
 
 
 def _fit_z(rows: list[dict[str, Any]], omega: Known | None) -> PowerLaw | None:
     """Return z of the complete times, one of each size, or None where there are too few."""
-    complete = {row["L"]: row for row in rows if row["complete"] and row["error"] > 0}
+    taken = [row for row in rows if row["complete"] and row["at_p_c"] and row["error"] > 0]
+    complete = {row["L"]: row for row in taken}
     sizes = sorted(complete)
     taus, errors = (np.array([complete[size][key] for size in sizes]) for key in ("tau", "error"))
     try:
@@ -211,9 +223,9 @@ def _describe_tau(numbers: Numbers) -> list[str]:
 TAU = FigureKind(
     help="of spins: autocorrelation times against L, with z",
     meaning=(
-        "Integrated autocorrelation times in measured sweeps against L, each size at its p nearest "
-        "to the transition, the series side by side; lines are power laws tau ~ L^z with "
-        "corrections."
+        "Integrated autocorrelation times in measured sweeps against L, at the p_c of the fit, "
+        "between two p of the grid, or without a fit at the p taken for it, the series side by "
+        "side; lines are power laws tau ~ L^z with corrections."
     ),
     errors=(
         "Error bars are one standard error, of a jackknife over chains; an arrow is a lower bound, "

@@ -55,6 +55,12 @@ def read_edge_list(
     if first is None and requested:
         raise InputError(f"{path}: has no header that names the columns {', '.join(requested)}")
     place, line = first or (1, "")
+    if line.lower().startswith(("*vertices", "*network")):
+        arguments = f"networkx.read_pajek({path.name!r}), {path.stem + '.graphml'!r}"
+        raise InputError(
+            f"{path}: is a Pajek file, which is not read; networkx makes what is: "
+            f"networkx.write_graphml({arguments})"
+        )
     try:
         following = second[1] if second else ("" if num_sites else None)
         layout = detect_layout(line, following, requested) if first else Layout(Columns())
