@@ -52,13 +52,7 @@ from percolab.run.search_steps import Goal
 from percolab.run.threshold import find_threshold, refuse_graph, request_threshold
 from percolab.store.merging import merge as merge_results
 from percolab.store.output_files import check_output, check_suffix
-from percolab.store.results import (
-    ResultsWriter,
-    StoredResults,
-    check_results,
-    encode,
-    read_results,
-)
+from percolab.store.results import ResultsWriter, StoredResults, check_results, encode, read_results
 from percolab.tables.flat import long_table
 from percolab.tables.frames import to_pandas, to_xarray
 from percolab.tables.given import GivenTable, read_table

@@ -56,16 +56,17 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=problem))
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def own_directory(tmp_path, monkeypatch):
     """Nothing is written outside a test's directory."""
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.fixture
-def without_gpu(monkeypatch):
-    """Machines without a GPU and with one agree."""
-    monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda *_: "no GPU here")
+@pytest.fixture(autouse=True)
+def without_gpu(request, monkeypatch):
+    """Machines without a GPU and with one agree, but in the tests of GPUs."""
+    if request.node.get_closest_marker("gpu") is None:
+        monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda *_: "no GPU here")
 
 
 @pytest.fixture

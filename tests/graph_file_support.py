@@ -175,10 +175,7 @@ EVERY_EDGE = {
     "a.csv.gz": (partial(write_text, row="{},{}", header="source,target"), False),
     "given.mtx": (partial(write_mtx, halves="lower"), True),
     "both.mtx": (partial(write_mtx, halves="both", kind="integer general", value=" 7"), True),
-    "half.mtx": (
-        partial(write_mtx, halves="lower", kind="real symmetric", value=" -1.5e-3"),
-        True,
-    ),
+    "half.mtx": (partial(write_mtx, halves="lower", kind="real symmetric", value=" -1.5e-3"), True),
     "half.mtx.gz": (partial(write_mtx, halves="lower", kind="pattern symmetric"), True),
     "coo.npz": (partial(write_npz, kind="coo"), True),
     "coords.npz": (write_coords, True),

@@ -1,13 +1,7 @@
 """Reads what flows off samples of CUDA's simulator, compared with the CPU."""
 
 import numpy as np
-from flow_support import (
-    ALL_KINDS,
-    CUDA_CASES,
-    assert_same_flow,
-    flow_graph,
-    planar_topologies,
-)
+from flow_support import ALL_KINDS, CUDA_CASES, assert_same_flow, flow_graph, planar_topologies
 
 from percolab.flows import dual_bridges_cuda, dual_flow_cuda, flow_batch
 from percolab.flows.readers import Backbone, Path, PathLengths

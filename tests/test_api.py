@@ -23,8 +23,6 @@ from percolab.lattices.graph import Graph, graph_topology
 from percolab.lattices.lattice import load_lattice
 from percolab.run.request import Observer
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
 OPTIONS = {"L": [4, 8], "p": [0.4, 0.6], "samples": 30, "block_size": 10, "device": "cpu"}
 
 

@@ -25,8 +25,6 @@ from percolab.lattices.graph import Graph, make_graph
 from percolab.tables.flat import mean_table
 from percolab.tasks.part import JobPart
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
 QUICK = {"L": [4], "p": [0.4, 0.6], "samples": 20, "device": "cpu"}
 SQUARE = ([[1, 0], [0, 1]], [[0, 0]], [(0, 0, (1, 0)), (0, 0, (0, 1))])
 

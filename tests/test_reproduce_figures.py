@@ -115,10 +115,7 @@ def test_stored_figures_are_drawn_again_and_differences_reported(tmp_path, monke
         assert done.exit_code == 0, done.output
         return done.output.splitlines()
 
-    assert again() == [
-        "Fig 8: drawn anew, same numbers",
-        f"Fig 9: nothing is stored in {tmp_path}",
-    ]
+    assert again() == ["Fig 8: drawn anew, same numbers", f"Fig 9: nothing is stored in {tmp_path}"]
     assert (tmp_path / "komura2016-fig8.json").read_bytes() == stored
     (tmp_path / "komura2016-fig8.json").write_bytes(
         stored.replace(b'"clusters": 25', b'"clusters": 24')

@@ -154,7 +154,7 @@ def test_a_record_that_takes_the_whole_host_is_made_alone(work):
     )
     assert all(became.endswith(" s") for became in found.values()), found
     begins, ends = zip(
-        *(map(float, (work.folder / n).read_text().splitlines()[-1].split()) for n in names),
+        *(map(float, (work.folder / n).read_text().splitlines()[-1].split()) for n in names)
     )
     assert ends[0] <= begins[1]
     assert ends[1] <= min(begins[2:])

@@ -292,9 +292,7 @@ def _exponents(figures: StudyFigures) -> list[PageBlock]:
     return [heading("Exponents at p_c"), table(header, rows), *notes]
 
 
-def _figures(
-    figures: StudyFigures,
-) -> tuple[list[PageFigure], list[PageBlock], dict[str, Any]]:
+def _figures(figures: StudyFigures) -> tuple[list[PageFigure], list[PageBlock], dict[str, Any]]:
     """Return all figures that the results give, why others are not drawn, and their numbers."""
     from markupsafe import Markup
 

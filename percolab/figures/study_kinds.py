@@ -128,11 +128,7 @@ def find_in_figures(source: StoredResults | Task) -> KindInFigures:
     return OF_KIND[source.kind.name]
 
 
-_ROOTS = KindInFigures(
-    "roots",
-    NO_CURVES,
-    errors=_ERRORS_OF_ROOTS,
-)
+_ROOTS = KindInFigures("roots", NO_CURVES, errors=_ERRORS_OF_ROOTS)
 
 
 _ERRORS_OF_CROSSINGS = (
@@ -157,10 +153,7 @@ OF_KIND = {
     "grid": KindInFigures(),
     "threshold": KindInFigures(has_means=False, grid="every sample's T"),
     "microcanonical": KindInFigures(
-        sample=_OPENINGS,
-        errors=(*_ERRORS, _ERRORS_OF_OPENINGS),
-        has_means=False,
-        grid="any",
+        sample=_OPENINGS, errors=(*_ERRORS, _ERRORS_OF_OPENINGS), has_means=False, grid="any"
     ),
     "chains": KindInFigures(
         "binder",

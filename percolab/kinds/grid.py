@@ -17,13 +17,7 @@ from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.registry import load
 from percolab.kinds.algorithms import Labelers
-from percolab.kinds.workplace import (
-    IsStopped,
-    TaskSampler,
-    Workplace,
-    number_samples,
-    steps,
-)
+from percolab.kinds.workplace import IsStopped, TaskSampler, Workplace, number_samples, steps
 from percolab.labelers import new_labeler, serving_labeler
 from percolab.labelers.forest import Reading
 from percolab.lattices.extent import Extent

@@ -23,12 +23,7 @@ from percolab.parts.partitions import Available, Division, StudyLattices, choose
 from percolab.parts.ranks import AnyJob, Leader, RankStep, follow
 from percolab.parts.raster import SampleKey
 from percolab.parts.transport import Local, RankLost, Sockets
-from percolab.run.executors import (
-    RankExecutor,
-    check_processes,
-    check_workers,
-    default_workers,
-)
+from percolab.run.executors import RankExecutor, check_processes, check_workers, default_workers
 from percolab.run.measured import WorkersLost
 from percolab.run.parts_sampler import check_labeler, make_split_lattice, most_open
 from percolab.run.processes import Hooks, Processes

@@ -407,10 +407,7 @@ class Settings(TypedDict, total=False):
     ]
     boundary: Annotated[
         str | Sequence[str] | None,
-        _of_lattice(
-            help="open, periodic, or one per axis: open,periodic.",
-            shown_default="open",
-        ),
+        _of_lattice(help="open, periodic, or one per axis: open,periodic.", shown_default="open"),
     ]
     samples: Annotated[
         int | Sequence[int] | None,

@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from percolab.lattices.lattice import lattice_names
-from percolab.validation import (
-    critical,
-    duals,
-    exact,
-    generator,
-    parity,
-    spins,
-    sweeps,
-)
+from percolab.validation import critical, duals, exact, generator, parity, spins, sweeps
 from percolab.validation.check import LIMIT, Check, Conditions, Outcome, run_check
 
 __all__ = ["LIMIT", "Check", "Conditions", "Outcome", "list_checks", "run_check"]

@@ -21,9 +21,6 @@ from percolab.api import fit, sweep
 from percolab.errors import AnalysisError
 from percolab.measure.tallies import bin_edges
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
-
 TAU = 187 / 91
 OMEGA = find_size_correction(2).value
 

@@ -359,10 +359,7 @@ def test_a_panel_has_one_line_for_every_program_and_stage():
     ]
     figure = plot_time_per_site([*records, image_time(4), image_time(8)], title="GPU")
     first, second = figure.axes
-    assert (first.get_title(), second.get_title()) == (
-        "square, $p = 0.5 p_c$",
-        "square, $p = p_c$",
-    )
+    assert (first.get_title(), second.get_title()) == ("square, $p = 0.5 p_c$", "square, $p = p_c$")
     for axes in figure.axes:
         assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
         lines = {line.get_label(): line for line in axes.get_lines()}
@@ -391,8 +388,7 @@ CALL = TimeRecord(stage="s", lattice="square", shape=(4, 4), num_sites=16, progr
 
 
 @pytest.fixture(autouse=True)
-def _small_and_fast(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def _small_and_fast(monkeypatch):
     monkeypatch.setattr(timer, "WARM_UP_SECONDS", 0.0)
     monkeypatch.setitem(timer.COPY_BYTES, "cpu", 2**16)
     monkeypatch.setitem(timer.WARM_UP_CALLS, "cpu", 0)

@@ -6,14 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from helpers import (
-    assert_cuda_equals_cpu,
-    cpu_labeler,
-    items_of,
-    lattice,
-    slow,
-    slow_but,
-)
+from helpers import assert_cuda_equals_cpu, cpu_labeler, items_of, lattice, slow, slow_but
 from slab_support import compare_rows
 
 import percolab
@@ -113,8 +106,7 @@ def test_a_model_without_an_order_is_measured_point_by_point():
 @pytest.mark.parametrize(
     "parts", [{"slabs": 3}, {"split": "lattice", "workers": 2}], ids=lambda parts: next(iter(parts))
 )
-def test_parts_of_a_lattice_are_measured_as_the_whole(parts, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_parts_of_a_lattice_are_measured_as_the_whole(parts):
     for name, text, boundary in (
         ("square", "bond:y=0.3", "open"),
         ("triangular", "bond:d=0.1,x=0.5", "periodic"),

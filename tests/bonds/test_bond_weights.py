@@ -195,8 +195,7 @@ def test_hubs_that_are_renumbered_keep_their_source_and_weights():
     assert_z(mean[0], 2 + 399 / 2, error[0])
 
 
-def test_the_command_line_and_label_take_weights(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_command_line_and_label_take_weights(tmp_path):
     (tmp_path / "g.csv").write_text("source,target,weight\n0,1,1\n1,2,0\n2,3,1\n")
     text = answer("sweep", "--graph", "g.csv", "--model", "bond-weight", "--source", 0, "-p", 1,
                   "--measure", "source", "--samples", 20, "--device", "cpu", "-q")  # fmt: skip
@@ -240,14 +239,12 @@ def test_weights_are_of_the_cpu_alone():
         choose_engine(opened, {"device": Device("cuda")}, Observer())
 
 
-@pytest.mark.usefixtures("without_gpu")
 def test_weights_are_sampled_where_there_is_no_gpu_and_no_device_is_given():
     given = {key: value for key, value in OPTIONS.items() if key != "device"}
     assert sweep(graph=SHARES, model="bond-weight", p=[0.5], samples=5, **given).study.p == (0.5,)
 
 
-def test_weights_that_change_are_another_study(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_weights_that_change_are_another_study(tmp_path):
     (tmp_path / "g.txt").write_text("0 1 0.5\n1 2 0.5\n")
     study = ("sweep", "--graph", "g.txt", "--model", "bond-weight", "-p", "0.5", "--samples", 10,
              "--device", "cpu", "-q")  # fmt: skip

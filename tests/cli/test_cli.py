@@ -36,9 +36,6 @@ from percolab.store.results import read_results
 from percolab.tasks.setting_groups import GROUPS
 from percolab.tasks.settings import DEFAULT_LATTICE, DEFAULT_SAMPLES, DEFAULT_SIZES, SETTINGS
 
-pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
-
-
 SIGNATURES = {".png": b"\x89PNG\r\n", ".pdf": b"%PDF-", ".svg": b"<?xml"}
 
 

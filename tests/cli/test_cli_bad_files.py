@@ -35,9 +35,6 @@ from percolab.cli import COMMANDS
 from percolab.cli.terminal import Visible, visible
 from percolab.store.results import encode
 
-pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
-
-
 #: What a command writes.
 NAMES = {"plot": "figure", "report": "page", "export": "table"}
 READERS = [name for name in COMMANDS if name in {"status", "fit", "plot", "report", "export"}]

@@ -16,9 +16,6 @@ from percolab.lattices.lattice import Lattice
 from percolab.store.results import read_results
 from percolab.tasks.values import parse_sizes
 
-pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
-
-
 BAD_SWEEPS = [
     (("--lattice", "honycomb"), "unknown lattice 'honycomb'; did you mean 'honeycomb'?"),
     (("--lattice", "nowhere.toml"), "nowhere.toml: no such file"),

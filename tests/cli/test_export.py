@@ -24,8 +24,6 @@ from percolab.tasks.study import Task
 
 MISSING = "{} is not installed; it comes with: pip install 'percolab[tables]'"
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
 
 def thresholds():
     return sweep("kagome", L=[4, 8], samples=100, method="threshold", device="cpu")

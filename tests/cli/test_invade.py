@@ -16,8 +16,6 @@ from percolab.figures.invasion import Curves, plot_invasion
 from percolab.lattices.lattice import load_lattice
 from percolab.store.tree import check_seal
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
 SQUARE = ("--lattice", "square", "-L", 24)
 
 

@@ -28,8 +28,6 @@ from percolab.lattices.topology import bonds_between, unpack_bits
 from percolab.measure.rows import SPANNING
 from percolab.tasks.study import Task
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
 
 def by_walking(topology, occupied):
     """Return the labels of sites by breadth-first search over the list of the lattice's bonds."""

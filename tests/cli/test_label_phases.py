@@ -18,8 +18,6 @@ from percolab.configurations import read_labels
 from percolab.configurations.phases import connectivity_lattice, count_faces
 from percolab.configurations.picture import draw_stored_labels
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
 #: Shapes of images: no cubes, and as thin as a layer, a line and a point.
 SHAPES = [(6, 7, 9), (1, 6, 33), (2, 1, 7), (1, 1, 1), (3, 1, 1), (9, 11), (1, 34), (2, 2)]
 

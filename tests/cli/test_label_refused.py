@@ -13,8 +13,6 @@ from PIL import Image
 from percolab.configurations import read_labels
 from percolab.lattices.lattice import load_lattice
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
 
 def npy_with(header):
     """Return the bytes of an NPY file that has this header and no data."""

@@ -23,9 +23,6 @@ from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.rows import ROW_WIDTH, SPANNING, row_from_labels
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
-
 SAMPLE = ("--lattice", "honeycomb", "-L", 12, "-p", 0.65, "--seed", 1)
 
 

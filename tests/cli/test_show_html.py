@@ -45,8 +45,6 @@ node = shutil.which("node")
 chromium = shutil.which("chromium") or shutil.which("chromium-browser")
 needs_node = pytest.mark.skipif(node is None, reason="needs node")
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
 
 class Page(HTMLParser):
     """The text of a page's elements by tag and id, and all tags and attributes."""

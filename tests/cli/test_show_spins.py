@@ -13,8 +13,6 @@ from percolab.figures.colours import spin_rgb
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
 
 @pytest.mark.parametrize("update", ["sw", "wolff"])
 @pytest.mark.parametrize(("name", "model"), [("kagome", "ising"), ("square", "potts:q=5")])

@@ -15,9 +15,6 @@ from PIL import Image
 
 import percolab
 
-pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
-
-
 QUICK = ("threshold", "kagome", "--error", "3e-3", "--device", "cpu", "--quiet")
 
 

@@ -13,7 +13,6 @@ import percolab
 from percolab.figures.bond_maps import plot_spanning_tree
 from percolab.lattices.graph_files import read_graph
 
-pytestmark = pytest.mark.usefixtures("own_directory")
 ON_CPU = ("--device", "cpu")
 
 ROADS = "source,target,weight\n4,1,3\n1,0,-2\n4,0,5\n2,2,1\n3,2,9007199254740993\n1,4,4\n"
@@ -142,10 +141,7 @@ def test_what_does_not_go_with_a_weighted_graph_is_refused(roads, options, told)
             "-L: weights are those of one",
         ),
         (("--weights", "w.npy", "--lattice", "square", "-L", "4"), "w.npy: weights have the shape"),
-        (
-            ("--weights", "w.npy", "--lattice", "square", "--multi"),
-            "--multi: only a graph has it",
-        ),
+        (("--weights", "w.npy", "--lattice", "square", "--multi"), "--multi: only a graph has it"),
         (
             ("--weights", "nan.npy", "--lattice", "square"),
             "weights[1, 2, 0]: weight nan, but a weight is",

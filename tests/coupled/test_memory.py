@@ -73,8 +73,7 @@ def extent_and_topology(name, boundary):
 
 @every_case
 @pytest.mark.parametrize(
-    "labeler",
-    [slow(name) if LABELERS[name].paper else name for name in JUDGED_LABELERS],
+    "labeler", [slow(name) if LABELERS[name].paper else name for name in JUDGED_LABELERS]
 )
 def test_a_cpu_labeler_takes_what_it_says(labeler, name, boundary, model, needs):
     extent, topology = extent_and_topology(name, boundary)

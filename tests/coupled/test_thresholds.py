@@ -5,14 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from helpers import (
-    CPU_LABELERS,
-    LATTICES,
-    assert_thresholds_equal,
-    cpu_labeler,
-    lattice,
-    slow_but,
-)
+from helpers import CPU_LABELERS, LATTICES, assert_thresholds_equal, cpu_labeler, lattice, slow_but
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, NEVER, TOP, XORWOW, p_to_threshold, uniform_number

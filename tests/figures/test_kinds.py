@@ -17,8 +17,6 @@ from percolab.figures.kinds import KINDS, StudyFigures, study_figure
 from percolab.figures.kinds.thresholds import ThresholdSample, plot_thresholds
 from percolab.tables.flat import mean_table
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
 REPLICAS = 60
 
 

@@ -23,9 +23,6 @@ from percolab.figures.networks import network_places
 from percolab.lattices.graph import make_graph
 from percolab.lattices.lattice import lattice_from_text, lattice_names, load_lattice
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
-
 FLAT = [name for name in lattice_names() if load_lattice(name).dimension == 2]
 #: Sites of the block that is drawn: cubes of one period along the axes, or two if it is short.
 IN_SPACE = {"cubic": 27, "bcc": 9, "fcc": 14, "diamond": 18, "stacked-triangular": 24}

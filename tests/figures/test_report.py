@@ -21,8 +21,6 @@ from percolab.lattices.graph import load_graph
 from percolab.lattices.lattice import lattice_from_text
 from percolab.store.results import read_results
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
 # What would end an element, an attribute, a comment or an SVG, or begin mathematics.
 HOSTILE = (
     "</title></svg>--><script>alert(1)</script>\"'><img src=x onerror=alert(1)>&amp;$x^{$\\frac"

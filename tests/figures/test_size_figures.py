@@ -23,8 +23,6 @@ from percolab.measure.columns import (
 )
 from percolab.tables.flat import SIZE_HEADER
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
 
 def texts_of(axes):
     """Return what is written into a panel, but for its letter."""

@@ -23,8 +23,6 @@ from percolab.figures.kinds import StudyFigures, study_figure
 from percolab.figures.report import report_page
 from percolab.lattices.lattice import lattice_from_text, load_lattice
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
 THERMAL = ("energy", "specific_heat", "order", "susceptibility", "binder")
 OF_SPINS = {*THERMAL, "autocorrelation", "tau", "histogram"}
 

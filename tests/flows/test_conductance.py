@@ -224,7 +224,6 @@ def test_sides_of_voxels_are_those_of_a_weighted_dense_solve():
         percolab.flow("square", 4, voxel=(1, 2))
 
 
-@pytest.mark.usefixtures("own_directory")
 def test_the_command_takes_the_sides_of_voxels():
     bent = np.array([[1, 0, 0], [1, 1, 1], [0, 0, 1]], bool)
     np.save("bent.npy", bent)
@@ -251,7 +250,6 @@ def test_what_is_no_image_between_faces_has_none(make):
         _ = make().tortuosity
 
 
-@pytest.mark.usefixtures("own_directory")
 def test_the_command_writes_it_for_every_open_axis():
     image = np.zeros((4, 6), bool)
     image[:, 2:4] = True

@@ -56,10 +56,7 @@ def assert_equals_scipy(labeler, case: object) -> None:
 
 
 @every_labeler
-@pytest.mark.parametrize(
-    "lattice_name",
-    slow_but(LATTICES, "honeycomb"),
-)
+@pytest.mark.parametrize("lattice_name", slow_but(LATTICES, "honeycomb"))
 def test_labels_and_rows_equal_scipy(lattice_name, name):
     for number, (case, topology) in enumerate(parity_topologies(lattice_name)):
         labeler = cpu_labeler(name, topology)

@@ -427,10 +427,7 @@ def test_bad_weights_in_npz_are_refused_in_one_line(tmp_path):
         ([1.0, -np.inf], r"entry \(1, 2\): weight -inf, but a weight is a finite number"),
         ([1.0, np.nan], "a value is NaN, but a weight is a number"),
         (np.array([1, 2**63], np.uint64), "weight 9223372036854775808, but integers are"),
-        (
-            np.array([1, 2], np.longdouble),
-            "values are float128, but they must be",
-        ),
+        (np.array([1, 2], np.longdouble), "values are float128, but they must be"),
     ):
         scipy.sparse.save_npz(path, scipy.sparse.coo_array((values, ([0, 1], [1, 2])), (3, 3)))
         refusal(path, ".*" + message, weights=True)

@@ -58,10 +58,7 @@ EDGE_LISTS = {
     "mark alone": (b"\xef\xbb\xbf", "names no sites"),
     "nul": ("0 1\n1 2\n2 \0003\n", "line 3: holds a NUL byte"),
     "png": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "line 3: holds a NUL byte"),
-    "binary": (
-        b"\x93\x85\xfe,\xff\n\xc3\x28\n",
-        r"line 1: site '.*255 bytes of text in UTF-8",
-    ),
+    "binary": (b"\x93\x85\xfe,\xff\n\xc3\x28\n", r"line 1: site '.*255 bytes of text in UTF-8"),
     "utf-16": ("0 1\n".encode("utf-16"), "NUL byte"),
     "non-ascii": ("0 1\n0 ü\n", "line 2: site 'ü'"),
     "old mac": ("0 1\r1 2\r", "line 1: holds a carriage return"),
@@ -98,14 +95,8 @@ MATRICES = {
         " pattern general\n3 3 3\n1 2\n2 3\n",
         "holds 2 entries, but its header promises 3",
     ),
-    "too many": (
-        " pattern general\n3 3 1\n1 2\n2 3\n",
-        "holds 2 entries, but .* promises 1",
-    ),
-    "loop too many": (
-        " pattern general\n3 3 1\n2 2\n2 3\n",
-        "holds 2 entries, but .* promises 1",
-    ),
+    "too many": (" pattern general\n3 3 1\n1 2\n2 3\n", "holds 2 entries, but .* promises 1"),
+    "loop too many": (" pattern general\n3 3 1\n2 2\n2 3\n", "holds 2 entries, but .* promises 1"),
     "row 0": (" pattern general\n3 3 1\n0 2\n", "line 3: site '0', but sites are integers 1 to 3"),
     "row 4": (" pattern general\n3 3 1\n4 2\n", "line 3: site '4'"),
     "rows": (" pattern general\n1000000000 1000000000 1\n1 2\n", "1000000000 sites for 1 edges"),
@@ -117,10 +108,7 @@ MATRICES = {
     "two sizes": (" pattern general\n9 9\n", "line 2: '9 9', but rows"),
     "no size": (" pattern general\n% x\n", "line 1: '', but rows, columns and entries"),
     "not square": (" pattern general\n3 4 0\n", "line 2: 3 rows and 4 columns"),
-    "complex": (
-        " complex general\n",
-        "line 1: .*matrix coordinate', pattern, integer or real",
-    ),
+    "complex": (" complex general\n", "line 1: .*matrix coordinate', pattern, integer or real"),
     "hermitian": (" real hermitian\n", "line 1: .*and general or symmetric"),
     "skew": (" real skew-symmetric\n", "line 1: .*and general or symmetric"),
     "short": (" real\n", "line 1: '%%MatrixMarket matrix coordinate real', but"),
@@ -142,10 +130,7 @@ def test_bad_matrix_market_file_is_refused(name, tmp_path):
 
 @pytest.mark.parametrize("text", ["1 2\n", "%%MatrixMarket tensor x y z\n", "\n\n", "%"])
 def test_matrix_market_file_without_its_first_line_is_refused(text, tmp_path):
-    refusal(
-        written(tmp_path / "a.mtx", text),
-        "line 1: .*starts with '%%MatrixMarket matrix",
-    )
+    refusal(written(tmp_path / "a.mtx", text), "line 1: .*starts with '%%MatrixMarket matrix")
 
 
 def test_array_of_matrix_market_is_refused(tmp_path):
@@ -414,11 +399,7 @@ BAD = {
     "negative index": (CSR, {"indices": np.array([1, -1, 2, 1])}, ""),
     "index of floats": (CSR, {"indices": np.array([1.0, 0, 2, 1])}, "array 'indices' is float64"),
     "falling": (CSR, {"indptr": np.array([0, 3, 1, 4])}, ""),
-    "unsigned": (
-        CSR,
-        {"indptr": np.array([0, 2**64 - 1, 1, 4], np.uint64)},
-        "",
-    ),
+    "unsigned": (CSR, {"indptr": np.array([0, 2**64 - 1, 1, 4], np.uint64)}, ""),
     "starts late": (CSR, {"indptr": np.array([1, 1, 3, 4])}, ""),
     "ends late": (CSR, {"indptr": np.array([0, 1, 3, 5])}, ""),
     "short": (CSR, {"indptr": np.array([0, 4])}, ""),

@@ -63,11 +63,7 @@ BAD_BLOCKS = {
         "[-1, 0], at = [[1, 0]]",
         "bonds[2]: this bond is given twice, from [1, 0]",
     ),
-    "self-loop": (
-        "[1, -1]",
-        "[0, 0]",
-        "bonds[2]: offset [0, 0] joins a site to itself",
-    ),
+    "self-loop": ("[1, -1]", "[0, 0]", "bonds[2]: offset [0, 0] joins a site to itself"),
     "vectors too few": (
         ", [0.5, 0.8660254037844386]]",
         "]",

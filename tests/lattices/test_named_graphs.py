@@ -18,9 +18,6 @@ from percolab.errors import InputError
 from percolab.lattices.graph import Graph, load_graph, make_graph
 from percolab.lattices.graph_files import read_graph
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
-
 #: The same graph, as the world writes it: a triangle and a tail, a - b - c - a and c - d.
 NUMBERS = "0 1\n1 2\n0 2\n2 3\n"
 WILD = {
@@ -65,10 +62,7 @@ def test_files_from_the_wild_are_read(name):
     if name == "tabs.tsv":
         expected = ("Jon Snow", "Arya Stark", "Sansa Stark", "Bran")
     assert graph.names == expected
-    notes = {
-        "gephi.csv": ("not used: the columns Type, Id, Label, timeset",),
-        "plain.txt": (),
-    }
+    notes = {"gephi.csv": ("not used: the columns Type, Id, Label, timeset",), "plain.txt": ()}
     if name in notes:
         assert graph.notes == notes[name]
 
@@ -271,11 +265,7 @@ def test_weights_of_named_edges_are_read_as_those_of_numbers():
         ("a b 1\nb c -inf\n", True, "line 2: weight '-inf', but"),
         ("a " + 300 * "b" + "\n", False, "line 1: site 'bbb"),
         ("a b\nb 5\x07\n", False, "line 2: site '5\\x07', but a name has at most 255 bytes"),
-        (
-            b"a b\nb \xff\n",
-            False,
-            "line 2: site '\ufffd', but a name has at most",
-        ),
+        (b"a b\nb \xff\n", False, "line 2: site '\ufffd', but a name has at most"),
         ("0 1\n1 Bran\n", False, "line 2: site 'Bran', but sites are integers 0 to"),
     ],
 )

@@ -14,13 +14,7 @@ from percolab.coupled import new_coupling
 from percolab.lattices.graph import graph_topology
 from percolab.measure.rows import SPANNING
 
-MODELS = (
-    "bond",
-    "site",
-    slow("site-bond"),
-    slow("site-bond:site=0.8"),
-    "bond:x=0.3",
-)
+MODELS = ("bond", "site", slow("site-bond"), slow("site-bond:site=0.8"), "bond:x=0.3")
 SAMPLES = np.array([0, 7, 2**40], np.uint64)
 GRID = np.array([p_to_threshold(p) for p in (0.0, 0.2, 0.55, 0.56, 1.0)], np.uint64)
 

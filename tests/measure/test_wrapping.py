@@ -112,8 +112,7 @@ def test_axes_that_clusters_wrap_around_are_those_of_the_sample(name, size, p, b
     assert len(seen) > 1
 
 
-def test_label_and_show_name_the_clusters_that_span_and_wrap(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_label_and_show_name_the_clusters_that_span_and_wrap():
     mask = np.zeros((6, 6), bool)
     mask[2] = True
     mask[4:, 1:3] = True

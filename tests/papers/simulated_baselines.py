@@ -4,14 +4,7 @@ Tiles are tiny there, so that lattices of a few hundred sites have many, joined 
 """
 
 import numpy as np
-from helpers import (
-    BASELINES,
-    assert_cuda_equals_cpu,
-    cpu_labeler,
-    items_of,
-    lattice,
-    probabilities,
-)
+from helpers import BASELINES, assert_cuda_equals_cpu, cpu_labeler, items_of, lattice, probabilities
 
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND

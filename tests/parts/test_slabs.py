@@ -29,20 +29,10 @@ from percolab.errors import InputError
 from percolab.lattices.bethe import bethe_lattice
 from percolab.lattices.topology import pack_bits
 from percolab.measure.tallies import bin_edges, num_bins
-from percolab.parts.interface import (
-    Interface,
-    close,
-    interface_bytes,
-    join,
-    make_row,
-)
+from percolab.parts.interface import Interface, close, interface_bytes, join, make_row
 from percolab.parts.parts import Parts, Whole
 from percolab.parts.raster import SampleKey, SlabRaster
-from percolab.parts.slabs import (
-    Slabs,
-    equal_slabs,
-    thicknesses,
-)
+from percolab.parts.slabs import Slabs, equal_slabs, thicknesses
 
 
 def random_layers(whole, slabs, rng):

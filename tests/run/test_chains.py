@@ -31,9 +31,6 @@ from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 from percolab.tasks.study_file import make_request
 
-pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
-
-
 CPU = Device("cpu")
 TORUS = ("periodic", "periodic")
 SWEEP = SPIN_SWEEP | {"model": "potts:q=3"}

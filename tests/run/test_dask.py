@@ -20,7 +20,7 @@ from percolab.store.results import encode
 GRID = {"L": [8, 12], "p": [0.4, 0.5], "samples": 2000, "device": "cpu"}
 STUDY = ("sweep", "--lattice", "square", "-L", "8", "-p", "0.5", "--device", "cpu")
 
-pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu", "one_block_calls")
+pytestmark = pytest.mark.usefixtures("one_block_calls")
 
 
 @pytest.mark.slow

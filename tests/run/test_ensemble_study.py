@@ -19,9 +19,6 @@ from percolab.store.results import read_results
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 
-pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
-
-
 CPU = {"device": "cpu", "workers": 1}
 
 
@@ -160,8 +157,7 @@ def test_what_an_ensemble_has_not_is_rejected(given, message):
         percolab.sweep("er:k=4", **{"L": 100, "samples": 10, "device": "cpu"} | given)
 
 
-def test_every_size_names_its_order_and_random_thresholds_are_left_out(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_every_size_names_its_order_and_random_thresholds_are_left_out():
     graphs = {"model": "site", "method": "microcanonical", "L": [20, 40], "samples": 20, **CPU}
     results = percolab.sweep("er:k=4", order="degree", out="degree.h5", **graphs)
     assert [each.order for each in results.estimates()] == ["degree", "degree"]

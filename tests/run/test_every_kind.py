@@ -18,8 +18,6 @@ from percolab.store.merging import merge
 from percolab.store.results import read_results
 from percolab.tasks.blocks import same_block
 
-pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
-
 GRID = {"L": [6, 8], "p": [0.4, 0.6], "samples": 60, "block_size": 10}
 ORDERED = {"L": [6, 8], "samples": 60, "block_size": 10}
 SPINS = SPIN_SWEEP | {"measure": ["sizes", "series"]}

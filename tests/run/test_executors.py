@@ -57,7 +57,7 @@ PROCESSES = ("--executor", "processes", "--workers", "2")
 #: A ring with a chord, as no worker knows it from elsewhere.
 RING = [(n, (n + 1) % 40) for n in range(40)] + [(0, 17)]
 
-pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu", "one_block_calls")
+pytestmark = pytest.mark.usefixtures("one_block_calls")
 
 
 def serial(**settings):
@@ -462,7 +462,6 @@ def test_processes_are_refused_in_one_line_where_the_system_has_none(
     monkeypatch, tmp_path, module, name, more
 ):
     monkeypatch.delattr(f"{module}.{name}")
-    monkeypatch.chdir(tmp_path)
     options = ("--lattice", "square", "-L", 8, "-p", 0.5, "--samples", 10, "--workers", 2, *more)
     line = refusal("sweep", *options, "--executor", "processes")
     assert "executor processes: only on Linux and macOS" in line

@@ -14,12 +14,7 @@ from helpers import slow
 
 import percolab
 from percolab.analysis.roots import fit_roots
-from percolab.analysis.wrapping_fit import (
-    Division,
-    asks_for_wrapping,
-    find_crossings,
-    fit_wrapping,
-)
+from percolab.analysis.wrapping_fit import Division, asks_for_wrapping, find_crossings, fit_wrapping
 from percolab.errors import InputError
 from percolab.lattices.lattice import load_lattice
 from percolab.run.request import Observer

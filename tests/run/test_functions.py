@@ -18,9 +18,6 @@ from percolab.store.merging import merge
 from percolab.tables.flat import long_table
 from percolab.tasks.kind import make_sampler
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
-
 OPTIONS = {"L": [4, 6], "p": [0.4, 0.6], "samples": 30, "block_size": 10, "device": "cpu"}
 
 
@@ -209,7 +206,6 @@ def package(tmp_path, monkeypatch):
     folder.mkdir()
     install(folder)
     monkeypatch.syspath_prepend(folder)
-    monkeypatch.chdir(tmp_path)
     yield folder
     for name in ("percolab_mine", "percolab_other"):
         sys.modules.pop(name, None)
@@ -257,10 +253,7 @@ def test_another_version_of_a_package_is_another_observable(package):
     ("name", "message"),
     [
         ("clusters", "observable clusters: is measured already; choose another name"),
-        (
-            "fails",
-            "observable fails of package percolab_mine 0.3: KeyError: 'no such thing'",
-        ),
+        ("fails", "observable fails of package percolab_mine 0.3: KeyError: 'no such thing'"),
         (
             "absent",
             "observable absent of package percolab_mine 0.3: AttributeError: module "

@@ -18,13 +18,7 @@ from percolab.run.processes import Hooks, Processes
 from percolab.run.request import Observer
 
 START = Processes.start
-CHAINS = {
-    "p": [0.5, 0.6],
-    "model": "ising",
-    "boundary": "periodic",
-    "burn_in": 20,
-    "sweeps": 60,
-}
+CHAINS = {"p": [0.5, 0.6], "model": "ising", "boundary": "periodic", "burn_in": 20, "sweeps": 60}
 STUDIES = {
     "grid": {"L": [64, 256], "p": [0.45, 0.5], "samples": 20_000, "measure": ["sizes"]},
     "threshold": {"L": [64], "method": "threshold", "samples": 20_000},

@@ -36,9 +36,6 @@ from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Study
 from percolab.tasks.study_file import read_request
 
-pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
-
-
 CPU = Device("cpu")
 #: Two complete graphs of four sites with a bond between them.
 DUMBBELL = [*nx.complete_graph(4).edges, *((a + 4, b + 4) for a, b in nx.complete_graph(4).edges)]

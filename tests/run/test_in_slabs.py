@@ -41,8 +41,6 @@ from percolab.tasks.blocks import same_block
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Study, Task
 
-pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
-
 
 def test_auto_cuts_the_samples_alone_that_do_not_fit(monkeypatch):
     settings = {"L": [8, 160], "p": [0.5], "samples": 10, "device": "cpu", "workers": 1}

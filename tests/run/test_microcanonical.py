@@ -8,12 +8,7 @@ from math import comb, factorial
 import h5py
 import numpy as np
 import pytest
-from cli_support import (
-    answer,
-    refusal,
-    sealed_again,
-    stored,
-)
+from cli_support import answer, refusal, sealed_again, stored
 from helpers import assert_z, slow
 
 from percolab.analysis.stored_data import read_curves
@@ -191,16 +186,14 @@ COMMAND = ("sweep", "--lattice", "square", "-L", "6,9,12", "--method", "microcan
 
 
 @pytest.mark.slow
-def test_the_command_line_plans_and_reports(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_command_line_plans_and_reports(tmp_path):
     assert "Python and libraries" in answer(*COMMAND, "--plan")
     answer(*COMMAND, "--quiet")
     answer("report", "m.h5", "--bootstrap", 0, "--out", "m.html")
     assert "in the order of these numbers" in (tmp_path / "m.html").read_text()
 
 
-def test_the_command_line_sweeps_describes_and_exports(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_command_line_sweeps_describes_and_exports():
     assert "p_c = 0." in answer(*COMMAND, "--quiet")
     assert "p any" in answer("status", "m.h5")
     rows = list(csv.DictReader(io.StringIO(answer("export", "m.h5", "-p", "0.3:0.7:3"))))

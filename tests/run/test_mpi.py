@@ -21,8 +21,6 @@ from percolab.tasks.study_file import make_request
 
 STUDY = ("sweep", "--lattice", "square", "-L", "8,12", "-p", "0.4,0.5", "--device", "cpu")
 
-pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
-
 
 def run_by_ranks(*arguments, ranks=3):
     """Run a sweep by so many ranks; return its exit code, what it printed, and its errors."""

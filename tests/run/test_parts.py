@@ -15,8 +15,6 @@ GRID = {"L": [6, 8], "p": [0.4, 0.5], "samples": 1000}
 ISING = ("--model", "ising", "--boundary", "periodic")
 STUDY = ("sweep", "--lattice", "square", "-L", "6,8", "--device", "cpu", "--workers", "1")
 
-pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
-
 
 def file_of(path):
     return without_runs(read_results(path))

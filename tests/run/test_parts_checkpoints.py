@@ -40,8 +40,6 @@ from percolab.tasks.blocks import same_block
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 
-pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
-
 PATH = Path("split.h5")
 ASKED = {
     "L": [12],

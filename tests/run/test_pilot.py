@@ -31,9 +31,6 @@ from percolab.measure.columns import list_observables
 from percolab.tasks.kind import PilotConditions, make_sampler
 from percolab.tasks.study import Study, Task
 
-pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
-
-
 CPU = Device("cpu")
 PILOT = PilotConditions(None, CPU)
 #: In one piece if it is large, but 8 by 8 points are rows: the other bonds lead 9 points on.

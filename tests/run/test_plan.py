@@ -58,10 +58,7 @@ def swept(path, **settings):
     return sweep(**given, device="cpu", out=path)
 
 
-@pytest.mark.parametrize(
-    "name",
-    slow_but(STUDIES, "slabs", "chains"),
-)
+@pytest.mark.parametrize("name", slow_but(STUDIES, "slabs", "chains"))
 def test_samples_and_file_come_out_as_planned(tmp_path, name):
     path, study = tmp_path / "results.h5", STUDIES[name]
     plan = planned(path, **study)
@@ -242,8 +239,7 @@ def test_the_command_prints_a_row_a_size_and_totals(tmp_path):
     ],
     ids=str,
 )
-def test_what_cannot_be_planned_is_one_line(tmp_path, monkeypatch, options, message):
-    monkeypatch.chdir(tmp_path)
+def test_what_cannot_be_planned_is_one_line(tmp_path, options, message):
     given = ("sweep", "-L", "8,16", "--device", "cpu", "--workers", "1")
     assert message in refusal(*given, *options)
     assert list(tmp_path.iterdir()) == []

@@ -14,10 +14,7 @@ from percolab.analysis.maxima import measure_robustness, network_bounds
 from percolab.api import sweep
 from percolab.bonds.words import GENERATORS
 from percolab.coupled.adaptive import order_by_score
-from percolab.coupled.one_by_one import (
-    ADAPTIVE_RANKS,
-    list_openings,
-)
+from percolab.coupled.one_by_one import ADAPTIVE_RANKS, list_openings
 from percolab.errors import InputError
 from percolab.lattices.graph import Graph, make_graph
 from percolab.measure import openings as bins
@@ -238,8 +235,7 @@ def test_bounds_of_large_forests_rings_and_regular_graphs():
     assert np.isnan(network_bounds(make_graph([(0, 1)])).bound)
 
 
-def test_the_command_line_sweeps_fits_exports_and_continues(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_command_line_sweeps_fits_exports_and_continues(tmp_path):
     networkx.write_edgelist(NETWORKS["karate"], "karate.txt", data=False)
     study = ("sweep", "--graph", "karate.txt", "--model", "site", "--order", "degree",
              "--device", "cpu", "--quiet", "--out", "k.h5")  # fmt: skip
@@ -304,8 +300,7 @@ def test_a_stored_study_says_its_order():
     ],
     ids=str,
 )
-def test_orders_that_cannot_be_used_are_refused_in_a_line(options, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_orders_that_cannot_be_used_are_refused_in_a_line(options, message, tmp_path):
     networkx.write_edgelist(networkx.path_graph(6), "path.txt", data=False)
     files = {"one": "3\n", "twice": "0 1\n1 0\n", "none": "0 5\n", "score": "0 1 nan\n"}
     files |= {"parallel": "0 1\n1 0\n1 2\n", "gone": "3\nRoom 9\n"}

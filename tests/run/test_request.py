@@ -28,9 +28,6 @@ from percolab.store.results import ResultsWriter, StoredResults, read_results
 from percolab.tasks.blocks import Block
 from percolab.tasks.study import StopRule, block_size_for, default_block_size
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
-
 P = [0.4, 0.5, 0.6]
 SQUARE = {"L": [4, 6], "p": P, "samples": 200, "device": "cpu", "workers": 1}
 

@@ -35,8 +35,6 @@ from percolab.run.request import Observer
 from percolab.store.results import read_results
 from percolab.tasks.study import Task
 
-pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
-
 ASKED = {"L": [8, 13], "p": [0.4, 0.5], "samples": 6, "measure": "sizes", "device": "cpu"}
 GIVEN = ("sweep", "--lattice", "square", "-L", "8,13", "-p", "0.4,0.5", "--samples", "6",
          "--measure", "sizes", "--device", "cpu", "--split", "lattice")  # fmt: skip
@@ -344,8 +342,7 @@ PLANNED_BY_MPI = ("sweep", "--lattice", "cubic", "-L", "24", "-p", "0.1,0.2488",
 @pytest.mark.slow
 @by_mpi
 @pytest.mark.parametrize(
-    ("ranks", "given"),
-    [(2, ()), (4, ()), (4, ("--blocks", "1x2x2", "--merge", "quad:bubbles"))],
+    ("ranks", "given"), [(2, ()), (4, ()), (4, ("--blocks", "1x2x2", "--merge", "quad:bubbles"))]
 )
 def test_ranks_of_mpi_plan_what_threads_do(ranks, given):
     process = start(*PLANNED_BY_MPI, *given, ranks=ranks)

@@ -85,8 +85,7 @@ def test_curves_cover_the_transition_at_rounded_p():
     assert transition_grid(np.full((1, 5), NEVER, np.uint64)).tolist() == [1.0]
 
 
-def test_the_command_line_sweeps_continues_and_exports(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_command_line_sweeps_continues_and_exports():
     study = ("sweep", "--lattice", "square", "-L", "6,9", "--method", "threshold",
              "--samples", 200, "--device", "cpu", "--out", "t.h5", "--quiet")  # fmt: skip
     assert "p_c = 0." in answer(*study)

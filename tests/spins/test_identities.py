@@ -3,13 +3,7 @@
 import numpy as np
 import pytest
 from helpers import assert_z, lattice, slow
-from spin_support import (
-    exact_means,
-    key_of,
-    run_chains,
-    tiny_topology,
-    z_of,
-)
+from spin_support import exact_means, key_of, run_chains, tiny_topology, z_of
 
 from percolab.bonds.words import GENERATORS
 from percolab.lattices.topology import unpack_bits

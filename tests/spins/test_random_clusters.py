@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 from cli_support import refusal
 from helpers import lattice, slow, slow_but
-from spin_support import (
-    SPIN_SWEEP,
-    TINY,
-    graph_of,
-    key_of,
-    tiny_topology,
-    z_of,
-)
+from spin_support import SPIN_SWEEP, TINY, graph_of, key_of, tiny_topology, z_of
 
 from percolab.analysis.stored_spins import compute_thermodynamics
 from percolab.analysis.theory.torus import wrapping_probabilities
@@ -88,10 +81,7 @@ def exact_means(topology, q, p):
 
 
 @pytest.mark.parametrize("q", [1.5, 2.5, slow(3.7)])
-@pytest.mark.parametrize(
-    "name",
-    slow_but([*SHAPES, "irregular", "kagome 4 x 2"], "periodic 3 x 3"),
-)
+@pytest.mark.parametrize("name", slow_but([*SHAPES, "irregular", "kagome 4 x 2"], "periodic 3 x 3"))
 def test_means_are_the_exact_ones(name, q):
     topology, p = topology_of(name), 0.55
     exact = exact_means(topology, q, p)

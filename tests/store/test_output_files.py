@@ -15,8 +15,6 @@ from percolab.store.checkpoints import Checkpoint, Checkpoints
 from percolab.store.output_files import free_name, write_rescued
 from percolab.store.results import ResultsWriter, read_results
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
 ROADS = "source,target,weight\n0,1,-2\n1,2,5\n2,0,4\n"
 SAMPLE = ("--lattice", "square", "-L", 4, "-p", 0.5)
 

@@ -363,12 +363,7 @@ def test_merged_blocks_are_the_bytes_of_an_undivided_run(tmp_path):
 
 
 def test_other_seeds_sizes_and_grids_share_a_file():
-    parts = [
-        part(),
-        part(seed=6),
-        part(L=[8]),
-        part(L=[7], p=[0.5]),
-    ]
+    parts = [part(), part(seed=6), part(L=[8]), part(L=[7], p=[0.5])]
     merged = merge([(str(n), one) for n, one in enumerate(parts)])
     assert len(merged.tasks) == sum(len(one.tasks) for one in parts)
     for one in parts:

@@ -44,8 +44,6 @@ from percolab.store.results import encode, read_results
 from percolab.store.tree import Allowance
 from percolab.tasks.study import Task
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
 
 def changed(path, change):
     """Apply a change to an open HDF5 file and return its path."""
@@ -227,9 +225,8 @@ LEADING_AWAY = {
 
 
 @pytest.mark.parametrize(("change", "message"), LEADING_AWAY.values(), ids=LEADING_AWAY)
-def test_what_leads_out_of_a_file_is_refused_and_not_followed(file, change, message, monkeypatch):
+def test_what_leads_out_of_a_file_is_refused_and_not_followed(file, change, message):
     stored(file.with_name("other.h5"))
-    monkeypatch.chdir(file.parent)
     assert message in refused(changed(file, change))
 
 
@@ -248,28 +245,6 @@ def test_repeated_block_numbers_are_refused_whatever_their_checksum(file):
         first_task(opened)["block"][1] = 0
 
     assert "do not ascend" in refused(sealed_again(changed(file, repeat)))
-
-
-def test_a_damaged_byte_is_refused_or_harmless(file):
-    content, expected = file.read_bytes(), encode(small_results())
-    rng = np.random.default_rng(2)
-    refusals = 0
-    for position in rng.integers(len(content), size=75):
-        damaged = bytearray(content)
-        damaged[position] ^= 1 << int(rng.integers(8))
-        file.write_bytes(damaged)
-        try:
-            found = read_results(file)
-        except InputError:
-            refusals += 1
-            continue
-        for item in found.tasks.values():
-            same = small_results().tasks[item.task.id]
-            assert item.blocks.keys() == same.blocks.keys()
-            for number, block in same.blocks.items():
-                np.testing.assert_array_equal(item.blocks[number].sums, block.sums)
-    assert refusals > 0
-    assert expected == content
 
 
 def small_file(tmp_path):
@@ -487,8 +462,6 @@ def made_labels(path):
 
 
 def made_invasion(path):
-    from cli_support import answer
-
     answer("invade", "--lattice", "square", "-L", 8, "--out", path)
 
 
@@ -552,23 +525,25 @@ class Impatient(Allowance):
         {"method": "threshold", "samples": 8},
         {"p": (0.4, 0.6), "measure": "sizes,gyration", "samples": 8},
         {"model": "ising", "beta": (0.4,), "chains": 1, "burn_in": 2, "sweeps": 4, "samples": 40},
+        None,
     ],
-    ids="-".join,
+    ids=lambda made: "-".join(made or ["labels"]),
 )
-def test_what_a_study_needs_is_read_whatever_its_size(made, monkeypatch):
-    path = Path("results.h5")
-    sweep("square", L=[4, 6], seed=2, device="cpu", workers=1, **made).save(path)
-    expected = encode(read_results(path))
-    monkeypatch.setattr(tree, "Allowance", Impatient)
-    assert encode(read_results(path)) == expected
+def test_what_a_file_needs_is_read_whatever_its_size(made, monkeypatch):
+    path = Path("file.h5")
+    if made is None:
+        made_labels(path)
+    else:
+        sweep("square", L=[4, 6], seed=2, device="cpu", workers=1, **made).save(path)
 
+    def read():
+        if made is None:
+            return read_labels(str(path)).clusters.labels.tolist()
+        return encode(read_results(path))
 
-def test_labels_are_read_whatever_their_size(monkeypatch):
-    path = Path("labels.h5")
-    made_labels(path)
-    expected = read_labels(str(path)).clusters.labels
+    expected = read()
     monkeypatch.setattr(tree, "Allowance", Impatient)
-    assert (read_labels(str(path)).clusters.labels == expected).all()
+    assert read() == expected
 
 
 def test_small_results_have_no_large_dataset():
@@ -592,7 +567,7 @@ def test_equal_seeds_damage_alike():
 def test_damaged_and_edited_results_are_refused_or_equal(tmp_path):
     content, path = encode(small_results()), tmp_path / "mutant.h5"
     messages = []
-    for number in range(40):
+    for number in range(100):
         rng = random.Random(number)
         mutant = (
             fuzz.edited(content, rng, sealed=False)
@@ -604,7 +579,7 @@ def test_damaged_and_edited_results_are_refused_or_equal(tmp_path):
             assert encode(read_results(path)) == content, number
         except InputError as error:
             messages.append(str(error))
-    assert len(messages) > 30
+    assert len(messages) > 80
     assert not any("\n" in line for line in messages)
 
 

@@ -26,8 +26,6 @@ from percolab.measure.columns import TALLY, Column, RowInteger, SumColumn
 from percolab.measure.sums import FIELDS
 from percolab.store.tree import Node, encode_tree
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
 #: A column in the midst of the row's, and one that is a rule on its flags.
 TAKEN = ("second_largest", "spanning_any")
 LISTS = ("names", "symbols", "meanings", "units", "sources")

@@ -16,8 +16,6 @@ from percolab.api import sweep
 from percolab.tables.flat import LONG_HEADER, long_table, mean_table
 from percolab.tables.given import read_table
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
 COUPLINGS = (0.25, 0.44)
 NAMES = ("energy", "specific_heat", "order", "susceptibility", "connected_susceptibility",
          "binder", "correlation_length_x", "correlation_length_y")  # fmt: skip

@@ -159,9 +159,7 @@ print(json.dumps({
 def test_a_new_setting_is_declared_once_and_held_by_the_study(tmp_path):
     """Beside its declaration it is a field of the tasks, where it is used."""
     shutil.copytree(
-        REPOSITORY / "percolab",
-        tmp_path / "percolab",
-        ignore=shutil.ignore_patterns("__pycache__"),
+        REPOSITORY / "percolab", tmp_path / "percolab", ignore=shutil.ignore_patterns("__pycache__")
     )
     for name, (before, after) in MADE_UP.items():
         path = tmp_path / name

@@ -74,8 +74,7 @@ def test_a_box_has_the_sample_of_the_sweep(boundary):
 
 
 @pytest.mark.slow
-def test_every_command_takes_a_box(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_every_command_takes_a_box():
     box = "--lattice", "square", "-L", "12x20"
     told = json.loads(answer("label", *box, "-p", "0.5", "--json"))
     assert told["shape"] == [20, 12]
@@ -95,8 +94,7 @@ def test_every_command_takes_a_box(tmp_path, monkeypatch):
     assert percolab.flow("square", (12, 20), 1.0).length == 19
 
 
-def test_a_study_of_shapes_says_what_they_are(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_study_of_shapes_says_what_they_are(tmp_path):
     (tmp_path / "own.toml").write_text('lattice = "square"\nL = ["4x8", [6, 12]]\np = [0.4, 0.6]\n')
     line = run("sweep", "own.toml", "--samples", 20, "--device", "cpu").stderr.splitlines()[0]
     assert line.startswith("square 1x2, bond, boundary open; L = 4, 6;")
@@ -168,8 +166,7 @@ def test_a_fit_of_rectangles_finds_the_threshold():
         ("lattices square\\ 2x4", "aspect = [2, 4], but it must be positive integers without"),
     ],
 )
-def test_other_shapes_are_refused(line, told, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_other_shapes_are_refused(line, told, tmp_path):
     assert told in refusal(*shlex.split(line))
     assert not list(tmp_path.iterdir())
 

@@ -13,9 +13,6 @@ from percolab.tasks.study_file import make_request, read_request
 from percolab.tasks.study_library import find_study, studies_folder, study_names, study_summary
 from percolab.tasks.values import parse_probabilities, parse_sizes
 
-pytestmark = pytest.mark.usefixtures("own_directory")
-
-
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.toml"))
 CHAIN = 'name = "chain"\ndimension = 1\ncell = { shape = [1] }\nbonds = [{ offset = [1] }]\n'
 

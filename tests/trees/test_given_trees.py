@@ -317,8 +317,7 @@ SQUARE = np.zeros((2, 4, 4))
         ),
     ],
 )
-def test_what_has_no_tree_is_refused_in_one_line(given, options, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_what_has_no_tree_is_refused_in_one_line(given, options, message):
     with pytest.raises(InputError, match=re.escape(message)) as caught:
         percolab.tree(given, **options)
     assert "\n" not in str(caught.value)

@@ -255,9 +255,7 @@ def test_parts_of_a_lattice_that_threads_join_give_the_same_levels_and_paths(
     labeler = level_labeler.CpuLevelLabeler
     make = labeler._make_growth
     monkeypatch.setattr(
-        labeler,
-        "_make_growth",
-        lambda self, size: (rooms.append(size), make(self, size)),
+        labeler, "_make_growth", lambda self, size: (rooms.append(size), make(self, size))
     )
     for threads in (1, 4):
         monkeypatch.setattr(level_labeler, "_THREADS", threads)

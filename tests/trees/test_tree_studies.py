@@ -113,8 +113,7 @@ def test_unconnected_source_and_target_are_reported(tmp_path):
     assert "source and target are not connected" in found.output
 
 
-def test_a_sweep_of_a_graph_ends_with_its_trees(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_sweep_of_a_graph_ends_with_its_trees():
     Path("ring.csv").write_text("source,target\n0,1\n1,2\n2,3\n3,0\n")
     told = answer("sweep", "--graph", "ring.csv", "--method", "tree", "--samples", 8, "--device",
                   "cpu", "--out", "ring.h5")  # fmt: skip

@@ -42,11 +42,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
             numbers.append(_draw_values(axes, column, laws[0] if laws else None))
         elements.letter_panels(panels)
         sheet.set_title(f"{figures.title}, $p = {threshold:.6g}$")
-    return sheet.figure, {
-        "threshold": threshold,
-        "threshold_source": source,
-        "quantities": numbers,
-    }
+    return sheet.figure, {"threshold": threshold, "threshold_source": source, "quantities": numbers}
 
 
 def _draw_values(axes: Axes, column: Values, exponent: Exponent | None) -> dict[str, Any]:

@@ -29,14 +29,7 @@ from percolab.papers.fink1997.boxes import (
     join_boundaries,
     row_from_boxes,
 )
-from percolab.papers.fink1997.quad import (
-    Boxes,
-    Merge,
-    list_stages,
-    pack,
-    simulate,
-    unpack,
-)
+from percolab.papers.fink1997.quad import Boxes, Merge, list_stages, pack, simulate, unpack
 from percolab.parts.interface import Face, InterfaceSums
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey

@@ -20,7 +20,6 @@ from percolab.run.rank_group import make_rank_group
 from percolab.run.request import Observer
 from percolab.tasks.study import Task
 
-pytestmark = pytest.mark.usefixtures("own_directory", "without_gpu")
 ASKED = {"L": [8, 12], "p": [0.4, 0.5], "samples": 3, "block_size": 3, "measure": "sizes"}
 CPU = Device("cpu")
 
