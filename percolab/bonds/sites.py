@@ -20,12 +20,7 @@ from percolab.bonds.words import uniform_number
 from percolab.bonds.words_cpu import fill_open_bonds, fill_samples
 from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.inner import inner, inner_overload, inner_overload_with_arrays
-from percolab.kernels.neighbours import (
-    find_bond_end,
-    has_bit,
-    inner_word,
-    other_bits,
-)
+from percolab.kernels.neighbours import find_bond_end, has_bit, inner_word, other_bits
 
 
 class Sites(NamedTuple):

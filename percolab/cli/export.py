@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
 
 #: Formats, and the suffixes of their files; the first is that of a file that is not named.
-FORMATS = {
-    "csv": (".csv", ".txt"),
-    "parquet": (".parquet",),
-    "netcdf": (".nc",),
-    "npz": (".npz",),
-}
+FORMATS = {"csv": (".csv", ".txt"), "parquet": (".parquet",), "netcdf": (".nc",), "npz": (".npz",)}
 
 
 @click.command()

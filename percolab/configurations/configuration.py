@@ -21,12 +21,7 @@ from percolab.configurations.array_files import (
     refuse_mask,
     split_name,
 )
-from percolab.configurations.phases import (
-    Phase,
-    SiteRule,
-    connectivity_lattice,
-    measure_phases,
-)
+from percolab.configurations.phases import Phase, SiteRule, connectivity_lattice, measure_phases
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import check_free, explain_lack
@@ -38,13 +33,7 @@ from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, load_lattice
 from percolab.lattices.shown import Shown, counted
 from percolab.lattices.structure import Structure
-from percolab.lattices.topology import (
-    MAX_POINTS,
-    Topology,
-    bonds_between,
-    pack_bits,
-    unpack_bits,
-)
+from percolab.lattices.topology import MAX_POINTS, Topology, bonds_between, pack_bits, unpack_bits
 from percolab.measure.clusters import Clusters
 from percolab.run.request import Observer
 from percolab.tasks.settings import SHOWN_SWEEPS
@@ -108,11 +97,7 @@ class Configuration(Shown):
         return self.topology.shape[::-1] or (self.topology.num_points,)
 
     def label(
-        self,
-        labeler: str | None = None,
-        device: str = "cpu",
-        *,
-        observer: Observer | None = None,
+        self, labeler: str | None = None, device: str = "cpu", *, observer: Observer | None = None
     ) -> Clusters:
         """Return the clusters; InputError for an unknown labeler or device.
 

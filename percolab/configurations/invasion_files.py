@@ -105,10 +105,7 @@ def _check_record(record: Any) -> None:
 
 
 def write_invasion(
-    out: str | Path,
-    invasion: Invasion,
-    record: dict[str, Any],
-    names: Sequence[str] | None = None,
+    out: str | Path, invasion: Invasion, record: dict[str, Any], names: Sequence[str] | None = None
 ) -> None:
     """Write an invasion, complete or not at all; InputError where that cannot be.
 

@@ -15,11 +15,7 @@ import numpy as np
 
 from percolab.bonds.model import Model
 from percolab.configurations.array_files import HDF5_SUFFIXES, check_file, read_array
-from percolab.configurations.configuration import (
-    DEFAULT_LATTICES,
-    Configuration,
-    compute_labels,
-)
+from percolab.configurations.configuration import DEFAULT_LATTICES, Configuration, compute_labels
 from percolab.configurations.label_array import Labels
 from percolab.configurations.phases import Phase, SiteRule, measure_phases
 from percolab.errors import InputError, one_line, unreadable

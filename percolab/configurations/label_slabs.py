@@ -20,11 +20,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from percolab.configurations.configuration import (
-    configuration_of_phases,
-    image_lattice,
-    read_image,
-)
+from percolab.configurations.configuration import configuration_of_phases, image_lattice, read_image
 from percolab.configurations.phases import (
     Phase,
     Phases,

@@ -11,14 +11,7 @@ from math import gcd, prod
 
 import numpy as np
 
-from percolab.lattices.topology import (
-    ALL,
-    PERIOD_BITS,
-    PartWords,
-    Topology,
-    count_words,
-    pack_bits,
-)
+from percolab.lattices.topology import ALL, PERIOD_BITS, PartWords, Topology, count_words, pack_bits
 
 Point = tuple[int, ...]
 # Words of a part of a grid, about: masks of parts stay in the caches.  Smaller grids have four

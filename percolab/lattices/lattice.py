@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import resources
 from itertools import product
 from math import gcd, prod
@@ -304,6 +304,11 @@ def load_lattice(name: str | Path) -> Lattice:
         )
     if name not in known:
         raise InputError(f"unknown lattice {name!r}; {nearest(name, known)} (or give a .toml file)")
+    return _load_from_library(name)
+
+
+@cache
+def _load_from_library(name: str) -> Lattice:
     file = Path(str(resources.files("percolab") / "lattices" / "library" / f"{name}.toml"))
     return lattice_from_text(read_text(file), where=f"{name}.toml")
 

@@ -28,13 +28,7 @@ from percolab.lattices.topology import Topology, pack_bits, unpack_bits
 from percolab.trees import DEFAULT_TREE_METHOD, new_trees, tree_class
 from percolab.trees.readings import find_trunk
 from percolab.trees.readings_cpu import list_tree
-from percolab.trees.weights import (
-    SOLID,
-    BondWeights,
-    given_weights,
-    make_bond_keys,
-    values_to_keys,
-)
+from percolab.trees.weights import SOLID, BondWeights, given_weights, make_bond_keys, values_to_keys
 
 #: A sample's weights are keys in units of this.
 _UNIT = 2.0**-63

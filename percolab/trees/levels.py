@@ -26,13 +26,7 @@ from percolab.lattices.structure import Structure
 from percolab.lattices.topology import PERIOD_BITS, Topology, decode_periods
 from percolab.trees import levels_cpu as kernels
 from percolab.trees.invasion import lattice_ground, topology_ground
-from percolab.trees.level_labeler import (
-    CpuLevelLabeler,
-    FoundPath,
-    LevelLabeler,
-    Nodes,
-    turned,
-)
+from percolab.trees.level_labeler import CpuLevelLabeler, FoundPath, LevelLabeler, Nodes, turned
 
 # Bytes of a grid point, where values are independent, and of each of its bonds.
 _POINT_BYTES, _BOND_BYTES = 8, 1
