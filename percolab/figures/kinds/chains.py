@@ -141,7 +141,7 @@ def _draw_tau(figures: StudyView, into: Target) -> Drawn:
         elements.plain_ticks(axes)
         axes.set_ylabel(rf"$\tau_{{\mathrm{{int}}}}$ ({_time_unit(figures.study)})")
         drawn_at = [f"{row['temperature']:.6g}" for row in rows]
-        ends = " to ".join(dict.fromkeys((min(drawn_at), max(drawn_at))))
+        ends = " to ".join(dict.fromkeys((min(drawn_at, key=float), max(drawn_at, key=float))))
         sheet.set_title(f"{figures.title}, $k_B T / J$ = {ends}")
         update = figures.study.update
         about = f"update {update}; error bars: one standard error"
