@@ -208,12 +208,14 @@ def fit_roots(results: StoredResults) -> RootFit:
     """
     if reason := why_no_roots(results.study):
         raise AnalysisError(reason)
-    roots, notes, stored = [], [], joined(results)
+    roots, stored = [], joined(results)
+    lacks: dict[str, list[str]] = {}
     for size in sorted({result.task.size for result in stored.measured}):
         try:
             roots.append(find_root(stored.of_size(size)))
         except AnalysisError as error:
-            notes.append(str(error))
+            lacks.setdefault(str(error), []).append(str(size))
+    notes = [f"L = {', '.join(sizes)}: {reason}" for reason, sizes in lacks.items()]
     if not roots:
         raise AnalysisError("; ".join(notes) or "no samples yet")
     return combine_roots(roots, choose_drift(results.study), notes)
@@ -266,8 +268,8 @@ def find_root(items: Iterable[TaskResult]) -> SizeRoot:
     has_both = np.unique(p).size > 1 and mean.min() <= 0 <= mean.max()
     if not has_both and not slopes:
         raise AnalysisError(
-            f"L = {task.size}: P(two directions) - P(no direction) needs p on both sides of its "
-            f"root, at which it is between -{_WINDOW} and {_WINDOW}, and {LEAST_BLOCKS} blocks"
+            "P(two directions) - P(no direction) needs p on both sides of its root, at which it is "
+            f"between -{_WINDOW} and {_WINDOW}, and {LEAST_BLOCKS} blocks"
         )
     slope, start = (
         (slopes[0], mean[0] - slopes[0] * p[0]) if slopes else np.polyfit(p, mean, 1).tolist()
@@ -285,7 +287,7 @@ def find_root(items: Iterable[TaskResult]) -> SizeRoot:
     root, slope = parameters[:2].tolist()
     reach = _WINDOW / slope if slopes else 0.0
     if slope <= 0 or not p.min() - reach <= root <= p.max() + reach:
-        raise AnalysisError(f"L = {task.size}: the samples do not determine its root")
+        raise AnalysisError("the samples do not determine the root")
     value = Value(float(root), sqrt(covariance[0, 0]), sqrt(covariance[0, 0]))
     length = prod(task.shape) ** (1 / len(task.shape))
     samples = Counter[float]()

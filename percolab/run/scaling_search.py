@@ -404,8 +404,13 @@ def _find_half(
         means = np.array([column.of_rows(rows[:, n]).mean() for n in range(p.size)])
         if (p[-1] == 1 and means[-1] < _PILOT_RANGE[0]) or (p[0] == 0 and means[0] > 0.5):
             refuse_end(study, size, float(means[-1] < 0.5))
+        wide = high - low
         low = max(p[means < _PILOT_RANGE[0]], default=low)
         high = min(p[means > _PILOT_RANGE[1]], default=high)
+        if low >= high:
+            # By chance all p are on one side: look beyond it.
+            low, high = (low, low + wide) if means[-1] < 0.5 else (high - wide, high)
+            low, high = max(low, 0.0), min(high, 1.0)
     slope = max(np.polyfit(p, means, 1)[0], 1e-3)
     half = float(np.clip(p.mean() + (0.5 - means.mean()) / slope, p[0], p[-1]))
     wide = p[-1] - p[0]

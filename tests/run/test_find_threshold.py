@@ -371,6 +371,12 @@ def test_a_smaller_error_in_space_keeps_all_blocks_and_adds(found, path):
     assert len(find_crossings(stored)) == 3 * (len(second.results.study.sizes) - 1)
 
 
+def test_a_pilot_that_is_beside_p_c_by_chance_comes_back():
+    # All p of one of its rounds are on one side of p_c.
+    found = percolab.threshold("cubic", error=2e-3, universal="known", seed=6025, device="cpu")
+    assert abs(found.p_c - 0.24881185) < 4 * found.error
+
+
 @pytest.mark.slow
 def test_known_values_at_p_c_make_the_same_samples_more_precise(found, path, tmp_path):
     own = tmp_path / "universal.h5"
