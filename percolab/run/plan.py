@@ -342,7 +342,7 @@ class _Planning:
         pool = self._engine.make_pool({small.id: sampler}, self._executor)
         result = TaskResult(small)
         step = sampler.blocks_per_call * (1 if sampler.is_serial else self._engine.at_once)
-        step = min(step, ceil(enough / size))
+        step = min(step, max(ceil(enough / size), 1))
         first, again = (self._time_blocks(result, pool, step) for _ in range(2))
         calls = min(seconds / again, enough / (step * size))
         if calls > 1:

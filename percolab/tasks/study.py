@@ -409,7 +409,8 @@ def check_sample_version(version: int) -> None:
 
 
 def check_boundary(lattice: Structure, boundary: tuple[str, ...]) -> None:
-    if "open" not in lattice.boundaries and not set(boundary) <= set(lattice.boundaries):
+    has_sides = "open" in lattice.boundaries
+    if not has_sides and any(kind not in lattice.boundaries for kind in boundary):
         raise InputError(f"boundary = {','.join(map(str, boundary))}, but {lattice.name} has none")
     for kind in boundary:
         check_choice("boundary", kind, lattice.boundaries)
