@@ -274,6 +274,8 @@ def find_root(items: Iterable[TaskResult]) -> SizeRoot:
     slope, start = (
         (slopes[0], mean[0] - slopes[0] * p[0]) if slopes else np.polyfit(p, mean, 1).tolist()
     )
+    if slope == 0:
+        raise AnalysisError("the samples do not determine the root")
 
     parameters = np.array([-start / slope, slope, 0.0, 0.0])
     for _ in range(_MOST_STEPS):

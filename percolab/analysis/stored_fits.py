@@ -236,8 +236,11 @@ def compute_collapse(
     kappa = exponent or 0.0
     if is_cluster and exponent is None and len({own.L for own in measured}) > 1:
         # The slope of ln A(p_c) against ln L.
-        at_p_c = np.log([np.interp(p_c, own.p, own.values) for own in measured])
-        kappa = float(np.polyfit(np.log([own.L for own in measured]), at_p_c, 1)[0])
+        at_p_c = np.array([np.interp(p_c, own.p, own.values) for own in measured])
+        if (at_p_c <= 0).any():
+            zero = ", ".join(str(own.L) for own, value in zip(measured, at_p_c) if value <= 0)
+            raise AnalysisError(f"L = {zero}: {name} is 0 at p_c, so that no power of L scales it")
+        kappa = float(np.polyfit(np.log([own.L for own in measured]), np.log(at_p_c), 1)[0])
     return collapse_curves(
         measured,
         observable=name,

@@ -9,6 +9,7 @@ from cli_support import answer, refusal, stored
 from scipy.stats import binom
 
 import percolab
+from percolab.analysis.roots import fit_roots
 from percolab.analysis.stored_fits import compute_collapse, fit_quantities, fit_results
 from percolab.analysis.theory.critical import critical_probability
 from percolab.analysis.value import format_with_error
@@ -135,6 +136,19 @@ def test_curves_that_do_not_overlap_are_not_collapsed():
     # Warnings are errors in the tests.
     with pytest.raises(AnalysisError, match="overlap too little to be collapsed"):
         compute_collapse(few)
+
+
+def test_what_is_nothing_at_p_c_is_not_collapsed():
+    few = sweep("kagome", L=[2, 3], model="site", samples=200, rng="philox", device="cpu")
+    with pytest.raises(AnalysisError, match="L = 2: second_largest is 0 at p_c"):
+        compute_collapse(few, "second_largest", threshold=0.1, y_t=0.75)
+
+
+def test_samples_that_all_agree_have_no_root():
+    few = sweep("square-nnn", L=[12, 24], p=[0.24, 0.25], boundary="periodic", samples=7,
+                device="cpu", part="2/2")  # fmt: skip
+    with pytest.raises(AnalysisError, match="do not determine the root"):
+        fit_roots(few)
 
 
 def test_single_thresholds_follow_the_fit(thresholds):
