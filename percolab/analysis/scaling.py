@@ -277,7 +277,8 @@ class Lines:
         L_0 = geometric_mean(sizes)
         y_t, log_slope = np.polyfit(np.log(sizes / L_0), np.log(slope), 1)
         # slope_L (p - centre_L) = a_0 + slope_L (p - p_c), so centre_L = p_c - a_0 / slope_L.
-        _, p_0 = np.polyfit(1.0 / slope, centre, 1)
+        differ = np.ptp(slope) > 1e-9 * slope.max()
+        p_0 = np.polyfit(1.0 / slope, centre, 1)[1] if differ else centre.mean()
         p = np.concatenate([curve.p for curve in curves])
         p_0 = float(np.clip(p_0, p.min(), p.max()))
         a_0 = float(np.mean(slope * (p_0 - centre)))

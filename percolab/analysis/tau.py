@@ -414,7 +414,8 @@ class ClusterNumbers:
     def fit(self) -> Average:
         """Return the average over windows; AnalysisError if none has enough bins."""
         low = self.joined([task.edges[:-1].astype(float) for task in self.tasks])
-        high = self.joined([x.task.edges[1:] / x.reach for x in self.points])
+        # Where there are no clusters no bin is used.
+        high = self.joined([x.task.edges[1:] / (x.reach or 1e-9) for x in self.points])
         windows = [(low >= s_min) & (high <= cutoff) for cutoff in CUTOFFS for s_min in S_MIN]
         fits = [self._member(kept) for kept in windows if kept.sum() >= LEAST_BINS]
         members = [fit for fit in fits if fit is not None]

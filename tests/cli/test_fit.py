@@ -144,6 +144,13 @@ def test_what_is_nothing_at_p_c_is_not_collapsed():
         compute_collapse(few, "second_largest", threshold=0.1, y_t=0.75)
 
 
+def test_curves_of_one_slope_give_no_warning():
+    few = sweep("diamond", L=[2, 4], p=[0.24, 0.25, 0.26], boundary="open,open,periodic", samples=7,
+                rng="philox", device="cpu")  # fmt: skip
+    # Warnings are errors in the tests.
+    assert "outside the sampled p" in fit_results(few).problem
+
+
 def test_samples_that_all_agree_have_no_root():
     few = sweep("square-nnn", L=[12, 24], p=[0.24, 0.25], boundary="periodic", samples=7,
                 device="cpu", part="2/2")  # fmt: skip

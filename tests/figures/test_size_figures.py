@@ -126,6 +126,13 @@ def test_lattices_too_small_for_n_s_off_p_c_have_no_panel_of_it():
     assert len(figure.axes) == 4
 
 
+def test_no_clusters_are_described_as_that(tmp_path):
+    none = sweep("square", L=[8], p=[0], model="site", samples=40, measure="sizes", device="cpu")
+    path = stored(tmp_path / "none.h5", none)
+    assert answer("report", path, "--out", tmp_path / "none.html").startswith("report in")
+    assert "there are no clusters" in (tmp_path / "none.html").read_text(encoding="utf-8")
+
+
 def test_n_s_and_radii_tell_the_p_that_they_are_drawn_at():
     results = counted()
     found = fit(results)

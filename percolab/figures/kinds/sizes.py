@@ -318,10 +318,12 @@ def _describe(numbers: Numbers) -> list[str]:
     sizes = sorted({curve["L"] for curve in numbers["curves"]})
     last = numbers["curves"][-1]
     positive = [value for value in last["n_s"] if value > 0]
+    about = f"Cluster numbers of {counted(len(sizes), 'size')} up to L = {sizes[-1]}"
+    if not positive:
+        return [f"{about}: there are no clusters."]
     sentences = [
-        f"Cluster numbers of {counted(len(sizes), 'size')} up to L = {sizes[-1]} fall from "
-        f"{positive[0]:.2g} to {min(positive):.1g} per site, on a nearly straight line on "
-        "logarithmic axes up to where the lattice ends them."
+        f"{about} fall from {positive[0]:.2g} to {min(positive):.1g} per site, on a nearly "
+        "straight line on logarithmic axes up to where the lattice ends them."
     ]
     if numbers["fit"]:
         sentences.append(f"Its slope is tau = {numbers['fit']['tau']:.3f}.")
