@@ -276,8 +276,10 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
 def find_p(study: Study, engine: Engine) -> float:
     """Return p near the root of the smallest size, by samples that are used for nothing else.
 
-    D is at most -1 at p = 0 and 1 at p = 1, so the interval is halved until |D| is small; then
-    secants are followed, with eight times the samples each time, until D is 0 within its error.
+    D rises from p = 0 to p = 1, so the interval is halved until |D| is small; then secants are
+    followed, with eight times the samples each time, until D is 0 within its error.
+
+    AnalysisError: D has no root, or hardly changes next to it, as some bonds or sites are fixed.
     """
     size, states = min(study.sizes), study.states
     measure = _sample_reader(study, size, engine)
