@@ -319,6 +319,15 @@ def assert_cuda_equals_cpu(
             host.open_bonds(generator, seed, samples[n], thresholds[n])
             np.testing.assert_array_equal(words[n], host.opened, err_msg=message)
             np.testing.assert_array_equal(labels[n], host.label(), err_msg=message)
+    if topology.num_periodic_bonds and not topology.open_axes:
+        # Where nothing but what wraps is read, along a grid of p and at each p.
+        device.wraps_alone = True
+        some = [values[:capacity] for values in items]
+        for each, found in ((items, device.rows), (some, device.measured)):
+            flags = found(generator, seed, *each)[:, SPANNING]
+            correct = expected[: len(flags), SPANNING]
+            np.testing.assert_array_equal(flags, correct, err_msg=f"{message}, wrapping alone")
+        device.wraps_alone = False
 
 
 def assert_same_blocks(found, expected) -> None:

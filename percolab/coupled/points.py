@@ -40,6 +40,13 @@ class PointByPoint:
         self.openings = openings
         self.row_width: int = labeler.row_width + openings
 
+    @property
+    def reading(self) -> Reading:
+        """What is read of samples."""
+        top = self.labeler.batch.topology
+        wraps = self.wraps_alone and top.num_periodic_bonds and not top.open_axes
+        return Reading.WRAPPING if wraps else Reading.ROWS
+
     @staticmethod
     def memory(extent: Extent, model: Model, needs: Needs, entries: int) -> Memory:
         """Return the memory in addition to that of batch and labeler."""
@@ -137,11 +144,11 @@ class CapturedPoints(PointByPoint):
             batch.draw(generator, batch.keys, entries, batch.opened)
             if batch.closed:
                 batch.closed.count(entries)
-            labeler.join(entries).enqueue_rows()
+            labeler.join(entries, self.reading).enqueue_rows()
 
         batch.keys.write(seed, samples, thresholds)
         if labeler.is_capturable:
-            batch.launches.call(("rows", generator, entries), work)
+            batch.launches.call((self.reading, generator, entries), work)
         else:
             work()
         return self.with_counts(labeler.read.fetch(entries), entries)

@@ -24,6 +24,7 @@ from percolab.kernels.launches import MOST_SHARED, THREADS
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers import flood_cuda
 from percolab.labelers import small_cuda as rows_cuda
+from percolab.labelers.forest import Reading
 from percolab.labelers.tiled.labeler import Tiled
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid_loops import put_periods
@@ -187,7 +188,7 @@ class SmallCoupling(TiledCoupling):
         """Write the rows of so many samples from number ``first`` on to the device's memory."""
         self._open(generator, keys, first, samples)
         floods = self._floods and self._topology.num_words <= flood_cuda.MOST_GRID_WORDS
-        if self._wraps or floods or keys.steps == 1 or keys.own_limits:
+        if self.reading is Reading.WRAPPING or floods or keys.steps == 1 or keys.own_limits:
             self.measure_words(samples * int(keys.steps))
             return
         rows = self._small, self._buffers.opened, np.uint32(samples), keys.steps, self._buffers.rows
@@ -246,10 +247,6 @@ class SmallCoupling(TiledCoupling):
         self._reserve(entries)
         return self._buffers.opened
 
-    @property
-    def _wraps(self) -> bool:
-        return self.wraps_alone and not self._topology.open_axes
-
     def measure_words(self, entries: int) -> Any:
         """Write the rows of entries from their words, and return them, where they are."""
         rows = self._small, self._buffers.opened, np.uint32(entries), self._buffers.rows
@@ -260,7 +257,8 @@ class SmallCoupling(TiledCoupling):
             self._launches.blocks(flood_cuda.flood_rows_kernel, *size, *rows, shared=shared)
         else:
             size, shared = self._teams(entries, 1)
-            kernel = rows_cuda.small_wrapping_kernel if self._wraps else rows_cuda.small_rows_kernel
+            wraps = self.reading is Reading.WRAPPING
+            kernel = rows_cuda.small_wrapping_kernel if wraps else rows_cuda.small_rows_kernel
             self._launches.blocks(kernel, *size, *rows, shared=shared)
         return self._buffers.rows
 

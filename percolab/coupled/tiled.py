@@ -22,6 +22,7 @@ from percolab.coupled.points import CoupledBatches, measure_by_batches
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
+from percolab.labelers.forest import Reading
 from percolab.labelers.tiled.labeler import Tiled
 from percolab.labelers.tiled.one_tile import LANES, TILE_NODES, TILE_WORDS
 from percolab.labelers.tiled.records import Openings
@@ -200,7 +201,8 @@ class TiledCoupling(CoupledBatches):
 
         def work() -> None:
             launches.upload(self._grid[:steps], self._pinned_grid[:steps])
-            self._join(generator, entries, openings, over_periods=True)
+            with_sizes = self.reading is not Reading.WRAPPING
+            self._join(generator, entries, openings, over_periods=True, with_sizes=with_sizes)
             self._rows_from_step_to_step(generator, entries, steps, openings)
             if batch.closed:
                 keys = batch.keys.on_device.samples, entries, self._grid[:steps]
@@ -208,7 +210,7 @@ class TiledCoupling(CoupledBatches):
             labeler.read.download(entries, steps)
             launches.download(self._overflow, self._pinned_overflow)
 
-        launches.call(("grid", generator, entries, steps), work)
+        launches.call(("grid", self.reading, generator, entries, steps), work)
         rows = labeler.read.fetch(entries, steps)
         if self._pinned_overflow[0]:
             return None
@@ -218,19 +220,17 @@ class TiledCoupling(CoupledBatches):
         self.labeler.batch.keys.write(seed, samples, low)
         self._upper_keys.write(seed, samples, high)
 
-    def _join(
-        self, generator: int, entries: int, openings: Openings, *, over_periods: bool
-    ) -> None:
+    def _join(self, generator: int, entries: int, openings: Openings, **joined: bool) -> None:
         """Join the drawn samples at their lower thresholds, and find what opens up to the upper.
 
-        over_periods: note what wraps.  Afterwards ``openings.overflow`` says whether a tile had
-        more openings than there is room for.
+        joined: as for :meth:`percolab.labelers.tiled.labeler.Tiled.join_tiles`.  Afterwards
+        ``openings.overflow`` says whether a tile had more openings than there is room for.
         """
         labeler, batch = self.labeler, self.labeler.batch
         batch.launches.upload(self._overflow, self._pinned_zero)
         batch.draw(generator, self._upper_keys, entries, openings.upper)
         batch.draw(generator, batch.keys, entries, batch.opened)
-        labeler.join_tiles(entries, openings=openings, over_periods=over_periods)
+        labeler.join_tiles(entries, openings=openings, **joined)
         if labeler.listed.room:
             tiles, nodes = labeler.tiles, labeler.nodes
             words = labeler.labels, tiles.points, batch.opened, tiles.words_per_entry
@@ -253,6 +253,9 @@ class TiledCoupling(CoupledBatches):
         for step in range(steps):
             if step:
                 self._join_openings(entries, step, openings)
+            if self.reading is Reading.WRAPPING:
+                labeler.read.finish_flags(entries, step, steps)
+                continue
             labeler.gather(entries)
             labeler.sum_nodes(entries)
             read, width = labeler.read, labeler.read.tally_width

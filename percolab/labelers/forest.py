@@ -20,6 +20,8 @@ class Reading(Enum):
     """What is going to be read off a forest; a labeler keeps no more than that needs."""
 
     ROWS = "rows"
+    #: Rows of tori, of which only what wraps is read; the other numbers may be anything.
+    WRAPPING = "wrapping"
     LABELS = "labels"
     RADII = "radii"
 

@@ -38,6 +38,7 @@ class RowsBatch:
         top, capacity = batch.topology, batch.capacity
         self._batch = batch
         self.partials = cuda.device_array((capacity, partials, NUMBERS), np.int64)
+        self._no_sums = cuda.to_device(np.zeros((capacity, 1, NUMBERS), np.int64))
         self.spanning = cuda.device_array(capacity, np.uint32)
         loop = cuda.device_array(capacity, np.int32)
         width = np.int32(period_width(top))
@@ -54,7 +55,7 @@ class RowsBatch:
         rows = 8 * ROW_WIDTH * entries * needs.steps
         tally = 8 * (compute_row_width(points) - ROW_WIDTH) * entries * needs.tally
         tallies = tally * (needs.steps + (needs.steps > 1))
-        partials = 8 * NUMBERS * max(entries * PARTIALS, FULL)
+        partials = 8 * NUMBERS * (max(entries * PARTIALS, FULL) + entries)
         return Memory(host=rows + tallies, device=rows + tallies + partials + 8 * entries)
 
     def _make_rows(self, rows: int) -> None:
@@ -80,9 +81,16 @@ class RowsBatch:
 
     def finish(self, entries: int, step: int = 0, steps: int = 1) -> None:
         """Write the rows of a step from the partial sums, those of an entry one after the other."""
+        self._finish(self.partials, entries, step, steps)
+
+    def finish_flags(self, entries: int, step: int = 0, steps: int = 1) -> None:
+        """Write the rows of a step where nothing but the flags is known; the rest is 0."""
+        self._finish(self._no_sums, entries, step, steps)
+
+    def _finish(self, partials: Any, entries: int, step: int, steps: int) -> None:
         places = self.rows_on_device, np.int64(step), np.int64(steps)
         self._batch.launches.blocks(
-            finish_rows_kernel, entries, PARTIALS, self.partials, self.spanning, *places
+            finish_rows_kernel, entries, PARTIALS, partials, self.spanning, *places
         )
 
     def download(self, entries: int, steps: int = 1) -> None:

@@ -168,12 +168,13 @@ def _begin_nodes(table, counter, queue, thread, least, sites, nodes, forest):
         others, place = entry_field(entry), uint32(entry & uint32(PLACE))
         table[root] = uint32(entry ^ uint32(uint32(others ^ number) << uint32(FIELD)))
         node = uint32(least + number)
-        nodes.parents[node] = node
         if forest.size > 1:
             forest[node] = uint64(node)
-        nodes.sizes[node] = uint32(others + run_length(entry))
-        nodes.ends[node] = uint32(0)
-        nodes.origins[node] = uint32(sites[place >> uint32(5)] + uint32(place & uint32(31)))
+        if nodes.sizes.size > 1:
+            nodes.parents[node] = node
+            nodes.sizes[node] = uint32(others + run_length(entry))
+            nodes.ends[node] = uint32(0)
+            nodes.origins[node] = uint32(sites[place >> uint32(5)] + uint32(place & uint32(31)))
         number = uint32(number + uint32(TILE_WORDS))
 
 
@@ -260,7 +261,11 @@ def tile_kernel(
         first_loops[entry] = int32(0)
     base = uint32(entry * tiles.words_per_entry)
     place = (site, count, occupied)
-    runs = join_tile(table, starts, first, totals, links, queue, listed, tiles, opened, base, place)
+    with_sizes = nodes.sizes.size > 1
+    runs = join_tile(
+        table, starts, first, totals, links, queue, listed, tiles, opened, base, place,
+        with_sizes,
+    )  # fmt: skip
     start, lane = uint32((word // LANES) * STRIP_NODES), uint32(word % LANES)
     # The bonds have done their work; their memory serves the border.
     places = cuda.shared.array(0, types.uint16)[: 4 * len(tiles.classes) * TILE_WORDS]
@@ -279,7 +284,9 @@ def tile_kernel(
             table, starts, first, tiles, opened, base, place, openings, counter, queue, room
         )
     cuda.syncthreads()
-    sums = _sum_finished(table, start, runs, lane)
+    sums = _empty()
+    if with_sizes:
+        sums = _sum_finished(table, start, runs, lane)
     cuda.syncthreads()
     block = block_number()
     least = uint32(block * room)
@@ -311,7 +318,8 @@ def tile_kernel(
         cuda.syncthreads()
         flush_bins(links, TILE_BINS, tallies.counts, to, TILE_WORDS)
     # The table has done its work; its memory serves the last sums.
-    sums = reduce_block32(table, TILE_WORDS, word, TILE_WORDS, sums)
+    if with_sizes:
+        sums = reduce_block32(table, TILE_WORDS, word, TILE_WORDS, sums)
     if word == 0:
         _put(interior[block], 0, 1, sums)
         interior[block, NODES] = min(counter[0], room)

@@ -181,20 +181,24 @@ class Tiled:
 
     def _make_nodes(self, room: int) -> None:
         """Make memory for so many nodes of every tile."""
-        size, arrays = max(self.num_blocks * room, 1), self.batch.arrays
+        # One element stands for none.
+        size, arrays = max(self.num_blocks * room, 2), self.batch.arrays
         names = ("parents", "sizes", "ends", "origins")
         parents, sizes, ends, origins = (arrays.reserve(name, size, np.uint32) for name in names)
         self.nodes = Nodes(parents, sizes, ends, origins, np.uint32(room))
-        #: The nodes with their periods, where an axis is periodic; one element stands for none.
-        self.forest = arrays.reserve("forest", max(size, 2) if self.may_wrap else 1, np.uint64)
+        nothing = cuda.device_array(1, np.uint32)
+        #: The nodes where only what wraps is read, which the forest has.
+        self._bare_nodes = Nodes(nothing, nothing, nothing, nothing, np.uint32(room))
+        #: The nodes with their periods, where an axis is periodic.
+        self.forest = arrays.reserve("forest", size if self.may_wrap else 1, np.uint64)
 
     def join(self, entries: int, reading: Reading = Reading.ROWS) -> NodesOfBatch:
         # Radii are captured together with the joins.
         if reading is Reading.LABELS:
             self.join_tiles(entries, self.kept, over_periods=False)
-        elif reading is Reading.ROWS:
-            self.join_tiles(entries)
-        return NodesOfBatch(self, entries)
+        elif reading is not Reading.RADII:
+            self.join_tiles(entries, with_sizes=reading is Reading.ROWS)
+        return NodesOfBatch(self, entries, reading)
 
     @property
     def kept(self) -> Any:
@@ -219,11 +223,13 @@ class Tiled:
         openings: Openings | None = None,
         *,
         over_periods: bool = True,
+        with_sizes: bool = True,
     ) -> None:
         """Find the clusters of all tiles and join what crosses their borders.
 
         kept: gets what labels are found by.  openings: get what opens up to a higher p.
-        over_periods: note what wraps, if an axis is periodic.
+        over_periods: note what wraps, if an axis is periodic.  with_sizes: whether more is read than
+        that, so that nodes need sizes, ends and origins.
         """
         upper = self.batch.opened if openings is None else openings.upper
         nodes, launch = self.nodes, self.batch.launches
@@ -245,7 +251,7 @@ class Tiled:
             self.border,
             np.uint32(listed),
             self.labels,
-            nodes,
+            nodes if with_sizes else self._bare_nodes,
             self.interior,
             self.read.spanning,
             self._no_openings if openings is None else openings,
@@ -363,8 +369,15 @@ class NodesOfBatch(DeviceForest):
 
     _labeler: Tiled
 
+    def __init__(self, labeler: Tiled, entries: int, reading: Reading) -> None:
+        super().__init__(labeler, entries)
+        self._reading = reading
+
     def enqueue_rows(self) -> None:
-        self._labeler.join_rows(self._entries)
+        if self._reading is Reading.WRAPPING:
+            self._labeler.read.finish_flags(self._entries)
+        else:
+            self._labeler.join_rows(self._entries)
         self._labeler.read.download(self._entries)
 
     def make_labels(self) -> None:

@@ -294,7 +294,7 @@ def list_extras(table, starts, first, shifts, rows, word, own, links, queue, beg
 
 
 @cuda.jit(device=True)
-def shorten_path(table, n):
+def shorten_path(table, n, with_sizes):
     """Point a run to its root, and add its sites to the root's size."""
     entry = table[n]
     if entry < uint32(ROOT):
@@ -302,11 +302,12 @@ def shorten_path(table, n):
         root = table_root(table, parent)
         # Others may be on their way through here: for them it is the parent or the root.
         cuda.atomic.exch(table, n, uint32(entry ^ uint32(uint32(parent ^ root) << uint32(FIELD))))
-        cuda.atomic.add(table, root, uint32(run_length(entry) << uint32(FIELD)))
+        if with_sizes:
+            cuda.atomic.add(table, root, uint32(run_length(entry) << uint32(FIELD)))
 
 
 @cuda.jit(device=True)
-def _shorten_paths(table, runs_of):
+def _shorten_paths(table, runs_of, with_sizes):
     """Point all runs to their roots, from the top down, and add their sites to the roots' sizes.
 
     All warps go through a strip together, so that what lies above is done and paths are short.
@@ -315,7 +316,7 @@ def _shorten_paths(table, runs_of):
         n = uint32(strip * STRIP_NODES + cuda.threadIdx.x)
         end = uint32(uint32(strip * STRIP_NODES) + runs_of[strip])
         while n < end:
-            shorten_path(table, n)
+            shorten_path(table, n, with_sizes)
             n = uint32(n + uint32(TILE_WORDS))
 
 
@@ -352,14 +353,17 @@ def move_sizes(table, queue, begin, end, lane, lanes):
 
 
 @cuda.jit(device=True)
-def join_tile(table, starts, first, totals, links, queue, room, tiles, opened, base, place):
+def join_tile(
+    table, starts, first, totals, links, queue, room, tiles, opened, base, place, with_sizes
+):  # fmt: skip
     """Find the clusters of a tile: afterwards, ``table`` holds the trees of its runs.
 
     starts, first: get a word's run starts and the number of its first run, TILE_WORDS each.
     totals: gets the runs of every strip, and how many bonds it lists, 2 * STRIPS.  links, queue:
     scratch, 2 * TILE_WORDS for each class and STRIPS * room.  The entry's words start at
     ``opened[base]``.  place: the first grid point of this thread's word, how many it holds, and
-    the bits of those that are occupied.  Returns the number of runs of this thread's strip.
+    the bits of those that are occupied.  with_sizes: whether roots get the sizes of their clusters.
+    Returns the number of runs of this thread's strip.
     """
     shifts, rows = tiles.shifts, tiles.rows
     site, count, occupied = place
@@ -396,13 +400,14 @@ def join_tile(table, starts, first, totals, links, queue, room, tiles, opened, b
         )  # fmt: skip
         cuda.syncthreads()
         if done == uint32(0):
-            _shorten_paths(table, totals)
+            _shorten_paths(table, totals, with_sizes)
             cuda.syncthreads()
         end = uint32(begin + min(uint32(max(listed, done) - done), room))
         join_listed(table, queue, begin, end, uint32(lane), LANES)
         cuda.syncthreads()
-        move_sizes(table, queue, begin, end, uint32(lane), LANES)
-        cuda.syncthreads()
+        if with_sizes:
+            move_sizes(table, queue, begin, end, uint32(lane), LANES)
+            cuda.syncthreads()
         # Most tiles are done; a list that was too short is filled again.
         done = uint32(done + room)
         if done >= most:

@@ -55,6 +55,8 @@ class Crossing(NamedTuple):
 class Nodes(NamedTuple):
     """The clusters at borders of tiles, uint32 each; ``room`` of them for every tile.
 
+    Arrays of one element stand for none, where only what wraps is read.
+
     parents: a root's parent is itself
     sizes:   sites; later, at roots, those of the whole cluster, and 0 elsewhere
     ends:    flags of the end layers that the cluster touches (bit 2a: first layer of axis a)
