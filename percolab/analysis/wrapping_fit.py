@@ -39,9 +39,9 @@ from percolab.tasks.study import Study
 
 #: What is fitted.
 QUANTITIES = ("wrapping_any", "wrapping_axis", "wrapping_all")
-#: Degrees that are averaged.  The p are so near to p_c that X^3 hardly matters, and X^4 where errors
-#: are below 1e-6; alone, with free X^3, the slope at the centre would be unknown where samples are
-#: few.
+#: Degrees that are averaged.  The p are so near to p_c that X^3 hardly matters, and X^4 only where
+#: errors are below 1e-6; alone, with free X^3, the slope at the centre would be unknown where
+#: samples are few.
 DEGREES = (2, 3, 4)
 #: Change of P(any axis) between the centre and a side.
 SIDE = 0.12

@@ -228,8 +228,8 @@ class Tiled:
         """Find the clusters of all tiles and join what crosses their borders.
 
         kept: gets what labels are found by.  openings: get what opens up to a higher p.
-        over_periods: note what wraps, if an axis is periodic.  with_sizes: whether more is read than
-        that, so that nodes need sizes, ends and origins.
+        over_periods: note what wraps, if an axis is periodic.  with_sizes: whether more than that
+        is read, so that nodes need sizes, ends and origins.
         """
         upper = self.batch.opened if openings is None else openings.upper
         nodes, launch = self.nodes, self.batch.launches
