@@ -81,7 +81,7 @@ def test_errors_hold(estimates):
 
 
 def counted_at(rng, L, offset, blocks, each, fourth):
-    """Return blocks of many samples at one p, which are counted as they come, not drawn one by one."""
+    """Return blocks of many samples at one p, of which only the counts are drawn."""
     at_least = chances(P_C + offset * L**-Y_T, L, 0.3, fourth)
     counts = rng.multinomial(each, -np.diff([1.0, *at_least, 0.0]), blocks) @ np.tri(4)[:, 1:]
     sums = {"wrapping_any": counts[:, 0], "wrapping_all": counts[:, 2]}
