@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from percolab.bonds.keys import GOLDEN, mix64, stream_keys
 from percolab.flows.net import ROOT, UNSEEN, Net
 from percolab.kernels.inner import inner
+from percolab.kernels.union_find import find_halving
 
 _UNSEEN, _ROOT = UNSEEN, ROOT
 #: What makes the words of bonds other streams than those of samples.
@@ -30,7 +31,7 @@ _VIRTUAL = np.uint64(2**64 - 1)
 
 
 class Forest(NamedTuple):
-    """A spanning forest of open bonds, in the order in which nodes were reached.
+    """The tree of what is connected with the first terminal, in the order of reaching its nodes.
 
     order: uint32 (nodes,); via: uint32 (nodes,), the bond over which each was reached; words:
     uint64 (nodes,), of these bonds; inside: uint8 (nodes,), whether trails between the terminals
@@ -78,23 +79,60 @@ def virtual_word(key):
 
 
 @njit(nogil=True, cache=True)
-def count_bridges(net, is_open, key, forest):
-    """Return the number of bridges; is_open: uint8 (m,), key: uint64 (2,); forest: of all nodes."""
-    forest.via[:] = _UNSEEN
-    forest.words[:] = 0
-    count, bridges = 0, 0
-    for node in range(forest.via.size):
-        if forest.via[node] == _UNSEEN:
-            count = _search(net, is_open, key, uint32(node), forest, count)
-    _add_up(net, forest, count)
-    for node in range(forest.via.size):
-        bridges += (forest.words[node] == uint64(0)) & (forest.via[node] != _ROOT)
+def count_bridges(sites, places, is_open, key, via, words):
+    """Return the number of bridges.
+
+    sites: int32 (m, 2), of every bond; places: int64 (m,); is_open: uint8 (m,); key: uint64 (2,).
+    via: uint32 (n,), gets of every site but one a tree a bond of a spanning forest, each bond once,
+    and ROOT of the others; words: uint64 (n,), get the words of these bonds.
+
+    A site with one bond of the forest left is cut off, and hands its word on, until none is left.
+    Until then ``via`` is the XOR of the bonds that a site has left: of one, that bond itself.
+    """
+    via[:] = _ROOT
+    words[:] = 0
+    parents, degrees = np.empty(via.size, np.uint32), np.zeros(via.size, np.uint32)
+    for site in range(via.size):
+        parents[site] = site
+    _grow_forest(sites, places, is_open, key, parents, via, words, degrees)
+    bridges = 0
+    for start in range(via.size):
+        site = uint32(start)
+        while degrees[site] == 1:
+            bond = uint32(via[site] ^ _ROOT)
+            other = uint32(sites[bond, 0] ^ sites[bond, 1] ^ site)
+            bridges += words[site] == uint64(0)
+            words[other] ^= words[site]
+            via[other] ^= bond
+            via[site], degrees[site] = bond, 0
+            degrees[other] -= uint32(1)
+            site = other
     return bridges
+
+
+@inner
+def _grow_forest(sites, places, is_open, key, parents, via, words, degrees):
+    """Join the ends of open bonds one by one: those that close a cycle leave their words there."""
+    for bond in range(is_open.size):
+        if is_open[bond] == 0:
+            continue
+        i, j = sites[bond, 0], sites[bond, 1]
+        one, other = find_halving(parents, i), find_halving(parents, j)
+        if one == other:
+            word = bond_word(key, places[bond])
+            words[i] ^= word
+            words[j] ^= word
+        else:
+            parents[max(one, other)] = min(one, other)
+            via[i] ^= uint32(bond)
+            via[j] ^= uint32(bond)
+            degrees[i] += uint32(1)
+            degrees[j] += uint32(1)
 
 
 @njit(nogil=True, cache=True)
 def find_trails(net, is_open, key, forest):
-    """Return (whether the terminals are connected, nodes reached, red bonds); is_open: uint8 (m,).
+    """Return (whether the terminals are connected, red bonds); is_open: uint8 (m,).
 
     The forest is the tree of all that is connected with the first terminal; ``inside`` says which
     of its nodes are on trails between the terminals.
@@ -102,9 +140,9 @@ def find_trails(net, is_open, key, forest):
     forest.via[:] = _UNSEEN
     forest.words[:] = 0
     forest.inside[:] = 0
-    count = _search(net, is_open, key, net.root, forest, 0)
+    count = _search(net, is_open, key, forest)
     if forest.via[net.sink] == _UNSEEN:
-        return False, count, 0
+        return False, 0
     virtual = virtual_word(key)
     forest.words[net.root] ^= virtual
     forest.words[net.sink] ^= virtual
@@ -118,32 +156,19 @@ def find_trails(net, is_open, key, forest):
         if forest.words[node] != uint64(0):
             forest.inside[node] = forest.inside[above]
         red += forest.words[node] == virtual
-    return True, count, red
-
-
-@njit(nogil=True, cache=True)
-def mark_forest(net, forest, count, word, marks):
-    """Set 1 for the bonds with this word among those that reached the first ``count`` nodes.
-
-    word: uint64, 0 of bridges, :func:`virtual_word` of red bonds.  marks: uint8 (m,).
-    """
-    for n in range(count):
-        node = forest.order[n]
-        if forest.via[node] != _ROOT and forest.words[node] == word:
-            marks[forest.via[node]] = 1
+    return True, red
 
 
 @inner
-def _search(net, is_open, key, root, forest, count):
-    """Reach all nodes connected with a root, the nearest first; count: nodes reached before.
+def _search(net, is_open, key, forest):
+    """Reach all nodes connected with the root, the nearest first, and return their number.
 
-    Returns the nodes reached.  Every one has the sum of the words of its bonds outside of the
-    forest.
+    Every one has the sum of the words of its bonds outside of the tree.
     """
     order, via, words = forest.order, forest.via, forest.words
-    order[count] = root
-    via[root] = _ROOT
-    first, count = count, count + 1
+    order[0] = net.root
+    via[net.root] = _ROOT
+    first, count = 0, 1
     while first < count:
         node = order[first]
         own, word = via[node], uint64(0)

@@ -16,12 +16,11 @@ from percolab.flows.cycle_words import (
     count_bridges,
     find_trails,
     make_forest,
-    mark_forest,
     virtual_word,
     word_key,
 )
 from percolab.flows.elimination import solve, sum_powers
-from percolab.flows.net import BondList, Net, count_sites, make_net, mark_inside, spread
+from percolab.flows.net import ROOT, BondList, Net, count_sites, make_net, mark_inside, spread
 from percolab.flows.paths import find_length, make_distances, mark_shortest
 from percolab.lattices.shown import Shown
 
@@ -125,9 +124,7 @@ class Flow(Shown):
     @cached_property
     def bridges(self) -> NDArray[np.bool_]:
         """Bonds without which their cluster falls into two."""
-        forest, marks = self._bridges[1], self._no_marks()
-        mark_forest(self.circuit.net, forest, forest.order.size, np.uint64(0), marks)
-        return self._of_open(marks)
+        return self._with_word(np.uint64(0), *self._bridges[1:])
 
     @property
     def num_bridges(self) -> int:
@@ -157,11 +154,10 @@ class Flow(Shown):
     @cached_property
     def red(self) -> NDArray[np.bool_]:
         """The red bonds: each would disconnect the terminals if it were closed."""
-        _, _, count, forest = self._trails
-        word, marks = np.uint64(virtual_word(self._key)), self._no_marks()
-        if self.connected:
-            mark_forest(self.circuit.joined, forest, count, word, marks)
-        return self._of_open(marks)
+        forest = self._trails[2]
+        if not self.connected:
+            return self._of_open(self._no_marks())
+        return self._with_word(np.uint64(virtual_word(self._key)), forest.via, forest.words)
 
     @property
     def num_trails(self) -> int:
@@ -327,20 +323,31 @@ class Flow(Shown):
         return word_key(self.seed, self.sample)
 
     @cached_property
-    def _bridges(self) -> tuple[int, Forest]:
-        forest = make_forest(self.circuit.net)
-        return int(count_bridges(self.circuit.net, self.is_open, self._key, forest)), forest
+    def _bridges(self) -> tuple[int, NDArray[np.uint32], NDArray[np.uint64]]:
+        """The number of bridges, the bonds of a forest by site, and their words."""
+        bonds, points = self.circuit.bonds, self.circuit.num_points
+        via, words = np.empty(points, np.uint32), np.empty(points, np.uint64)
+        given = bonds.sites, bonds.places, self.is_open, self._key
+        return int(count_bridges(*given, via, words)), via, words
 
     @cached_property
-    def _trails(self) -> tuple[bool, int, int, Forest]:
-        """Whether there is a connection, the red bonds, and the nodes of the forest."""
+    def _trails(self) -> tuple[bool, int, Forest]:
+        """Whether there is a connection, the red bonds, and the forest."""
         forest = make_forest(self.circuit.joined)
-        trails = find_trails(self.circuit.joined, self.is_open, self._key, forest)
-        return bool(trails[0]), int(trails[2]), int(trails[1]), forest
+        connected, red = find_trails(self.circuit.joined, self.is_open, self._key, forest)
+        return bool(connected), int(red), forest
+
+    def _with_word(
+        self, word: np.uint64, via: NDArray[np.uint32], words: NDArray[np.uint64]
+    ) -> NDArray[np.bool_]:
+        """Return which open bonds are of a forest and have this word."""
+        marks = self._no_marks()
+        marks[via[(words == word) & (via < ROOT)]] = 1
+        return self._of_open(marks)
 
     @cached_property
     def _trail_marks(self) -> Marks:
-        return self._inside(self._trails[3].inside)
+        return self._inside(self._trails[2].inside)
 
     @cached_property
     def _block(self) -> Marks:

@@ -124,8 +124,9 @@ class FlowReader(Reader):
         with self._lock:
             if self._circuit is None:
                 self._circuit = self._make_circuit(topology)
-                # Made before threads ask for it.
-                _ = self._circuit.joined if self.with_terminals else self._circuit.net
+                if self.with_terminals:
+                    # Made before threads ask for it.
+                    _ = self._circuit.joined
             return self._circuit
 
     def _make_circuit(self, topology: Topology) -> Circuit:
@@ -142,7 +143,7 @@ class Bridges(FlowReader):
     word = "bridges"
     numbers = ("num_bridges",)
     with_terminals = False
-    site_bytes = 17
+    site_bytes = 20
     device_bytes = 24
     tile_bytes = 48
 

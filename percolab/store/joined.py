@@ -188,6 +188,8 @@ def _within(blocks: list[AnyBlock], first: int, end: int) -> list[AnyBlock]:
 
 def _as_one(blocks: list[AnyBlock], count: int) -> list[AnyBlock]:
     """Return all blocks of a group as one; none where a sum of them is no integer of 64 bits."""
+    if len(blocks) < 2:
+        return list(blocks)
     by_number = {block.number: block for block in blocks}
     group_neighbours(by_number, sorted(by_number), count)
     return list(by_number.values()) if len(by_number) == 1 else []

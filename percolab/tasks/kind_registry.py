@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from percolab.kernels.registry import load
@@ -38,6 +39,7 @@ KINDS = {
 METHODS = tuple(dict.fromkeys(entry.method for entry in KINDS.values()))
 
 
+@cache
 def find_kind(method: str, chains: str) -> Any:
     """Return the kind of a study by a known method, of a model with such chains, or with none, "".
 
