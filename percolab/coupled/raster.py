@@ -15,6 +15,7 @@ from percolab.coupled import raster_kernels as kernels
 from percolab.coupled.bond_order import count_compared_digits
 from percolab.coupled.points import PointByPoint
 from percolab.kernels.memory import Memory, Needs
+from percolab.labelers.forest import Reading
 from percolab.labelers.raster import Raster
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
@@ -74,7 +75,9 @@ class RasterCoupling(PointByPoint):
         draws_sites = batch.model.draws_sites
         counts = np.empty(len(samples) if self.openings or draws_sites else 0, np.int64)
         drawn = generator, np.uint64(seed), samples, thresholds
-        kernels.write_entry_rows(*drawn, batch.record, self._sample, self._lists, rows, counts)
+        wraps_alone = self.reading is Reading.WRAPPING
+        called = batch.record, self._sample, self._lists, wraps_alone
+        kernels.write_entry_rows(*drawn, *called, rows, counts)
         if draws_sites:
             without_vacant(rows, counts)
         return self.with_openings(rows, counts)

@@ -21,7 +21,13 @@ from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import bond_period_code, find_bond_end
 from percolab.kernels.union_find import find_halving
 from percolab.labelers.raster_radii import gyration_from_runs
-from percolab.labelers.raster_runs import find_clusters, find_run, join_open_bonds, measure_runs
+from percolab.labelers.raster_runs import (
+    find_clusters,
+    find_run,
+    join_clusters,
+    join_open_bonds,
+    measure_runs,
+)
 from percolab.measure.rows import ROW_WIDTH, SECOND_LARGEST, SPANNING, spanning_bits
 from percolab.measure.sums import SUMS, find_second
 from percolab.measure.tallies import tally_cluster
@@ -114,10 +120,14 @@ def _measure(opened, sample, row):
 
 
 @inner
-def _measure_drawn(sample, rows):
-    """Write the rows of the samples that are drawn."""
+def _measure_drawn(sample, rows, wraps_alone):
+    """Write the rows of the samples that are drawn, or of their numbers only the flags."""
     for n in range(len(rows)):
-        _measure(sample.drawn[n], sample, rows[n])
+        if wraps_alone:
+            words = sample.drawn[n], sample.adjacency
+            _, rows[n, SPANNING] = join_clusters(*words, sample.runs, sample.windings)
+        else:
+            _measure(sample.drawn[n], sample, rows[n])
 
 
 @inner
@@ -172,11 +182,13 @@ def _count_alike(thresholds, n, most):
 
 
 @njit(nogil=True, cache=True)
-def write_entry_rows(generator, seed, samples, thresholds, record, sample, lists, rows, counts):
+def write_entry_rows(
+    generator, seed, samples, thresholds, record, sample, lists, wraps_alone, rows, counts
+):  # fmt: skip
     """Write the rows of all entries; neighbouring entries of one sample share its labeling.
 
-    counts: int64, of every entry the open bonds are written, or the vacant sites of a model that
-    draws sites; or empty.
+    wraps_alone: whether the rows, which are 0, need what wraps alone.  counts: int64, of every
+    entry the open bonds are written, or the vacant sites of a model that draws sites; or empty.
     """
     exists, opened = sample.exists, sample.opened
     n = 0
@@ -205,7 +217,7 @@ def write_entry_rows(generator, seed, samples, thresholds, record, sample, lists
             drawn = sample.drawn[:entries]
             own = samples[n : n + entries]
             fill_opened(generator, record, seed, own, thresholds[n], exists, drawn)
-            _measure_drawn(sample, rows[n : n + entries])
+            _measure_drawn(sample, rows[n : n + entries], wraps_alone)
             if counts.size:
                 for k in range(entries):
                     counts[n + k] = count_drawn(record, k, drawn[k])

@@ -308,17 +308,18 @@ def join_periodic_over_periods(opened, adjacency, count, runs, windings):
 
 
 @njit(nogil=True, cache=True, **UNCOUNTED)
-def find_clusters(opened, adjacency, occupied, runs, windings):
-    """Join all open bonds of a sample and size its clusters.
-
-    Returns (the number of runs, the wrapping bits).
-    """
-    wrapping = int64(0)
+def join_clusters(opened, adjacency, runs, windings):
+    """Join all open bonds of a sample; return (the number of runs, the wrapping bits)."""
     if windings.periods.size:
         count = join_inside(opened, adjacency, runs)
-        wrapping = join_periodic_over_periods(opened, adjacency, count, runs, windings)
-    else:
-        count = join_open_bonds(opened, adjacency, runs)
+        return count, join_periodic_over_periods(opened, adjacency, count, runs, windings)
+    return join_open_bonds(opened, adjacency, runs), int64(0)
+
+
+@njit(nogil=True, cache=True, **UNCOUNTED)
+def find_clusters(opened, adjacency, occupied, runs, windings):
+    """Join and size the clusters of a sample; return what :func:`join_clusters` does."""
+    count, wrapping = join_clusters(opened, adjacency, runs, windings)
     size_clusters(count, occupied, runs, windings.periods)
     return count, wrapping
 

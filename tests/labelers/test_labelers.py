@@ -28,7 +28,9 @@ from helpers import (
     without_wrapping,
 )
 
+from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, XORWOW, p_to_threshold
+from percolab.coupled import new_coupling
 from percolab.errors import InputError
 from percolab.labelers import DEFAULT_LABELER, LABELERS, labeler_class
 from percolab.lattices.graph import graph_topology
@@ -63,6 +65,24 @@ def test_labels_and_rows_equal_scipy(lattice_name, name):
         for p in probabilities(lattice_name):
             labeler.open_bonds(XORWOW, 5, number, p_to_threshold(p))
             assert_equals_scipy(labeler, (case, p))
+
+
+@pytest.mark.parametrize("model", ["bond", "site", "site-bond"])
+@pytest.mark.parametrize("lattice_name", slow_but(LATTICES, "square", "kagome", "cubic"))
+def test_what_wraps_alone_is_what_rows_have(lattice_name, model):
+    item, samples, flags = lattice(lattice_name), np.arange(40, dtype=np.uint64), set[int]()
+    for size in (4, 6):
+        given = "raster", "cpu", item.topology(item.shape(size), ("periodic",) * item.dimension)
+        own = {"model": Model.parse(model), "openings": True}
+        whole, alone = (new_coupling(*given, **own, wraps_alone=each) for each in (False, True))
+        for p in (0.15, 0.3, 0.5, 0.7):
+            key = XORWOW, 7, samples, np.full(samples.size, p_to_threshold(p), np.uint64)
+            rows, found = whole.rows(*key), alone.rows(*key)
+            np.testing.assert_array_equal(found[:, [SPANNING, -1]], rows[:, [SPANNING, -1]])
+            # Nothing else was summed.
+            assert not found[:, LARGEST].any()
+            flags |= set(rows[:, SPANNING].tolist())
+    assert len(flags) > 2
 
 
 @every_labeler
