@@ -20,7 +20,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from percolab.analysis.averaging import assess_threshold
 from percolab.analysis.json_values import Record
@@ -136,6 +135,8 @@ def combine(
 
     critical: published R, one more observation of each; () for none.
     """
+    from scipy.linalg import block_diag
+
     count, size = len(estimates), len(estimates) + len(QUANTITIES)
     unit = np.eye(size)
     # Of every observation: its parameters, and as in Estimate.
