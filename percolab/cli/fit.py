@@ -181,7 +181,8 @@ def _fit_several(files: tuple[str, ...], universal: Prior | None) -> Answer:
             stored.study, own.p_c.value, 0.0 if fit.problem else own.p_c.error
         )
     ]
-    return fit.to_dict(), "\n".join([shared_table(fit), "", *published]).rstrip()
+    head = "wrapping probabilities of tori, equal at p_c in all files, in one fit"
+    return fit.to_dict(), "\n".join([head, "", shared_table(fit), "", *published]).rstrip()
 
 
 def _estimate(stored: StoredResults, options: dict[str, Any]) -> Answer:
