@@ -170,8 +170,8 @@ def check_shared(named: Named) -> None:
             raise InputError(f"{name}: several files in one fit must be of {what}")
         if not (Model.parse(study.model).keeps_symmetry and is_isotropic(lattice)):
             raise InputError(
-                f"{name}: directions of {lattice.name}, {study.model}, are not alike by symmetry, "
-                "so it shares no wrapping probabilities with other models"
+                f"{name}: directions of {lattice.name}, {study.model}, are not alike by symmetry "
+                "as it is drawn, so it shares no wrapping probabilities with other models"
             )
         lattices.append(lattice)
     for n, k in combinations(range(len(named)), 2):
