@@ -113,14 +113,14 @@ def fit_shared(named: Named, universal: Prior | None = None) -> SharedFit:
         reason = f"the wrapping probabilities of the files contradict each other ({agreement})"
         problems.append(f"no p_c: {reason}")
     for n, (name, results) in enumerate(named):
-        p_c = values[n]
-        if not agreement.rejects:
-            p_c = replace(p_c, chi_square=fits[n].average.best.chi_square)
+        alone = fits[n].threshold
+        chi_square = agreement if agreement.rejects else alone.chi_square
+        p_c = replace(values[n], chi_square=chi_square, members=alone.members)
         found = assess_threshold(p_c, wide[n], fits[n].fitter.range_of_p, fits[n].notes)
         notes += [f"{name}: {note}" for note in found["notes"]]
         problems += [f"{name}: {found['problem']}"] if found["problem"] else []
         facts = name, results.study.structure.name, results.study.model, tuple(fits[n].fitter.sizes)
-        files.append(SharedThreshold(*facts, p_c, fits[n].threshold, found["prior_shift"]))
+        files.append(SharedThreshold(*facts, p_c, alone, found["prior_shift"]))
     known = {quantity.name: known_value(first, quantity) for quantity in quantities}
     shared = dict(zip(QUANTITIES, values[len(named) :], strict=True))
     # What is wrong with one file is in what all share, and so in every p_c.

@@ -5,8 +5,9 @@
 
 Each search of bonds has a seed n, FIRST <= n < END, that of sites n + 1000; files in FOLDER are not
 made again.  A line has p_c and its error of both from each file alone, and with one R for both,
-without (free) and with (known) the published R; chi: of the agreement of their R.  Pull: p_c minus
-the published value (X. Xu et al., Front. Phys. 9, 113 (2014)), over the error.
+without (free) and with (known) the published R; chi: of the agreement of their R; problem: why
+there is no p_c with one R.  Pull: p_c minus the published value (X. Xu et al., Front. Phys. 9, 113
+(2014)), over the error.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def sample(lattice: str, folder: Path, first: int, end: int, error: float) -> No
         for way in ("free", "known") if lattice == "cubic" else ("free",):
             each = [found[model].results for model in MODELS]
             shared = percolab.fit(each, universal=way)
-            line |= {f"chi {way}": round(shared.agreement.value, 3), "problem": shared.problem}
+            line[f"chi {way}"] = round(shared.agreement.value, 3)
+            line[f"problem {way}"] = shared.problem
             for model, file, results in zip(MODELS, shared.files, each, strict=True):
                 alone = percolab.fit(results, universal=way).p_c
                 for name, value in (("alone", alone), ("shared", file.p_c)):
@@ -70,6 +72,11 @@ def count() -> None:
             if f"chi {way}" not in line:
                 continue
             chis[line["lattice"], line["target"], way].append(line[f"chi {way}"])
+            if line[f"problem {way}"]:
+                click.echo(
+                    f"{line['lattice']}, seed {line['seed']}, {way}: {line[f'problem {way}']}"
+                )
+                continue
             for model in MODELS:
                 own = [line[f"{model} {way} {name}"] for name in ("alone", "shared")]
                 key = line["lattice"], model, line["target"], way
