@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from percolab.analysis.maxima import SizeEstimates as SizeEstimates
     from percolab.analysis.roots import RootFit as RootFit
+    from percolab.analysis.shared_fit import SharedFit as SharedFit
     from percolab.analysis.spin_fit import SpinFit as SpinFit
     from percolab.analysis.table_fit import TableFit as TableFit
     from percolab.analysis.threshold import ThresholdFit as ThresholdFit
@@ -87,6 +88,7 @@ ROOMS = (
 _NAMES = {
     "analysis.maxima": ("SizeEstimates",),
     "analysis.roots": ("RootFit",),
+    "analysis.shared_fit": ("SharedFit",),
     "analysis.spin_fit": ("SpinFit",),
     "analysis.table_fit": ("TableFit",),
     "analysis.threshold": ("ThresholdFit",),

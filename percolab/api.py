@@ -24,6 +24,7 @@ from percolab.analysis.roots import (
     threshold_record,
     why_no_roots,
 )
+from percolab.analysis.shared_fit import fit_shared
 from percolab.analysis.spin_fit import SpinFit, fit_spins
 from percolab.analysis.statistics import Floats
 from percolab.analysis.stored_fits import Prior, fit_results, read_estimates
@@ -586,20 +587,26 @@ def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = 
     """
     if isinstance(parts, StoredResults | str | Path) or not isinstance(parts, Iterable):
         raise InputError("merge: give a list of results or of files")
-    named = [
-        (f"part {number}", part)
-        if isinstance(part, StoredResults)
-        else (str(part), open_results(part))
-        for number, part in enumerate(parts, 1)
-    ]
-    merged = _shown_results(merge_results(named, report=_LOGGER.info))
+    merged = _shown_results(merge_results(_named(parts), report=_LOGGER.info))
     if out is not None:
         merged.save(out)
     return merged
 
 
+def _named(parts: Iterable[StoredResults | str | Path]) -> list[tuple[str, StoredResults]]:
+    """Return results, and those of files, with names for messages."""
+    return [
+        (f"part {number}", part)
+        if isinstance(part, StoredResults)
+        else (str(part), open_results(part))
+        for number, part in enumerate(parts, 1)
+    ]
+
+
 def fit(
-    results: StoredResults, observable: str | None = None, **options: Any
+    results: StoredResults | Sequence[StoredResults | str | Path],
+    observable: str | None = None,
+    **options: Any,
 ) -> ThresholdFit | Any:
     """Estimate the threshold, as ``percolab fit`` does; docs/analysis.md says how.
 
@@ -623,6 +630,10 @@ def fit(
     probabilities of all sizes (:class:`percolab.analysis.quantity_fits.QuantityAnalysis`), with
     the option ``universal``, "known" or "free", by default as :func:`threshold` had it.
 
+    Of a list of such results or files in three dimensions and more, as of bonds and sites of one
+    lattice, which share their wrapping probabilities at p_c, it is p_c of each
+    (:class:`percolab.analysis.shared_fit.SharedFit`), with the same option.
+
     AnalysisError: the samples do not give a threshold.  InputError: an observable that is not
     there, or an option that is no number.
 
@@ -631,7 +642,12 @@ def fit(
     >>> abs(estimate.threshold - 0.5) < 5 * estimate.threshold_error
     True
     """
+    if isinstance(results, list | tuple):
+        universal = options.pop("universal", None)
+        refuse_given("of several results only universal", observable=observable, **options)
+        return fit_shared(_named(results), universal)
     check_results(results)
+    assert isinstance(results, StoredResults)
     if observable is None and not options and asks_for_roots(results):
         return fit_roots(results)
     if observable is None and options.keys() <= {"universal"} and asks_for_wrapping(results):

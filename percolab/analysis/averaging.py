@@ -123,15 +123,23 @@ class ThresholdAverage(Generic[Fit]):
 
     def value(self, index: int | Sequence[int]) -> Value:
         """Return a parameter in its units; index: of theta, in every fit or in all."""
-        at = list(zip(np.broadcast_to(index, len(self.fits)).tolist(), self.fits, strict=True))
-        values, variances, statistical = np.array(
-            [(fit.theta[k], fit.covariance[k, k], fit.statistical[k, k]) for k, fit in at]
-        ).T
-        mean = float(self.weights @ values)
-        whole = self.weights @ (variances + (values - mean) ** 2)
-        own = self.weights @ np.maximum(statistical, 0.0)
-        errors = float(np.sqrt(whole)), float(np.sqrt(own))
-        return Value(mean, *errors, self.best.chi_square, len(self.fits))
+        (mean,), ((whole,),), ((own,),) = self.values([index])
+        errors = float(np.sqrt(whole)), float(np.sqrt(max(own, 0.0)))
+        return Value(float(mean), *errors, self.best.chi_square, len(self.fits))
+
+    def values(self, indices: Sequence[int | Sequence[int]]) -> tuple[Floats, Floats, Floats]:
+        """Return n parameters in their units, (n,), their whole and statistical covariance, (n, n).
+
+        indices: of each, as for :meth:`value`.
+        """
+        every = np.array([np.broadcast_to(index, len(self.fits)) for index in indices]).T
+        each = [(np.ix_(at, at), at, fit) for at, fit in zip(every, self.fits, strict=True)]
+        values = np.array([fit.theta[at] for _, at, fit in each])
+        mean = self.weights @ values
+        away = values - mean
+        whole = np.tensordot(self.weights, [fit.covariance[at] for at, _, fit in each], 1)
+        own = np.tensordot(self.weights, [fit.statistical[at] for at, _, fit in each], 1)
+        return mean, whole + (self.weights * away.T) @ away, own
 
     def members(self) -> tuple[Member, ...]:
         """Return a summary of every fit, those of the largest weight first."""

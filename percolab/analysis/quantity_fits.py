@@ -38,7 +38,6 @@ from percolab.analysis.quantity_model import (
     fit_joint,
     near_threshold,
 )
-from percolab.analysis.scaling import OUTER
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.threshold import DEGREES
 from percolab.analysis.value import NO_VALUE, Value
@@ -125,7 +124,7 @@ def analyse_quantities(
         lambda known, wider: replace(fitter, priors=wider).average(known), y_t, priors
     )
     p = np.concatenate([task.p for task in used])
-    sampled, notes = (float(p.min()), float(p.max())), _dropped(used, near)
+    sampled, notes = (float(p.min()), float(p.max())), list_dropped(used, near)
     values = (_quantity_value(fitter, best, n, own, y_t) for n, own in enumerate(quantities))
     samples = dict.fromkeys(fitter.sizes, 0)
     for task in fitter.observations:
@@ -154,6 +153,11 @@ class Fitter:
     @property
     def sizes(self) -> list[int]:
         return sorted({one.L for one in self.observations})
+
+    @property
+    def range_of_p(self) -> tuple[float, float]:
+        p = np.concatenate([one.p for one in self.observations])
+        return float(p.min()), float(p.max())
 
     def only(self, index: int) -> Fitter:
         parts = [task.only(index) for task in self.observations if np.any(task.quantity == index)]
@@ -243,7 +247,7 @@ def _quantity_value(
         symbol=quantity.symbol,
         meaning=quantity.meaning,
         source=quantity.source,
-        at_p_c=average.value([OUTER + index * (fit.degree + 5) for fit in average.fits]),
+        at_p_c=average.value([fit.place_at_p_c(index) for fit in average.fits]),
         slope=function.coefficients[1],
         correction=function.corrections[0],
         mixed=function.corrections[1],
@@ -252,7 +256,8 @@ def _quantity_value(
     )
 
 
-def _dropped(moments: Sequence[BlockMoments], near: Sequence[BlockMoments]) -> list[str]:
+def list_dropped(moments: Sequence[BlockMoments], near: Sequence[BlockMoments]) -> list[str]:
+    """Return a line on each size, and on p, whose moments do not enter a fit."""
     lost = sorted({task.L for task in moments} - {task.L for task in near})
     notes = [f"L = {size} not used: none of its p is near p_c" for size in lost]
     before, after = (sum(task.p.size for task in tasks) for tasks in (moments, near))

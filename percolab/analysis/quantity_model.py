@@ -51,8 +51,8 @@ _P, _Y_T, _ROUNDS = 41, np.linspace(0.3, 2.7, 9), 3
 # Errors in the search are at least this, and the correction in it decays by this exponent.
 _FLOOR, _DECAY = 0.003, 1.5
 
-# Known values at p_c that are priors have this error at least.
-_LEAST_ERROR = 1e-6
+#: Known values at p_c that are priors have this error at least.
+LEAST_ERROR = 1e-6
 
 # A parameter that the data do not determine shows in the singular values of the scaled Jacobian.
 _UNDETERMINED = 1e-9
@@ -111,7 +111,7 @@ class JointModel:
         for n, known in enumerate(self.critical):
             if known is not None:
                 at = OUTER + n * self.terms
-                mean[at], root[at] = known.value, 1 / max(known.error, _LEAST_ERROR)
+                mean[at], root[at] = known.value, 1 / max(known.error, LEAST_ERROR)
         return mean, root
 
     def whitened(self, values: Floats) -> Floats:
@@ -163,6 +163,10 @@ class JointMaximum(ThresholdMember):
     """One joint fit; functions: the scaling of each quantity, in physical parameters."""
 
     functions: tuple[ScalingFunction, ...]
+
+    def place_at_p_c(self, index: int) -> int:
+        """Return where in theta the value of a quantity at p_c is."""
+        return OUTER + index * (self.degree + 5)
 
 
 @dataclass(frozen=True)

@@ -325,7 +325,7 @@ def fit_quantities(
     joint = read_joint_input(results, names, omega=omega, nu=nu, universal=universal)
     fit = analyse_quantities(joint, **options)
     quantities = tuple(
-        replace(value, known=_known(results, quantity))
+        replace(value, known=known_value(results, quantity))
         for value, quantity in zip(fit.quantities, joint.quantities, strict=True)
     )
     return replace(fit, quantities=quantities, notes=(*joint.notes, *fit.notes))
@@ -381,12 +381,12 @@ def read_joint_input(
         sizes = ", ".join(map(str, sorted(set(short))))
         few = [f"L = {sizes}: p with too few blocks for their covariance"]
     left_out = [f"{lack}: left out" for lack in (*lacks, *few) if lack]
-    critical, sources = _choose_critical(results, chosen, universal)
+    critical, sources = choose_critical(results, chosen, universal)
     notes = (*list_notes(results), *notes, *conjectured, *sources, *left_out)
     return JointInput(kept, chosen, omegas, y_t, critical, notes)
 
 
-def _choose_critical(
+def choose_critical(
     results: StoredResults, chosen: Sequence[Quantity], universal: Prior
 ) -> tuple[tuple[Known | None, ...], tuple[str, ...]]:
     """Return the known values at p_c that are priors, and a note on them; InputError: none is."""
@@ -394,7 +394,7 @@ def _choose_critical(
         raise InputError(f"universal = {universal!r}, but it must be 'known' or 'free'")
     if universal == "free":
         return (), ()
-    critical = tuple(_known(results, quantity) for quantity in chosen)
+    critical = tuple(known_value(results, quantity) for quantity in chosen)
     sources = sorted({known.reference for known in critical if known is not None})
     if not sources:
         raise InputError(
@@ -404,7 +404,8 @@ def _choose_critical(
     return critical, (f"values at p_c are priors: {'; '.join(sources)}",)
 
 
-def _known(results: StoredResults, quantity: Quantity) -> Known | None:
+def known_value(results: StoredResults, quantity: Quantity) -> Known | None:
+    """Return the known value of a quantity at p_c, for large L, or None."""
     study = results.study
     if quantity.kind != PROBABILITY or study.states > 1:
         return None

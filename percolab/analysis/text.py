@@ -14,6 +14,7 @@ from percolab.analysis.maxima import BOUND, MEAN_FIELD, ROBUSTNESS, SizeEstimate
 from percolab.analysis.quantity_fits import QuantityAnalysis
 from percolab.analysis.roots import RootFit, describe_coupling, root_table
 from percolab.analysis.sample_thresholds import SampleThresholds
+from percolab.analysis.shared_fit import SharedFit
 from percolab.analysis.spin_fit import SpinFit
 from percolab.analysis.stored_data import Outbreak
 from percolab.analysis.table_fit import TableFit
@@ -23,7 +24,7 @@ from percolab.analysis.trees import TreeFit
 from percolab.analysis.value import Value, published_text
 from percolab.analysis.value import format_with_error as format_with_error
 from percolab.lattices.removal import RANDOM, describe_removal
-from percolab.lattices.shown import Table
+from percolab.lattices.shown import Table, few
 from percolab.tasks.study import Study
 
 Rows = list[tuple[Any, ...]]
@@ -259,6 +260,28 @@ def _quantities(fit: QuantityAnalysis) -> Table:
     if not any(own.known for own in fit.quantities):
         rows = [row[:4] + row[6:] for row in rows]
     return Table(rows[0], rows[1:])
+
+
+def shared_table(fit: SharedFit) -> str:
+    """Render p_c of every file with both parts of its error, what they share, and the notes."""
+    rows = []
+    for file in fit.files:
+        cells = (f"{file.p_c.value:.4g}?", "", "") if fit.problem else file.p_c.cells
+        rows.append((file.name, file.lattice, file.model, *cells, file.alone, few(file.sizes)))
+    shared = []
+    for name, value in fit.at_p_c.items():
+        known, theory = fit.known[name], ("", "")
+        if known is not None:
+            away = (value.value - known.value) / value.error
+            theory = (format_with_error(known.value, known.error), _sigma(away))
+        shared.append((name, format_with_error(value.value, value.error), *theory))
+    return _parts(
+        fit.problem or "",
+        Table(("file", "lattice", "model", "p_c", *_PARTS, "alone", "L"), rows),
+        Table(("shared", "at p_c", "published", ""), shared),
+        f"agreement of the files: {fit.agreement}",
+        notes=fit.notes,
+    )
 
 
 def spin_table(fit: SpinFit) -> str:

@@ -22,8 +22,8 @@ import numpy as np
 
 from percolab.analysis.averaging import ThresholdAverage
 from percolab.analysis.json_values import Record
-from percolab.analysis.quantities import Observations, list_quantities
-from percolab.analysis.quantity_fits import Fitter, QuantityAnalysis, make_fitter
+from percolab.analysis.quantities import Observations, Quantity, list_quantities
+from percolab.analysis.quantity_fits import Fitter, QuantityAnalysis, list_dropped, make_fitter
 from percolab.analysis.quantity_model import JointMaximum, JointModel
 from percolab.analysis.roots import was_searched
 from percolab.analysis.statistics import Floats, jackknife_error, unit_diagonal
@@ -69,6 +69,12 @@ def why_no_wrapping(study: Study) -> str:
     return ""
 
 
+def list_fitted(study: Study) -> list[Quantity]:
+    """Return what is fitted, in the order of QUANTITIES."""
+    known = {quantity.name: quantity for quantity in list_quantities(study.boundary)}
+    return [known[name] for name in QUANTITIES]
+
+
 def asks_for_wrapping(results: StoredResults) -> bool:
     """Return whether results were made by ``percolab threshold`` in three dimensions or more."""
     return was_searched(results) and not why_no_wrapping(results.study)
@@ -93,11 +99,15 @@ def fit_wrapping(results: StoredResults, universal: Prior | None = None) -> Quan
 
 @dataclass(frozen=True, eq=False)
 class WrappingEstimate:
-    """p_c of the samples so far, and what further ones would tell; known: 1/nu, a prior."""
+    """p_c of the samples so far, and what further ones would tell.
+
+    known: 1/nu, a prior.  notes: on what was left out.
+    """
 
     fitter: Fitter
     average: ThresholdAverage[JointMaximum]
     known: Known | None
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, results: StoredResults, universal: Prior | None = None) -> WrappingEstimate:
@@ -106,12 +116,22 @@ class WrappingEstimate:
             raise AnalysisError("no samples yet")
         own = read_universal(results) if universal is None else universal
         joint = read_joint_input(results, QUANTITIES, universal=own)
-        fitter, *_ = make_fitter(joint, degrees=DEGREES)
-        return cls(fitter, fitter.average(joint.y_t), joint.y_t)
+        fitter, used, near = make_fitter(joint, degrees=DEGREES)
+        notes = (*joint.notes, *list_dropped(used, near))
+        return cls(fitter, fitter.average(joint.y_t), joint.y_t, notes)
 
     @property
     def threshold(self) -> Value:
         return self.average.threshold
+
+    def joint(self) -> tuple[Floats, Floats, Floats]:
+        """Return p_c and the QUANTITIES at it, (4,), their whole and statistical covariance."""
+        fits, best = self.average.fits, self.average.best
+        places = [[fit.place_at_p_c(n) for fit in fits] for n in range(len(QUANTITIES))]
+        mean, *covariances = self.average.values([0, *places])
+        unit = np.array([best.width, 1.0, 1.0, 1.0])
+        whole, statistical = (own * np.outer(unit, unit) for own in covariances)
+        return np.array([best.p_0, 0.0, 0.0, 0.0]) + unit * mean, whole, statistical
 
     def slope(self, size: float) -> float:
         """Return dP(any axis)/dp at p_c."""
@@ -176,8 +196,7 @@ def find_crossings(results: StoredResults) -> list[WrappingCrossing]:
     """Return crossings of each quantity between neighbours, with the slopes of the fit."""
     estimate = WrappingEstimate.of(results)
     functions = estimate.average.best.functions
-    known = {quantity.name: quantity for quantity in list_quantities(results.study.boundary)}
-    quantities = [known[name] for name in QUANTITIES]
+    quantities = list_fitted(results.study)
     needs = sorted({name for quantity in quantities for name in quantity.needs})
     lines = []
     for size in sorted({result.task.size for result in results.measured}):

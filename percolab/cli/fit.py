@@ -27,7 +27,7 @@ _JOINT = ("omega", "min_size", "degree", "nu", "priors")
 
 
 @click.command()
-@shared.results_file
+@click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="RESULTS.h5...")
 @shared.fit_options
 @click.option(
     "--exponents",
@@ -49,13 +49,17 @@ _JOINT = ("omega", "min_size", "degree", "nu", "priors")
 @click.option(
     "--universal",
     type=click.Choice(["known", "free"]),
-    help="Whether known values of wrapping probabilities at p_c are priors of --quantities.  "
-    "[default: as percolab threshold had it, otherwise free]",
+    help="Whether known values of wrapping probabilities at p_c are priors of --quantities, and of "
+    "files of percolab threshold.  [default: as percolab threshold had it, otherwise free]",
 )
 @shared.table_options
 @shared.as_json
 def command(
-    results: str, as_json: bool, quantities: str | None, universal: Prior | None, **options: Any
+    files: tuple[str, ...],
+    as_json: bool,
+    quantities: str | None,
+    universal: Prior | None,
+    **options: Any,
 ) -> None:
     """Estimate p_c with its error, 1/nu, the crossings of successive sizes and their drift.
 
@@ -78,6 +82,9 @@ def command(
     in three dimensions and more from three wrapping probabilities, unless an option of the other
     fit is given.
 
+    Of several such files in three dimensions and more, as of bonds and sites of one lattice, it is
+    p_c of each: their wrapping probabilities at p_c are equal, and are fitted together.
+
     Of trees it is their weight per site, and how the path from side to side grows with L.
 
     In place of results it may be a table of anybody's data, .csv, .tsv, .txt or .dat: columns with
@@ -88,6 +95,12 @@ def command(
     from percolab.store.results import read_results
 
     options["quantities"] = quantities
+    if len(files) > 1:
+        others = _without_defaults(options, "bootstrap", "nu", "priors")
+        shared.refuse(others, "the fit of several files does not take it; leave it out")
+        shared.write_answer(*_fit_several(files, universal), as_json=as_json)
+        return
+    (results,) = files
     if shared.is_table(results):
         shared.refuse({"universal": universal}, "a table has no such quantities")
         shared.write_answer(*_fit_table(results, options), as_json=as_json)
@@ -151,6 +164,25 @@ def _fit_searched(stored: StoredResults, universal: Prior | None) -> Answer:
         published = shared.published_lines(study, fit.threshold, fit.threshold_error)
     head = f"{shared.described(study)}, {study.model}: {way}"
     return threshold_record(study, fit), "\n".join([head, "", describe_fit(fit, study), *published])
+
+
+def _fit_several(files: tuple[str, ...], universal: Prior | None) -> Answer:
+    """Return p_c of several files of ``percolab threshold`` that share wrapping probabilities."""
+    from percolab.analysis.shared_fit import fit_shared
+    from percolab.analysis.text import shared_table
+    from percolab.store.results import read_results
+
+    named = [(name, read_results(name)) for name in files]
+    fit = fit_shared(named, universal)
+    published = [
+        f"{own.name}: {line}"
+        for own, (_, stored) in zip(fit.files, named, strict=True)
+        for line in shared.published_lines(
+            stored.study, own.p_c.value, 0.0 if fit.problem else own.p_c.error
+        )
+    ]
+    head = "wrapping probabilities of tori, equal at p_c in all files, in one fit"
+    return fit.to_dict(), "\n".join([head, "", shared_table(fit), "", *published]).rstrip()
 
 
 def _estimate(stored: StoredResults, options: dict[str, Any]) -> Answer:

@@ -13,7 +13,13 @@ from helpers import EXACT_GRAPHS, EXACT_LATTICES, FLAT, exact, slow_but
 from scipy.integrate import quad
 from scipy.special import betainc, ellipk, ellipkm1
 
-from percolab.analysis.theory.critical import critical_probability, is_isotropic, torus_modulus
+from percolab.analysis.theory.critical import (
+    critical_probability,
+    has_cubic_tori,
+    is_isotropic,
+    torus_modulus,
+    torus_shape,
+)
 from percolab.analysis.theory.known_exponents import correction_exponent
 from percolab.analysis.theory.planar import (
     CLUSTERS_PER_SITE,
@@ -26,7 +32,7 @@ from percolab.analysis.theory.torus import excess_clusters, wrapping_probabiliti
 from percolab.api import fit, sweep
 from percolab.figures.kinds import study_figure
 from percolab.lattices.bethe import bethe_lattice
-from percolab.lattices.lattice import BondClass, load_lattice
+from percolab.lattices.lattice import BondClass, Lattice, lattice_names, load_lattice
 from percolab.validation.critical import TORI
 from percolab.validation.enumeration import count_configurations, mean_threshold
 
@@ -211,6 +217,51 @@ def test_bonds_are_looked_at_in_more_than_one_cell():
     comb = replace(load_lattice("square"), cell=(2, 1), bonds=(rows, columns))
     assert not is_isotropic(comb)
     assert is_isotropic(replace(comb, bonds=(rows, BondClass((0, -1), points))))
+
+
+SPATIAL = [name for name in lattice_names() if load_lattice(name).dimension > 2]
+
+
+def test_all_spatial_lattices_but_the_stacked_one_are_symmetric():
+    alike = [name for name in SPATIAL if is_isotropic(load_lattice(name))]
+    assert set(SPATIAL) - set(alike) == {"stacked-triangular"}
+    assert [name for name in alike if has_cubic_tori(load_lattice(name))] == ["cubic"]
+
+
+def test_bonds_along_one_diagonal_of_a_cube_make_its_axes_alike_and_not_its_directions():
+    # Turns about that diagonal map the lattice onto itself, and the tori are cubes.
+    cubic = load_lattice("cubic")
+    diagonal = BondClass((-1, -1, -1), frozenset({(0, 0, 0)}))
+    one = replace(cubic, bonds=(*cubic.bonds, diagonal))
+    assert not is_isotropic(one)
+    assert not has_cubic_tori(one)
+    assert critical_probability(one, ("periodic",) * 3, "wrapping_any") is None
+    signs = [(-1, -1, -1), (-1, -1, 1), (-1, 1, -1), (1, -1, -1)]
+    every = [BondClass(offset, frozenset({(0, 0, 0)})) for offset in signs]
+    assert has_cubic_tori(replace(cubic, bonds=(*cubic.bonds, *every)))
+
+
+def test_symmetry_does_not_depend_on_the_cell_or_how_it_lies():
+    # Diamond in cubes of eight sites, turned in space; and one with another height.
+    corners = np.array([[0, 0, 0], [0, 2, 2], [2, 0, 2], [2, 2, 0]]) / 4
+    sites = np.vstack([corners, corners + 0.25])
+    bonds = []
+    for n, k in np.ndindex(4, 4):
+        for shift in np.ndindex(3, 3, 3):
+            cell = np.array(shift) - 1
+            away = sites[4 + k] + cell - sites[n]
+            if np.isclose(away @ away, 3 / 16):
+                bonds.append((n, 4 + k, cell.tolist()))
+    turn = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))[0]
+    assert has_cubic_tori(Lattice.from_cell(turn, sites, bonds))
+    assert not is_isotropic(Lattice.from_cell(np.diag([1, 1, 1.1]) @ turn, sites, bonds))
+
+
+def test_tori_of_one_shape_are_alike_however_large_a_cell_is():
+    wide = load_lattice("cubic").with_sides((1, 1, 2))
+    assert np.allclose(torus_shape(wide), np.diag([1, 1, 4]) / 6)
+    assert not has_cubic_tori(wide)
+    assert np.allclose(torus_shape(load_lattice("fcc")), (np.eye(3) + 1) / 6)
 
 
 @pytest.mark.parametrize("angle", [math.pi / 3, math.pi / 2, 2.0])

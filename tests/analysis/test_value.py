@@ -57,10 +57,15 @@ def test_an_average_has_the_spread_of_its_fits_in_the_error():
     made = {1: 1.0, 2: 3.0}
 
     def member(smallest, degree):
-        theta, unit = np.array([made[degree]]), np.eye(1)
+        theta, unit = np.array([made[degree], -2 * made[degree]]), np.eye(2)
         return ThresholdMember(smallest, degree, 0.0, 1.0, theta, 4 * unit, unit, GOOD, 0.0)
 
-    found = ThresholdAverage.over([8, 16], [1, 2], member).value(0)
+    average = ThresholdAverage.over([8, 16], [1, 2], member)
+    mean, whole, statistical = average.values([0, [1, 1]])
+    assert mean.tolist() == [2, -4]
+    assert whole == pytest.approx(np.array([[4 + 1, -2], [-2, 4 + 4]]))
+    assert statistical.tolist() == np.eye(2).tolist()
+    found = average.value(0)
     assert (found.value, found.statistical_error, found.members) == (2.0, 1.0, 2)
     assert found.error == pytest.approx(np.sqrt(4 + 1))
     assert found.systematic_error == pytest.approx(2)

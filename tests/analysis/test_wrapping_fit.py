@@ -8,6 +8,7 @@ from scipy.special import ndtr, ndtri
 
 from percolab.analysis.quantities import BlockMoments, list_quantities
 from percolab.analysis.quantity_fits import JointInput, make_fitter
+from percolab.analysis.shared_fit import combine
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.threshold import Information
 from percolab.analysis.wrapping_fit import (
@@ -99,6 +100,23 @@ def test_errors_hold_where_the_fourth_power_matters():
         pulls.append((found.value - P_C) / found.error)
     # With degrees 2 and 3 it is 1.86.
     assert abs(np.mean(pulls)) < 4 / 6**0.5
+
+
+@pytest.mark.slow
+def test_two_studies_that_share_what_wraps_at_p_c_are_more_precise(estimates):
+    """The errors shrink, still hold, and the probabilities of both agree."""
+    pulls, gains, misfit = [], [], 0.0
+    for pair in zip(estimates[::2], estimates[1::2], strict=True):
+        values, agreement = combine([own.joint() for own in pair])
+        pulls += [(value.value - P_C) / value.error for value in values[:2]]
+        gains += [v.error / own.threshold.error for v, own in zip(values[:2], pair, strict=True)]
+        misfit += agreement.value
+    assert abs(np.mean(pulls)) < 4 / 24**0.5
+    assert 0.45 < np.sqrt(np.mean(np.square(pulls))) < 1 + 4 / 48**0.5
+    # Most of the error of p_c is that of R, which is 0.71 of two equal errors.
+    assert 0.7 < np.mean(gains) < 0.9
+    # 36 degrees of freedom.
+    assert misfit < 36 + 4 * 72**0.5
 
 
 def test_the_correction_is_found_with_its_sign():

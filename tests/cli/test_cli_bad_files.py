@@ -276,7 +276,7 @@ def test_merge_refuses_what_would_lose_or_double_samples(file):
     [
         (("swep",), "unknown command 'swep'; did you mean 'sweep'?"),
         (("frobnicate",), "unknown command 'frobnicate'; known: bench, "),
-        (("fit",), "Missing argument 'RESULTS.h5'"),
+        (("fit",), "Missing argument 'RESULTS.h5...'"),
         (("sweep", "-L"), "Option '-L' requires an argument"),
         (("sweep", "a.toml", "b.toml"), "unexpected extra argument (b.toml)"),
         (("lattices", "honycomb"), "did you mean 'honeycomb'?"),

@@ -10,10 +10,10 @@ Zhou, W. Zhang, T. M. Garoni and Y. Deng, Phys. Rev. E 87, 052107 (2013)).
 from __future__ import annotations
 
 import cmath
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from itertools import product
-from operator import add
 
 import numpy as np
 
@@ -25,11 +25,11 @@ from percolab.bonds.model import Model
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
 
-#: Cells of more bonds than this are not searched.
-_MOST_BONDS = 400
 #: Cells along each axis whose turned bonds are compared: a lattice with a cell that is not the
 #: smallest may be mapped onto itself only over several cells.
 _CELLS = 4
+#: Pairs of bonds that are compared, at most: in the plane those of 400 bonds a cell.
+_MOST_PAIRS = 16 * 800**2
 
 _CARDY = "J. Cardy, J. Phys. A 25, L201 (1992)"
 _WATTS = "G. M. T. Watts, J. Phys. A 29, L363 (1996)"
@@ -72,7 +72,7 @@ def critical_probability(
         return None
     if observable in _CUBE and set(boundary) == {"periodic"} and has_cubic_tori(structure):
         return Known(*_CUBE[observable], "torus that is a cube", "Wang et al. 2013")
-    if not is_isotropic(structure):
+    if structure.dimension != 2 or not is_isotropic(structure):
         return None
     tau = torus_modulus(structure)
     # The formulae are not evaluated for a shape that is too long or too oblique.
@@ -129,40 +129,74 @@ def has_cubic_tori(lattice: Lattice) -> bool:
     >>> has_cubic_tori(load_lattice("cubic")), has_cubic_tori(load_lattice("bcc"))
     (True, False)
     """
-    if lattice.dimension != 3 or not lattice.vectors:
-        return False
-    sides = np.array(lattice.vectors) * np.array(lattice.shape(1))[:, None]
+    is_cube = lattice.dimension == 3 and bool(np.allclose(torus_shape(lattice), np.eye(3) / 3))
+    return is_cube and is_isotropic(lattice)
+
+
+def torus_shape(lattice: Lattice) -> Floats:
+    """Return the products of the sides of a torus, of trace one: its shape in space, (d, d).
+
+    Without a drawing the grid points are the places of the sites.
+    """
+    vectors = np.array(lattice.vectors or np.eye(lattice.dimension))
+    sides = vectors * np.array(lattice.shape(1))[:, None]
     products = sides @ sides.T
-    bonds = {
-        (tuple(x % n for x, n in zip(start, lattice.cell)), offset)
-        for bond in lattice.bonds
-        for point in bond.at
-        for start, offset in (
-            (point, bond.offset),
-            (tuple(map(add, point, bond.offset)), tuple(-x for x in bond.offset)),
-        )
-    }
-    turned = {((*at[1:], at[0]), (*offset[1:], offset[0])) for at, offset in bonds}
-    return bool(np.allclose(products, products[0, 0] * np.eye(3))) and turned == bonds
+    return np.asarray(products / np.trace(products), np.float64)
 
 
 @cache
 def is_isotropic(lattice: Lattice) -> bool:
-    """Return whether a turn by 90 or 120 degrees maps a lattice in two dimensions onto itself.
+    """Return whether the turns and reflections of a lattice leave no direction distinguished.
 
-    False where it is not drawn, or has more than _MOST_BONDS bonds a cell.
+    Then a symmetric tensor that all of them leave as it is is a multiple of the unit tensor.
+
+    False where it is not drawn, or a cell has too many bonds (_MOST_PAIRS).
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> is_isotropic(load_lattice("honeycomb")), is_isotropic(load_lattice("trellis"))
     (True, False)
+    >>> is_isotropic(load_lattice("diamond")), is_isotropic(load_lattice("stacked-triangular"))
+    (True, False)
     """
-    if lattice.dimension != 2 or not lattice.vectors:
+    d = lattice.dimension
+    if not lattice.vectors:
         return False
     starts, steps = _directed_bonds(lattice)
-    if len(starts) > 2 * _MOST_BONDS:
+    if len(starts) ** 2 * _CELLS**d > _MOST_PAIRS:
         return False
     periods = np.array(lattice.vectors) * np.array(lattice.cell)[:, None]
-    return any(_is_symmetry(starts, steps, periods, angle) for angle in (np.pi / 2, 2 * np.pi / 3))
+    # How a tensor T changes: T - T^T, and of each symmetry S, S T S^T - T.
+    unit = np.eye(d * d)
+    changes = unit - unit.reshape(d, d, d * d).swapaxes(0, 1).reshape(d * d, d * d)
+    rank = np.linalg.matrix_rank(changes)
+    for turn in _possible_turns(steps):
+        more = np.vstack([changes, np.kron(turn, turn) - unit])
+        new = np.linalg.matrix_rank(more, tol=1e-6)
+        if new > rank and _is_symmetry(starts, steps, periods, turn):
+            changes, rank = more, new
+    return bool(rank == d * d - 1)
+
+
+def _possible_turns(steps: Floats) -> Iterator[Floats]:
+    """Return the orthogonal maps of space, (d, d), that map some independent bonds onto others."""
+    every = np.unique(np.round(steps, 9), axis=0)
+    every = every[np.argsort(np.linalg.norm(every, axis=1), kind="stable")]
+    basis = every[:1]
+    for step in every:
+        if np.linalg.matrix_rank([*basis, step], tol=1e-6) > len(basis):
+            basis = np.array([*basis, step])
+    products, lengths = basis @ basis.T, (every**2).sum(axis=1)
+
+    def extend(images: Floats) -> Iterator[Floats]:
+        n = len(images)
+        if n == len(basis):
+            yield np.asarray(np.linalg.solve(basis, images), np.float64)
+            return
+        fits = np.isclose(every @ images.T, products[n, :n], atol=1e-6).all(axis=1)
+        for step in every[fits & np.isclose(lengths, products[n, n], atol=1e-6)]:
+            yield from extend(np.vstack([images, step]))
+
+    yield from extend(basis[:0])
 
 
 def _directed_bonds(lattice: Lattice) -> tuple[Floats, Floats]:
@@ -171,7 +205,7 @@ def _directed_bonds(lattice: Lattice) -> tuple[Floats, Floats]:
 
     def place(point: tuple[int, ...]) -> Floats:
         own = tuple(x % n for x, n in zip(point, lattice.cell))
-        at = np.array(point) @ vectors + shifts.get(own, (0.0, 0.0))
+        at = np.array(point) @ vectors + shifts.get(own, (0.0,) * lattice.dimension)
         return np.asarray(at, np.float64)
 
     starts, steps = [], []
@@ -184,14 +218,15 @@ def _directed_bonds(lattice: Lattice) -> tuple[Floats, Floats]:
     return np.array(starts), np.array(steps)
 
 
-def _is_symmetry(starts: Floats, steps: Floats, periods: Floats, angle: float) -> bool:
+def _is_symmetry(starts: Floats, steps: Floats, periods: Floats, turn: Floats) -> bool:
     """Return whether a turn, followed by some shift, maps every bond onto a bond."""
-    turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
     tolerance = 1e-6 * float(np.linalg.norm(steps, axis=1).min())
-    cells = np.array(list(product(range(_CELLS), repeat=2))) @ periods
-    turned = ((starts[None] + cells[:, None]) @ turn).reshape(-1, 2)
-    turned_steps = np.tile(steps @ turn, (len(cells), 1))
-    parallel = np.linalg.norm(turned_steps[:, None] - steps[None], axis=2) < tolerance
+    parallel = np.linalg.norm((steps @ turn)[:, None] - steps[None], axis=2) < tolerance
+    if not parallel.any(axis=1).all():
+        return False
+    cells = np.array(list(product(range(_CELLS), repeat=len(periods)))) @ periods
+    turned = ((starts[None] + cells[:, None]) @ turn).reshape(-1, len(periods))
+    parallel = np.tile(parallel, (len(cells), 1))
     inverse = np.linalg.inv(periods)
 
     def maps(shift: Floats) -> bool:
@@ -202,4 +237,4 @@ def _is_symmetry(starts: Floats, steps: Floats, periods: Floats, angle: float) -
         return bool((same & parallel).any(axis=1).all())
 
     # The first start is mapped onto one of the cell's sites, if the turn is a symmetry at all.
-    return any(maps(start - turned[0]) for start in starts)
+    return any(maps(start - turned[0]) for start in np.unique(starts, axis=0))
