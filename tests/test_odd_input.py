@@ -386,13 +386,133 @@ def in_process(command, **environment):
     )
 
 
-@pytest.mark.parametrize(
-    "use",
-    [percolab.label, percolab.flow, lambda array: percolab.threshold(weights=array)],
-    ids=["label", "flow", "threshold"],
-)
-def test_what_a_mask_hides_is_not_taken_for_what_it_is(use):
-    array = np.ma.masked_array(np.ones((4, 4), np.int32), np.eye(4, dtype=bool))
+OF_SQUARE = (2, 4, 4)
+MASKED = {
+    "label": (percolab.label, np.ones((4, 4), bool)),
+    "flow": (percolab.flow, np.ones((4, 4), bool)),
+    "threshold": (lambda array: percolab.threshold(weights=array), np.ones((4, 4))),
+    "opened": (lambda a: percolab.label("square", 4, opened=a), np.zeros(OF_SQUARE, bool)),
+    "conductances": (
+        lambda array: percolab.flow("square", 4, p=1, conductances=array),
+        np.ones(OF_SQUARE),
+    ),
+    "invade": (lambda array: percolab.invade("square", 4, weights=array), np.ones(OF_SQUARE)),
+    "tree": (lambda array: percolab.tree("square", 4, weights=array), np.ones(OF_SQUARE)),
+    "edges": (lambda array: percolab.label(graph=array), np.array([[0, 1], [1, 2], [2, 3]])),
+    "directed": (percolab.components, np.array([[0, 1], [1, 2], [2, 3]])),
+    "bonds": (lambda array: Graph.of_bonds(4, array), np.array([[0, 1], [1, 2], [2, 3]])),
+    "weights": (Graph.of_bonds(3, [(0, 1), (1, 2)]).with_weights, np.ones(2)),
+    "p": (lambda array: percolab.sweep("square", **QUICK | {"p": array}), np.array([0.4, 0.5])),
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+@pytest.mark.filterwarnings("error")
+def test_what_a_mask_hides_is_not_taken_for_what_it_is(name):
+    use, array = MASKED[name]
+    masked = np.ma.masked_array(array, np.zeros(array.shape, bool))
     with pytest.raises(InputError, match=r"a masked array; say what is under its mask"):
-        use(array)
-    use(array.filled(1))
+        use(masked)
+    use(masked.filled())
+
+
+@pytest.mark.parametrize("sizes", ["4.0", 4.0, [np.float32(4)], np.array([4.0]), "4e0"], ids=str)
+def test_a_size_with_a_point_is_a_whole_number(sizes):
+    assert percolab.sweep("square", **QUICK | {"L": sizes}).study.sizes == (4,)
+    with pytest.raises(InputError, match=r"L = .*4\.5.*, but"):
+        percolab.sweep("square", **QUICK | {"L": "4.5"})
+
+
+def test_p_may_come_from_a_generator():
+    assert percolab.sweep("square", **QUICK | {"p": (n / 10 for n in (4, 6))}).study.p == (0.4, 0.6)
+
+
+def test_a_message_is_one_line_whatever_is_given():
+    with pytest.raises(InputError, match=r"^degree = array\(\[\[1, 2\], \[3, 4\]\]\), but .*$"):
+        percolab.fit(percolab.sweep("square", **QUICK), degree=np.array([[1, 2], [3, 4]]))
+
+
+def test_results_are_written_to_results_files_alone(results, tmp_path):
+    with pytest.raises(InputError, match=r"ends in \.csv, but a results file ends in \.h5"):
+        results.save(tmp_path / "a.csv")
+    results.save(tmp_path / "a.h5")
+    message = refusal("merge", str(tmp_path / "a.h5"), "--out", str(tmp_path / "b.csv"))
+    assert "b.csv ends in .csv, but a results file ends in .h5 or .hdf5" in message
+    assert not list(tmp_path.glob("*.csv"))
+
+
+def test_flags_and_numbers_of_replicas_are_checked(results, tmp_path):
+    with pytest.raises(InputError, match="tidy = 'no', but it must be True or False"):
+        results.export(tmp_path / "a.csv", tidy="no")
+    with pytest.raises(InputError, match="sizes = 1, but it must be True or False"):
+        results.to_pandas(sizes=1)
+    for number in (-5, 10**9):
+        with pytest.raises(InputError, match=f"bootstrap = {number}, but"):
+            results.plot(bootstrap=number)
+        with pytest.raises(InputError, match=f"bootstrap = {number}, but"):
+            results.report(tmp_path / "a.html", bootstrap=number)
+
+
+def test_the_shape_of_a_block_is_checked():
+    square = percolab.load_lattice("square")
+    for shape in (4, (4, 4, 4), (4.0, 4), "44", (0, 4)):
+        with pytest.raises(InputError, match="2 integers of at least 1, one for each axis"):
+            square.topology(shape)
+        with pytest.raises(InputError, match="2 integers of at least 1, one for each axis"):
+            square.positions(shape)
+    for boundary in ("periodic", ("open",), ("open", "x")):
+        with pytest.raises(InputError, match="it must be open or periodic, one for each axis"):
+            square.topology((4, 4), boundary)
+
+
+@pytest.mark.parametrize(
+    ("correlation", "problem"),
+    [
+        ("exp", "it must be a function of distances"),
+        (lambda r: np.ones(3), "a finite number for each distance"),
+        (lambda r: r * np.nan, "a finite number for each distance"),
+        (lambda r: 4 * np.exp(-r), "it is 4 at distance 0, but it must be 1"),
+    ],
+    ids=["text", "shape", "nan", "variance"],
+)
+def test_a_correlation_that_is_none_is_refused(correlation, problem):
+    with pytest.raises(InputError, match=problem):
+        percolab.gaussian_field((8, 8), correlation=correlation)
+    with pytest.raises(InputError, match="exponent = inf"):
+        percolab.gaussian_field((8, 8), np.inf)
+
+
+def test_a_series_of_pandas_is_an_order_by_its_index():
+    pandas = pytest.importorskip("pandas")
+    scores = {4: 1, 0: 3}  # site 0 goes first, and no list of the sites 1 and 3
+    ways = {"graph": nx.path_graph(5), "model": "site", "samples": 10, "device": "cpu"}
+    by_series, by_mapping, by_list = (
+        percolab.sweep(order=order, **ways).means("largest", p=0.8)[1]
+        for order in (pandas.Series(scores), scores, [1, 3])
+    )
+    assert by_series.tolist() == by_mapping.tolist() == [4.0]
+    assert by_list.tolist() == [3.0]
+
+
+def test_weights_of_a_graph_are_given_beside_it_or_in_it():
+    edges, weights = [("a", "b"), ("b", "c"), ("c", "a")], [3, 1, 2]
+    network = nx.Graph()
+    network.add_weighted_edges_from((*edge, x) for edge, x in zip(edges, weights, strict=True))
+    trees = [percolab.tree((edges, weights)), percolab.tree(edges, weights=weights),
+             percolab.tree(network)]  # fmt: skip
+    assert [tree.weight for tree in trees] == [3, 3, 3]
+    with pytest.raises(InputError, match="weights: the graph has weights"):
+        percolab.tree((edges, weights), weights=weights)
+    ways = {"source": "a", "stop": "all"}
+    given = percolab.invade(edges, weights=weights, **ways)
+    own = percolab.invade(network, weights="file", **ways)
+    assert given.sites.tolist() == own.sites.tolist() == [0, 2, 1]
+
+
+def test_probabilities_and_ensembles_take_what_numpy_and_generators_give():
+    found = percolab.exact([(0, 1)], source=0, target=1)
+    assert found.probability(np.float32(0.5)) == 0.5
+    assert percolab.Ensemble("config", degrees=(n for n in (1, 1, 2))).degrees == (1, 1, 2)
+    with pytest.raises(InputError, match="ensemble 3: give its name"):
+        percolab.Ensemble(3)
+    assert percolab.graph_topology(3, [(0, 1)], source=0, target=2).num_points >= 3

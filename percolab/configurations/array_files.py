@@ -338,13 +338,6 @@ def _grey(image: Any, path: Path, as_grey: bool) -> Any:
     return grey
 
 
-def refuse_mask(name: str, array: Any) -> None:
-    """Raise InputError for an array of NumPy with a mask, which would be left out silently."""
-    if isinstance(array, np.ma.MaskedArray):
-        how = "say what is under its mask (array.filled(value))"
-        raise InputError(f"{name}: a masked array; {how}")
-
-
 def otsu_threshold(values: np.ndarray) -> float:
     """Return Otsu's threshold: what is above it and what is not differ most for their scatter.
 

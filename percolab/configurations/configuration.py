@@ -18,11 +18,10 @@ from percolab.configurations.array_files import (
     find_slices,
     open_array,
     read_array,
-    refuse_mask,
     split_name,
 )
 from percolab.configurations.phases import Phase, SiteRule, connectivity_lattice, measure_phases
-from percolab.errors import InputError
+from percolab.errors import InputError, refuse_mask
 from percolab.kernels.device import Device
 from percolab.kernels.memory import check_free, explain_lack
 from percolab.kinds.memory import check_memory
@@ -168,6 +167,7 @@ def take_open_bonds(
     opened: such words, or bool (num_classes, ..., y, x).  what: has them, for messages.
     InputError: another shape or type, or an open bond that does not exist.
     """
+    refuse_mask("opened", opened)
     given, packed = np.asarray(opened), topology.exists.shape
     flags = (topology.num_classes, *(topology.shape[::-1] or (topology.num_points,)))
     if given.dtype == bool and given.shape == flags:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from percolab.configurations.array_files import read_array, refuse_mask
+from percolab.configurations.array_files import read_array
 from percolab.configurations.configuration import DEFAULT_LATTICES
 from percolab.configurations.tree import IN_FILE, take_weighted_graph
-from percolab.errors import InputError, refuse_given
+from percolab.errors import InputError, refuse_given, refuse_mask
 from percolab.kernels.device import Device, open_device
 from percolab.lattices.graph import Graph
 from percolab.lattices.graph_files.weights import make_weights

@@ -89,13 +89,15 @@ class Ensemble:
     _values: dict[str, float] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise InputError(f"ensemble {self.name!r}: give its name, one like {_EXAMPLES}")
         model, _, text = self.name.partition(":")
         if model not in _MODELS:
             raise InputError(f"ensemble {self.name}; {nearest(model, _MODELS)}")
         cells = [cell.strip() for cell in text.split(",") if cell.strip()]
         is_multi = _MULTI in cells
         cells = [cell for cell in cells if cell != _MULTI]
-        degrees = self.degrees
+        degrees = tuple(self.degrees)
         values: dict[str, float] = {}
         if model == "config" and len(cells) == 1 and "=" not in cells[0] and not len(degrees):
             degrees = _read_degrees(Path(cells[0]))

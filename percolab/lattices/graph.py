@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from percolab.errors import InputError
+from percolab.errors import InputError, refuse_mask
 from percolab.lattices.lattice import Threshold
 from percolab.lattices.shown import Shown, counted, printable
 from percolab.lattices.topology import MAX_POINTS, Topology, count_words, pack_bits
@@ -221,7 +221,7 @@ class Graph(Shown):
         """
         from percolab.lattices.graph_files.weights import make_weights
 
-        values = make_weights(np.asarray(weights))
+        values = make_weights(weights)
         if values.shape != (self.num_bonds,):
             raise InputError(f"weights: {values.size} for {self.num_bonds} bonds")
         if values.max(initial=0) == np.inf:
@@ -466,10 +466,12 @@ def _site_arrays(
     is_integer = isinstance(num_sites, int | np.integer) and not isinstance(num_sites, bool)
     if not is_integer or not 1 <= num_sites <= MAX_POINTS:
         raise InputError(f"a graph has 1 to {MAX_POINTS} sites, got {num_sites}")
+    refuse_mask("bonds", bonds)
     pairs = np.asarray(bonds if isinstance(bonds, np.ndarray) else list(bonds))
     if pairs.size and (pairs.ndim != 2 or pairs.shape[1] != 2):
         raise InputError("every bond must name two sites")
-    arrays = {"bond": pairs, "source": np.asarray(source), "target": np.asarray(target)}
+    terminals = {"source": np.atleast_1d(source), "target": np.atleast_1d(target)}
+    arrays = {"bond": pairs, **terminals}
     for what, sites in arrays.items():
         if sites.size and sites.dtype.kind not in "iu":
             raise InputError(f"{what}: sites must be integers, got {sites.ravel()[0]!r}")

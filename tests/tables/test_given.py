@@ -233,6 +233,8 @@ def test_a_table_that_cannot_be_used_is_refused_in_one_line(tmp_path, text, prob
         ("length=L", "'length'; known: count, error, mean, series, size, total, x"),
         ("x=q", "x=q: the table has L, p, k, n"),
         ("series=q", "series=q: the table has L, p, k, n"),
+        ("size=L,x=L", "'L' is named twice"),
+        (["L", "p", "k", "n"], "they are a text size=d,x=p or a mapping"),
     ],
 )
 def test_columns_that_make_no_sense_are_refused(columns, problem):
@@ -247,6 +249,12 @@ def test_what_is_no_table_is_refused(tmp_path):
         open_table({"L": [8], "p": [0.1, 0.2], "k": [1], "n": [10]})
     with pytest.raises(InputError, match="no such file"):
         open_table(tmp_path / "a.csv")
+    with pytest.raises(InputError, match="column p: a masked array"):
+        open_table({"L": [8], "p": np.ma.masked_equal([0.1], 0.1), "k": [1], "n": [10]})
+    with pytest.raises(InputError, match="no row is left: 1 row with no trials left out"):
+        open_table({"L": [8], "p": [0.1], "k": [0], "n": [0]})
+    with pytest.raises(InputError, match="no column for total;"):
+        open_table({"L": [8], "p": [0.1], "errors": [0]})
     (tmp_path / "b.csv").write_bytes(b"L,p\xff\n")
     with pytest.raises(InputError, match="cannot be read as text"):
         open_table(tmp_path / "b.csv")
