@@ -661,7 +661,10 @@ def _fit_transition(
     if observable is not None:
         reason = "of spins several quantities are fitted at once (names=[...])"
         raise InputError(f"observable = {observable!r}: {reason}")
-    return fit_spins(results, **_fit_options(options, ("nu", "names", "omega")))
+    chosen = _fit_options(options, ("nu", "names", "omega"))
+    if isinstance(names := chosen.get("names"), str):
+        chosen["names"] = [name.strip() for name in names.split(",")]
+    return fit_spins(results, **chosen)
 
 
 def _fit_trees(results: StoredResults, observable: str | None, options: dict[str, Any]) -> TreeFit:

@@ -516,3 +516,45 @@ def test_probabilities_and_ensembles_take_what_numpy_and_generators_give():
     with pytest.raises(InputError, match="ensemble 3: give its name"):
         percolab.Ensemble(3)
     assert percolab.graph_topology(3, [(0, 1)], source=0, target=2).num_points >= 3
+
+
+def test_what_is_no_image_lattice_or_array_to_write_is_refused(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    image, out = np.random.default_rng(1).random((6, 6, 6)) < 0.4, tmp_path / "labels.npy"
+    for given, name in ((3, "int"), (None, "NoneType")):
+        with pytest.raises(InputError, match=f"an image is an array or a file, no {name}"):
+            percolab.label_in_slabs(given, out=out)
+    with pytest.raises(InputError, match="out = None, but it must be the name of a file"):
+        percolab.label_in_slabs(image, out=None)
+    with pytest.raises(InputError, match="label: DataFrame given, which is no lattice"):
+        percolab.label(pandas.DataFrame(image[0]))
+    found = percolab.label_in_slabs(image, "cubic", slabs=2, out=out)
+    assert np.array_equal(np.asarray(found), percolab.label(image))
+
+
+def test_weights_may_be_lists_and_data_frames():
+    pandas = pytest.importorskip("pandas")
+    rows = [[3, 1, 2], [9, 9, 4], [0, 0, 8]]
+    expected = percolab.threshold(weights=np.array(rows)).to_dict()
+    assert percolab.threshold(weights=rows).to_dict() == expected
+    assert percolab.threshold(weights=pandas.DataFrame(rows)).to_dict() == expected
+
+
+def test_a_moment_of_currents_has_an_integer_power():
+    found = percolab.flow(np.ones((3, 3)))
+    assert found.current_moment(np.int8(2)) == pytest.approx(found.resistance)
+    for power in ("2", 0.5, -1):
+        with pytest.raises(InputError, match="it must be an integer of at least 0"):
+            found.current_moment(power)
+
+
+def test_blocks_that_agree_have_an_error_of_zero():
+    own = {"three": lambda labels: 0.3}
+    found = percolab.sweep("square", observables=own, **QUICK | {"samples": 70})
+    assert found.means("three", 4)[2].tolist() == [0.0, 0.0]
+
+
+def test_quantities_of_a_fit_of_spins_may_be_a_text():
+    found = percolab.sweep("square", L=[4, 8], model="ising", T=[2.2, 2.3, 2.4], samples=800,
+                           device="cpu")  # fmt: skip
+    assert found.fit(names="Q_1, Q_2").to_dict() == found.fit(names=["Q_1", "Q_2"]).to_dict()

@@ -361,6 +361,9 @@ def fit_series(
     if len(series.at(allowed).lines) < 2:
         above = "" if min_size is None else f" of L >= {min_size}"
         raise AnalysisError(f"need at least two sizes{above} with two {series.axis} each")
+    if not np.ptp(series.values[allowed]):
+        same = f"{series.quantity} = {series.values[allowed][0]:g} in every row"
+        raise AnalysisError(f"{same}: there is no transition in it")
     unit, scaled = series.unit, series
     if not series.is_probability:
         scaled = replace(series, values=series.values / unit, errors=series.errors / unit)

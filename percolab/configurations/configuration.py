@@ -307,6 +307,8 @@ def read_image(
     if is_array:
         if hasattr(name, "__cuda_array_interface__"):
             raise InputError(f"{text}: is in the memory of a GPU; copy it to the host first")
+        if not (hasattr(name, "shape") and hasattr(name, "dtype")):
+            raise InputError(f"an image is an array or a file, no {type(name).__name__}")
         refuse_mask(text, name)
         if problem := wrong(name.shape, np.dtype(name.dtype)):
             raise InputError(f"{text}: {problem}")

@@ -195,8 +195,10 @@ def configure(caller: str, arguments: Mapping[str, Any]) -> Configuration:
         if not has_p:
             refuse_given("without -p all bonds are open", **keys)
         return random_configuration(graph, graph.num_sites, p if has_p else 1.0, **keys)
-    need_given("a sample", lattice=given["lattice"], L=given["L"])
-    structure, L = take_shape(take_structure(given["lattice"], caller), given["L"])
+    need_given("a sample", lattice=given["lattice"])
+    structure = take_structure(given["lattice"], caller)
+    need_given("a sample", L=given["L"])
+    structure, L = take_shape(structure, given["L"])
     if opened is not None:
         return given_configuration(structure, L, boundary, opened)
     # The very sample that a sweep with this seed measures.

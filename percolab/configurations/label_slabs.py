@@ -21,6 +21,7 @@ import numpy as np
 import psutil
 
 from percolab.configurations.configuration import configuration_of_phases, image_lattice, read_image
+from percolab.configurations.label import load_labeled_lattice
 from percolab.configurations.phases import (
     Phase,
     Phases,
@@ -109,7 +110,7 @@ class _Pieces:
 
 def label_in_slabs(
     name: Any,
-    lattice: Lattice | None = None,
+    lattice: str | Path | Lattice | None = None,
     boundary: Any = "open",
     *,
     out: Any,
@@ -117,18 +118,23 @@ def label_in_slabs(
     connectivity: int | None = None,
     labeler: str | None = None,
     device: str = "cpu",
-    **rule: Any,
+    threshold: float | str | None = None,
+    below: bool = False,
+    phase: Any = None,
 ) -> SlabLabels:
     """Label an image slab by slab, and write the labels: those of :func:`percolab.label`.
 
     name: a file or a stack of slices, or anything with .shape, .dtype and slices of its first axis,
     as numpy.memmap, and arrays of h5py, zarr and dask have.  out: a .npy file, or anything of the
     image's shape whose slices can be set and read.  Labels are int32, or int64 where the image has
-    more than 2^31 - 64 points.  slabs: how many; "auto" by the memory that is free.
+    more than 2^31 - 64 points.  slabs: how many; "auto" by the memory that is free.  threshold,
+    below, phase, connectivity, lattice: as for :func:`percolab.label`.
 
     InputError: as :func:`percolab.configurations.configuration.site_configuration`; a lattice that
     is not the same in every layer; Otsu's threshold; ``out`` of another shape or type.
     """
+    lattice = load_labeled_lattice(lattice)
+    rule: dict[str, Any] = {"threshold": threshold, "below": below, "phase": phase}
     image, text, sites = read_image(name, lattice, connectivity, in_parts=True, **rule)
     lattice = lattice or image_lattice(connectivity, len(image.shape))
     kinds = axis_boundaries(lattice, boundary)
@@ -406,6 +412,8 @@ def _open_target(out: Any, shape: tuple[int, ...], kind: np.dtype) -> AbstractCo
             raise InputError(f"{out}: in slabs labels are written as .npy")
         check_output(out, _KIND)
         return large_array(Path(out), shape, kind, _KIND)
+    if not hasattr(out, "shape"):
+        raise InputError(f"out = {out!r}, but it must be the name of a file, or an array")
     if tuple(out.shape) != tuple(shape) or not np.can_cast(kind, out.dtype):
         raise InputError(
             f"out: {out.dtype} of shape {tuple(out.shape)}, but the labels are {kind} of shape "

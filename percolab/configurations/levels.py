@@ -86,8 +86,9 @@ def find_given_levels(
     if hasattr(weights, "__cuda_array_interface__"):
         weights, where = _view(weights, where)
     if not hasattr(weights, "dtype"):
-        weights = read_array(weights, wrong)
-    elif problem := wrong(weights.shape, weights.dtype):
+        is_file = isinstance(weights, str | Path)
+        weights = read_array(weights, wrong) if is_file else np.asarray(weights)
+    if problem := wrong(weights.shape, weights.dtype):
         raise InputError(f"weights: {problem}")
     known = known or load_lattice(DEFAULT_LATTICES[weights.ndim])
     kinds = axis_boundaries(known, boundary)

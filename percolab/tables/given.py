@@ -121,8 +121,8 @@ def read_table(source: Any, columns: str | Mapping[str, str] | None = None) -> G
         series[label], repeats = _make_series(label, own, roles)
         if repeats:
             notes.append(
-                f"{counted(repeats, 'row')} of {label or 'the table'} repeat a {roles['size']} and "
-                f"{roles['x']}: taken as more samples of the same"
+                f"{counted(repeats, 'row')} of {label or 'the table'}: {roles['size']} and "
+                f"{roles['x']} are those of another row, taken as more samples of the same"
             )
     return GivenTable(name, series, tuple(notes))
 
@@ -325,6 +325,9 @@ def _read_values(
             value = _number(cell)
             if not math.isfinite(value):
                 raise InputError(f"{name}: line {number}: {roles[role]} = {cell!r}, no number")
+            if value and not 1e-50 <= abs(value) <= 1e50:
+                allowed = "but numbers are 0, or from 1e-50 to 1e50"
+                raise InputError(f"{name}: line {number}: {roles[role]} = {cell}, {allowed}")
             numbers[role] = value
         if "total" in roles and _DISCARDS in row and is_number(row[_DISCARDS]):
             numbers["total"] -= float(row[_DISCARDS])

@@ -59,7 +59,7 @@ def test_rows_of_sinter_that_continue_others_add_up(tmp_path):
     series = table.choose()
     assert columns_of(series) == [[3, 5], [0.1, 0.1], [9 / 150, 0.1]]
     assert series.trials.tolist() == [150, 10]
-    note = "1 row of the table repeat a d and p: taken as more samples of the same"
+    note = "1 row of the table: d and p are those of another row, taken as more samples of the same"
     assert table.notes == (note,)
 
 
@@ -205,6 +205,7 @@ REFUSED = [
     ("L,p,k,n\n\n8.5,0.1,1,10\n", "line 3: L = 8.5, but sizes are integers of at least 1"),
     ("L,p,k,n\n8,about,1,10\n", "p = 'about', no number"),
     ("L,p,k,n\n8,inf,1,10\n", "p = 'inf', no number"),
+    ("L,p,mean,error\n8,0.1,1e99,1\n", "mean = 1e99, but numbers are 0, or from 1e-50 to 1e50"),
     ("L,p,mean,error\n8,0.1,1,-1\n", "error = -1, but errors are not negative"),
     ("8,0.1,1,10\n", "line 1 has numbers alone"),
     ("", "is empty"),
