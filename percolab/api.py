@@ -662,8 +662,10 @@ def _fit_transition(
         reason = "of spins several quantities are fitted at once (names=[...])"
         raise InputError(f"observable = {observable!r}: {reason}")
     chosen = _fit_options(options, ("nu", "names", "omega"))
-    if isinstance(names := chosen.get("names"), str):
+    if isinstance(names := chosen.get("names", ()), str):
         chosen["names"] = [name.strip() for name in names.split(",")]
+    elif not isinstance(names, Sequence):
+        raise InputError(f"names = {names!r}, but they are names of quantities")
     return fit_spins(results, **chosen)
 
 

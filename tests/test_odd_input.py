@@ -558,3 +558,79 @@ def test_quantities_of_a_fit_of_spins_may_be_a_text():
     found = percolab.sweep("square", L=[4, 8], model="ising", T=[2.2, 2.3, 2.4], samples=800,
                            device="cpu")  # fmt: skip
     assert found.fit(names="Q_1, Q_2").to_dict() == found.fit(names=["Q_1", "Q_2"]).to_dict()
+
+
+def test_numbers_of_numpy_name_the_graph_that_integers_name():
+    ensemble = percolab.Ensemble("er:k=4")
+    graphs = [
+        ensemble.graph(*map(kind, (100,)), seed=kind(1), number=kind(3)).bonds.pairs.tolist()
+        for kind in (int, np.int64, np.uint8)
+    ]
+    assert graphs[0] == graphs[1] == graphs[2]
+    for wrong in ({"seed": "a"}, {"number": 1.5}, {"size": 100.0}):
+        with pytest.raises(InputError, match="but all are integers"):
+            ensemble.graph(**{"size": 100} | wrong)
+
+
+RAGGED = [[1, 2], [3]]
+NONSENSE = {
+    "weights": lambda: percolab.threshold(weights=RAGGED),
+    "tree": lambda: percolab.tree("square", 4, weights=RAGGED),
+    "invade": lambda: percolab.invade("square", 4, weights=RAGGED),
+    "bonds": lambda: Graph.of_bonds(4, RAGGED),
+    "no bonds": lambda: percolab.graph_topology(4, 3),
+    "no degrees": lambda: percolab.Ensemble("config", degrees=3),
+    "lattice": lambda: percolab.threshold(3, weights=np.ones((3, 3))),
+    "no slices": lambda: percolab.label_in_slabs([], out="labels.npy"),
+    "a number": lambda: percolab.open_table({"L": 8, "p": [0.1], "k": [1], "n": [10]}),
+    "a name": lambda: percolab.open_table("\0.csv"),
+    "neighbours": lambda: percolab.label(np.ones((3, 3)), connectivity=[4]),
+    "a long name": lambda: percolab.label("x" * 5000),
+}
+
+
+@pytest.mark.parametrize("name", NONSENSE)
+def test_what_makes_no_sense_is_refused_in_a_line(name):
+    with pytest.raises(InputError) as refused:
+        NONSENSE[name]()
+    assert "\n" not in str(refused.value)
+
+
+def test_boundaries_are_no_array_and_a_site_may_be_one_of_no_axes():
+    kinds = np.array(["periodic", "open"])
+    for of in ({"configuration": np.ones((2, 3))}, {"configuration": "square", "L": 4}):
+        with pytest.raises(InputError, match="it must be a text, or a list of texts"):
+            percolab.label(**of, boundary=kinds)
+    path = nx.path_graph(3)
+    assert percolab.flow(graph=path, source=np.array(0), target=np.array(2)).resistance == 2.0
+
+
+def test_kappa_of_a_table_is_yes_or_no():
+    rows = {"L": [8, 8, 16, 16], "p": [0.4, 0.6] * 2, "mean": [1, 2, 1, 3], "error": [0.1] * 4}
+    with pytest.raises(InputError, match=r"kappa = 1\.75, but it must be True or False"):
+        percolab.open_table(rows).fit(kappa=1.75)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.uint64])
+@pytest.mark.filterwarnings("error")
+def test_sizes_in_numbers_of_numpy_do_not_overflow(kind):
+    square, bonds = percolab.load_lattice("square"), [(n, n + 1) for n in range(99)]
+    shape = (kind(100), kind(100))
+    expected = percolab.label(square.topology((100, 100)), p=0.5)
+    assert np.array_equal(percolab.label(square.topology(shape), p=0.5), expected)
+    assert np.array_equal(square.positions(shape), square.positions((100, 100)))
+    graph = percolab.graph_topology(kind(100), bonds)
+    expected = percolab.label(percolab.graph_topology(100, bonds), p=0.5)
+    assert np.array_equal(percolab.label(graph, p=0.5), expected)
+    image = np.ones((9, 4, 4), int)
+    assert percolab.label_in_slabs(image, out=np.zeros_like(image), slabs=kind(3)).num_clusters == 1
+
+
+def test_nan_in_a_matrix_is_an_error_as_in_its_file(tmp_path):
+    import scipy.sparse
+
+    matrix = scipy.sparse.csr_array(np.array([[0.0, np.nan], [np.nan, 0.0]]))
+    scipy.sparse.save_npz(tmp_path / "a.npz", matrix)
+    for graph in (matrix, tmp_path / "a.npz"):
+        with pytest.raises(InputError, match="a value is NaN, but a weight is a number"):
+            percolab.label(graph=graph)

@@ -363,7 +363,8 @@ def random_configuration(
     InputError for values that no sweep has, and for more sites than fit into memory.
     """
     usual = ",".join(lattice.boundaries[:1] * lattice.dimension)
-    kinds = axis_boundaries(lattice, boundary or usual) if lattice.dimension else ()
+    boundary = usual if boundary is None else boundary
+    kinds = axis_boundaries(lattice, boundary) if lattice.dimension else ()
     if isinstance(lattice, BetheLattice):
         (points,) = lattice.shape(L)
         check_free(f"{L} shells: {points} sites need", _BETHE_BYTES * points)

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from percolab.bonds.words import GENERATORS
+from percolab.configurations.array_files import to_array
 from percolab.configurations.tree import IN_FILE, read_numbers
-from percolab.errors import InputError, nearest, refuse_given, refuse_mask
+from percolab.errors import InputError, nearest, refuse_given
 from percolab.kernels.memory import check_free
 from percolab.lattices.bethe import BetheLattice, site_numbers
 from percolab.lattices.graph import Graph, find_sites, make_graph, read_any_graph
@@ -476,8 +477,7 @@ class Invader:
 
     def _given(self, weights: ArrayLike) -> tuple[Floats, NDArray[np.uint64]]:
         field, structure = self.field, self.field.structure
-        refuse_mask("weights", weights)
-        values = np.asarray(weights)
+        values = to_array("weights", weights)
         if values.dtype.kind not in "biuf":
             raise InputError(f"weights must be floats or integers, got {values.dtype}")
         topology = field.topology or structure.topology(field.shape, field.boundary)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -209,7 +210,7 @@ def take_image(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return an image and its options, as :func:`site_configuration` takes them."""
     image = {name: given[name] for name in OF_IMAGE} | {"name": given["mask"]}
     image["lattice"] = load_labeled_lattice(given["lattice"])
-    return image | {"boundary": given["boundary"] or "open"}
+    return image | {"boundary": "open" if given["boundary"] is None else given["boundary"]}
 
 
 def is_mask(given: Any) -> bool:
@@ -226,7 +227,7 @@ def is_mask_file(given: Any) -> bool:
         return False
     path, dataset = split_name(str(given))
     is_file = dataset is not None or path.suffix.lower() in (".npy", *IMAGES, *HDF5_SUFFIXES)
-    return is_file or (path.is_dir() and str(given) not in lattice_names())
+    return is_file or (os.path.isdir(path) and str(given) not in lattice_names())
 
 
 def take_graph(given: Mapping[str, Any]) -> Graph:

@@ -383,6 +383,7 @@ def _replace(labels: np.ndarray, equal: np.ndarray, roots: np.ndarray) -> np.nda
 def _cut(shape: tuple[int, ...], slabs: int | str, reach: int) -> list[tuple[int, int]]:
     """Return where slabs start and stop; InputError for a number of slabs that cannot be."""
     depth, layer = shape[0], prod(shape[1:])
+    slabs = int(slabs) if isinstance(slabs, np.integer) else slabs
     if slabs == "auto":
         most = min(int(_SHARE * psutil.virtual_memory().available) // _BYTES, MAX_POINTS // 2)
         count = -(-depth // max(most // layer - reach, reach))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from percolab.configurations.array_files import read_array
+from percolab.configurations.array_files import read_array, to_array
 from percolab.configurations.configuration import DEFAULT_LATTICES
 from percolab.configurations.tree import IN_FILE, take_weighted_graph
 from percolab.errors import InputError, refuse_given, refuse_mask
@@ -62,7 +62,8 @@ def find_given_levels(
         raise InputError("--weights file: only a graph's file (--graph) holds weights")
     known = load_structure(str(lattice)) if isinstance(lattice, str | Path) else lattice
     if not isinstance(known, Lattice | None):
-        raise InputError(f"lattice: {known.name}, but weights are those of a lattice or a graph")
+        what = known.name if isinstance(known, Structure) else f"{type(known).__name__} given"
+        raise InputError(f"lattice: {what}, but weights are those of a lattice or a graph")
 
     def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
         if dtype.kind not in "iuf" or dtype.itemsize > 8:
@@ -87,7 +88,7 @@ def find_given_levels(
         weights, where = _view(weights, where)
     if not hasattr(weights, "dtype"):
         is_file = isinstance(weights, str | Path)
-        weights = read_array(weights, wrong) if is_file else np.asarray(weights)
+        weights = read_array(weights, wrong) if is_file else to_array("weights", weights)
     if problem := wrong(weights.shape, weights.dtype):
         raise InputError(f"weights: {problem}")
     known = known or load_lattice(DEFAULT_LATTICES[weights.ndim])

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from percolab.bonds.words import GENERATORS
-from percolab.configurations.array_files import Check, read_array
-from percolab.errors import InputError, refuse_given, refuse_mask
+from percolab.configurations.array_files import Check, read_array, to_array
+from percolab.errors import InputError, refuse_given
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph, read_any_graph
 from percolab.lattices.graph_files.weights import make_weights
@@ -120,8 +120,7 @@ def tree(
         return _tree_from_list(structure, make_weights(weights), structure.names, ways)
     if isinstance(weights, str):
         weights = read_weights(weights, structure, L, boundary)
-    refuse_mask("weights", weights)
-    values = np.asarray(weights)
+    values = to_array("weights", weights)
     shape, kinds = _check_array(structure, values.shape, values.dtype, L, boundary)
     check_tree_memory(Extent.of_structure(structure, shape, kinds), **ways)
     topology = structure.topology(shape, kinds)

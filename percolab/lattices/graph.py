@@ -390,7 +390,7 @@ def find_sites(key: str, sites: Any, num_sites: int, names: tuple[str, ...] | No
     try:
         if isinstance(sites, str | Path):
             return read_sites(sites, num_sites) if names is None else sites_named(sites, names)
-        is_listed = isinstance(sites, Iterable) and not (
+        is_listed = np.iterable(sites) and not (
             isinstance(sites, tuple) and names is not None and str(sites) in names
         )
         given = list(sites) if is_listed else [sites]
@@ -445,6 +445,7 @@ def graph_topology(
     [[0, 1, 0], [0, 2, 1]]
     """
     pairs, first_layer, last_layer = _site_arrays(num_sites, bonds, source, target)
+    num_sites = int(num_sites)  # those of NumPy may overflow
     neighbours = _neighbour_list(pairs, num_sites)
     return Topology(
         num_points=num_sites,
@@ -467,7 +468,12 @@ def _site_arrays(
     if not is_integer or not 1 <= num_sites <= MAX_POINTS:
         raise InputError(f"a graph has 1 to {MAX_POINTS} sites, got {num_sites}")
     refuse_mask("bonds", bonds)
-    pairs = np.asarray(bonds if isinstance(bonds, np.ndarray) else list(bonds))
+    if not np.iterable(bonds):
+        raise InputError(f"bonds = {bonds!r}, but they are pairs of sites")
+    try:
+        pairs = np.asarray(bonds if isinstance(bonds, np.ndarray) else list(bonds))
+    except ValueError as error:  # of different lengths
+        raise InputError("every bond must name two sites") from error
     if pairs.size and (pairs.ndim != 2 or pairs.shape[1] != 2):
         raise InputError("every bond must name two sites")
     terminals = {"source": np.atleast_1d(source), "target": np.atleast_1d(target)}

@@ -232,13 +232,14 @@ class Lattice(Shown):
                 f"{AXIS_NAMES[axis]} cut a cell of {self.cell[axis]}"
             )
 
-    def _check_shape(self, shape: Any) -> None:
-        """Raise InputError unless there is a number of grid points for each axis."""
+    def _take_shape(self, shape: Any) -> Point:
+        """Return a number of grid points for each axis, as int; InputError if there is none."""
         counts = list(shape) if np.iterable(shape) else []
         is_whole = all(isinstance(n, int | np.integer) and n > 0 for n in counts)
         if len(counts) != self.dimension or not is_whole:
             allowed = f"{self.dimension} integers of at least 1, one for each axis"
             raise InputError(f"shape = {shape!r}, but that of {self.name} is {allowed}")
+        return tuple(map(int, counts))
 
     def topology(self, shape: Point, boundary: tuple[str, ...] | None = None) -> Topology:
         """Return the topology of a block of ``shape`` grid points, first axis fastest.
@@ -247,10 +248,12 @@ class Lattice(Shown):
         cuts a cell.
         """
         boundary = ("open",) * self.dimension if boundary is None else boundary
-        self._check_shape(shape)
-        if len(boundary) != self.dimension or set(boundary) - set(self.boundaries):
+        shape = self._take_shape(shape)
+        kinds = tuple(boundary) if np.iterable(boundary) else ()
+        if len(kinds) != self.dimension or any(kind not in self.boundaries for kind in kinds):
             known = " or ".join(self.boundaries)
             raise InputError(f"boundary = {boundary!r}, but it must be {known}, one for each axis")
+        boundary = kinds
         self.check_cells(shape, boundary)
         grid = Grid(self.cell, shape, boundary, depths=self.per_size)
         offsets = tuple(bond.offset for bond in self.bonds)
@@ -271,7 +274,7 @@ class Lattice(Shown):
 
     def positions(self, shape: Point) -> np.ndarray:
         """Return real-space coordinates (num_points, dimension) float64; ValueError if unknown."""
-        self._check_shape(shape)
+        shape = self._take_shape(shape)
         if not self.vectors:
             raise ValueError(f"lattice {self.name} has no [drawing] vectors")
         axes = np.unravel_index(np.arange(prod(shape)), shape[::-1])[::-1]

@@ -26,6 +26,7 @@ from percolab.lattices.graph_files.edge_list import MISSING
 from percolab.lattices.graph_files.objects import is_frame
 from percolab.lattices.graph_files.pair_lines import split_line
 from percolab.lattices.shown import Shown, counted, few, is_number, printable
+from percolab.tasks.values import take_path
 
 #: Endings of files that are read as tables.
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat")
@@ -91,7 +92,7 @@ def read_table(source: Any, columns: str | Mapping[str, str] | None = None) -> G
     """
     requested = take_roles(columns)
     if isinstance(source, str | Path):
-        name, rows = str(source), dict(_read_rows(Path(source)))
+        name, rows = str(source), dict(_read_rows(take_path("table", source)))
     elif is_frame(source) or isinstance(source, Mapping):
         name, rows = "the table", _rows_of_columns(source)
     else:
@@ -224,6 +225,8 @@ def _rows_of_columns(table: Any) -> dict[int, Row]:
     names = list(table.columns) if is_frame(table) else list(table)
     for column in names:
         refuse_mask(f"column {column}", table[column])
+        if np.ndim(table[column]) == 0:
+            raise InputError(f"column {column}: {table[column]!r}, but a column is a sequence")
     columns = [
         [printable(str(cell)) for cell in np.asarray(table[name]).tolist()] for name in names
     ]
