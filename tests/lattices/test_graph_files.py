@@ -107,6 +107,15 @@ def test_a_matrix_that_is_not_symmetric_is_told_to_be(tmp_path, entries, is_told
     assert (note in read_graph(path).notes) == is_told
 
 
+@pytest.mark.parametrize("mark", [",", ";", "\t"], ids=["comma", "semicolon", "tab"])
+def test_a_table_of_gephi_says_that_its_edges_are_directed(tmp_path, mark):
+    note = "is directed, but a bond has no direction: u to v and v to u are one bond, u - v"
+    for kind, is_told in (("Directed", True), ("Undirected", False)):
+        text = f"Source,Target,Type,Weight\nJon,Arya,{kind},1\nArya,Bran,{kind},2\n"
+        path = written(tmp_path / "a.csv", text.replace(",", mark))
+        assert (note in read_graph(path).notes) == is_told
+
+
 def test_matrix_of_many_sites_without_bonds(tmp_path):
     path, header = tmp_path / "a.mtx", "%%MatrixMarket matrix coordinate pattern general"
     written(path, f"{header}\n2000000 2000000 3\n9 7\n7 9\n1 2000000\n")

@@ -12,6 +12,8 @@ from percolab.errors import InputError
 from percolab.lattices.shown import Shown, counted, few
 from percolab.lattices.topology import MAX_POINTS
 
+#: The note on a graph whose edges have a direction.
+DIRECTED = "is directed, but a bond has no direction: u to v and v to u are one bond, u - v"
 #: The note on a matrix that may be that of a directed graph.
 NOT_SYMMETRIC = "is not symmetric, but a bond has no direction: entry (i, j) alone is bond i - j"
 #: Sites that a file may claim unless their number is given: this many, and so many more an edge.
