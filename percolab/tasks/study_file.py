@@ -192,8 +192,10 @@ def _order_structure(structure: Structure, settings: Mapping[str, Any]) -> tuple
         return str(order), structure
     if not isinstance(structure, Graph):
         raise InputError(f"order = {order}, but only a graph has one: give --graph")
-    sites = Model.parse(settings["model"]).draws_sites
-    return order_graph(structure, order, sites=sites)
+    model = Model.parse(settings["model"])
+    if model.needs_weights:
+        raise InputError(f"order = {order}: with it the model is bond or site, not {model}")
+    return order_graph(structure, order, sites=model.draws_sites)
 
 
 def default_sizes(structure: Structure) -> tuple[int, ...]:
