@@ -118,23 +118,20 @@ def label_in_slabs(
     connectivity: int | None = None,
     labeler: str | None = None,
     device: str = "cpu",
-    threshold: float | str | None = None,
-    below: bool = False,
-    phase: Any = None,
+    **rule: Any,
 ) -> SlabLabels:
     """Label an image slab by slab, and write the labels: those of :func:`percolab.label`.
 
     name: a file or a stack of slices, or anything with .shape, .dtype and slices of its first axis,
     as numpy.memmap, and arrays of h5py, zarr and dask have.  out: a .npy file, or anything of the
     image's shape whose slices can be set and read.  Labels are int32, or int64 where the image has
-    more than 2^31 - 64 points.  slabs: how many; "auto" by the memory that is free.  threshold,
-    below, phase, connectivity, lattice: as for :func:`percolab.label`.
+    more than 2^31 - 64 points.  slabs: how many; "auto" by the memory that is free.  rule:
+    threshold, below, phase, as connectivity and lattice as for :func:`percolab.label`.
 
     InputError: as :func:`percolab.configurations.configuration.site_configuration`; a lattice that
     is not the same in every layer; Otsu's threshold; ``out`` of another shape or type.
     """
     lattice = load_labeled_lattice(lattice)
-    rule: dict[str, Any] = {"threshold": threshold, "below": below, "phase": phase}
     image, text, sites = read_image(name, lattice, connectivity, in_parts=True, **rule)
     lattice = lattice or image_lattice(connectivity, len(image.shape))
     kinds = axis_boundaries(lattice, boundary)
