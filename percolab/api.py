@@ -17,7 +17,6 @@ from percolab.analysis.quantity_fits import QuantityAnalysis
 from percolab.analysis.roots import (
     RootFit,
     SizeRoot,
-    asks_for_roots,
     coupling_rows,
     fit_roots,
     known_threshold,
@@ -33,7 +32,12 @@ from percolab.analysis.text import describe_fit, estimate_table
 from percolab.analysis.threshold import ThresholdFit
 from percolab.analysis.trees import TreeFit, fit_trees
 from percolab.analysis.value import NO_VALUE, Value
-from percolab.analysis.wrapping_fit import asks_for_wrapping, fit_wrapping
+from percolab.analysis.wrapping_fit import (
+    FIXED_FIT,
+    fit_searched,
+    fit_wrapping,
+    search_options,
+)
 from percolab.cli.export import FORMATS, find_format, write_table
 from percolab.cli.progress import LoggedProgress, root_text
 from percolab.cli.report import PAGES, write_report
@@ -63,11 +67,13 @@ from percolab.tasks.study_file import make_request
 from percolab.tasks.values import (
     ascending,
     check_choice,
+    take_flag,
     take_integer,
     take_integer_in,
     take_number,
     take_path,
     take_probabilities,
+    take_results_path,
 )
 
 if TYPE_CHECKING:
@@ -193,7 +199,7 @@ class Results(StoredResults):
 
         InputError: there is a file of this name, or it cannot be written.
         """
-        with ResultsWriter(take_path("out", path)) as writer:
+        with ResultsWriter(take_results_path("out", path)) as writer:
             if writer.path.exists():
                 raise InputError(f"{path}: exists already; save writes a new file")
             writer.save(self)
@@ -272,10 +278,10 @@ class Results(StoredResults):
         path = take_path("out", out)
         check_suffix(path, PAGES, "a page")
         check_output(path)
-        chosen = _fit_options(options, ("omega", "window"))
+        chosen = _options_of_figures(self, options, ("omega", "window"))
         return write_report(
             self, path, name="results in memory", content=encode(self), observable=observable,
-            bootstrap=take_integer("bootstrap", bootstrap), **chosen,
+            bootstrap=_take_replicas(bootstrap), **chosen,
         )  # fmt: skip
 
     def export(
@@ -303,6 +309,7 @@ class Results(StoredResults):
         form, _ = find_format("", format, path)
         values = None if p is None else ascending(take_probabilities("p", p) or ())
         tables = {"tidy": tidy, "thresholds": thresholds, "sizes": sizes}
+        tables = {name: take_flag(name, value) for name, value in tables.items()}
         write_table(self, path, form, values, **tables)
 
 
@@ -625,14 +632,15 @@ def fit(
 
     Of trees it is their means, and the limits that follow from several sizes; it takes no options.
 
-    Of results of :func:`threshold`, without an observable and options, it is p_c from the roots
-    (:class:`percolab.analysis.roots.RootFit`), in three dimensions and more from the wrapping
-    probabilities of all sizes (:class:`percolab.analysis.quantity_fits.QuantityAnalysis`), with
-    the option ``universal``, "known" or "free", by default as :func:`threshold` had it.
+    Of results of :func:`threshold` it is p_c from the roots (:class:`RootFit`), with the options
+    ``min_size`` and ``priors``; in three dimensions and more from the wrapping probabilities of all
+    sizes (:class:`percolab.analysis.quantity_fits.QuantityAnalysis`), also with ``nu``, ``omega``,
+    ``degree`` and ``universal``, "known" or "free", by default as :func:`threshold` had it.  With
+    an observable, or another option, it is a ThresholdFit of the same samples.
 
     Of a list of such results or files in three dimensions and more, as of bonds and sites of one
     lattice, which share their wrapping probabilities at p_c, it is p_c of each
-    (:class:`percolab.analysis.shared_fit.SharedFit`), with the same option.
+    (:class:`percolab.analysis.shared_fit.SharedFit`), with the option ``universal``.
 
     AnalysisError: the samples do not give a threshold.  InputError: an observable that is not
     there, or an option that is no number.
@@ -648,10 +656,9 @@ def fit(
         return fit_shared(_named(results), universal)
     check_results(results)
     assert isinstance(results, StoredResults)
-    if observable is None and not options and asks_for_roots(results):
-        return fit_roots(results)
-    if observable is None and options.keys() <= {"universal"} and asks_for_wrapping(results):
-        return fit_wrapping(results, **options)
+    of_search = search_options(results)
+    if of_search and observable is None and options.keys() <= set(of_search):
+        return fit_searched(results, **_fit_options(options, of_search))
     make: Callable[..., Any] = _FITS.get(results.study.kind.name, _fit_threshold)
     result: ThresholdFit | SpinFit | TreeFit = make(results, observable, options)
     return result
@@ -670,7 +677,12 @@ def _fit_transition(
     if observable is not None:
         reason = "of spins several quantities are fitted at once (names=[...])"
         raise InputError(f"observable = {observable!r}: {reason}")
-    return fit_spins(results, **_fit_options(options, ("nu", "names", "omega")))
+    chosen = _fit_options(options, ("nu", "names", "omega"))
+    if isinstance(names := chosen.get("names", ()), str):
+        chosen["names"] = [name.strip() for name in names.split(",")]
+    elif not isinstance(names, Sequence):
+        raise InputError(f"names = {names!r}, but they are names of quantities")
+    return fit_spins(results, **chosen)
 
 
 def _fit_trees(results: StoredResults, observable: str | None, options: dict[str, Any]) -> TreeFit:
@@ -719,6 +731,20 @@ def _fit_options(given: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]
     return options
 
 
+def _options_of_figures(
+    results: StoredResults, given: Mapping[str, Any], own: Sequence[str]
+) -> dict[str, Any]:
+    """Return the options of the fit that figures show; InputError where they show another one."""
+    options = _fit_options(given, own)
+    if search_options(results):
+        refuse_given(FIXED_FIT, **options)
+    return options
+
+
+def _take_replicas(bootstrap: Any) -> int:
+    return take_integer_in(0, 10**6, "bootstrap", bootstrap)
+
+
 def _check_named(observable: Any) -> None:
     """Raise InputError for an observable that is no name."""
     if observable is not None and (not isinstance(observable, str) or not observable.strip()):
@@ -736,7 +762,7 @@ def estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEsti
     ['second', 'chi', 'ratio']
     """
     check_results(results)
-    return read_estimates(results, bootstrap=take_integer_in(0, 10**6, "bootstrap", bootstrap))
+    return read_estimates(results, bootstrap=_take_replicas(bootstrap))
 
 
 def plot(
@@ -773,11 +799,11 @@ def plot(
     """
     check_results(results)
     _check_named(observable)
-    chosen = _fit_options(options, ("nu", "omega", "window"))
+    chosen = _options_of_figures(results, options, ("nu", "omega", "window"))
     fitted = partial(fit_results, results, observable, **chosen)
     keys: dict[str, Any] = {
         "observable": observable,
-        "bootstrap": take_integer("bootstrap", bootstrap),
+        "bootstrap": _take_replicas(bootstrap),
     }
     return _finish_figure(study_figure(results, fitted=fitted, kind=kind, ax=ax, **keys), out, ax)
 

@@ -14,6 +14,9 @@ _OPTION = re.compile(r"(percolab \w+ [^,;)]*)|(?<![^\s(])(?:--([a-z][a-z-]*)|-([
 #: A number of NumPy among the values of a text, np.float64(0.5).
 _NUMPY = re.compile(r"\bnp\.\w+\(([^()]*)\)")
 
+#: The ends of lines in an array of NumPy among them.
+_LINES = re.compile(r"\s*\n\s*")
+
 
 class UserError(ValueError):
     """What a user can mend; its text is one line, which names options as a shell has them.
@@ -26,7 +29,7 @@ class UserError(ValueError):
 
     def __str__(self) -> str:
         """Return the line for whoever called."""
-        text = _NUMPY.sub(r"\1", super().__str__())
+        text = _NUMPY.sub(r"\1", _LINES.sub(" ", super().__str__()))
         return text if UserError._in_shell else _OPTION.sub(_argument, text)
 
     @staticmethod
@@ -55,6 +58,13 @@ class InputError(UserError):
     >>> print(InputError("L = [np.float64(8.5)], but only integers are allowed"))
     L = [8.5], but only integers are allowed
     """
+
+
+def refuse_mask(name: str, given: Any) -> None:
+    """Raise InputError for an array of NumPy with a mask, which would be left out silently."""
+    if hasattr(given, "mask") and hasattr(given, "filled"):
+        how = "say what is under its mask (array.filled(value))"
+        raise InputError(f"{name}: a masked array; {how}")
 
 
 #: What names the first sample of percolation is as if it was not given.

@@ -386,13 +386,251 @@ def in_process(command, **environment):
     )
 
 
-@pytest.mark.parametrize(
-    "use",
-    [percolab.label, percolab.flow, lambda array: percolab.threshold(weights=array)],
-    ids=["label", "flow", "threshold"],
-)
-def test_what_a_mask_hides_is_not_taken_for_what_it_is(use):
-    array = np.ma.masked_array(np.ones((4, 4), np.int32), np.eye(4, dtype=bool))
+OF_SQUARE = (2, 4, 4)
+MASKED = {
+    "label": (percolab.label, np.ones((4, 4), bool)),
+    "flow": (percolab.flow, np.ones((4, 4), bool)),
+    "threshold": (lambda array: percolab.threshold(weights=array), np.ones((4, 4))),
+    "opened": (lambda a: percolab.label("square", 4, opened=a), np.zeros(OF_SQUARE, bool)),
+    "conductances": (
+        lambda array: percolab.flow("square", 4, p=1, conductances=array),
+        np.ones(OF_SQUARE),
+    ),
+    "invade": (lambda array: percolab.invade("square", 4, weights=array), np.ones(OF_SQUARE)),
+    "tree": (lambda array: percolab.tree("square", 4, weights=array), np.ones(OF_SQUARE)),
+    "edges": (lambda array: percolab.label(graph=array), np.array([[0, 1], [1, 2], [2, 3]])),
+    "directed": (percolab.components, np.array([[0, 1], [1, 2], [2, 3]])),
+    "bonds": (lambda array: Graph.of_bonds(4, array), np.array([[0, 1], [1, 2], [2, 3]])),
+    "weights": (Graph.of_bonds(3, [(0, 1), (1, 2)]).with_weights, np.ones(2)),
+    "p": (lambda array: percolab.sweep("square", **QUICK | {"p": array}), np.array([0.4, 0.5])),
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+@pytest.mark.filterwarnings("error")
+def test_what_a_mask_hides_is_not_taken_for_what_it_is(name):
+    use, array = MASKED[name]
+    masked = np.ma.masked_array(array, np.zeros(array.shape, bool))
     with pytest.raises(InputError, match=r"a masked array; say what is under its mask"):
-        use(array)
-    use(array.filled(1))
+        use(masked)
+    use(masked.filled())
+
+
+@pytest.mark.parametrize("sizes", ["4.0", 4.0, [np.float32(4)], np.array([4.0]), "4e0"], ids=str)
+def test_a_size_with_a_point_is_a_whole_number(sizes):
+    assert percolab.sweep("square", **QUICK | {"L": sizes}).study.sizes == (4,)
+    with pytest.raises(InputError, match=r"L = .*4\.5.*, but"):
+        percolab.sweep("square", **QUICK | {"L": "4.5"})
+
+
+def test_p_may_come_from_a_generator():
+    assert percolab.sweep("square", **QUICK | {"p": (n / 10 for n in (4, 6))}).study.p == (0.4, 0.6)
+
+
+def test_a_message_is_one_line_whatever_is_given():
+    with pytest.raises(InputError, match=r"^degree = array\(\[\[1, 2\], \[3, 4\]\]\), but .*$"):
+        percolab.fit(percolab.sweep("square", **QUICK), degree=np.array([[1, 2], [3, 4]]))
+
+
+def test_results_are_written_to_results_files_alone(results, tmp_path):
+    with pytest.raises(InputError, match=r"ends in \.csv, but a results file ends in \.h5"):
+        results.save(tmp_path / "a.csv")
+    results.save(tmp_path / "a.h5")
+    message = refusal("merge", str(tmp_path / "a.h5"), "--out", str(tmp_path / "b.csv"))
+    assert "b.csv ends in .csv, but a results file ends in .h5 or .hdf5" in message
+    assert not list(tmp_path.glob("*.csv"))
+
+
+def test_flags_and_numbers_of_replicas_are_checked(results, tmp_path):
+    with pytest.raises(InputError, match="tidy = 'no', but it must be True or False"):
+        results.export(tmp_path / "a.csv", tidy="no")
+    with pytest.raises(InputError, match="sizes = 1, but it must be True or False"):
+        results.to_pandas(sizes=1)
+    for number in (-5, 10**9):
+        with pytest.raises(InputError, match=f"bootstrap = {number}, but"):
+            results.plot(bootstrap=number)
+        with pytest.raises(InputError, match=f"bootstrap = {number}, but"):
+            results.report(tmp_path / "a.html", bootstrap=number)
+
+
+def test_the_shape_of_a_block_is_checked():
+    square = percolab.load_lattice("square")
+    for shape in (4, (4, 4, 4), (4.0, 4), "44", (0, 4)):
+        with pytest.raises(InputError, match="2 integers of at least 1, one for each axis"):
+            square.topology(shape)
+        with pytest.raises(InputError, match="2 integers of at least 1, one for each axis"):
+            square.positions(shape)
+    for boundary in ("periodic", ("open",), ("open", "x")):
+        with pytest.raises(InputError, match="it must be open or periodic, one for each axis"):
+            square.topology((4, 4), boundary)
+
+
+@pytest.mark.parametrize(
+    ("correlation", "problem"),
+    [
+        ("exp", "it must be a function of distances"),
+        (lambda r: np.ones(3), "a finite number for each distance"),
+        (lambda r: r * np.nan, "a finite number for each distance"),
+        (lambda r: 4 * np.exp(-r), "it is 4 at distance 0, but it must be 1"),
+    ],
+    ids=["text", "shape", "nan", "variance"],
+)
+def test_a_correlation_that_is_none_is_refused(correlation, problem):
+    with pytest.raises(InputError, match=problem):
+        percolab.gaussian_field((8, 8), correlation=correlation)
+    with pytest.raises(InputError, match="exponent = inf"):
+        percolab.gaussian_field((8, 8), np.inf)
+
+
+def test_a_series_of_pandas_is_an_order_by_its_index():
+    pandas = pytest.importorskip("pandas")
+    scores = {4: 1, 0: 3}  # site 0 goes first, and no list of the sites 1 and 3
+    ways = {"graph": nx.path_graph(5), "model": "site", "samples": 10, "device": "cpu"}
+    by_series, by_mapping, by_list = (
+        percolab.sweep(order=order, **ways).means("largest", p=0.8)[1]
+        for order in (pandas.Series(scores), scores, [1, 3])
+    )
+    assert by_series.tolist() == by_mapping.tolist() == [4.0]
+    assert by_list.tolist() == [3.0]
+
+
+def test_weights_of_a_graph_are_given_beside_it_or_in_it():
+    edges, weights = [("a", "b"), ("b", "c"), ("c", "a")], [3, 1, 2]
+    network = nx.Graph()
+    network.add_weighted_edges_from((*edge, x) for edge, x in zip(edges, weights, strict=True))
+    trees = [percolab.tree((edges, weights)), percolab.tree(edges, weights=weights),
+             percolab.tree(network)]  # fmt: skip
+    assert [tree.weight for tree in trees] == [3, 3, 3]
+    with pytest.raises(InputError, match="weights: the graph has weights"):
+        percolab.tree((edges, weights), weights=weights)
+    ways = {"source": "a", "stop": "all"}
+    given = percolab.invade(edges, weights=weights, **ways)
+    own = percolab.invade(network, weights="file", **ways)
+    assert given.sites.tolist() == own.sites.tolist() == [0, 2, 1]
+
+
+def test_probabilities_and_ensembles_take_what_numpy_and_generators_give():
+    found = percolab.exact([(0, 1)], source=0, target=1)
+    assert found.probability(np.float32(0.5)) == 0.5
+    assert percolab.Ensemble("config", degrees=(n for n in (1, 1, 2))).degrees == (1, 1, 2)
+    with pytest.raises(InputError, match="ensemble 3: give its name"):
+        percolab.Ensemble(3)
+    assert percolab.graph_topology(3, [(0, 1)], source=0, target=2).num_points >= 3
+
+
+def test_what_is_no_image_lattice_or_array_to_write_is_refused(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    image, out = np.random.default_rng(1).random((6, 6, 6)) < 0.4, tmp_path / "labels.npy"
+    for given, name in ((3, "int"), (None, "NoneType")):
+        with pytest.raises(InputError, match=f"an image is an array or a file, no {name}"):
+            percolab.label_in_slabs(given, out=out)
+    with pytest.raises(InputError, match="out = None, but it must be the name of a file"):
+        percolab.label_in_slabs(image, out=None)
+    with pytest.raises(InputError, match="label: DataFrame given, which is no lattice"):
+        percolab.label(pandas.DataFrame(image[0]))
+    found = percolab.label_in_slabs(image, "cubic", slabs=2, out=out)
+    assert np.array_equal(np.asarray(found), percolab.label(image))
+
+
+def test_weights_may_be_lists_and_data_frames():
+    pandas = pytest.importorskip("pandas")
+    rows = [[3, 1, 2], [9, 9, 4], [0, 0, 8]]
+    expected = percolab.threshold(weights=np.array(rows)).to_dict()
+    assert percolab.threshold(weights=rows).to_dict() == expected
+    assert percolab.threshold(weights=pandas.DataFrame(rows)).to_dict() == expected
+
+
+def test_a_moment_of_currents_has_an_integer_power():
+    found = percolab.flow(np.ones((3, 3)))
+    assert found.current_moment(np.int8(2)) == pytest.approx(found.resistance)
+    for power in ("2", 0.5, -1):
+        with pytest.raises(InputError, match="it must be an integer of at least 0"):
+            found.current_moment(power)
+
+
+def test_blocks_that_agree_have_an_error_of_zero():
+    own = {"three": lambda labels: 0.3}
+    found = percolab.sweep("square", observables=own, **QUICK | {"samples": 70})
+    assert found.means("three", 4)[2].tolist() == [0.0, 0.0]
+
+
+def test_quantities_of_a_fit_of_spins_may_be_a_text():
+    found = percolab.sweep("square", L=[4, 8], model="ising", T=[2.2, 2.3, 2.4], samples=800,
+                           device="cpu")  # fmt: skip
+    assert found.fit(names="Q_1, Q_2").to_dict() == found.fit(names=["Q_1", "Q_2"]).to_dict()
+
+
+def test_numbers_of_numpy_name_the_graph_that_integers_name():
+    ensemble = percolab.Ensemble("er:k=4")
+    graphs = [
+        ensemble.graph(*map(kind, (100,)), seed=kind(1), number=kind(3)).bonds.pairs.tolist()
+        for kind in (int, np.int64, np.uint8)
+    ]
+    assert graphs[0] == graphs[1] == graphs[2]
+    for wrong in ({"seed": "a"}, {"number": 1.5}, {"size": 100.0}):
+        with pytest.raises(InputError, match="but all are integers"):
+            ensemble.graph(**{"size": 100} | wrong)
+
+
+RAGGED = [[1, 2], [3]]
+NONSENSE = {
+    "weights": lambda: percolab.threshold(weights=RAGGED),
+    "tree": lambda: percolab.tree("square", 4, weights=RAGGED),
+    "invade": lambda: percolab.invade("square", 4, weights=RAGGED),
+    "bonds": lambda: Graph.of_bonds(4, RAGGED),
+    "no bonds": lambda: percolab.graph_topology(4, 3),
+    "no degrees": lambda: percolab.Ensemble("config", degrees=3),
+    "lattice": lambda: percolab.threshold(3, weights=np.ones((3, 3))),
+    "no slices": lambda: percolab.label_in_slabs([], out="labels.npy"),
+    "a number": lambda: percolab.open_table({"L": 8, "p": [0.1], "k": [1], "n": [10]}),
+    "a name": lambda: percolab.open_table("\0.csv"),
+    "neighbours": lambda: percolab.label(np.ones((3, 3)), connectivity=[4]),
+    "a long name": lambda: percolab.label("x" * 5000),
+}
+
+
+@pytest.mark.parametrize("name", NONSENSE)
+def test_what_makes_no_sense_is_refused_in_a_line(name):
+    with pytest.raises(InputError) as refused:
+        NONSENSE[name]()
+    assert "\n" not in str(refused.value)
+
+
+def test_boundaries_are_no_array_and_a_site_may_be_one_of_no_axes():
+    kinds = np.array(["periodic", "open"])
+    for of in ({"configuration": np.ones((2, 3))}, {"configuration": "square", "L": 4}):
+        with pytest.raises(InputError, match="it must be a text, or a list of texts"):
+            percolab.label(**of, boundary=kinds)
+    path = nx.path_graph(3)
+    assert percolab.flow(graph=path, source=np.array(0), target=np.array(2)).resistance == 2.0
+
+
+def test_kappa_of_a_table_is_yes_or_no():
+    rows = {"L": [8, 8, 16, 16], "p": [0.4, 0.6] * 2, "mean": [1, 2, 1, 3], "error": [0.1] * 4}
+    with pytest.raises(InputError, match=r"kappa = 1\.75, but it must be True or False"):
+        percolab.open_table(rows).fit(kappa=1.75)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.uint64])
+@pytest.mark.filterwarnings("error")
+def test_sizes_in_numbers_of_numpy_do_not_overflow(kind):
+    square, bonds = percolab.load_lattice("square"), [(n, n + 1) for n in range(99)]
+    shape = (kind(100), kind(100))
+    expected = percolab.label(square.topology((100, 100)), p=0.5)
+    assert np.array_equal(percolab.label(square.topology(shape), p=0.5), expected)
+    assert np.array_equal(square.positions(shape), square.positions((100, 100)))
+    graph = percolab.graph_topology(kind(100), bonds)
+    expected = percolab.label(percolab.graph_topology(100, bonds), p=0.5)
+    assert np.array_equal(percolab.label(graph, p=0.5), expected)
+    image = np.ones((9, 4, 4), int)
+    assert percolab.label_in_slabs(image, out=np.zeros_like(image), slabs=kind(3)).num_clusters == 1
+
+
+def test_nan_in_a_matrix_is_an_error_as_in_its_file(tmp_path):
+    import scipy.sparse
+
+    matrix = scipy.sparse.csr_array(np.array([[0.0, np.nan], [np.nan, 0.0]]))
+    scipy.sparse.save_npz(tmp_path / "a.npz", matrix)
+    for graph in (matrix, tmp_path / "a.npz"):
+        with pytest.raises(InputError, match="a value is NaN, but a weight is a number"):
+            percolab.label(graph=graph)

@@ -148,6 +148,8 @@ def choose_quantities(
     requested: Sequence[str], boundary: Sequence[str], available: Sequence[str]
 ) -> tuple[Quantity, ...]:
     """Return quantities by name, "all" for the default ones; InputError for others and repeats."""
+    if not all(isinstance(name, str) for name in requested):
+        raise InputError(f"names = {requested!r}, but they are names of quantities")
     default = default_quantities(boundary, available)
     names = default if list(requested) == ["all"] else list(requested)
     known = {each.name: each for each in list_quantities(boundary, spins=Q_M.name in available)}

@@ -83,6 +83,9 @@ class Drift:
         """Return the width of the prior of the drift of a torus with so many points an axis."""
         return sqrt(float(self.spread(np.array([length]))[0, 0]))
 
+    def widened(self, factor: float) -> Drift:
+        return Drift(factor * self.fourth, factor * self.second)
+
     def spread(self, sizes: Floats) -> Floats:
         """Return the covariance of the drifts of sizes, float64 (n, n)."""
         terms = [self.fourth * sizes**-4.0]
@@ -200,8 +203,16 @@ class RootFit(Shown):
         }
 
 
-def fit_roots(results: StoredResults) -> RootFit:
+#: Options of :func:`fit_roots`.
+ROOT_OPTIONS = ("min_size", "priors")
+
+
+def fit_roots(
+    results: StoredResults, *, min_size: int | None = None, priors: float = 1.0
+) -> RootFit:
     """Return p_c from the roots of the sizes of stored results.
+
+    min_size: smallest L to use.  priors: factor on the widths of the priors of the drift.
 
     AnalysisError: no size has p on both sides of its root, or too few blocks.  It is raised, too,
     where results have no such roots (:func:`why_no_roots`).
@@ -210,15 +221,19 @@ def fit_roots(results: StoredResults) -> RootFit:
         raise AnalysisError(reason)
     roots, stored = [], joined(results)
     lacks: dict[str, list[str]] = {}
-    for size in sorted({result.task.size for result in stored.measured}):
+    sizes = sorted({result.task.size for result in stored.measured})
+    used = [size for size in sizes if size >= (min_size or 1)]
+    if sizes and not used:
+        raise AnalysisError(f"no size of L >= {min_size}: the largest is {sizes[-1]}")
+    for size in used:
         try:
             roots.append(find_root(stored.of_size(size)))
         except AnalysisError as error:
             lacks.setdefault(str(error), []).append(str(size))
-    notes = [f"L = {', '.join(sizes)}: {reason}" for reason, sizes in lacks.items()]
+    notes = [f"L = {', '.join(of)}: {reason}" for reason, of in lacks.items()]
     if not roots:
         raise AnalysisError("; ".join(notes) or "no samples yet")
-    return combine_roots(roots, choose_drift(results.study), notes)
+    return combine_roots(roots, choose_drift(results.study).widened(priors), notes)
 
 
 def combine_roots(roots: Sequence[SizeRoot], drift: Drift, notes: Sequence[str] = ()) -> RootFit:

@@ -65,7 +65,9 @@ def weighted_deviations(values: Floats, samples: NDArray[np.int64] | None = None
     count = len(values)
     weights = np.full(count, 1 / count) if samples is None else samples / samples.sum()
     shape = (count, *(1,) * (np.ndim(values) - 1))
-    away = values - np.average(values, axis=0, weights=weights)
+    # Blocks that agree have an error of 0, not of rounding.
+    away = values - values[:1]
+    away -= np.average(away, axis=0, weights=weights)
     return np.asarray(np.sqrt(count / (count - 1)) * weights.reshape(shape) * away, np.float64)
 
 

@@ -51,6 +51,7 @@ from percolab.analysis.threshold import DEGREES, SizeAnalysis
 from percolab.analysis.value import ChiSquare, Value
 from percolab.errors import AnalysisError
 from percolab.lattices.shown import Shown, few
+from percolab.tasks.values import take_flag
 
 #: How far f may be from its value at x_c, in its units: of a probit, and of any other quantity.
 REACHES = {True: (1.28, 0.64), False: (0.8, 0.4)}
@@ -355,12 +356,15 @@ def fit_series(
 
     AnalysisError (one line): the data cannot give x_c.
     """
-    if kappa and (series.is_probability or not series.values.min() > 0):
+    if take_flag("kappa", kappa) and (series.is_probability or not series.values.min() > 0):
         raise AnalysisError("--kappa: y = L^kappa f is fitted to means that are all above 0")
     allowed = (min_size or 1) <= series.L
     if len(series.at(allowed).lines) < 2:
         above = "" if min_size is None else f" of L >= {min_size}"
         raise AnalysisError(f"need at least two sizes{above} with two {series.axis} each")
+    if not np.ptp(series.values[allowed]):
+        same = f"{series.quantity} = {series.values[allowed][0]:g} in every row"
+        raise AnalysisError(f"{same}: there is no transition in it")
     unit, scaled = series.unit, series
     if not series.is_probability:
         scaled = replace(series, values=series.values / unit, errors=series.errors / unit)

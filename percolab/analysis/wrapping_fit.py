@@ -25,7 +25,13 @@ from percolab.analysis.json_values import Record
 from percolab.analysis.quantities import Observations, Quantity, list_quantities
 from percolab.analysis.quantity_fits import Fitter, QuantityAnalysis, list_dropped, make_fitter
 from percolab.analysis.quantity_model import JointMaximum, JointModel
-from percolab.analysis.roots import was_searched
+from percolab.analysis.roots import (
+    ROOT_OPTIONS,
+    RootFit,
+    asks_for_roots,
+    fit_roots,
+    was_searched,
+)
 from percolab.analysis.statistics import Floats, jackknife_error, unit_diagonal
 from percolab.analysis.stored_data import read_moments
 from percolab.analysis.stored_fits import Prior, fit_quantities, read_joint_input
@@ -87,14 +93,47 @@ def read_universal(results: StoredResults) -> Prior:
     return "known" if any(isinstance(x, dict) and x.get("universal") for x in searches) else "free"
 
 
-def fit_wrapping(results: StoredResults, universal: Prior | None = None) -> QuantityAnalysis:
+#: Options of :func:`fit_wrapping`.
+WRAPPING_OPTIONS = ("universal", "omega", "min_size", "degree", "nu", "priors")
+
+
+def fit_wrapping(
+    results: StoredResults,
+    universal: Prior | None = None,
+    names: Sequence[str] = QUANTITIES,
+    *,
+    degree: int | None = None,
+    **options: Any,
+) -> QuantityAnalysis:
     """Return p_c from the wrapping probabilities of all sizes; AnalysisError: too few samples.
 
     universal: whether values at p_c are priors (:func:`fit_quantities`), by default as the last
-    search had it.
+    search had it.  names: of other quantities.  degree: in place of DEGREES.  options: those of
+    :func:`fit_quantities`.
     """
     own = read_universal(results) if universal is None else universal
-    return fit_quantities(results, QUANTITIES, degree=DEGREES, universal=own)
+    return fit_quantities(results, names, degree=degree or DEGREES, universal=own, **options)
+
+
+#: Why options of fits are refused where results of ``percolab threshold`` are drawn.
+FIXED_FIT = "figures of percolab threshold show its own fit; percolab fit has such options"
+
+
+def search_options(results: StoredResults) -> tuple[str, ...]:
+    """Return the options of the fit of ``percolab threshold``; () of results that it did not make.
+
+    These are the results that :func:`fit_searched` fits.
+    """
+    if asks_for_roots(results):
+        return ROOT_OPTIONS
+    return WRAPPING_OPTIONS if asks_for_wrapping(results) else ()
+
+
+def fit_searched(results: StoredResults, **options: Any) -> RootFit | QuantityAnalysis:
+    """Return p_c of results of ``percolab threshold``, as it finds it."""
+    fit: Any = fit_roots if asks_for_roots(results) else fit_wrapping
+    found: RootFit | QuantityAnalysis = fit(results, **options)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

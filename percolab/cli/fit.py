@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from percolab.cli import options as shared
 from percolab.cli.answers import find_answers
@@ -79,8 +78,9 @@ def command(
     Binder's ratio, with y_t, y_h and z; and whether chains still depend on how they started.
 
     Of a file of percolab threshold it is p_c from the roots of P(two directions) - P(none wraps),
-    in three dimensions and more from three wrapping probabilities, unless an option of the other
-    fit is given.
+    in three dimensions and more from three wrapping probabilities.  --min-size and --priors are
+    for this fit as well, in three dimensions --nu, --omega, --degree and --universal, too; another
+    option gives another fit of the same samples, as a note says.
 
     Of several such files in three dimensions and more, as of bonds and sites of one lattice, it is
     p_c of each: their wrapping probabilities at p_c are equal, and are fitted together.
@@ -90,13 +90,12 @@ def command(
     In place of results it may be a table of anybody's data, .csv, .tsv, .txt or .dat: columns with
     the size L, x, and counts k of n or means with errors (docs/tables.md).
     """
-    from percolab.analysis.roots import asks_for_roots
-    from percolab.analysis.wrapping_fit import asks_for_wrapping
+    from percolab.analysis.wrapping_fit import search_options
     from percolab.store.results import read_results
 
     options["quantities"] = quantities
     if len(files) > 1:
-        others = _without_defaults(options, "bootstrap", "nu", "priors")
+        others = shared.without_defaults(options, "bootstrap", "nu", "priors")
         shared.refuse(others, "the fit of several files does not take it; leave it out")
         shared.write_answer(*_fit_several(files, universal), as_json=as_json)
         return
@@ -108,21 +107,33 @@ def command(
     options = shared.without_table_options(options)
     stored = read_results(results)
     answers = find_answers(stored.study)
-    others = _without_defaults(options, "bootstrap", "nu", "priors")
-    replicas = {"bootstrap": others.pop("bootstrap", None)}
-    is_searched = asks_for_roots(stored) or asks_for_wrapping(stored)
+    given = shared.without_defaults(options, "bootstrap", "nu", "priors") | {"universal": universal}
+    replicas = {"bootstrap": given.pop("bootstrap", None)}
+    given = {name: value for name, value in given.items() if is_given(name, value)}
+    of_search = search_options(stored)
+    others = [name for name in given if name not in of_search]
     if answers.scales and not stored.study.structure.is_scalable:
         answer = _estimate(stored, options)
-    elif is_searched and not any(map(is_given, others, others.values())):
+    elif of_search and not others:
         shared.refuse(replicas, "p_c of percolab threshold has its error without replicas")
-        answer = _fit_searched(stored, universal)
+        answer = _fit_searched(stored, given)
     else:
         if quantities is None:
             shared.refuse({"universal": universal}, "it is for --quantities")
         else:
             options["universal"] = universal
         answer = load(answers.fit)(stored, options)
+        # Of several quantities it is the fit that percolab threshold makes in three dimensions.
+        if of_search and (quantities is None or "universal" not in of_search):
+            answer = _note_other_fit(answer, others)
     shared.write_answer(*answer, as_json=as_json)
+
+
+def _note_other_fit(answer: Answer, others: list[str]) -> Answer:
+    """Add to a fit of a file of percolab threshold that it is not the one of that command."""
+    (record, text), names = answer, ", ".join("--" + name.replace("_", "-") for name in others)
+    note = f"another fit of these samples than that of percolab threshold, which has no {names}"
+    return record | {"notes": [*record.get("notes", []), note]}, f"{text}\n\nnote: {note}"
 
 
 def _fit_table(source: str, options: dict[str, Any]) -> Answer:
@@ -148,19 +159,18 @@ def _fit_table(source: str, options: dict[str, Any]) -> Answer:
     return record, "\n\n".join(texts)
 
 
-def _fit_searched(stored: StoredResults, universal: Prior | None) -> Answer:
-    """Return p_c of ``percolab threshold``; universal: whether values at p_c are priors."""
-    from percolab.analysis.roots import asks_for_roots, difference_text, fit_roots, threshold_record
+def _fit_searched(stored: StoredResults, options: dict[str, Any]) -> Answer:
+    """Return p_c of ``percolab threshold``."""
+    from percolab.analysis.roots import RootFit, difference_text, threshold_record
     from percolab.analysis.text import describe_fit
-    from percolab.analysis.wrapping_fit import fit_wrapping
+    from percolab.analysis.wrapping_fit import fit_searched
 
     study, published = stored.study, list[str]()
-    fit: Any
-    if asks_for_roots(stored):
-        shared.refuse({"universal": universal}, "p_c is a root, which has no such prior")
-        fit, way = fit_roots(stored), f"roots of {difference_text(study.model)} on tori"
+    fit = fit_searched(stored, **options)
+    if isinstance(fit, RootFit):
+        way = f"roots of {difference_text(study.model)} on tori"
     else:
-        fit, way = fit_wrapping(stored, universal), "wrapping probabilities of tori in one fit"
+        way = "wrapping probabilities of tori in one fit"
         published = shared.published_lines(study, fit.threshold, fit.threshold_error)
     head = f"{shared.described(study)}, {study.model}: {way}"
     return threshold_record(study, fit), "\n".join([head, "", describe_fit(fit, study), *published])
@@ -270,7 +280,7 @@ def _find_exponents_at(
     from percolab.analysis.stored_fits import compute_exponents
     from percolab.analysis.text import exponent_table
 
-    others = _without_defaults(options, "bootstrap", "nu", "priors")
+    others = shared.without_defaults(options, "bootstrap", "nu", "priors")
     shared.refuse(others, "there is one p, so no fit")
     exponents = compute_exponents(stored, given, bootstrap=options["bootstrap"])
     text = f"at p = {given.threshold:.10g}, which is taken for p_c without an error:"
@@ -281,10 +291,14 @@ def _find_exponents_at(
 def _fit_quantities(stored: StoredResults, options: dict[str, Any]) -> Answer:
     from percolab.analysis.stored_fits import fit_quantities
     from percolab.analysis.text import quantity_table
+    from percolab.analysis.wrapping_fit import asks_for_wrapping, fit_wrapping
 
-    universal: Prior = options.pop("universal") or "free"
+    universal = options.pop("universal")
     names, own = _read_joint(options, "not with --quantities; leave one of them out")
-    fit = fit_quantities(stored, names, universal=universal, **own)
+    if asks_for_wrapping(stored):
+        fit = fit_wrapping(stored, universal, names, **own)
+    else:
+        fit = fit_quantities(stored, names, universal=universal or "free", **own)
     published = shared.published_lines(stored.study, fit.threshold, fit.threshold_error)
     return fit.to_dict(), "\n\n".join([quantity_table(fit), *published])
 
@@ -309,7 +323,7 @@ def fit_tree_means(stored: StoredResults, options: dict[str, Any]) -> Answer:
     from percolab.analysis.text import tree_table
     from percolab.analysis.trees import fit_trees
 
-    others = _without_defaults(options, "bootstrap", "nu", "priors")
+    others = shared.without_defaults(options, "bootstrap", "nu", "priors")
     shared.refuse(others, "trees have no such fit; leave it out")
     fit = fit_trees(stored)
     return fit.to_dict(), f"{shared.described(stored.study)}\n{tree_table(fit)}"
@@ -320,18 +334,8 @@ def _read_joint(options: dict[str, Any], reason: str) -> tuple[list[str], dict[s
 
     InputError: an option that it does not take.
     """
-    others = _without_defaults(options, "bootstrap")
+    others = shared.without_defaults(options, "bootstrap")
     taken = ("quantities", *_JOINT)
     shared.refuse({name: value for name, value in others.items() if name not in taken}, reason)
     names = (options["quantities"] or "all").split(",")
     return [name.strip() for name in names], {name: options[name] for name in _JOINT}
-
-
-def _without_defaults(given: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Return the options of a command without these, where they were not given."""
-    source = click.get_current_context().get_parameter_source
-    return {
-        name: value
-        for name, value in given.items()
-        if name not in names or source(name) != ParameterSource.DEFAULT
-    }

@@ -22,8 +22,9 @@ def command(parts: tuple[str, ...], out: str) -> None:
     """
     from percolab.store.merging import merge
     from percolab.store.results import ResultsWriter, read_results
+    from percolab.tasks.values import take_results_path
 
-    with ResultsWriter(out) as writer:
+    with ResultsWriter(take_results_path("--out", out)) as writer:
         if writer.path.exists():
             raise InputError(f"{out}: exists already; merge writes a new file")
         read = ((part, read_results(part)) for part in parts)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from percolab.cli.groups import F as F
 from percolab.cli.groups import as_json as as_json
@@ -165,7 +166,8 @@ def fit_table_file(
     from percolab.errors import AnalysisError
     from percolab.tables.given import read_table
 
-    refuse(options, "the fit of a table does not take it", *_NOT_OF_TABLES)
+    own = without_defaults(options, "nu")
+    refuse(own, "the fit of a table does not take it", "nu", *_NOT_OF_TABLES)
     table = read_table(source, options["columns"])
     given = {name: options[name] for name in _OF_TABLES if is_given(name, options[name])}
     names = list(table.series) if options["series"] is None else [options["series"]]
@@ -237,6 +239,7 @@ def estimates_answer(results: StoredResults, *, bootstrap: int = 200) -> tuple[A
 def read_study(results: str, options: Mapping[str, Any]) -> StoredResults:
     """Return stored results; InputError where they have not what the options of a fit name."""
     from percolab.analysis.stored_data import choose_observable
+    from percolab.analysis.wrapping_fit import FIXED_FIT, search_options
     from percolab.store.results import read_results
 
     stored = read_results(results)
@@ -244,6 +247,8 @@ def read_study(results: str, options: Mapping[str, Any]) -> StoredResults:
         choose_observable(stored, options["observable"])
     if not stored.study.structure.is_scalable:
         refuse_scaling(options)
+    if search_options(stored):
+        refuse(options, FIXED_FIT, *_SCALING)
     return stored
 
 
@@ -254,6 +259,16 @@ _SCALING = ("omega", "min_size", "degree", "window", "exponents", "collapse", "q
 def refuse(given: Mapping[str, Any], reason: str, *names: str) -> None:
     """Raise InputError if one of these options is given, or any if none is named."""
     refuse_given(reason, **{name: given.get(name) for name in names or given})
+
+
+def without_defaults(given: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return the options of a command without these, where they were not given."""
+    source = click.get_current_context().get_parameter_source
+    return {
+        name: value
+        for name, value in given.items()
+        if name not in names or source(name) != ParameterSource.DEFAULT
+    }
 
 
 def refuse_scaling(options: Mapping[str, Any]) -> None:

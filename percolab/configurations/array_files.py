@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from percolab.errors import InputError, unreadable
+from percolab.errors import InputError, one_line, refuse_mask, unreadable
 from percolab.lattices.shown import few
 
 #: Returns what is wrong with an array of this shape and dtype, or "".
@@ -123,9 +123,11 @@ def find_slices(name: str | Path | Sequence[str | Path]) -> list[str] | None:
     InputError: nothing is there, or a folder has images of several kinds.
     """
     if not isinstance(name, str | Path):
+        if not len(name):
+            raise InputError("an image is an array, a file or a list of files: the list is empty")
         return sorted(map(str, name), key=_natural_order)
     path, text = Path(name), str(name)
-    if path.is_dir() and path.suffix.lower() not in (*SLICES, *HDF5_SUFFIXES):
+    if os.path.isdir(path) and path.suffix.lower() not in (*SLICES, *HDF5_SUFFIXES):
         files = [each for each in path.iterdir() if each.suffix.lower() in SLICES]
         files = [each for each in files if each.is_file() and not each.name.startswith(".")]
         kinds = sorted({each.suffix for each in files})
@@ -338,11 +340,13 @@ def _grey(image: Any, path: Path, as_grey: bool) -> Any:
     return grey
 
 
-def refuse_mask(name: str, array: Any) -> None:
-    """Raise InputError for an array of NumPy with a mask, which would be left out silently."""
-    if isinstance(array, np.ma.MaskedArray):
-        how = "say what is under its mask (array.filled(value))"
-        raise InputError(f"{name}: a masked array; {how}")
+def to_array(name: str, given: Any) -> np.ndarray:
+    """Return an array of what is given, lists among it; InputError for a mask or ragged lists."""
+    refuse_mask(name, given)
+    try:
+        return np.asarray(given)
+    except ValueError as error:
+        raise InputError(f"{name}: {one_line(error)}") from error
 
 
 def otsu_threshold(values: np.ndarray) -> float:

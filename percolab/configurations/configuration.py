@@ -18,11 +18,10 @@ from percolab.configurations.array_files import (
     find_slices,
     open_array,
     read_array,
-    refuse_mask,
     split_name,
 )
 from percolab.configurations.phases import Phase, SiteRule, connectivity_lattice, measure_phases
-from percolab.errors import InputError
+from percolab.errors import InputError, refuse_mask
 from percolab.kernels.device import Device
 from percolab.kernels.memory import check_free, explain_lack
 from percolab.kinds.memory import check_memory
@@ -168,6 +167,7 @@ def take_open_bonds(
     opened: such words, or bool (num_classes, ..., y, x).  what: has them, for messages.
     InputError: another shape or type, or an open bond that does not exist.
     """
+    refuse_mask("opened", opened)
     given, packed = np.asarray(opened), topology.exists.shape
     flags = (topology.num_classes, *(topology.shape[::-1] or (topology.num_points,)))
     if given.dtype == bool and given.shape == flags:
@@ -307,6 +307,8 @@ def read_image(
     if is_array:
         if hasattr(name, "__cuda_array_interface__"):
             raise InputError(f"{text}: is in the memory of a GPU; copy it to the host first")
+        if not (hasattr(name, "shape") and hasattr(name, "dtype")):
+            raise InputError(f"an image is an array or a file, no {type(name).__name__}")
         refuse_mask(text, name)
         if problem := wrong(name.shape, np.dtype(name.dtype)):
             raise InputError(f"{text}: {problem}")
@@ -361,7 +363,8 @@ def random_configuration(
     InputError for values that no sweep has, and for more sites than fit into memory.
     """
     usual = ",".join(lattice.boundaries[:1] * lattice.dimension)
-    kinds = axis_boundaries(lattice, boundary or usual) if lattice.dimension else ()
+    boundary = usual if boundary is None else boundary
+    kinds = axis_boundaries(lattice, boundary) if lattice.dimension else ()
     if isinstance(lattice, BetheLattice):
         (points,) = lattice.shape(L)
         check_free(f"{L} shells: {points} sites need", _BETHE_BYTES * points)

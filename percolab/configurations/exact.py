@@ -62,7 +62,7 @@ class ExactConnection(Shown):
         0.25
         """
         try:
-            share = Fraction(p)
+            share = Fraction(p.item() if isinstance(p, np.generic) else p)
         except (TypeError, ValueError, OverflowError):
             share = Fraction(-1)
         if not 0 <= share <= 1:

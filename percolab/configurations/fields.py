@@ -56,10 +56,10 @@ def gaussian_field(
     chords = [(n / np.pi * np.sin(np.pi * np.arange(n) / n)) ** 2 for n in sizes]
     squares: Floats = sum(np.ix_(*chords), np.zeros(()))
     if correlation is not None:
-        target = np.asarray(correlation(np.sqrt(squares)), np.float64)
+        target = _correlate(correlation, np.sqrt(squares))
     else:
         power = take_number("exponent", exponent)
-        if not power > 0:
+        if not 0 < power < np.inf:
             raise InputError(f"exponent = {exponent}, but it must be a finite number above 0")
         target = (1 + squares) ** (-power / 2)
     spectrum = np.fft.rfftn(np.broadcast_to(target, sizes)).real
@@ -72,3 +72,16 @@ def gaussian_field(
     waves *= np.sqrt(np.maximum(spectrum, 0.0))
     field: Floats = np.fft.irfftn(waves, sizes, axes=range(len(sizes)))
     return field
+
+
+def _correlate(correlation: Any, distances: Floats) -> Floats:
+    """Return the correlation at distances; InputError where it is none."""
+    if not callable(correlation):
+        raise InputError(f"correlation = {correlation!r}, but it must be a function of distances")
+    values = np.asarray(correlation(distances), np.float64)
+    if values.shape != distances.shape or not np.isfinite(values).all():
+        raise InputError("correlation: it must return a finite number for each distance")
+    first = float(values.ravel()[0])
+    if not np.isclose(first, 1.0):
+        raise InputError(f"correlation: it is {first:.6g} at distance 0, but it must be 1 there")
+    return values

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from percolab.bonds.model import Model
 from percolab.configurations.configuration import Configuration
 from percolab.configurations.label import configure, refuse_spins
-from percolab.errors import InputError, nearest, refuse_given
+from percolab.errors import InputError, nearest, refuse_given, refuse_mask
 from percolab.flows.flow import Circuit, Flow
 from percolab.flows.net import BondList, list_bonds, net_bytes, unpack_open
 from percolab.kernels.memory import check_free
@@ -225,6 +225,7 @@ def _take_conductances(
     given: Any, chosen: Configuration, bonds: BondList, is_open: NDArray[np.uint8]
 ) -> NDArray[np.float64]:
     """Return the conductance of every bond, 1 of those that are closed."""
+    refuse_mask("conductances", given)
     try:
         values = np.asarray(given, np.float64)
     except (TypeError, ValueError) as error:

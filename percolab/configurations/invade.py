@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from percolab.bonds.words import GENERATORS
+from percolab.configurations.array_files import to_array
 from percolab.configurations.tree import IN_FILE, read_numbers
 from percolab.errors import InputError, nearest, refuse_given
 from percolab.kernels.memory import check_free
@@ -95,7 +96,7 @@ def invade(
     is solid: never invaded, and no way out for what is displaced.  Of bonds
     (num_classes, num_points) or (num_classes, *shape), of a graph (num_bonds,) in its order; of
     sites one a grid point.  Those of what does not exist are not used.  They may be in a .npy file
-    or "file.h5:/dataset", of a graph in its own file, "file".
+    or "file.h5:/dataset", of a graph its own, "file", in a file or an object of networkx or SciPy.
 
     A lattice costs only what is invaded, with trapping all of it.
 
@@ -137,7 +138,7 @@ def make_invaders(given: Mapping[str, Any], sizes: Sequence[Any] | None = None) 
         refuse_given("a graph has its own", L=given["L"], boundary=given["boundary"])
     structure: Structure
     if isinstance(weights, str) and weights == IN_FILE:
-        if not isinstance(graph, str | Path):
+        if graph is None or isinstance(graph, Structure):
             raise InputError("--weights file: only a graph's file (--graph) has weights in it")
         structure, data = read_any_graph(graph, weights=True, **named)
         weights = data.weights
@@ -476,7 +477,7 @@ class Invader:
 
     def _given(self, weights: ArrayLike) -> tuple[Floats, NDArray[np.uint64]]:
         field, structure = self.field, self.field.structure
-        values = np.asarray(weights)
+        values = to_array("weights", weights)
         if values.dtype.kind not in "biuf":
             raise InputError(f"weights must be floats or integers, got {values.dtype}")
         topology = field.topology or structure.topology(field.shape, field.boundary)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -195,8 +196,10 @@ def configure(caller: str, arguments: Mapping[str, Any]) -> Configuration:
         if not has_p:
             refuse_given("without -p all bonds are open", **keys)
         return random_configuration(graph, graph.num_sites, p if has_p else 1.0, **keys)
-    need_given("a sample", lattice=given["lattice"], L=given["L"])
-    structure, L = take_shape(take_structure(given["lattice"], caller), given["L"])
+    need_given("a sample", lattice=given["lattice"])
+    structure = take_structure(given["lattice"], caller)
+    need_given("a sample", L=given["L"])
+    structure, L = take_shape(structure, given["L"])
     if opened is not None:
         return given_configuration(structure, L, boundary, opened)
     # The very sample that a sweep with this seed measures.
@@ -207,7 +210,7 @@ def take_image(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return an image and its options, as :func:`site_configuration` takes them."""
     image = {name: given[name] for name in OF_IMAGE} | {"name": given["mask"]}
     image["lattice"] = load_labeled_lattice(given["lattice"])
-    return image | {"boundary": given["boundary"] or "open"}
+    return image | {"boundary": "open" if given["boundary"] is None else given["boundary"]}
 
 
 def is_mask(given: Any) -> bool:
@@ -224,7 +227,7 @@ def is_mask_file(given: Any) -> bool:
         return False
     path, dataset = split_name(str(given))
     is_file = dataset is not None or path.suffix.lower() in (".npy", *IMAGES, *HDF5_SUFFIXES)
-    return is_file or (path.is_dir() and str(given) not in lattice_names())
+    return is_file or (os.path.isdir(path) and str(given) not in lattice_names())
 
 
 def take_graph(given: Mapping[str, Any]) -> Graph:

@@ -21,6 +21,7 @@ import numpy as np
 import psutil
 
 from percolab.configurations.configuration import configuration_of_phases, image_lattice, read_image
+from percolab.configurations.label import load_labeled_lattice
 from percolab.configurations.phases import (
     Phase,
     Phases,
@@ -109,7 +110,7 @@ class _Pieces:
 
 def label_in_slabs(
     name: Any,
-    lattice: Lattice | None = None,
+    lattice: str | Path | Lattice | None = None,
     boundary: Any = "open",
     *,
     out: Any,
@@ -124,11 +125,13 @@ def label_in_slabs(
     name: a file or a stack of slices, or anything with .shape, .dtype and slices of its first axis,
     as numpy.memmap, and arrays of h5py, zarr and dask have.  out: a .npy file, or anything of the
     image's shape whose slices can be set and read.  Labels are int32, or int64 where the image has
-    more than 2^31 - 64 points.  slabs: how many; "auto" by the memory that is free.
+    more than 2^31 - 64 points.  slabs: how many; "auto" by the memory that is free.  rule:
+    threshold, below, phase, as connectivity and lattice as for :func:`percolab.label`.
 
     InputError: as :func:`percolab.configurations.configuration.site_configuration`; a lattice that
     is not the same in every layer; Otsu's threshold; ``out`` of another shape or type.
     """
+    lattice = load_labeled_lattice(lattice)
     image, text, sites = read_image(name, lattice, connectivity, in_parts=True, **rule)
     lattice = lattice or image_lattice(connectivity, len(image.shape))
     kinds = axis_boundaries(lattice, boundary)
@@ -377,6 +380,7 @@ def _replace(labels: np.ndarray, equal: np.ndarray, roots: np.ndarray) -> np.nda
 def _cut(shape: tuple[int, ...], slabs: int | str, reach: int) -> list[tuple[int, int]]:
     """Return where slabs start and stop; InputError for a number of slabs that cannot be."""
     depth, layer = shape[0], prod(shape[1:])
+    slabs = int(slabs) if isinstance(slabs, np.integer) else slabs
     if slabs == "auto":
         most = min(int(_SHARE * psutil.virtual_memory().available) // _BYTES, MAX_POINTS // 2)
         count = -(-depth // max(most // layer - reach, reach))
@@ -406,6 +410,8 @@ def _open_target(out: Any, shape: tuple[int, ...], kind: np.dtype) -> AbstractCo
             raise InputError(f"{out}: in slabs labels are written as .npy")
         check_output(out, _KIND)
         return large_array(Path(out), shape, kind, _KIND)
+    if not hasattr(out, "shape"):
+        raise InputError(f"out = {out!r}, but it must be the name of a file, or an array")
     if tuple(out.shape) != tuple(shape) or not np.can_cast(kind, out.dtype):
         raise InputError(
             f"out: {out.dtype} of shape {tuple(out.shape)}, but the labels are {kind} of shape "

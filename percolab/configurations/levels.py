@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from percolab.configurations.array_files import read_array, refuse_mask
+from percolab.configurations.array_files import read_array, to_array
 from percolab.configurations.configuration import DEFAULT_LATTICES
 from percolab.configurations.tree import IN_FILE, take_weighted_graph
-from percolab.errors import InputError, refuse_given
+from percolab.errors import InputError, refuse_given, refuse_mask
 from percolab.kernels.device import Device, open_device
 from percolab.lattices.graph import Graph
 from percolab.lattices.graph_files.weights import make_weights
@@ -62,7 +62,8 @@ def find_given_levels(
         raise InputError("--weights file: only a graph's file (--graph) holds weights")
     known = load_structure(str(lattice)) if isinstance(lattice, str | Path) else lattice
     if not isinstance(known, Lattice | None):
-        raise InputError(f"lattice: {known.name}, but weights are those of a lattice or a graph")
+        what = known.name if isinstance(known, Structure) else f"{type(known).__name__} given"
+        raise InputError(f"lattice: {what}, but weights are those of a lattice or a graph")
 
     def wrong(shape: tuple[int, ...], dtype: np.dtype) -> str:
         if dtype.kind not in "iuf" or dtype.itemsize > 8:
@@ -86,8 +87,9 @@ def find_given_levels(
     if hasattr(weights, "__cuda_array_interface__"):
         weights, where = _view(weights, where)
     if not hasattr(weights, "dtype"):
-        weights = read_array(weights, wrong)
-    elif problem := wrong(weights.shape, weights.dtype):
+        is_file = isinstance(weights, str | Path)
+        weights = read_array(weights, wrong) if is_file else to_array("weights", weights)
+    if problem := wrong(weights.shape, weights.dtype):
         raise InputError(f"weights: {problem}")
     known = known or load_lattice(DEFAULT_LATTICES[weights.ndim])
     kinds = axis_boundaries(known, boundary)

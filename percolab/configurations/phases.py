@@ -32,7 +32,7 @@ def connectivity_lattice(connectivity: int, dimension: int) -> Lattice:
     26 (face, edge or corner) in three.  InputError for another number.
     """
     known = CONNECTIVITIES.get(dimension, {})
-    if isinstance(connectivity, bool) or connectivity not in known:
+    if isinstance(connectivity, bool) or connectivity not in list(known):
         choices = ", ".join(map(str, known)) or "that of a lattice"
         raise InputError(
             f"connectivity = {connectivity}, but in {dimension} dimensions it is {choices}"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from percolab.bonds.words import GENERATORS
-from percolab.configurations.array_files import Check, read_array
+from percolab.configurations.array_files import Check, read_array, to_array
 from percolab.errors import InputError, refuse_given
 from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph, read_any_graph
@@ -100,9 +100,11 @@ def tree(
     if weights is not None or not has_sample:
         refuse_given("these weights have no samples", seed=seed, sample=sample, rng=rng)
     if not has_sample:
-        others = {"num_sites": num_sites} if is_name else {"weights": weights, **sites}
+        others = {"num_sites": num_sites} if is_name else sites
         refuse_given("a graph has its own", L=L, boundary=boundary)
         refuse_given(_NO_MEANING, **others)
+        if isinstance(graph, tuple):
+            refuse_given("the graph has weights", weights=weights)
         given = take_weighted_graph(graph, weights, num_sites=num_sites, **named, **sites)
         return _tree_from_list(*given, ways)
     refuse_given("only a graph has it", **named, num_sites=num_sites, **sites)
@@ -118,7 +120,7 @@ def tree(
         return _tree_from_list(structure, make_weights(weights), structure.names, ways)
     if isinstance(weights, str):
         weights = read_weights(weights, structure, L, boundary)
-    values = np.asarray(weights)
+    values = to_array("weights", weights)
     shape, kinds = _check_array(structure, values.shape, values.dtype, L, boundary)
     check_tree_memory(Extent.of_structure(structure, shape, kinds), **ways)
     topology = structure.topology(shape, kinds)

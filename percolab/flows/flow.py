@@ -299,6 +299,8 @@ class Flow(Shown):
 
         Of unit conductances the second moment is the resistance, and the fourth that of the noise.
         """
+        if not isinstance(power, int | np.integer) or power < 0:
+            raise InputError(f"power = {power!r}, but it must be an integer of at least 0")
         return float(sum_powers(self.currents[self.backbone], power))
 
     @cached_property

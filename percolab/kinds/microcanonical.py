@@ -58,7 +58,9 @@ class Microcanonical(Kind):
     settings = frozenset({"order"})
     fixed_p = ()
     refused_measures: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        MEASURES, "method microcanonical sums the observables, nothing else"
+        MEASURES,
+        "method microcanonical, which every --order takes, sums the observables alone; on a grid "
+        "of p, without --order, it is measured",
     )
     refusals: ClassVar[Mapping[str, str]] = {
         "parts": workplace.OPENS_IN_ORDER,

@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite, isqrt, log1p
+from operator import index
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -89,13 +90,17 @@ class Ensemble:
     _values: dict[str, float] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise InputError(f"ensemble {self.name!r}: give its name, one like {_EXAMPLES}")
         model, _, text = self.name.partition(":")
         if model not in _MODELS:
             raise InputError(f"ensemble {self.name}; {nearest(model, _MODELS)}")
         cells = [cell.strip() for cell in text.split(",") if cell.strip()]
         is_multi = _MULTI in cells
         cells = [cell for cell in cells if cell != _MULTI]
-        degrees = self.degrees
+        degrees = tuple(self.degrees) if np.iterable(self.degrees) else self.degrees
+        if not isinstance(degrees, tuple):
+            raise InputError(f"degrees = {degrees!r}, but they are a list of integers")
         values: dict[str, float] = {}
         if model == "config" and len(cells) == 1 and "=" not in cells[0] and not len(degrees):
             degrees = _read_degrees(Path(cells[0]))
@@ -235,6 +240,11 @@ class Ensemble:
         >>> Ensemble("gnm:k=2").graph(100, seed=1, number=7).num_bonds
         100
         """
+        try:
+            size, seed, number = map(index, (size, seed, number))
+        except TypeError as error:
+            given = f"size = {size!r}, seed = {seed!r}, number = {number!r}"
+            raise InputError(f"{given}, but all are integers") from error
         self.check_size(size)
         if not 0 <= seed < 2**64 or not 0 <= number < 2**64:
             raise InputError(f"seed = {seed}, number = {number}: each is from 0 to 2^64 - 1")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from percolab.errors import InputError
+from percolab.errors import InputError, refuse_mask
 from percolab.lattices.lattice import Threshold
 from percolab.lattices.shown import Shown, counted, printable
 from percolab.lattices.topology import MAX_POINTS, Topology, count_words, pack_bits
@@ -221,7 +221,7 @@ class Graph(Shown):
         """
         from percolab.lattices.graph_files.weights import make_weights
 
-        values = make_weights(np.asarray(weights))
+        values = make_weights(weights)
         if values.shape != (self.num_bonds,):
             raise InputError(f"weights: {values.size} for {self.num_bonds} bonds")
         if values.max(initial=0) == np.inf:
@@ -390,7 +390,7 @@ def find_sites(key: str, sites: Any, num_sites: int, names: tuple[str, ...] | No
     try:
         if isinstance(sites, str | Path):
             return read_sites(sites, num_sites) if names is None else sites_named(sites, names)
-        is_listed = isinstance(sites, Iterable) and not (
+        is_listed = np.iterable(sites) and not (
             isinstance(sites, tuple) and names is not None and str(sites) in names
         )
         given = list(sites) if is_listed else [sites]
@@ -445,6 +445,7 @@ def graph_topology(
     [[0, 1, 0], [0, 2, 1]]
     """
     pairs, first_layer, last_layer = _site_arrays(num_sites, bonds, source, target)
+    num_sites = int(num_sites)  # those of NumPy may overflow
     neighbours = _neighbour_list(pairs, num_sites)
     return Topology(
         num_points=num_sites,
@@ -466,10 +467,17 @@ def _site_arrays(
     is_integer = isinstance(num_sites, int | np.integer) and not isinstance(num_sites, bool)
     if not is_integer or not 1 <= num_sites <= MAX_POINTS:
         raise InputError(f"a graph has 1 to {MAX_POINTS} sites, got {num_sites}")
-    pairs = np.asarray(bonds if isinstance(bonds, np.ndarray) else list(bonds))
+    refuse_mask("bonds", bonds)
+    if not np.iterable(bonds):
+        raise InputError(f"bonds = {bonds!r}, but they are pairs of sites")
+    try:
+        pairs = np.asarray(bonds if isinstance(bonds, np.ndarray) else list(bonds))
+    except ValueError as error:  # of different lengths
+        raise InputError("every bond must name two sites") from error
     if pairs.size and (pairs.ndim != 2 or pairs.shape[1] != 2):
         raise InputError("every bond must name two sites")
-    arrays = {"bond": pairs, "source": np.asarray(source), "target": np.asarray(target)}
+    terminals = {"source": np.atleast_1d(source), "target": np.atleast_1d(target)}
+    arrays = {"bond": pairs, **terminals}
     for what, sites in arrays.items():
         if sites.size and sites.dtype.kind not in "iu":
             raise InputError(f"{what}: sites must be integers, got {sites.ravel()[0]!r}")

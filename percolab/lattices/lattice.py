@@ -232,13 +232,28 @@ class Lattice(Shown):
                 f"{AXIS_NAMES[axis]} cut a cell of {self.cell[axis]}"
             )
 
+    def _take_shape(self, shape: Any) -> Point:
+        """Return a number of grid points for each axis, as int; InputError if there is none."""
+        counts = list(shape) if np.iterable(shape) else []
+        is_whole = all(isinstance(n, int | np.integer) and n > 0 for n in counts)
+        if len(counts) != self.dimension or not is_whole:
+            allowed = f"{self.dimension} integers of at least 1, one for each axis"
+            raise InputError(f"shape = {shape!r}, but that of {self.name} is {allowed}")
+        return tuple(map(int, counts))
+
     def topology(self, shape: Point, boundary: tuple[str, ...] | None = None) -> Topology:
         """Return the topology of a block of ``shape`` grid points, first axis fastest.
 
         ``boundary`` is "open" (default) or "periodic" per axis.  InputError where a periodic axis
         cuts a cell.
         """
-        boundary = boundary or ("open",) * self.dimension
+        boundary = ("open",) * self.dimension if boundary is None else boundary
+        shape = self._take_shape(shape)
+        kinds = tuple(boundary) if np.iterable(boundary) else ()
+        if len(kinds) != self.dimension or any(kind not in self.boundaries for kind in kinds):
+            known = " or ".join(self.boundaries)
+            raise InputError(f"boundary = {boundary!r}, but it must be {known}, one for each axis")
+        boundary = kinds
         self.check_cells(shape, boundary)
         grid = Grid(self.cell, shape, boundary, depths=self.per_size)
         offsets = tuple(bond.offset for bond in self.bonds)
@@ -259,6 +274,7 @@ class Lattice(Shown):
 
     def positions(self, shape: Point) -> np.ndarray:
         """Return real-space coordinates (num_points, dimension) float64; ValueError if unknown."""
+        shape = self._take_shape(shape)
         if not self.vectors:
             raise ValueError(f"lattice {self.name} has no [drawing] vectors")
         axes = np.unravel_index(np.arange(prod(shape)), shape[::-1])[::-1]

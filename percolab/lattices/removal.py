@@ -14,7 +14,7 @@ and what a list leaves out comes last.  "degree:adaptive", "betweenness:adaptive
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from math import isfinite
 from pathlib import Path
@@ -59,7 +59,8 @@ def order_graph(graph: Graph, order: Any, *, sites: bool) -> tuple[str, Graph]:
     """Return the name of an order, and the graph with the ranks that it gives its sites or bonds.
 
     order: one of ORDERS; a file; a list of sites (or of bonds, as pairs of sites), the first
-    removed first; or a mapping of them to scores.  sites: whether sites are removed, else bonds.
+    removed first; or a mapping, or a pandas.Series, of them to scores.  sites: whether sites are
+    removed, else bonds.
 
     InputError: no such order or file; an entry that is no site or bond of the graph.
     """
@@ -75,7 +76,7 @@ def order_graph(graph: Graph, order: Any, *, sites: bool) -> tuple[str, Graph]:
         return order, graph.with_ranks(_rank(scores))
     if isinstance(order, str | Path):
         entries = _read_entries(Path(order))
-    elif isinstance(order, Mapping):
+    elif hasattr(order, "items"):  # a mapping, or a series of pandas
         entries = ((f"order {key!r}", [*_texts(key, sites), str(x)]) for key, x in order.items())
     elif np.iterable(order):
         entries = ((f"order {key!r}", _texts(key, sites)) for key in order)

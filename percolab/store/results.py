@@ -210,8 +210,7 @@ def read_results(path: str | Path) -> StoredResults:
         reason = "is not a readable HDF5 file (truncated, or another format)"
         if path.suffix.lower() not in (".h5", ".hdf5"):
             reason = "is no results file of percolab, which ends in .h5 or .hdf5"
-            if path.suffix.lower() in (".csv", ".tsv", ".txt", ".dat"):
-                reason += "; percolab fit and plot read tables"
+            reason += "; tables, for percolab fit and plot, end in .csv, .tsv, .txt or .dat"
         raise InputError(f"{path}: {reason}") from error
     except DAMAGE as error:
         raise InputError(f"{path}: is damaged or not a percolab file: {one_line(error)}") from error

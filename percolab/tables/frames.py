@@ -19,6 +19,7 @@ from percolab.errors import InputError
 from percolab.store.output_files import NPZ_TABLE, TABLE_MARK, encode_archive
 from percolab.store.results import StoredResults, check_results
 from percolab.tables.flat import Table, long_table, size_arrays, size_table, tabulated, task_means
+from percolab.tasks.values import take_flag
 
 if TYPE_CHECKING:
     import pandas
@@ -42,7 +43,7 @@ def to_pandas(results: StoredResults, *, sizes: bool = False) -> pandas.DataFram
     """
     check_results(results)
     pandas = imported("pandas")
-    header, rows = size_table(results) if sizes else long_table(results)
+    header, rows = size_table(results) if take_flag("sizes", sizes) else long_table(results)
     return pandas.DataFrame(list(rows), columns=header)
 
 

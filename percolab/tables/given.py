@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 
 from percolab.analysis.table_fit import Series
-from percolab.errors import InputError, nearest, unreadable
+from percolab.errors import InputError, nearest, refuse_mask, unreadable
 from percolab.lattices.graph_files.edge_list import MISSING
 from percolab.lattices.graph_files.objects import is_frame
 from percolab.lattices.graph_files.pair_lines import split_line
 from percolab.lattices.shown import Shown, counted, few, is_number, printable
+from percolab.tasks.values import take_path
 
 #: Endings of files that are read as tables.
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat")
@@ -91,7 +92,7 @@ def read_table(source: Any, columns: str | Mapping[str, str] | None = None) -> G
     """
     requested = take_roles(columns)
     if isinstance(source, str | Path):
-        name, rows = str(source), dict(_read_rows(Path(source)))
+        name, rows = str(source), dict(_read_rows(take_path("table", source)))
     elif is_frame(source) or isinstance(source, Mapping):
         name, rows = "the table", _rows_of_columns(source)
     else:
@@ -110,7 +111,7 @@ def read_table(source: Any, columns: str | Mapping[str, str] | None = None) -> G
         label = ", ".join(f"{key}={rows[number].get(key, '')}" for key in names)
         groups.setdefault(label, []).append(numbers)
     if not groups:
-        raise InputError(f"{name}: no row has all its numbers")
+        raise InputError(f"{name}: no row is left: {'; '.join(notes)}")
     used = {*roles.values(), *names, *_BOOKKEEPING, _DISCARDS}
     varied = [key for key in columns_there if len({row[key] for row in rows.values()}) > 1]
     unused = [key for key in varied if key and key not in used]
@@ -121,8 +122,8 @@ def read_table(source: Any, columns: str | Mapping[str, str] | None = None) -> G
         series[label], repeats = _make_series(label, own, roles)
         if repeats:
             notes.append(
-                f"{counted(repeats, 'row')} of {label or 'the table'} repeat a {roles['size']} and "
-                f"{roles['x']}: taken as more samples of the same"
+                f"{counted(repeats, 'row')} of {label or 'the table'}: {roles['size']} and "
+                f"{roles['x']} are those of another row, taken as more samples of the same"
             )
     return GivenTable(name, series, tuple(notes))
 
@@ -135,6 +136,8 @@ def take_roles(given: str | Mapping[str, str] | None) -> dict[str, str]:
     """
     if isinstance(given, Mapping):
         pairs = [(str(role), str(column)) for role, column in given.items()]
+    elif not isinstance(given, str | None):
+        raise InputError(f"columns = {given!r}, but they are a text size=d,x=p or a mapping")
     else:
         parts = [part.strip().partition("=") for part in (given or "").split(",") if part]
         pairs = [(role, column) for role, _, column in parts]
@@ -143,6 +146,9 @@ def take_roles(given: str | Mapping[str, str] | None) -> dict[str, str]:
             raise InputError(f"--columns {given}: give them as size=d,x=p,count=errors,total=shots")
         if role not in ROLES:
             raise InputError(f"--columns {given}: {role!r}; {nearest(role, ROLES)}")
+    columns = [column for role, column in pairs if role != "series"]
+    if twice := [column for column in columns if columns.count(column) > 1]:
+        raise InputError(f"--columns {given}: {twice[0]!r} is named twice")
     return dict(pairs)
 
 
@@ -217,6 +223,10 @@ def _delimiter(line: str) -> str:
 def _rows_of_columns(table: Any) -> dict[int, Row]:
     """Return the cells of every row of a data frame or a mapping by its number, from 1."""
     names = list(table.columns) if is_frame(table) else list(table)
+    for column in names:
+        refuse_mask(f"column {column}", table[column])
+        if np.ndim(table[column]) == 0:
+            raise InputError(f"column {column}: {table[column]!r}, but a column is a sequence")
     columns = [
         [printable(str(cell)) for cell in np.asarray(table[name]).tolist()] for name in names
     ]
@@ -276,7 +286,8 @@ def _find_roles(name: str, there: Sequence[str], requested: Mapping[str, str]) -
         roles["mean"], roles["error"] = named[0]
     counts, means = ("count", "total"), ("mean", "error")
     wants_means = set(means) <= roles.keys() and set(means) & requested.keys()
-    pair = counts if set(counts) <= roles.keys() and not wants_means else means
+    has_count = set(counts) <= roles.keys() or ("count" in roles and "mean" not in roles)
+    pair = counts if has_count and not wants_means else means
     lacking = [role for role in ("size", "x", *pair) if role not in roles]
     if lacking:
         raise InputError(
@@ -317,6 +328,9 @@ def _read_values(
             value = _number(cell)
             if not math.isfinite(value):
                 raise InputError(f"{name}: line {number}: {roles[role]} = {cell!r}, no number")
+            if value and not 1e-50 <= abs(value) <= 1e50:
+                allowed = "but numbers are 0, or from 1e-50 to 1e50"
+                raise InputError(f"{name}: line {number}: {roles[role]} = {cell}, {allowed}")
             numbers[role] = value
         if "total" in roles and _DISCARDS in row and is_number(row[_DISCARDS]):
             numbers["total"] -= float(row[_DISCARDS])

@@ -45,7 +45,6 @@ DEFAULT_SHELLS = (5, 7, 9, 11, 13)
 #: Sites of the graphs of an ensemble.
 DEFAULT_SITES = (1000, 4000, 16000)
 
-_SUFFIXES = (".h5", ".hdf5")
 #: Settings of a request that no study has.
 _TAKEN = ("labeler", "workers", "executor", "slabs", "split", "blocks", "merge", "part")
 #: Settings that a study takes as they are, whatever its lattice is.
@@ -109,7 +108,8 @@ def make_request(
     options = {name: SETTINGS[name].take(name, settings[name]) for name in _TAKEN}
     options |= {"left_open": left_open, "device": _take_device(settings, options["executor"])}
     rule = StopRule(_per_size(samples, sizes), target_error)
-    return SweepRequest(study, rule, _results_path(settings["out"]), options)
+    out = DEFAULT_OUT if settings["out"] is None else settings["out"]
+    return SweepRequest(study, rule, values.take_results_path("out", out), options)
 
 
 def _take_device(settings: Mapping[str, Any], executor: Any) -> Device:
@@ -192,18 +192,10 @@ def _order_structure(structure: Structure, settings: Mapping[str, Any]) -> tuple
         return str(order), structure
     if not isinstance(structure, Graph):
         raise InputError(f"order = {order}, but only a graph has one: give --graph")
-    sites = Model.parse(settings["model"]).draws_sites
-    return order_graph(structure, order, sites=sites)
-
-
-def _results_path(out: Any) -> Path:
-    """Return the path of a results file; InputError if it ends as something else does."""
-    path = values.take_path("out", DEFAULT_OUT if out is None else out)
-    if path.suffix not in _SUFFIXES and not path.is_dir():
-        ending = f"ends in {path.suffix}" if path.suffix else "has no suffix"
-        allowed = " or ".join(_SUFFIXES)
-        raise InputError(f"out = {path} {ending}, but a results file ends in {allowed}")
-    return path
+    model = Model.parse(settings["model"])
+    if model.needs_weights:
+        raise InputError(f"order = {order}: with it the model is bond or site, not {model}")
+    return order_graph(structure, order, sites=model.draws_sites)
 
 
 def default_sizes(structure: Structure) -> tuple[int, ...]:

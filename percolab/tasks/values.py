@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from percolab.errors import InputError, nearest
+from percolab.errors import InputError, nearest, refuse_mask
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.removal import ORDERS
 from percolab.lattices.structure import Structure
@@ -28,21 +28,22 @@ from percolab.lattices.toml_table import shown
 from percolab.measure.columns import MEASURES
 
 _T = TypeVar("_T")
+RESULTS_SUFFIXES = (".h5", ".hdf5")
 _MAX_COUNT = 10_000
 #: Values of p that differ relatively by less are one.
 _SAME = 1e-12
-#: A number with a power of ten.
-_POWER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?[eE]\+?[0-9]{1,3}")
+#: A number with a point or a power of ten.
+_POWER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?([eE]\+?[0-9]{1,3})?")
 
 
 # Of an option's text.
 
 
 def expand_power(text: str) -> str:
-    """Return the digits of an integer that has a power of ten; any other text as it is.
+    """Return the digits of an integer that has a power of ten or a point; other texts as they are.
 
-    >>> expand_power("1e4"), expand_power("2.5E3"), expand_power("1.5e0"), expand_power("1e400")
-    ('10000', '2500', '1.5e0', '1e400')
+    >>> expand_power("1e4"), expand_power("2.5E3"), expand_power("1.5e0"), expand_power("8.0")
+    ('10000', '2500', '1.5e0', '8')
     """
     if not _POWER.fullmatch(text):
         return text
@@ -193,13 +194,13 @@ def take_sizes(key: str, value: Any) -> tuple[Size, ...]:
     if isinstance(value, str):
         return parse_sizes(value)
     if not isinstance(value, list | tuple) or not any(map(_is_shape, value)):
-        return take_integers(key, value)
+        return take_counts(key, value)
     sizes: list[Size] = []
     for size in value:
         if isinstance(size, str):
             sizes += parse_sizes(size)
         else:
-            sides = take_integers(key, size)
+            sides = take_counts(key, size)
             if not sides or min(sides) < 1:
                 raise InputError(f"{key} = {shown(size)}, but sides are integers of at least 1")
             sizes.append(sides if _is_shape(size) else sides[0])
@@ -346,10 +347,13 @@ def is_same(one: float, other: float) -> bool:
 
 def _take_floats(key: str, value: Any, allowed: str) -> tuple[float, ...]:
     """Return a number or a sequence of them as floats; InputError for anything else."""
+    refuse_mask(key, value)
+    is_list = np.iterable(value) and not isinstance(value, str)
+    value = list(value) if is_list and not isinstance(value, np.ndarray) else value
     _refuse_booleans(key, value, allowed)
-    numbers = value if np.iterable(value) and not isinstance(value, str) else [value]
+    numbers = value if is_list else [value]
     try:
-        if numbers is value and any(isinstance(number, str) for number in numbers):
+        if is_list and any(isinstance(number, str) for number in numbers):
             raise TypeError
         return tuple(map(float, numbers))
     except (TypeError, ValueError, OverflowError) as error:
@@ -407,6 +411,16 @@ def take_path(key: str, value: Any) -> Path:
     return Path(value)
 
 
+def take_results_path(key: str, value: Any) -> Path:
+    """Return the path of a results file; InputError if it ends as something else does."""
+    path = take_path(key, value)
+    if path.suffix not in RESULTS_SUFFIXES and not path.is_dir():
+        ending = f"ends in {path.suffix}" if path.suffix else "has no suffix"
+        allowed = " or ".join(RESULTS_SUFFIXES)
+        raise InputError(f"{key} = {path} {ending}, but a results file ends in {allowed}")
+    return path
+
+
 def take_integers(key: str, value: Any) -> tuple[int, ...]:
     """Return an integer or a sequence of them as a tuple of ints, NumPy's included."""
     _refuse_booleans(key, value, "only integers are allowed")
@@ -424,8 +438,10 @@ def take_counts(key: str, value: Any) -> tuple[int, ...]:
     """
 
     def whole(count: Any) -> Any:
-        return int(count) if isinstance(count, float) and count.is_integer() else count
+        is_float = isinstance(count, float | np.floating)
+        return int(count) if is_float and count.is_integer() else count
 
+    refuse_mask(key, value)
     return take_integers(key, list(map(whole, value)) if np.ndim(value) else whole(value))
 
 

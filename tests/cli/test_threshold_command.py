@@ -14,6 +14,7 @@ from helpers import CHAIN
 from PIL import Image
 
 import percolab
+from percolab.errors import InputError
 
 QUICK = ("threshold", "kagome", "--error", "3e-3", "--device", "cpu", "--quiet")
 
@@ -343,6 +344,53 @@ def test_what_has_no_meaning_is_refused_in_one_line(field, arguments, message):
 def test_large_integers_are_printed_as_they_are():
     np.save("large.npy", FIELD + 2**62)
     assert f" {2**62 + 5}  5 " in answer("threshold", "--weights", "large.npy")
+
+
+@pytest.fixture(scope="module")
+def searches(tmp_path_factory):
+    """Files of searches in two and three dimensions."""
+    folder = tmp_path_factory.mktemp("searches")
+    for name, error in (("square", 2e-3), ("cubic", 4e-3)):
+        percolab.threshold(name, error=error, device="cpu", out=folder / f"{name}.h5")
+    return folder
+
+
+def test_options_of_a_fit_are_for_the_fit_of_the_search(searches):
+    plane, space = (str(searches / f"{name}.h5") for name in ("square", "cubic"))
+    usual, fewer = (json.loads(answer("fit", plane, *more, "--json"))
+                    for more in ((), ("--min-size", "9")))  # fmt: skip
+    assert [root["L"] for root in fewer["roots"]] == [root["L"] for root in usual["roots"]][1:]
+    wider = json.loads(answer("fit", plane, "--priors", "100", "--json"))
+    assert wider["p_c"]["systematic_error"] > 10 * usual["p_c"]["systematic_error"]
+    assert percolab.open_results(plane).fit(priors=100).p_c.error == wider["p_c"]["error"]
+    assert "no size of L >= 999" in refusal("fit", plane, "--min-size", "999")
+    usual, known, larger, narrow = (
+        json.loads(answer("fit", space, *more, "--json"))
+        for more in ((), ("--universal", "known"), ("--min-size", "9"), ("--priors", "0.5"))
+    )
+    assert {"quantities", "members"} <= usual.keys() & larger.keys() & narrow.keys()
+    assert "8" in usual["samples"]
+    assert "8" not in larger["samples"]
+    assert narrow["threshold_error"] < usual["threshold_error"]
+    # Of these quantities, which are all, the same fit.
+    all_known = json.loads(answer(*("fit", space, "--quantities", "all", "--universal", "known"),
+                                  "--json"))  # fmt: skip
+    assert all_known["threshold"] == known["threshold"] != usual["threshold"]
+
+
+def test_another_fit_of_the_samples_of_a_search_says_so(searches):
+    space = str(searches / "cubic.h5")
+    note = "another fit of these samples than that of percolab threshold, which has no --window"
+    text = answer("fit", space, "--window", "0.2,0.8", "--min-size", "8")
+    assert text.rstrip().endswith(f"note: {note}")
+    record = json.loads(answer("fit", space, "--window", "0.2,0.8", "--json"))
+    assert record["notes"][-1] == note
+    assert "another fit" not in answer("fit", space, "--min-size", "8")
+    for command in ("plot", "report"):
+        message = refusal(command, space, "--min-size", "9")
+        assert "--min-size: figures of percolab threshold show its own fit" in message
+    with pytest.raises(InputError, match="degree: figures of percolab threshold show its own"):
+        percolab.open_results(space).plot(degree=3)
 
 
 def test_a_threshold_needs_a_lattice_or_weights():

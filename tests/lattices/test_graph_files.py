@@ -95,6 +95,27 @@ def test_a_matrix_states_an_edge_once_or_twice(tmp_path):
     assert (found.bonds.tolist(), found.num_merged) == ([[0, 1], [0, 1], [2, 1]], 0)
 
 
+@pytest.mark.parametrize(
+    ("entries", "is_told"),
+    [("1 2\n3 2", True), ("1 2\n2 3", False), ("1 2\n2 1", False), ("2 1\n1 1", False)],
+    ids=["both sides", "upper half", "symmetric", "diagonal"],
+)
+def test_a_matrix_that_is_not_symmetric_is_told_to_be(tmp_path, entries, is_told):
+    lines = f"3 3 {entries.count(chr(10)) + 1}\n{entries}\n"
+    path = written(tmp_path / "a.mtx", f"%%MatrixMarket matrix coordinate pattern general\n{lines}")
+    note = "is not symmetric, but a bond has no direction: entry (i, j) alone is bond i - j"
+    assert (note in read_graph(path).notes) == is_told
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"], ids=["comma", "semicolon", "tab"])
+def test_a_table_of_gephi_says_that_its_edges_are_directed(tmp_path, mark):
+    note = "is directed, but a bond has no direction: u to v and v to u are one bond, u - v"
+    for kind, is_told in (("Directed", True), ("Undirected", False)):
+        text = f"Source,Target,Type,Weight\nJon,Arya,{kind},1\nArya,Bran,{kind},2\n"
+        path = written(tmp_path / "a.csv", text.replace(",", mark))
+        assert (note in read_graph(path).notes) == is_told
+
+
 def test_matrix_of_many_sites_without_bonds(tmp_path):
     path, header = tmp_path / "a.mtx", "%%MatrixMarket matrix coordinate pattern general"
     written(path, f"{header}\n2000000 2000000 3\n9 7\n7 9\n1 2000000\n")

@@ -392,7 +392,7 @@ def test_known_values_at_p_c_make_the_same_samples_more_precise(found, path, tmp
     # A file that was made without them can be fitted with them.
     assert percolab.open_results(path).fit(universal="known").threshold_error < found.error
     assert answer("fit", path, "--universal", "known") != answer("fit", path)
-    refused = refusal("fit", path, "--universal", "known", "--degree", 3)
+    refused = refusal("fit", path, "--universal", "known", "--window", "0.2,0.8")
     assert "--universal: it is for --quantities" in refused
     with pytest.raises(InputError, match="tori that are cubes"):
         percolab.threshold("bcc", error=ERROR, universal="known", device="cpu")

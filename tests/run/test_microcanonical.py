@@ -223,7 +223,7 @@ def test_a_graph_without_terminals_has_its_clusters_at_any_p(tmp_path):
         (("--model", "site-bond"), "the model is bond or site, not site-bond"),
         (("--model", "bond:x=p,y=0.3"), "the model is bond or site, not bond:y=0.3"),
         (("--chains", "1"), "chains"),
-        (("--measure", "sizes"), "method microcanonical sums the observables, nothing else"),
+        (("--measure", "sizes"), "which every --order takes, sums the observables alone"),
         (("--slabs", "2"), "opens the bonds of a whole sample in order"),
         (("--split", "lattice"), "opens the bonds of a whole sample in order"),
         (("--target-error", "1e-3"), "few large blocks"),

@@ -288,6 +288,10 @@ def test_a_stored_study_says_its_order():
         ),
         (("--order", "degree", "--method", "grid", "-p", "0.5"), "is one of method microcanonical"),
         (("--order", "weight"), "weight"),
+        (
+            ("--order", "degree", "--model", "bond-rate", "--graph", "weights.txt"),
+            "order = degree: with it the model is bond or site, not bond-rate",
+        ),
         (("--order", "influence:adaptive"), "influence:adaptive is of sites (--model site)"),
         (("--order", "one.txt"), "one.txt: line 1: 1 columns, but it has the two sites of a bond"),
         (("--order", "twice.txt"), "twice.txt: line 2: bond 1 0 is given twice"),
@@ -303,7 +307,7 @@ def test_a_stored_study_says_its_order():
 def test_orders_that_cannot_be_used_are_refused_in_a_line(options, message, tmp_path):
     networkx.write_edgelist(networkx.path_graph(6), "path.txt", data=False)
     files = {"one": "3\n", "twice": "0 1\n1 0\n", "none": "0 5\n", "score": "0 1 nan\n"}
-    files |= {"parallel": "0 1\n1 0\n1 2\n", "gone": "3\nRoom 9\n"}
+    files |= {"weights": "0 1 2\n1 2 3\n", "parallel": "0 1\n1 0\n1 2\n", "gone": "3\nRoom 9\n"}
     for name, text in files.items():
         (tmp_path / f"{name}.txt").write_text(text)
     command = ("sweep", "--graph", "path.txt", "--samples", 5, "--device", "cpu", "--out", "x.h5")

@@ -59,7 +59,7 @@ def test_rows_of_sinter_that_continue_others_add_up(tmp_path):
     series = table.choose()
     assert columns_of(series) == [[3, 5], [0.1, 0.1], [9 / 150, 0.1]]
     assert series.trials.tolist() == [150, 10]
-    note = "1 row of the table repeat a d and p: taken as more samples of the same"
+    note = "1 row of the table: d and p are those of another row, taken as more samples of the same"
     assert table.notes == (note,)
 
 
@@ -205,6 +205,7 @@ REFUSED = [
     ("L,p,k,n\n\n8.5,0.1,1,10\n", "line 3: L = 8.5, but sizes are integers of at least 1"),
     ("L,p,k,n\n8,about,1,10\n", "p = 'about', no number"),
     ("L,p,k,n\n8,inf,1,10\n", "p = 'inf', no number"),
+    ("L,p,mean,error\n8,0.1,1e99,1\n", "mean = 1e99, but numbers are 0, or from 1e-50 to 1e50"),
     ("L,p,mean,error\n8,0.1,1,-1\n", "error = -1, but errors are not negative"),
     ("8,0.1,1,10\n", "line 1 has numbers alone"),
     ("", "is empty"),
@@ -233,6 +234,8 @@ def test_a_table_that_cannot_be_used_is_refused_in_one_line(tmp_path, text, prob
         ("length=L", "'length'; known: count, error, mean, series, size, total, x"),
         ("x=q", "x=q: the table has L, p, k, n"),
         ("series=q", "series=q: the table has L, p, k, n"),
+        ("size=L,x=L", "'L' is named twice"),
+        (["L", "p", "k", "n"], "they are a text size=d,x=p or a mapping"),
     ],
 )
 def test_columns_that_make_no_sense_are_refused(columns, problem):
@@ -247,6 +250,12 @@ def test_what_is_no_table_is_refused(tmp_path):
         open_table({"L": [8], "p": [0.1, 0.2], "k": [1], "n": [10]})
     with pytest.raises(InputError, match="no such file"):
         open_table(tmp_path / "a.csv")
+    with pytest.raises(InputError, match="column p: a masked array"):
+        open_table({"L": [8], "p": np.ma.masked_equal([0.1], 0.1), "k": [1], "n": [10]})
+    with pytest.raises(InputError, match="no row is left: 1 row with no trials left out"):
+        open_table({"L": [8], "p": [0.1], "k": [0], "n": [0]})
+    with pytest.raises(InputError, match="no column for total;"):
+        open_table({"L": [8], "p": [0.1], "errors": [0]})
     (tmp_path / "b.csv").write_bytes(b"L,p\xff\n")
     with pytest.raises(InputError, match="cannot be read as text"):
         open_table(tmp_path / "b.csv")

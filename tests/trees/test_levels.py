@@ -448,7 +448,7 @@ def test_a_field_is_a_function_of_its_arguments():
         (((8, 8), np.nan), "exponent = nan"),
         (((8, 8),), "give exponent or correlation, one of them"),
         (((8, 8), None, lambda r: 1.0 * (r < 2)), "spectrum on this torus is negative"),
-        (((8, 8), None, lambda r: np.nan * r), "spectrum"),
+        (((8, 8), None, lambda r: np.nan * r), "a finite number for each distance"),
     ],
 )
 def test_what_is_no_correlation_is_refused(arguments, message):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from percolab.errors import InputError
-from percolab.lattices.graph_files.graph_data import Edges, check_num_sites
+from percolab.lattices.graph_files.graph_data import DIRECTED, Edges, check_num_sites
 from percolab.lattices.graph_files.pair_lines import Columns, NoNumber, read_pairs, split_line
 from percolab.lattices.graph_files.text import data_lines, read_text, shown
 from percolab.lattices.shown import is_number
@@ -73,6 +73,8 @@ def read_edge_list(
         raise InputError(f"{path}: line {place}: {error}") from error
     columns = replace(layout.columns, top=(num_sites or MAX_POINTS) - 1)
     skip, notes = place if layout.is_header else place - 1, _header_notes(layout, place)
+    if following and _says_directed(layout, following):
+        notes = (DIRECTED, *notes)
     try:
         edges = read_pairs(path, text, skip, columns, weights)
     except NoNumber as error:
@@ -231,6 +233,12 @@ def _decide_on_header(
     edges = Edges(len(names), below - np.int32(2), weights, names)
     columns = replace(layout.columns, weight=-1)
     return edges, _header_notes(layout._replace(columns=columns, is_header=True), place)
+
+
+def _says_directed(layout: Layout, following: str) -> bool:
+    """Return whether the first edge of a table of Gephi has Directed in the column Type."""
+    cells = dict(zip(map(str.lower, layout.words), split_line(following, layout.columns.delimiter)))
+    return layout.is_header and cells.get("type", "").lower() == "directed"
 
 
 def _header_notes(layout: Layout, place: int) -> tuple[str, ...]:

@@ -12,6 +12,10 @@ from percolab.errors import InputError
 from percolab.lattices.shown import Shown, counted, few
 from percolab.lattices.topology import MAX_POINTS
 
+#: The note on a graph whose edges have a direction.
+DIRECTED = "is directed, but a bond has no direction: u to v and v to u are one bond, u - v"
+#: The note on a matrix that may be that of a directed graph.
+NOT_SYMMETRIC = "is not symmetric, but a bond has no direction: entry (i, j) alone is bond i - j"
 #: Sites that a file may claim unless their number is given: this many, and so many more an edge.
 FREE_SITES, SITES_PER_EDGE = 10**6, 64
 
@@ -116,6 +120,8 @@ def merge_edges(edges: Edges, where: Path | str, multi: bool) -> GraphData:
             f"{counted(num_loops, 'self-loop')} left out: a bond to its own site joins nothing",
         )
     pairs = _number_pairs(ends)
+    if edges.is_matrix and not _is_symmetric(ends, pairs):
+        notes += (NOT_SYMMETRIC,)
     order = np.argsort(pairs, kind="stable")
     again = np.diff(pairs[order]) == 0
     if again.any():
@@ -141,6 +147,13 @@ def merge_edges(edges: Edges, where: Path | str, multi: bool) -> GraphData:
     if weights is not None and weights.dtype == np.float64:
         weights = weights + 0.0  # which makes -0.0 positive
     return GraphData(edges.num_sites, ends, edges.names, num_loops, num_merged, notes, weights)
+
+
+def _is_symmetric(ends: np.ndarray, pairs: np.ndarray) -> bool:
+    """Return whether a matrix has (j, i) for every entry (i, j), or one side of its diagonal."""
+    is_upper = ends[:, 0] < ends[:, 1]
+    upper, lower = np.unique(pairs[is_upper]), np.unique(pairs[~is_upper])
+    return not (upper.size and lower.size) or np.array_equal(upper, lower)
 
 
 def _number_pairs(ends: np.ndarray) -> np.ndarray:

@@ -96,13 +96,15 @@ def edges_of_matrix(matrix: Any, weights: bool, where: str = "") -> Edges:
     """Return the edges of a square sparse matrix: its stored entries, of bsr without zeros.
 
     where: how an error about an entry begins.  InputError: a weight that is none, or too large.
-    ValueError: the matrix is not square.
+    ValueError: the matrix is not square, or a value is NaN.
     """
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"a matrix of shape {matrix.shape}, but an adjacency matrix is square")
     entries = matrix.tocoo(copy=True)
     if matrix.format == "bsr":  # the zeros in its blocks are filling
         entries.eliminate_zeros()
+    if entries.data.dtype.kind == "f" and np.isnan(entries.data).any():
+        raise ValueError("a value is NaN, but a weight is a number")
     ends = np.stack([entries.row, entries.col], axis=1, dtype=np.int32)
     values = None
     if weights:
@@ -129,8 +131,6 @@ def _load(path: Path) -> Any:
     kind = matrix.data.dtype
     if kind.kind not in "biuf" or (kind.kind == "f" and kind.itemsize > 8):
         raise ValueError(f"its values are {kind}, but they must be numbers of at most 64 bits")
-    if kind.kind == "f" and np.isnan(matrix.data).any():
-        raise ValueError("a value is NaN, but a weight is a number")
     return matrix
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from percolab.errors import InputError, one_line
+from percolab.errors import InputError, one_line, refuse_mask
 from percolab.lattices.graph_files.edge_list import choose_columns, take_columns
 from percolab.lattices.graph_files.graph_data import (
     Edges,
@@ -90,6 +90,8 @@ def _split_columns(graph: Any, requested: Sequence[Any], weights: bool) -> list[
     """Return the columns of the two sites of edges, and of their weights if requested."""
     if is_frame(graph):
         return _columns_of_frame(graph, requested, weights)
+    for array in graph[:1] if isinstance(graph, tuple) else (graph,):
+        refuse_mask("the graph", array)
     count = 3 if weights else 2
     if isinstance(graph, tuple) and len(graph) == 2:
         pairs = np.asarray(graph[0])

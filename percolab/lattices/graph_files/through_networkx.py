@@ -16,12 +16,9 @@ from xml.parsers import expat
 import numpy as np
 
 from percolab.errors import InputError, import_networkx
-from percolab.lattices.graph_files.graph_data import Edges, check_num_sites
+from percolab.lattices.graph_files.graph_data import DIRECTED, Edges, check_num_sites
 from percolab.lattices.graph_files.text import read_bytes, refused
 from percolab.lattices.graph_files.weights import make_weights
-
-#: The note on a graph whose edges have a direction.
-DIRECTED = "is directed, but a bond has no direction: u to v and v to u are one bond, u - v"
 
 #: Largest file, unpacked, about 10^6 edges; networkx takes 12 times as much memory as the file has.
 MOST_BYTES = 1 << 26

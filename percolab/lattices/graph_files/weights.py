@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from percolab.errors import InputError
+from percolab.errors import InputError, refuse_mask
 
 #: Integers up to here are floats, every one of them.
 MOST_OF_FLOATS = 2**53
@@ -39,6 +39,7 @@ def make_weights(given: Any, where: Callable[[int], str] = lambda n: "") -> np.n
     >>> make_weights([3, "9007199254740993"]).tolist(), make_weights(np.float32([-0.0])).tolist()
     ([3, 9007199254740993], [0.0])
     """
+    refuse_mask("weights", given)
     if isinstance(given, np.ndarray):
         return _weights_of_array(given, where)
     numbers: list[int | float] = []
