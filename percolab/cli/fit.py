@@ -95,8 +95,8 @@ def command(
 
     options["quantities"] = quantities
     if len(files) > 1:
-        others = shared.without_defaults(options, "bootstrap", "nu", "priors")
-        shared.refuse(others, "the fit of several files does not take it; leave it out")
+        more = shared.without_defaults(options, "bootstrap", "nu", "priors")
+        shared.refuse(more, "the fit of several files does not take it; leave it out")
         shared.write_answer(*_fit_several(files, universal), as_json=as_json)
         return
     (results,) = files

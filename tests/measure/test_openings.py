@@ -115,4 +115,4 @@ def test_methods_without_rows_at_given_p_refuse_openings(method):
     boundary = "open" if method == "threshold" else "periodic"
     message = refusal("sweep", "--lattice", "square", "-L", "8", "--method", method,
                       "--boundary", boundary, "--measure", "openings", "--samples", 10)  # fmt: skip
-    assert f"measure openings: method {method} " in message
+    assert f"measure openings: method {method}" in message
