@@ -1,10 +1,10 @@
-"""Times of what flows, in ns a site, on one core, with networkx and scipy on the same samples.
+"""Times of what flows, in ns a site, on one core, with scipy, igraph and networkx.
 
     python results/flow/flow_times.py
 
 Each number is the least of three samples at p_c that span, after one that compiles; the net of the
 lattice, which all samples of a sweep share, is made before.  networkx has objects for sites, so its
-samples are small; scipy solves the whole cluster that spans.
+samples are small; scipy solves the whole cluster that spans.  Needs igraph, and networkx.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from importlib.metadata import version
 from typing import Any
 
 import click
+import igraph
 import networkx as nx
 import numpy as np
 from scipy.sparse import coo_array
@@ -28,9 +29,10 @@ from percolab.flows.flow import Circuit, Flow
 from percolab.flows.net import list_bonds, unpack_open
 from percolab.lattices.lattice import load_lattice
 
-#: Lattice, sizes of percolab, of scipy and of networkx, and p_c.
-CASES = (("square", 1024, 256, 128, 0.5), ("cubic", 128, 40, 20, 0.24881182))
+#: Lattice, sizes of percolab, of scipy, igraph and networkx, and p_c.
+CASES = (("square", 1024, 256, 256, 128, 0.5), ("cubic", 128, 40, 40, 20, 0.24881182))
 SAMPLES = 3
+PACKAGES = ("numba", "scipy", "igraph", "networkx")
 
 
 def spanning_flows(name: str, size: int, p: float) -> Iterator[Flow]:
@@ -117,6 +119,17 @@ def scipy_times(flows: list[Flow], sites: int) -> dict[str, float]:
     }
 
 
+def igraph_times(flows: list[Flow], sites: int) -> dict[str, float]:
+    """Return the times of igraph; bridges are compared."""
+    graphs = [igraph.Graph(sites, flow.bonds.tolist()) for flow in flows]
+    for flow, graph in zip(flows, graphs, strict=True):
+        assert len(graph.bridges()) == flow.num_bridges
+    return {
+        "bridges": least([g.bridges for g in graphs], sites),
+        "blocks": least([g.biconnected_components for g in graphs], sites),
+    }
+
+
 def networkx_times(flows: list[Flow], sites: int) -> dict[str, float]:
     """Return the times of networkx; bridges are compared."""
     graphs = [nx.Graph(flow.bonds.tolist()) for flow in flows]
@@ -131,14 +144,12 @@ def networkx_times(flows: list[Flow], sites: int) -> dict[str, float]:
 @click.command(help=__doc__)
 def main() -> None:
     """Print the table."""
-    versions = ", ".join(f"{name} {version(name)}" for name in ("numba", "scipy", "networkx"))
+    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     click.echo(f"percolab {percolab.__version__}, {versions}, Python {platform.python_version()}")
     for name, *sizes, p in CASES:
         dimension = load_lattice(name).dimension
-        for whose, size, times in zip(
-            ("percolab", "scipy", "networkx"), sizes, (own_times, scipy_times, networkx_times),
-            strict=True,
-        ):  # fmt: skip
+        whose_times = own_times, scipy_times, igraph_times, networkx_times
+        for whose, size, times in zip(("percolab", *PACKAGES[1:]), sizes, whose_times, strict=True):
             flows = list(spanning_flows(name, size, p))
             for what, found in times(flows, size**dimension).items():
                 click.echo(f"{name:8} L = {size:<5} {whose:9} {what:28} {found:10.1f} ns a site")
