@@ -166,7 +166,7 @@ class BridgeFree(Bridges):
 
     word = "bridge_free"
     numbers = ("largest_bridge_free",)
-    site_bytes = 45
+    site_bytes = 48
     bond_bytes = 50
     # The dual says how many bridges there are, but words which.
     _make_on_device = FlowReader._make_on_device
