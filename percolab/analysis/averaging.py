@@ -188,7 +188,6 @@ class FittedThreshold(Record, Shown):
     ``to_dict``).
     """
 
-    renamed: ClassVar = {"p_c": ""}
     added: ClassVar[tuple[str, ...]] = (
         "threshold", "threshold_error", "statistical_error", "systematic_error", "y_t", "y_t_error",
         "chi_square",

@@ -192,8 +192,11 @@ class RootFit(Shown):
         }
 
     def to_dict(self) -> dict[str, Any]:
+        p_c = self.threshold.to_dict("value")
         return {
-            "p_c": self.threshold.to_dict("value"),
+            "p_c": p_c,
+            "threshold": p_c["value"],
+            "threshold_error": p_c["error"],
             "roots": [
                 root.to_dict() | {"weight": plain(weight)}
                 for root, weight in zip(self.roots, self.weights, strict=True)

@@ -97,7 +97,7 @@ class ThresholdFit(FittedThreshold):
     """
 
     renamed: ClassVar = dict.fromkeys(
-        ("p_c", "exponent", "critical", "by_size", "used", "influence", "information"), ""
+        ("exponent", "critical", "by_size", "used", "influence", "information"), ""
     )
     added: ClassVar[tuple[str, ...]] = (
         *FittedThreshold.added, "critical_probability", "critical_probability_error",

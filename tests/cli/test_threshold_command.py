@@ -71,6 +71,9 @@ def test_json_has_every_number(path, record):
 
 def test_fit_says_p_c_of_the_roots(path, record):
     assert json.loads(answer("fit", path, "--json")) == record
+    # In the plane and in space.
+    assert record["threshold"] == record["p_c"]["value"]
+    assert record["threshold_error"] == record["p_c"]["error"] > 0
     text = answer("fit", path)
     assert "systematic: drift of the roots, C/L^4, C = 0 +- 0.01" in text
     assert "published 0.52440499" in text
@@ -252,6 +255,9 @@ def test_three_dimensions_have_a_fit_of_three_probabilities_and_its_figure(tmp_p
     assert lines[-1].startswith("published 0.24881185")
     record = json.loads(answer(*command, "--out", path, "--json"))
     assert json.loads(answer("fit", path, "--json")) == record
+    # In the plane and in space.
+    assert record["threshold"] == record["p_c"]["value"]
+    assert record["threshold_error"] == record["p_c"]["error"] > 0
     assert "wrapping_axis" in answer("fit", path)
     assert "without replicas" in refusal("fit", path, "--bootstrap", 20)
     assert "R(p_c)" in answer("fit", path, "--observable", "wrapping_any", "--bootstrap", 0)
