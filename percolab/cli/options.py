@@ -248,7 +248,9 @@ def read_study(results: str, options: Mapping[str, Any]) -> StoredResults:
     if not stored.study.structure.is_scalable:
         refuse_scaling(options)
     if search_options(stored):
+        priors = {name: options[name] for name in ("nu", "priors") if name in options}
         refuse(options, FIXED_FIT, *_SCALING)
+        refuse(without_defaults(priors, *priors), FIXED_FIT)
     return stored
 
 

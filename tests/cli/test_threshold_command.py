@@ -395,6 +395,7 @@ def test_another_fit_of_the_samples_of_a_search_says_so(searches):
     for command in ("plot", "report"):
         message = refusal(command, space, "--min-size", "9")
         assert "--min-size: figures of percolab threshold show its own fit" in message
+        assert "--priors: figures" in refusal(command, space, "--priors", 2)
     with pytest.raises(InputError, match="degree: figures of percolab threshold show its own"):
         percolab.open_results(space).plot(degree=3)
 
