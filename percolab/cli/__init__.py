@@ -92,7 +92,7 @@ class Commands(click.Group):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run, and turn errors a user can mend into one line and exit code 2."""
         kwargs["standalone_mode"] = False
-        _check_environment()
+        _prepare_environment()
         if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
             # Letters that the output's encoding lacks are escapes, where Python would fail.
             sys.stdout.reconfigure(errors="backslashreplace")
@@ -116,8 +116,12 @@ class Commands(click.Group):
         sys.exit(status if isinstance(status, int) else 0)
 
 
-def _check_environment() -> None:
-    """End with one line where a number of threads is none: numba would report it at length."""
+def _prepare_environment() -> None:
+    """Let BLAS have one thread: on the small matrices of fits others take more time than they save.
+
+    Ends with one line where Numba's number of threads is none: Numba would report it at length.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     threads = os.environ.get("NUMBA_NUM_THREADS", "1")
     if not (threads.isdecimal() and int(threads) >= 1):
         _fail(f"NUMBA_NUM_THREADS={threads}, but it must be an integer of at least 1, or not set")
