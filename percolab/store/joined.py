@@ -137,7 +137,9 @@ def _in_common_groups(members: Sequence[TaskResult]) -> list[TaskResult]:
         ]
         return max(1 - after / before for before, after in pairs), -sum(n for _, n in pairs)
 
-    choices = [_align(blocks, without_large=large) for large in (True, False)]
+    choices = [_align(blocks, without_large=True)]
+    if lost(choices[0])[0] > 0:
+        choices.append(_align(blocks, without_large=False))
     return [
         TaskResult(result.task, {block.number: block for block in own}, result.columns, result.end)
         for result, own in zip(members, min(choices, key=lost), strict=True)
