@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import hypot
 from typing import Any
 
 import numpy as np
@@ -232,26 +231,32 @@ class WrappingCrossing(Record):
 
 
 def find_crossings(results: StoredResults) -> list[WrappingCrossing]:
-    """Return crossings of each quantity between neighbours, with the slopes of the fit."""
+    """Return crossings of each quantity between neighbours.
+
+    Of the p of a size with half of the most samples or more that next to p_c is taken; the fitted
+    curve leads from there to p_c, and from p_c to the crossing its slopes.
+    """
     estimate = WrappingEstimate.of(results)
-    functions = estimate.average.best.functions
+    functions, p_c = estimate.average.best.functions, estimate.threshold.value
     quantities = list_fitted(results.study)
     needs = sorted({name for quantity in quantities for name in quantity.needs})
     lines = []
     for size in sorted({result.task.size for result in results.measured}):
         own = [result for result in results.tasks.values() if result.task.size == size]
-        result = max(own, key=lambda result: result.num_samples)
+        most = max(result.num_samples for result in own)
+        own = [result for result in own if 2 * result.num_samples >= most]
+        result = min(own, key=lambda result: abs(result.task.p[0] - p_c))
         values, replicas = read_moments(result, needs).values(quantities)
         (p,), step = result.task.p, 0.01 / estimate.slope(size)
-        slopes = [float(f(p + step, size) - f(p - step, size)) / (2 * step) for f in functions]
-        errors = jackknife_error(replicas)[:, 0].tolist()
-        lines.append((size, p, values[:, 0].tolist(), errors, slopes))
+        moved = np.array([float(f(p_c, size) - f(p, size)) for f in functions])
+        slopes = [float(f(p_c + step, size) - f(p_c - step, size)) / (2 * step) for f in functions]
+        lines.append((size, values[:, 0] + moved, jackknife_error(replicas)[:, 0], slopes))
     crossings = []
-    for (L1, p_1, *small), (L2, p_2, *large) in pairwise(lines):
-        for name, W_1, e_1, s_1, W_2, e_2, s_2 in zip(QUANTITIES, *small, *large, strict=True):
-            rate = s_2 - s_1
-            p = (W_1 - s_1 * p_1 - W_2 + s_2 * p_2) / rate
-            crossings.append(WrappingCrossing(name, L1, L2, p, hypot(e_1, e_2) / abs(rate)))
+    for (L1, W_1, e_1, s_1), (L2, W_2, e_2, s_2) in pairwise(lines):
+        rates = np.subtract(s_2, s_1)
+        for n, name in enumerate(QUANTITIES):
+            p, error = p_c - (W_2[n] - W_1[n]) / rates[n], np.hypot(e_1[n], e_2[n]) / abs(rates[n])
+            crossings.append(WrappingCrossing(name, L1, L2, float(p), float(error)))
     return crossings
 
 

@@ -371,6 +371,22 @@ def test_a_smaller_error_in_space_keeps_all_blocks_and_adds(found, path):
     assert len(find_crossings(stored)) == 3 * (len(second.results.study.sizes) - 1)
 
 
+def test_crossings_do_not_depend_on_where_most_samples_are():
+    crossings = []
+    for first, samples in ((11, (8000, 3000, 3000)), (14, (3000, 3000, 8000))):
+        parts = [
+            percolab.sweep(
+                "cubic", L=[6, 9, 13], p=p, samples=many, seed=seed, boundary="periodic",
+                measure="wrapping", block_size=50, device="cpu",
+            )
+            for seed, (p, many) in enumerate(zip((0.2488, 0.242, 0.256), samples), first)
+        ]  # fmt: skip
+        crossings.append(find_crossings(percolab.merge(parts)))
+    assert len(crossings[0]) == 6
+    for near, far in zip(*crossings, strict=True):
+        assert abs(near.p - far.p) < 4 * np.hypot(near.error, far.error)
+
+
 def test_a_pilot_that_is_beside_p_c_by_chance_comes_back():
     # All p of one of its rounds are on one side of p_c.
     found = percolab.threshold("cubic", error=2e-3, universal="known", seed=6025, device="cpu")
