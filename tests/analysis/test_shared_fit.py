@@ -104,6 +104,7 @@ def searched(folder):
         ("bcc", "bcc", "bond", 4),
         ("stacked", "stacked-triangular", "bond", 5),
         ("plane", "square", "bond", 6),
+        ("fixed", "cubic", "bond:z=0.3", 7),
     ):
         options = {"model": model, "seed": seed, "error": 2.5e-3, "device": "cpu"}
         found[name] = percolab.threshold(lattice, out=folder / f"{name}.h5", **options)
@@ -124,6 +125,7 @@ def test_bonds_and_sites_are_more_precise_together(searched, folder):
         assert (file["lattice"], file["model"]) == ("cubic", own.results.study.model)
         assert file["alone"]["value"] == own.p_c
         assert file["p_c"]["error"] < 0.9 * own.error
+        assert 0 < abs(file["prior_shift"]) < file["p_c"]["error"]
         assert abs(file["p_c"]["value"] - PUBLISHED[file["model"]]) < 4 * file["p_c"]["error"]
     for name, value in (("any", 0.45998), ("axis", 0.25780), ("all", 0.08041)):
         found = record["at_p_c"][f"wrapping_{name}"]
@@ -192,12 +194,13 @@ def test_probabilities_that_contradict_each_other_give_no_p_c(searched, folder, 
         (("bonds", "bcc"), (), "tori of different shapes"),
         (("bonds", "plane"), (), "must be of percolab threshold in three dimensions"),
         (("sites", "stacked"), (), "stacked-triangular, bond, are not alike by symmetry"),
+        (("sites", "fixed"), (), "cubic, bond:z=0.3, are not alike by symmetry"),
         (("bonds", "bonds"), (), "of one lattice and model"),
         (("bonds", "sites"), ("--degree", 3), "the fit of several files does not take it"),
         (("bonds", "sites"), ("--quantities", "all"), "the fit of several files does not take it"),
         (("bonds", "none"), (), "no such file"),
     ],
-    ids=["shape", "plane", "symmetry", "twice", "degree", "quantities", "missing"],
+    ids=["shape", "plane", "symmetry", "fixed", "twice", "degree", "quantities", "missing"],
 )
 def test_what_shares_nothing_is_refused_in_one_line(searched, folder, names, options, reason):
     assert reason in refusal("fit", *files(folder, *names), *options)
