@@ -179,7 +179,8 @@ def check_shared(named: Named) -> None:
         sides, others = torus_shape(lattices[n]), torus_shape(lattices[k])
         if sides.shape != others.shape or not np.allclose(sides, others):
             raise InputError(
-                f"{both} have tori of different shapes, whose wrapping probabilities differ at p_c"
+                f"{both} have tori of different shapes, axis by axis, whose wrapping probabilities "
+                "at p_c may differ"
             )
         models = [named[at][1].study.model for at in (n, k)]
         if lattices[n].digest == lattices[k].digest and models[0] == models[1]:
