@@ -499,8 +499,8 @@ def test_weights_of_a_graph_are_given_beside_it_or_in_it():
     network = nx.Graph()
     network.add_weighted_edges_from((*edge, x) for edge, x in zip(edges, weights, strict=True))
     trees = [percolab.tree((edges, weights)), percolab.tree(edges, weights=weights),
-             percolab.tree(network)]  # fmt: skip
-    assert [tree.weight for tree in trees] == [3, 3, 3]
+             percolab.tree(tuple(edges), weights=weights), percolab.tree(network)]  # fmt: skip
+    assert [tree.weight for tree in trees] == [3, 3, 3, 3]
     with pytest.raises(InputError, match="weights: the graph has weights"):
         percolab.tree((edges, weights), weights=weights)
     ways = {"source": "a", "stop": "all"}
