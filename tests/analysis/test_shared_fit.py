@@ -1,6 +1,7 @@
 """Bonds and sites of one lattice share what wraps at p_c: one fit, and what it refuses."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from cli_support import answer, refusal
 import percolab
 from percolab.analysis.shared_fit import combine
 from percolab.analysis.theory.known_exponents import Known
+from percolab.analysis.value import ChiSquare
 from percolab.analysis.wrapping_fit import WrappingEstimate
 
 R = np.array([0.46, 0.258, 0.08])
@@ -186,6 +188,31 @@ def test_probabilities_that_contradict_each_other_give_no_p_c(searched, folder, 
     shared = percolab.fit(pair)
     assert shared.problem.startswith(problem)
     assert all(file.p_c.rejected for file in shared.files)
+
+
+def test_a_fit_that_is_rejected_alone_gives_no_p_c(searched, folder, monkeypatch):
+    threshold = WrappingEstimate.threshold.fget
+    bad = ChiSquare.of(200.0, 20)
+    monkeypatch.setattr(
+        WrappingEstimate, "threshold", property(lambda own: replace(threshold(own), chi_square=bad))
+    )
+    pair = files(folder, "bonds", "sites")
+    lines = answer("fit", *pair).splitlines()
+    assert lines[2].startswith(f"{pair[0]}: no p_c: the best fit is rejected")
+    alone = f"{searched['bonds'].p_c:.4g}?"
+    (row,) = [line for line in lines if line.startswith(f"{pair[0]}  ")]
+    assert alone in row
+    assert "(" not in row
+
+
+def test_the_sampled_p_are_all_of_a_file():
+    # Those above 0.3174 are too far from p_c for the fit.
+    options = {"model": "site", "error": 2.5e-3, "seed": 1, "device": "cpu"}
+    found = percolab.threshold("cubic", **options)
+    every = [p for each in found.results.measured for p in each.task.p]
+    estimate = WrappingEstimate.of(found.results)
+    assert estimate.notes
+    assert estimate.sampled == (min(every), max(every))
 
 
 @pytest.mark.parametrize(
