@@ -272,7 +272,7 @@ def test_sites_that_are_drawn_at_one_place_have_no_shape():
 
 
 def test_one_bond_that_is_missing_in_a_large_cell_breaks_the_symmetry():
-    # Of 64 sites: it took half an hour when every site was tried for every turn.
+    # Of 64 sites: six minutes were not enough when every site was tried for every turn.
     cubic = load_lattice("cubic")
     points = frozenset(np.ndindex(4, 4, 4))
     whole = [BondClass(bond.offset, points) for bond in cubic.bonds]
