@@ -123,8 +123,7 @@ def analyse_quantities(
     best, wide, free = average_three_times(
         lambda known, wider: replace(fitter, priors=wider).average(known), y_t, priors
     )
-    p = np.concatenate([task.p for task in used])
-    sampled, notes = (float(p.min()), float(p.max())), list_dropped(used, near)
+    sampled, notes = find_range(used), list_dropped(used, near)
     values = (_quantity_value(fitter, best, n, own, y_t) for n, own in enumerate(quantities))
     samples = dict.fromkeys(fitter.sizes, 0)
     for task in fitter.observations:
@@ -153,11 +152,6 @@ class Fitter:
     @property
     def sizes(self) -> list[int]:
         return sorted({one.L for one in self.observations})
-
-    @property
-    def range_of_p(self) -> tuple[float, float]:
-        p = np.concatenate([one.p for one in self.observations])
-        return float(p.min()), float(p.max())
 
     def only(self, index: int) -> Fitter:
         parts = [task.only(index) for task in self.observations if np.any(task.quantity == index)]
@@ -254,6 +248,12 @@ def _quantity_value(
         omega=function.omega,
         alone=alone,
     )
+
+
+def find_range(moments: Sequence[BlockMoments]) -> tuple[float, float]:
+    """Return the smallest and the largest p of moments."""
+    p = np.concatenate([task.p for task in moments])
+    return float(p.min()), float(p.max())
 
 
 def list_dropped(moments: Sequence[BlockMoments], near: Sequence[BlockMoments]) -> list[str]:

@@ -116,7 +116,7 @@ def fit_shared(named: Named, universal: Prior | None = None) -> SharedFit:
         alone = fits[n].threshold
         chi_square = agreement if agreement.rejects else alone.chi_square
         p_c = replace(values[n], chi_square=chi_square, members=alone.members)
-        found = assess_threshold(p_c, wide[n], fits[n].fitter.range_of_p, fits[n].notes)
+        found = assess_threshold(p_c, wide[n], fits[n].sampled, fits[n].notes)
         notes += [f"{name}: {note}" for note in found["notes"]]
         problems += [f"{name}: {found['problem']}"] if found["problem"] else []
         facts = name, results.study.structure.name, results.study.model, tuple(fits[n].fitter.sizes)
@@ -179,7 +179,8 @@ def check_shared(named: Named) -> None:
         sides, others = torus_shape(lattices[n]), torus_shape(lattices[k])
         if sides.shape != others.shape or not np.allclose(sides, others):
             raise InputError(
-                f"{both} have tori of different shapes, whose wrapping probabilities differ at p_c"
+                f"{both} have tori of different shapes, axis by axis, whose wrapping probabilities "
+                "at p_c may differ"
             )
         models = [named[at][1].study.model for at in (n, k)]
         if lattices[n].digest == lattices[k].digest and models[0] == models[1]:

@@ -267,7 +267,8 @@ def shared_table(fit: SharedFit) -> str:
     rows = []
     for file in fit.files:
         cells = (f"{file.p_c.value:.4g}?", "", "") if fit.problem else file.p_c.cells
-        rows.append((file.name, file.lattice, file.model, *cells, file.alone, few(file.sizes)))
+        alone = f"{file.alone.value:.4g}?" if file.alone.rejected else file.alone
+        rows.append((file.name, file.lattice, file.model, *cells, alone, few(file.sizes)))
     shared = []
     for name, value in fit.at_p_c.items():
         known, theory = fit.known[name], ("", "")

@@ -22,7 +22,13 @@ import numpy as np
 from percolab.analysis.averaging import ThresholdAverage
 from percolab.analysis.json_values import Record
 from percolab.analysis.quantities import Observations, Quantity, list_quantities
-from percolab.analysis.quantity_fits import Fitter, QuantityAnalysis, list_dropped, make_fitter
+from percolab.analysis.quantity_fits import (
+    Fitter,
+    QuantityAnalysis,
+    find_range,
+    list_dropped,
+    make_fitter,
+)
 from percolab.analysis.quantity_model import JointMaximum, JointModel
 from percolab.analysis.roots import (
     ROOT_OPTIONS,
@@ -139,13 +145,15 @@ def fit_searched(results: StoredResults, **options: Any) -> RootFit | QuantityAn
 class WrappingEstimate:
     """p_c of the samples so far, and what further ones would tell.
 
-    known: 1/nu, a prior.  notes: on what was left out.
+    known: 1/nu, a prior.  notes: on what was left out.  sampled: the smallest and the largest p,
+    of those that are left out, too.
     """
 
     fitter: Fitter
     average: ThresholdAverage[JointMaximum]
     known: Known | None
     notes: tuple[str, ...] = ()
+    sampled: tuple[float, float] = (0.0, 1.0)
 
     @classmethod
     def of(cls, results: StoredResults, universal: Prior | None = None) -> WrappingEstimate:
@@ -156,7 +164,7 @@ class WrappingEstimate:
         joint = read_joint_input(results, QUANTITIES, universal=own)
         fitter, used, near = make_fitter(joint, degrees=DEGREES)
         notes = (*joint.notes, *list_dropped(used, near))
-        return cls(fitter, fitter.average(joint.y_t), joint.y_t, notes)
+        return cls(fitter, fitter.average(joint.y_t), joint.y_t, notes, find_range(used))
 
     @property
     def threshold(self) -> Value:

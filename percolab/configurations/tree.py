@@ -103,7 +103,7 @@ def tree(
         others = {"num_sites": num_sites} if is_name else sites
         refuse_given("a graph has its own", L=L, boundary=boundary)
         refuse_given(_NO_MEANING, **others)
-        if isinstance(graph, tuple):
+        if isinstance(graph, tuple) and len(graph) == 2:
             refuse_given("the graph has weights", weights=weights)
         given = take_weighted_graph(graph, weights, num_sites=num_sites, **named, **sites)
         return _tree_from_list(*given, ways)

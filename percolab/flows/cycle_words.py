@@ -31,7 +31,7 @@ _VIRTUAL = np.uint64(2**64 - 1)
 
 
 class Forest(NamedTuple):
-    """The tree of what is connected with the first terminal, in the order of reaching its nodes.
+    """The tree of what is connected with the first terminal, in the order its nodes were reached.
 
     order: uint32 (nodes,); via: uint32 (nodes,), the bond over which each was reached; words:
     uint64 (nodes,), of these bonds; inside: uint8 (nodes,), whether trails between the terminals
@@ -83,11 +83,12 @@ def count_bridges(sites, places, is_open, key, via, words):
     """Return the number of bridges.
 
     sites: int32 (m, 2), of every bond; places: int64 (m,); is_open: uint8 (m,); key: uint64 (2,).
-    via: uint32 (n,), gets of every site but one a tree a bond of a spanning forest, each bond once,
-    and ROOT of the others; words: uint64 (n,), get the words of these bonds.
+    via: uint32 (n,), gets a spanning forest: its bonds, each at one of its two sites, and ROOT at
+    the one site of every tree that is left over; words: uint64 (n,), gets the words of these bonds.
 
-    A site with one bond of the forest left is cut off, and hands its word on, until none is left.
-    Until then ``via`` is the XOR of the bonds that a site has left: of one, that bond itself.
+    A leaf of the forest is cut off and adds its word to its neighbour's, until no bond is left.
+    Until then ``via`` is the XOR of ROOT and the bonds that a site has left: of a leaf it tells
+    its only bond.
     """
     via[:] = _ROOT
     words[:] = 0

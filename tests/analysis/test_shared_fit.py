@@ -1,6 +1,7 @@
 """Bonds and sites of one lattice share what wraps at p_c: one fit, and what it refuses."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from cli_support import answer, refusal
 import percolab
 from percolab.analysis.shared_fit import combine
 from percolab.analysis.theory.known_exponents import Known
+from percolab.analysis.value import ChiSquare
 from percolab.analysis.wrapping_fit import WrappingEstimate
 
 R = np.array([0.46, 0.258, 0.08])
@@ -104,6 +106,7 @@ def searched(folder):
         ("bcc", "bcc", "bond", 4),
         ("stacked", "stacked-triangular", "bond", 5),
         ("plane", "square", "bond", 6),
+        ("fixed", "cubic", "bond:z=0.3", 7),
     ):
         options = {"model": model, "seed": seed, "error": 2.5e-3, "device": "cpu"}
         found[name] = percolab.threshold(lattice, out=folder / f"{name}.h5", **options)
@@ -124,6 +127,7 @@ def test_bonds_and_sites_are_more_precise_together(searched, folder):
         assert (file["lattice"], file["model"]) == ("cubic", own.results.study.model)
         assert file["alone"]["value"] == own.p_c
         assert file["p_c"]["error"] < 0.9 * own.error
+        assert 0 < abs(file["prior_shift"]) < file["p_c"]["error"]
         assert abs(file["p_c"]["value"] - PUBLISHED[file["model"]]) < 4 * file["p_c"]["error"]
     for name, value in (("any", 0.45998), ("axis", 0.25780), ("all", 0.08041)):
         found = record["at_p_c"][f"wrapping_{name}"]
@@ -186,18 +190,44 @@ def test_probabilities_that_contradict_each_other_give_no_p_c(searched, folder, 
     assert all(file.p_c.rejected for file in shared.files)
 
 
+def test_a_fit_that_is_rejected_alone_gives_no_p_c(searched, folder, monkeypatch):
+    threshold = WrappingEstimate.threshold.fget
+    bad = ChiSquare.of(200.0, 20)
+    monkeypatch.setattr(
+        WrappingEstimate, "threshold", property(lambda own: replace(threshold(own), chi_square=bad))
+    )
+    pair = files(folder, "bonds", "sites")
+    lines = answer("fit", *pair).splitlines()
+    assert lines[2].startswith(f"{pair[0]}: no p_c: the best fit is rejected")
+    alone = f"{searched['bonds'].p_c:.4g}?"
+    (row,) = [line for line in lines if line.startswith(f"{pair[0]}  ")]
+    assert alone in row
+    assert "(" not in row
+
+
+def test_the_sampled_p_are_all_of_a_file():
+    # Those above 0.3174 are too far from p_c for the fit.
+    options = {"model": "site", "error": 2.5e-3, "seed": 1, "device": "cpu"}
+    found = percolab.threshold("cubic", **options)
+    every = [p for each in found.results.measured for p in each.task.p]
+    estimate = WrappingEstimate.of(found.results)
+    assert estimate.notes
+    assert estimate.sampled == (min(every), max(every))
+
+
 @pytest.mark.parametrize(
     ("names", "options", "reason"),
     [
         (("bonds", "bcc"), (), "tori of different shapes"),
         (("bonds", "plane"), (), "must be of percolab threshold in three dimensions"),
         (("sites", "stacked"), (), "stacked-triangular, bond, are not alike by symmetry"),
+        (("sites", "fixed"), (), "cubic, bond:z=0.3, are not alike by symmetry"),
         (("bonds", "bonds"), (), "of one lattice and model"),
         (("bonds", "sites"), ("--degree", 3), "the fit of several files does not take it"),
         (("bonds", "sites"), ("--quantities", "all"), "the fit of several files does not take it"),
         (("bonds", "none"), (), "no such file"),
     ],
-    ids=["shape", "plane", "symmetry", "twice", "degree", "quantities", "missing"],
+    ids=["shape", "plane", "symmetry", "fixed", "twice", "degree", "quantities", "missing"],
 )
 def test_what_shares_nothing_is_refused_in_one_line(searched, folder, names, options, reason):
     assert reason in refusal("fit", *files(folder, *names), *options)

@@ -257,6 +257,31 @@ def test_symmetry_does_not_depend_on_the_cell_or_how_it_lies():
     assert not is_isotropic(Lattice.from_cell(np.diag([1, 1, 1.1]) @ turn, sites, bonds))
 
 
+@pytest.mark.parametrize("scale", [1e-10, 1e-3, 1e6])
+def test_symmetry_does_not_depend_on_the_unit_of_length(scale):
+    for name in ("cubic", "diamond", "stacked-triangular", "honeycomb", "trellis"):
+        item = load_lattice(name)
+        shifts = tuple((at, tuple(scale * x for x in shift)) for at, shift in item.shifts)
+        vectors = tuple(tuple(scale * x for x in vector) for vector in item.vectors)
+        assert is_isotropic(replace(item, vectors=vectors, shifts=shifts)) == is_isotropic(item)
+
+
+def test_sites_that_are_drawn_at_one_place_have_no_shape():
+    bonds = [(0, 1, [0, 0]), (0, 0, [1, 0]), (1, 1, [0, 1])]
+    assert not is_isotropic(Lattice.from_cell(np.eye(2), [[0, 0], [0, 0]], bonds))
+
+
+def test_one_bond_that_is_missing_in_a_large_cell_breaks_the_symmetry():
+    # Of 64 sites: six minutes were not enough when every site was tried for every turn.
+    cubic = load_lattice("cubic")
+    points = frozenset(np.ndindex(4, 4, 4))
+    whole = [BondClass(bond.offset, points) for bond in cubic.bonds]
+    large = replace(cubic, cell=(4, 4, 4), bonds=tuple(whole))
+    assert has_cubic_tori(large)
+    fewer = BondClass(cubic.bonds[0].offset, points - {(1, 2, 3)})
+    assert not is_isotropic(replace(large, bonds=(fewer, *whole[1:])))
+
+
 def test_tori_of_one_shape_are_alike_however_large_a_cell_is():
     wide = load_lattice("cubic").with_sides((1, 1, 2))
     assert np.allclose(torus_shape(wide), np.diag([1, 1, 4]) / 6)

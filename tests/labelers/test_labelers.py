@@ -85,6 +85,14 @@ def test_what_wraps_alone_is_what_rows_have(lattice_name, model):
     assert len(flags) > 2
 
 
+def test_what_spans_is_in_rows_though_only_what_wraps_is_needed():
+    given = "raster", "cpu", lattice("square").topology((6, 6), ("open", "periodic"))
+    whole, alone = (new_coupling(*given, wraps_alone=each) for each in (False, True))
+    samples = np.arange(40, dtype=np.uint64)
+    key = XORWOW, 7, samples, np.full(samples.size, p_to_threshold(0.5), np.uint64)
+    np.testing.assert_array_equal(alone.rows(*key), whole.rows(*key))
+
+
 @every_labeler
 @pytest.mark.parametrize("boundary", ["open", "periodic"])
 @pytest.mark.parametrize("lattice_name", slow_but(LATTICES, "square", "kagome", "cubic"))

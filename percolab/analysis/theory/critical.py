@@ -150,7 +150,8 @@ def is_isotropic(lattice: Lattice) -> bool:
 
     Then a symmetric tensor that all of them leave as it is is a multiple of the unit tensor.
 
-    False where it is not drawn, or a cell has too many bonds (_MOST_PAIRS).
+    False where it is not drawn, or with two sites at one place, or a cell has too many bonds
+    (_MOST_PAIRS).
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> is_isotropic(load_lattice("honeycomb")), is_isotropic(load_lattice("trellis"))
@@ -164,12 +165,19 @@ def is_isotropic(lattice: Lattice) -> bool:
     starts, steps = _directed_bonds(lattice)
     if len(starts) ** 2 * _CELLS**d > _MOST_PAIRS:
         return False
-    periods = np.array(lattice.vectors) * np.array(lattice.cell)[:, None]
+    lengths = np.linalg.norm(steps, axis=1)
+    if lengths.min() <= 1e-6 * lengths.max():
+        return False
+    # In units of the longest bond.
+    starts, steps = starts / lengths.max(), steps / lengths.max()
+    periods = np.array(lattice.vectors) * np.array(lattice.cell)[:, None] / lengths.max()
     # How a tensor T changes: T - T^T, and of each symmetry S, S T S^T - T.
     unit = np.eye(d * d)
     changes = unit - unit.reshape(d, d, d * d).swapaxes(0, 1).reshape(d * d, d * d)
     rank = np.linalg.matrix_rank(changes)
     for turn in _possible_turns(steps):
+        if rank == d * d - 1:
+            break
         more = np.vstack([changes, np.kron(turn, turn) - unit])
         new = np.linalg.matrix_rank(more, tol=1e-6)
         if new > rank and _is_symmetry(starts, steps, periods, turn):
@@ -200,21 +208,23 @@ def _possible_turns(steps: Floats) -> Iterator[Floats]:
 
 
 def _directed_bonds(lattice: Lattice) -> tuple[Floats, Floats]:
-    """Return the bonds of one cell from either end: where they start, and their vectors."""
+    """Return the bonds of one cell from either end: a start in the cell, and their vectors."""
     shifts, vectors = dict(lattice.shifts), np.array(lattice.vectors)
 
     def place(point: tuple[int, ...]) -> Floats:
-        own = tuple(x % n for x, n in zip(point, lattice.cell))
-        at = np.array(point) @ vectors + shifts.get(own, (0.0,) * lattice.dimension)
+        at = np.array(point) @ vectors + shifts.get(in_cell(point), (0.0,) * lattice.dimension)
         return np.asarray(at, np.float64)
+
+    def in_cell(point: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(x % n for x, n in zip(point, lattice.cell))
 
     starts, steps = [], []
     for bond in lattice.bonds:
         for point in sorted(bond.at):
-            start = place(point)
-            end = place(tuple(x + step for x, step in zip(point, bond.offset)))
-            starts += [start, end]
-            steps += [end - start, start - end]
+            other = tuple(x + step for x, step in zip(point, bond.offset))
+            step = place(other) - place(point)
+            starts += [place(in_cell(point)), place(in_cell(other))]
+            steps += [step, -step]
     return np.array(starts), np.array(steps)
 
 
@@ -222,19 +232,22 @@ def _is_symmetry(starts: Floats, steps: Floats, periods: Floats, turn: Floats) -
     """Return whether a turn, followed by some shift, maps every bond onto a bond."""
     tolerance = 1e-6 * float(np.linalg.norm(steps, axis=1).min())
     parallel = np.linalg.norm((steps @ turn)[:, None] - steps[None], axis=2) < tolerance
-    if not parallel.any(axis=1).all():
-        return False
-    cells = np.array(list(product(range(_CELLS), repeat=len(periods)))) @ periods
-    turned = ((starts[None] + cells[:, None]) @ turn).reshape(-1, len(periods))
-    parallel = np.tile(parallel, (len(cells), 1))
+    one, other = np.nonzero(parallel)
     inverse = np.linalg.inv(periods)
+    turned = periods @ turn @ inverse
+    # Where periods are mapped onto periods, all cells are alike.
+    count = 1 if np.allclose(turned, np.round(turned), atol=1e-6) else _CELLS
+    cells = np.array(list(product(range(count), repeat=len(periods)))) @ periods @ turn
+    between = starts[one] @ turn - starts[other]
 
     def maps(shift: Floats) -> bool:
-        apart = (turned + shift)[:, None] - starts[None]
-        cells_apart = apart @ inverse
+        cells_apart = (between + shift) @ inverse
         rest = (cells_apart - np.round(cells_apart)) @ periods
-        same = np.linalg.norm(rest, axis=2) < tolerance
-        return bool((same & parallel).any(axis=1).all())
+        mapped = one[np.linalg.norm(rest, axis=1) < tolerance]
+        return np.unique(mapped).size == len(starts)
 
-    # The first start is mapped onto one of the cell's sites, if the turn is a symmetry at all.
-    return any(maps(start - turned[0]) for start in np.unique(starts, axis=0))
+    # A site is mapped onto one with as many bonds: few are tried of those that few sites have.
+    sites, degrees = np.unique(starts, axis=0, return_counts=True)
+    rarest = min(degrees, key=lambda degree: np.count_nonzero(degrees == degree))
+    alike = sites[degrees == rarest]
+    return any(all(maps(site - alike[0] @ turn + cell) for cell in cells) for site in alike)
