@@ -84,6 +84,7 @@ class Drift:
         return sqrt(float(self.spread(np.array([length]))[0, 0]))
 
     def widened(self, factor: float) -> Drift:
+        """Return the drift with priors that are wider by a factor."""
         return Drift(factor * self.fourth, factor * self.second)
 
     def spread(self, sizes: Floats) -> Floats:

@@ -8,7 +8,7 @@ import click
 
 from percolab.cli import options as shared
 from percolab.cli.answers import find_answers
-from percolab.errors import is_given
+from percolab.errors import InputError, is_given
 from percolab.kernels.registry import load
 
 if TYPE_CHECKING:
@@ -97,6 +97,8 @@ def command(
     if len(files) > 1:
         more = shared.without_defaults(options, "bootstrap", "nu", "priors")
         shared.refuse(more, "the fit of several files does not take it; leave it out")
+        if table := next(filter(shared.is_table, files), None):
+            raise InputError(f"{table}: is a table; fit it by itself")
         shared.write_answer(*_fit_several(files, universal), as_json=as_json)
         return
     (results,) = files
@@ -307,7 +309,6 @@ def fit_transition(stored: StoredResults, options: dict[str, Any]) -> Answer:
     from percolab.analysis.spin_fit import fit_spins
     from percolab.analysis.stored_spins import thermal_records
     from percolab.analysis.text import spin_table
-    from percolab.errors import InputError
 
     if options["exponents"]:
         raise InputError(

@@ -233,6 +233,13 @@ def test_what_shares_nothing_is_refused_in_one_line(searched, folder, names, opt
     assert reason in refusal("fit", *files(folder, *names), *options)
 
 
+def test_a_table_among_several_files_is_refused_in_one_line(tmp_path):
+    tables = [tmp_path / name for name in ("a.csv", "b.csv")]
+    for table in tables:
+        table.write_text("L,p,k,n\n8,0.5,10,20\n", encoding="utf-8")
+    assert "a.csv: is a table; fit it by itself" in refusal("fit", *tables)
+
+
 def test_a_list_in_python_takes_the_prior_alone(searched, folder):
     pair = files(folder, "bonds", "sites")
     for given, options, reason in (

@@ -423,3 +423,17 @@ def test_progress_is_coloured_on_a_terminal(monkeypatch):
         assert has_colour(sys.stderr) == is_terminal
         ProgressBar().started(10, 0)
     assert [bar["colour"] for bar in bars] == ["green", None]
+
+
+@pytest.mark.parametrize(("given", "threads"), [(None, "1"), ("3", "3")])
+def test_a_command_lets_blas_have_one_thread_unless_it_is_given_another_number(
+    given, threads, monkeypatch
+):
+    # Set first, so that what was there comes back in any case.
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    if given is None:
+        monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+    else:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", given)
+    answer("studies")
+    assert os.environ["OPENBLAS_NUM_THREADS"] == threads
