@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -267,7 +267,10 @@ class ChainSampler(TaskSampler):
         sites = workplace.SITES_PER_LAUNCH if is_shared else workplace.SITES_PER_CALL
         return workplace.steps(sweeps, most or sites // (self.task.num_points * chains), stopped)
 
-    def warm_up(self, *, with_pilot: bool) -> None:
+    def first_calls(self, *, with_pilot: bool) -> list[Callable[[], object]]:
+        return [self._call_all]
+
+    def _call_all(self) -> None:
         self.chains.begin(self._key[0], [self.task.chain(0, 0.5)], [True])
         self.chains.rows_at(np.array([p_to_threshold(0.5)], np.uint64))
         self.chains.skip(1)

@@ -6,7 +6,7 @@ not depend on who makes which block.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from percolab.kernels.registry import load
@@ -37,8 +37,8 @@ class EnsembleSampler(TaskSampler):
     def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
         return [block for n in numbers for block in self._on(n).sample([n], stopped)]
 
-    def warm_up(self, *, with_pilot: bool) -> None:
-        self._on(0).warm_up(with_pilot=with_pilot)
+    def first_calls(self, *, with_pilot: bool) -> list[Callable[[], object]]:
+        return self._on(0).first_calls(with_pilot=with_pilot)
 
     def _on(self, number: int) -> TaskSampler:
         task = fix_graph(self.task, number)

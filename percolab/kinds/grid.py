@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -112,10 +112,10 @@ class CoupledSampler(TaskSampler):
         """Return the rows of items (sample, threshold), uint64 (n,) each, int64 (n, row width)."""
         return self.coupling.rows(*self._key, samples, thresholds)
 
-    def warm_up(self, *, with_pilot: bool) -> None:
-        if with_pilot:
-            self.rows(np.zeros(1, np.uint64), np.array([p_to_threshold(0.5)], np.uint64))
-        self.sample([0])
+    def first_calls(self, *, with_pilot: bool) -> list[Callable[[], object]]:
+        item = np.zeros(1, np.uint64), np.array([p_to_threshold(0.5)], np.uint64)
+        pilot = [partial(self.rows, *item)] if with_pilot else []
+        return [*pilot, *super().first_calls(with_pilot=with_pilot)]
 
 
 class GridSampler(CoupledSampler):

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib import import_module
 from typing import Any
-
-from numba.core import event
 
 from percolab.errors import InputError
 from percolab.kernels.device import Device, begin_context, device_names, gpu_name
@@ -25,6 +22,7 @@ from percolab.lattices.structure import Structure
 from percolab.parts.slab_partition import SlabDivision
 from percolab.run import executors, parts_sampler
 from percolab.run.calls import ThisWorker, be_worker, stop
+from percolab.run.compiling import make_first_calls, report_compiling
 from percolab.run.executors import is_worker_too
 from percolab.run.measured import Callers, WorkerPool
 from percolab.run.parts_sampler import PartsSampler
@@ -277,31 +275,9 @@ def warm_up(study: Study, engine: Engine, observer: Observer, *, with_pilot: boo
             division = SlabDivision({}, (str(engine.device),)) if ranks is None else ranks.division
             parts_sampler.warm_up_parts(small, division)
         if ranks is None and len(engine.slabs) < len(study.sizes):
-            for task in (task for task in tasks if task.size not in engine.slabs):
-                # A share of nothing: memory for one sample.
-                engine.sampler(task, share=0.0).warm_up(with_pilot=with_pilot)
-
-
-@contextmanager
-def report_compiling(report: Callable[[], None], device: Device) -> Iterator[None]:
-    """Call ``report`` once if Numba compiles for a device inside, which it need not if cached."""
-    calls = iter([report])
-
-    def on_start(listener: Any, event: Any) -> None:
-        for first in calls:
-            first()
-
-    methods = {"on_start": on_start, "on_end": lambda listener, event: None}
-    events: list[tuple[Any, str]] = [(event, "numba:compile")]
-    if device.kind == "cuda":
-        # The built-in CUDA target, deprecated, has no events of its own.
-        with suppress(ImportError):
-            events.append((import_module("numba.cuda.core.event"), "numba-cuda:compile"))
-    with ExitStack() as stack:
-        for module, kind in events:
-            listener = type("Listener", (module.Listener,), methods)()
-            stack.enter_context(module.install_listener(kind, listener))
-        yield
+            # A share of nothing: memory for one sample.
+            samplers = [engine.sampler(t, share=0.0) for t in tasks if t.size not in engine.slabs]
+            make_first_calls(samplers, engine.device, with_pilot=with_pilot)
 
 
 def _small_task(study: Study) -> Task:

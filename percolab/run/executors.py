@@ -53,10 +53,13 @@ def check_workers(workers: int) -> None:
         raise InputError(f"--workers {workers}: must be at least 1")
 
 
+def can_start_processes() -> bool:
+    return hasattr(signal, "pthread_sigmask") and hasattr(socket, "AF_UNIX")
+
+
 def check_processes(executor: str | Executor | None) -> None:
     """Raise InputError on Windows, which lacks blocked signals and local sockets."""
-    has_all = hasattr(signal, "pthread_sigmask") and hasattr(socket, "AF_UNIX")
-    if executor == "processes" and not has_all:
+    if executor == "processes" and not can_start_processes():
         raise InputError(
             "executor processes: only on Linux and macOS; threads (with one GPU at most), MPI and "
             "Dask work without them"

@@ -32,6 +32,7 @@ from percolab.parts.parts import Whole
 from percolab.parts.ranks import RankJob
 from percolab.parts.slab_partition import RankLayers, SlabDivision
 from percolab.run import engine as engines
+from percolab.run.compiling import report_compiling
 from percolab.run.engine import Engine, choose_engine, memory_share
 from percolab.run.executors import CountedWorkers, usable_cores
 from percolab.run.measured import Work, WorkerPool, WorkersLost, missing_jobs
@@ -240,7 +241,7 @@ class _Planning:
         """Return the seconds of loading what samples; compiling it is done once, and noted."""
         compiled: list[bool] = []
         begin, pilot = time.perf_counter(), self._opened.needs_pilot
-        with engines.report_compiling(lambda: compiled.append(True), self._engine.device):
+        with report_compiling(lambda: compiled.append(True), self._engine.device):
             engines.warm_up(self._opened.requested, self._engine, self._observer, with_pilot=pilot)
         seconds = time.perf_counter() - begin
         if not compiled or seconds < _COMPILING:

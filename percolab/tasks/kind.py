@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
 from typing import Any, ClassVar, Protocol
 
@@ -83,9 +84,9 @@ class BlockSampler(Protocol):
         """Continue from the end of another block; only where it is serial."""
         return
 
-    def warm_up(self, *, with_pilot: bool) -> None:
-        """Call once what a sweep calls, and what its pilot calls, so that it is compiled."""
-        self.sample([0])
+    def first_calls(self, *, with_pilot: bool) -> list[Callable[[], object]]:
+        """Return calls, of a sample each, that compile what a sweep and its pilot need."""
+        return [partial(self.sample, [0])]
 
     def spec(self) -> SamplerSpec:
         """Return what a worker process makes the same sampler from."""

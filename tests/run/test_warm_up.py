@@ -8,7 +8,7 @@ from percolab.cli.progress import ProgressBar
 from percolab.kernels.device import Device
 from percolab.kinds.grid import GridSampler
 from percolab.kinds.threshold import ThresholdSampler
-from percolab.run.engine import report_compiling
+from percolab.run.compiling import report_compiling
 from percolab.run.request import Observer
 
 CPU = Device("cpu")
