@@ -10,7 +10,6 @@ from percolab.measure.rows import SPANNING, read_observable
 CHUNK = 1024
 
 
-@njit(nogil=True, cache=True)
 def sum_blocks(rows, squared, places, masks, rules, without):
     """Return sums of observables, and of the squares of some, over the samples of blocks.
 
@@ -21,13 +20,20 @@ def sum_blocks(rows, squared, places, masks, rules, without):
     sums: int64 (blocks, m, C).  squares: float64 (blocks, m, Q), added up sample after sample in
     chunks of CHUNK and chunk after chunk, in the same order everywhere.
     """
+    blocks, _, points, _ = rows.shape
+    sums = np.zeros((blocks, points, places.size), np.int64)
+    squares = np.zeros((blocks, points, np.count_nonzero(squared)), np.float64)
+    picks = places, masks, rules, without
+    _add_rows(rows, squared, picks, sums, squares, np.zeros(squares.shape[1:]))
+    return sums, squares
+
+
+@njit(nogil=True, cache=True)
+def _add_rows(rows, squared, picks, sums, squares, chunk):
+    """Add what :func:`sum_blocks` returns; chunk: float64 (m, Q), zero before and after."""
     blocks, samples, points, _ = rows.shape
-    width, num_squares = places.size, 0
-    for c in range(width):
-        num_squares += int(squared[c])
-    sums = np.zeros((blocks, points, width), np.int64)
-    squares = np.zeros((blocks, points, num_squares), np.float64)
-    chunk = np.zeros((points, num_squares), np.float64)
+    width, num_squares = sums.shape[2], squares.shape[2]
+    places, masks, rules, without = picks
     for block in range(blocks):
         for sample in range(samples):
             for point in range(points):
@@ -47,4 +53,3 @@ def sum_blocks(rows, squared, places, masks, rules, without):
                     for n in range(num_squares):
                         squares[block, point, n] += chunk[point, n]
                         chunk[point, n] = 0.0
-    return sums, squares

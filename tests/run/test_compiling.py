@@ -63,12 +63,12 @@ def made(tmp_path, monkeypatch):
     monkeypatch.setattr(executors, "usable_cores", lambda: 3)
     log = tmp_path / "log"
 
-    def make(*calls, structure=None, device=Shared()):
+    def make(*calls, structure=None, device=None):
         """Each call is that of a sampler."""
         structure = load_lattice("square") if structure is None else structure
         task = SimpleNamespace(structure=structure)
         specs = [Spec(str(log), number, kind, task) for number, kind in enumerate(calls)]
-        make_first_calls(specs, device, with_pilot=True)
+        make_first_calls(specs, device or Shared(), with_pilot=True)
         lines = [line.split() for line in log.read_text().splitlines()]
         log.unlink()
         return {who: [int(n) for n, by in lines if by == who] for who in ("study", "other")}

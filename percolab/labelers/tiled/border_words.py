@@ -64,8 +64,8 @@ def mark_both_ends(border, words, masks, lengths, deltas):
 
 
 @njit(nogil=True, cache=True)
-def most_in_a_tile(border, shape, extents, tiles):
-    """Return the largest number of border sites in one tile.
+def count_in_tiles(border, shape, extents, tiles):
+    """Return the number of border sites of every tile, int32.
 
     shape, extents, tiles: grid points of the lattice and of a tile, and tiles, along the axes
     """
@@ -91,4 +91,4 @@ def most_in_a_tile(border, shape, extents, tiles):
                     word &= uint32((1 << (stop - x)) - 1)
                 ones += popcount(uint32(word))
             counts[first + column] += ones
-    return counts.max()
+    return counts

@@ -16,9 +16,9 @@ import numpy as np
 
 from percolab.labelers.tiled.border_words import (
     additional_bits,
+    count_in_tiles,
     join_bonds,
     mark_both_ends,
-    most_in_a_tile,
 )
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid import Grid, parts_in_boxes
@@ -192,7 +192,7 @@ def make_tiling(topology: Topology, words: int, strip: int) -> Tiling:
     for part in tiling.crossing_parts():
         part.mark_ends(border)
         entries, bonds = entries + part.words.size, bonds + part.num_bonds
-    room = int(most_in_a_tile(border, shape, _extents(tile), tiling.tiles))
+    room = int(count_in_tiles(border, shape, _extents(tile), tiling.tiles).max())
     return replace(tiling, room=room, num_entries=entries, num_crossing=bonds)
 
 
