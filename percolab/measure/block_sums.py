@@ -1,7 +1,10 @@
 """Sums of observables over the samples of blocks, from rows."""
 
+from __future__ import annotations
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from percolab.measure.rows import SPANNING, read_observable
 
@@ -10,20 +13,21 @@ from percolab.measure.rows import SPANNING, read_observable
 CHUNK = 1024
 
 
-def sum_blocks(rows, squared, places, masks, rules, without):
+def sum_blocks(
+    rows: NDArray[np.int64], squared: NDArray[np.bool_], *picks: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return sums of observables, and of the squares of some, over the samples of blocks.
 
     rows: int64 (blocks, samples, m, row width).  Observable c is what
-    :func:`percolab.measure.rows.read_observable` reads by ``places[c]``, ``masks[c]``, ...
-    squared: bool (C,), of which observables the squares are summed.
+    :func:`percolab.measure.rows.read_observable` reads by ``places[c]``, ``masks[c]``, ..., the
+    four arrays of picks.  squared: bool (C,), of which observables the squares are summed.
 
     sums: int64 (blocks, m, C).  squares: float64 (blocks, m, Q), added up sample after sample in
     chunks of CHUNK and chunk after chunk, in the same order everywhere.
     """
     blocks, _, points, _ = rows.shape
-    sums = np.zeros((blocks, points, places.size), np.int64)
+    sums = np.zeros((blocks, points, squared.size), np.int64)
     squares = np.zeros((blocks, points, np.count_nonzero(squared)), np.float64)
-    picks = places, masks, rules, without
     _add_rows(rows, squared, picks, sums, squares, np.zeros(squares.shape[1:]))
     return sums, squares
 
