@@ -6,8 +6,9 @@ is compared with a master curve that the other sizes make at its x,
     S = mean of (y - Y)^2 / (dy^2 + dY^2),
 
 about 1 where the sizes agree within their errors. Two things are changed. The master curve is a
-cubic through the four nearest points of each other size, not a line through two, because stored
-grids are coarse; and dY takes into account that the points of one size share their samples.
+cubic fitted to the eight nearest points of all other sizes, the farther the less weight they have
+(W. S. Cleveland, J. Am. Stat. Assoc. 74, 829 (1979)), not a line through two of each size, because
+stored grids are coarse; and dY takes into account that the points of one size share their samples.
 
 p_c, 1/nu and kappa minimise S, as many of them as are not given. Their errors are those of a
 bootstrap over blocks, because S + 1, the rule of that paper, does not allow for correlated points.
@@ -37,8 +38,11 @@ from percolab.errors import AnalysisError
 #: A collapse with a larger S is reported as poor, and its cut-off L_min is rejected.
 POOR_COLLAPSE = 2.0
 
-# Points of each other size on the master curve, and the least fraction of points that overlap.
-_POINTS, _LEAST_OVERLAP = 4, 0.5
+# The least fraction of points that overlap.
+_LEAST_OVERLAP = 0.5
+# Points that a point is compared with, at most; where their weight would be 0, over the distance of
+# the farthest; and coefficients of the cubic.
+_NEAREST, _WIDTH, _COEFFICIENTS = 8, 1.1, 4
 
 #: Quantities of cluster curves that can be collapsed, with their symbols.
 CLUSTER_QUANTITIES = {
@@ -279,32 +283,25 @@ class _Master:
 
     def _weights(self, x: Floats, variance: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Return W (P, P) with master curve W y, and the mask (P,) of points that have one."""
-        count = x.size
-        nodes = min(_POINTS, *(own.stop - own.start for own in self.tasks))
-        columns = np.empty((count, len(self.tasks), nodes), np.int64)
-        inside = np.empty((count, len(self.tasks), 1), np.bool_)
-        for number, own in enumerate(self.tasks):
-            source = x[own]
-            first = np.searchsorted(source, x) - nodes // 2
-            first = own.start + np.minimum(np.maximum(first, 0), source.size - nodes)
-            columns[:, number] = first[:, None] + np.arange(nodes)
-            inside[:, number, 0] = (x >= source[0]) & (x <= source[-1])
-            inside[:, number, 0] &= self.L[own.start] != self.L
-        used = (inside / variance[columns]).reshape(count, -1)
-        columns = columns.reshape(count, -1)
-        counted = np.asarray(inside.any(axis=(1, 2)))
-        distance = (x[columns] - x[:, None]) * (used > 0)
-        width = np.abs(distance).max(axis=1, keepdims=True)
-        distance /= np.where(width > 0, width, 1.0)
+        others = self.L[:, None] != self.L
+        counted = (np.where(others, x, np.inf).min(axis=1) <= x) & (
+            np.where(others, x, -np.inf).max(axis=1) >= x
+        )
+        distance = np.where(others, np.abs(x - x[:, None]), np.inf)
+        nearest = min(_NEAREST, int(others.sum(axis=1).min()))
+        columns = np.argpartition(distance, nearest - 1, axis=1)[:, :nearest]
+        width = _WIDTH * np.take_along_axis(distance, columns, axis=1).max(axis=1, keepdims=True)
+        step = (x[columns] - x[:, None]) / np.where(width > 0, width, 1.0)
+        used = (1 - np.abs(step) ** 3) ** 3 / variance[columns]
         # Repeated products are much faster than powers, and take most of the time of a search.
-        powers = [np.ones_like(distance)]
-        for _ in range(nodes - 1):
-            powers.append(powers[-1] * distance)
+        powers = [np.ones_like(step)]
+        for _ in range(min(nearest, _COEFFICIENTS) - 1):
+            powers.append(powers[-1] * step)
         design = np.stack(powers, axis=2)
         normal = (design * used[:, :, None]).transpose(0, 2, 1) @ design
-        normal[~counted] = np.eye(nodes)
         # The master curve at its own x is the constant term.
-        constant = np.linalg.solve(normal, np.broadcast_to(np.eye(nodes)[:, :1], (count, nodes, 1)))
-        weights = np.zeros((count, count))
-        weights[np.arange(count)[:, None], columns] = used * (design @ constant)[:, :, 0]
+        first = np.eye(len(powers))[:, :1]
+        constant = np.linalg.pinv(normal, hermitian=True) @ first
+        weights = np.zeros((x.size, x.size))
+        weights[np.arange(x.size)[:, None], columns] = used * (design @ constant)[:, :, 0]
         return weights, counted

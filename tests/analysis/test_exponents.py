@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from analysis_support import BETA, GAMMA, TRUTH, clusters_of
-from synthetic_support import synthetic_study
+from synthetic_support import synthetic_curve, synthetic_study
 
 from percolab.analysis.collapse import Measured, _Master, collapse_curves
 from percolab.analysis.curves import ClusterCurve, SpanningCurve
@@ -179,6 +179,22 @@ def test_the_quality_of_a_true_collapse_is_one_on_average():
     assert abs(np.mean(found) - 1) <= 4 * np.std(found) / np.sqrt(60)
     # The errors of a mean far from 1 could hide it.
     assert np.std(found) < 0.6
+
+
+def test_a_coarse_grid_of_p_for_all_sizes_is_no_lack_of_quality():
+    """A curve through few points of each size is farther off than the errors of many samples."""
+    grid, sizes = 0.6527 + 0.01 * np.arange(-4, 5), (32, 64, 128, 256)
+    found = []
+    for seed in range(8):
+        rng, how = np.random.default_rng(seed), {"samples": 10_000, "blocks": 40}
+        curves = [
+            synthetic_curve(L, grid, PURE.probability(grid, L), rng=rng, **how) for L in sizes
+        ]
+        found.append(collapsed([Measured.of_spanning(curve) for curve in curves]))
+    assert max(each.quality for each in found) < 2
+    values = np.array([(each.threshold, each.y_t) for each in found])
+    scatter = values.std(axis=0, ddof=1)
+    assert (np.abs(values.mean(axis=0) - [0.6527, 0.75]) * np.sqrt(8) <= 4 * scatter).all()
 
 
 @pytest.mark.parametrize("wrong", [(0.655, 0.75, 0.0), (0.6527, 0.9, 0.0), (0.6527, 0.75, 0.05)])
