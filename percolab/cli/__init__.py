@@ -122,8 +122,9 @@ def _prepare_environment() -> None:
     Ends with one line where Numba's number of threads is none: Numba would report it at length.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Numba colours every message that nobody reads while it compiles: a thirtieth of the time.
-    os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
+    if "numba" not in sys.modules:  # It would read all its settings anew, those of percolab too.
+        # It colours many messages that nobody reads while it compiles: a thirtieth of the time.
+        os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
     threads = os.environ.get("NUMBA_NUM_THREADS", "1")
     if not (threads.isdecimal() and int(threads) >= 1):
         _fail(f"NUMBA_NUM_THREADS={threads}, but it must be an integer of at least 1, or not set")

@@ -23,8 +23,8 @@ from percolab.run.calls import be_worker
 from percolab.run.processes import Hooks, Processes
 from percolab.tasks.kind import BlockSampler, SamplerSpec
 
-# Each has a context on the GPU, half a gigabyte, and a sample.
-_MOST_PROCESSES = 8
+# Each has a context on the GPU, half a gigabyte, and a sample; half of the memory is left to others.
+_MOST_PROCESSES, _PROCESS_BYTES = 8, 2**30
 # Seconds after which a call is made here whatever another process does.
 _PATIENCE = 120.0
 
@@ -73,9 +73,12 @@ def _start_processes(
     calls: Sequence[_FirstCall], device: Device, stack: ExitStack
 ) -> dict[int, Future[None]]:
     """Have other processes make all calls but the first, the last one first."""
-    count = min(len(calls), executors.usable_cores(), _MOST_PROCESSES + 1) - 1
     is_lattice = isinstance(calls[0].spec.task.structure, Lattice)
-    if count < 1 or not is_lattice or not executors.can_start_processes():
+    if not is_lattice or not executors.can_start_processes():
+        return {}
+    fitting = device.free_memory() // (2 * _PROCESS_BYTES)
+    count = min(len(calls) - 1, executors.usable_cores() - 1, _MOST_PROCESSES, fitting)
+    if count < 1:
         return {}
     names = (str(device),) * count
     hooks = Hooks(be_worker, arguments=(names,), early=partial(begin_context, names))

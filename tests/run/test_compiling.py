@@ -19,6 +19,12 @@ class Shared:
 
     kind, is_shared = "cpu", True
 
+    def __init__(self, free=2**40):
+        self.free = free
+
+    def free_memory(self):
+        return self.free
+
     def __str__(self):
         return "cpu"
 
@@ -92,12 +98,13 @@ def test_what_happens_in_another_process_does_no_harm(made, kind):
 
 
 def test_no_process_is_started_where_none_helps(made, monkeypatch):
-    """Where all is compiled, on a CPU, for two sizes, for a graph, and on one core."""
+    """Where all is compiled, on a CPU, for two sizes, a graph, little memory, and on one core."""
     monkeypatch.setattr("percolab.run.compiling.Processes", None)
     all_here = {"study": [0, 1, 2], "other": []}
     assert made("plain", "plain", "plain") == all_here
     assert made("compile", "plain", "plain", device=Device("cpu")) == all_here
     assert made("compile", "plain") == {"study": [0, 1], "other": []}
     assert made("compile", "plain", "plain", structure=object()) == all_here
+    assert made("compile", "plain", "plain", device=Shared(free=2**31 - 1)) == all_here
     monkeypatch.setattr(executors, "usable_cores", lambda: 1)
     assert made("compile", "plain", "plain") == all_here
