@@ -23,7 +23,7 @@ from percolab.run.calls import be_worker
 from percolab.run.processes import Hooks, Processes
 from percolab.tasks.kind import BlockSampler, SamplerSpec
 
-# Each has a context on the GPU, half a gigabyte, and a sample; half of the memory is left to others.
+# Each has a context on the GPU, half a gigabyte, and a sample; half of the memory is left free.
 _MOST_PROCESSES, _PROCESS_BYTES = 8, 2**30
 # Seconds after which a call is made here whatever another process does.
 _PATIENCE = 120.0
