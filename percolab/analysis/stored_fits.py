@@ -153,14 +153,12 @@ def only_threshold(results: StoredResults) -> GivenThreshold | None:
     """Return the p of a study that has only one, which its exponents take for p_c, or None."""
     if find_analysis(results.study).no_curve or not results.study.boundary:
         return None
-    stored = results.tasks.values()
-    grids = {result.task.p for result in stored if result.blocks and result.holds_columns}
+    results_of_tasks = results.tasks.values()
+    grids = {each.task.p for each in results_of_tasks if each.blocks and each.holds_columns}
     given = grids.pop() if len(grids) == 1 else ()
-    return (
-        GivenThreshold(given[0], _correction(results.study.boundary)[0])
-        if len(given) == 1
-        else None
-    )
+    if len(given) != 1:
+        return None
+    return GivenThreshold(given[0], _correction(results.study.boundary)[0])
 
 
 def cross_ratios(

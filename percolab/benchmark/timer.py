@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from percolab.kernels.device import Device
+from percolab.kernels.device import Device, device_name, free_memory, open_device
 from percolab.store.provenance import processor_name
 
 Work = Callable[[], object]
@@ -69,8 +69,6 @@ class CudaTimer(Timer):
     """
 
     def __init__(self, device: Device) -> None:
-        from percolab.kernels.device import open_device
-
         self.device = device
         self.cuda: Any = open_device(str(device))
 
@@ -95,8 +93,6 @@ class CudaTimer(Timer):
 
     def free_memory(self) -> int:
         """Return the free bytes of the device, once arrays that nobody holds are given back."""
-        from percolab.kernels.device import free_memory
-
         gc.collect()
         # Numba keeps freed arrays until a batch of them has gathered.
         manager = getattr(self.cuda.current_context(), "memory_manager", None)
@@ -105,8 +101,6 @@ class CudaTimer(Timer):
         return free_memory(self.cuda)
 
     def machine(self) -> dict[str, Any]:
-        from percolab.kernels.device import device_name
-
         return super().machine() | {
             "device": str(self.device),
             "device_name": device_name(self.cuda),

@@ -8,7 +8,7 @@ import click
 
 from percolab.cli import options as shared
 from percolab.cli.answers import find_answers
-from percolab.errors import InputError, is_given
+from percolab.errors import AnalysisError, InputError, is_given
 from percolab.kernels.registry import load
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def command(
 
     options["quantities"] = quantities
     if len(files) > 1:
-        more = shared.without_defaults(options, "bootstrap", "nu", "priors")
+        more = shared.without_defaults(options)
         shared.refuse(more, "the fit of several files does not take it; leave it out")
         if table := next(filter(shared.is_table, files), None):
             raise InputError(f"{table}: is a table; fit it by itself")
@@ -109,7 +109,7 @@ def command(
     options = shared.without_table_options(options)
     stored = read_results(results)
     answers = find_answers(stored.study)
-    given = shared.without_defaults(options, "bootstrap", "nu", "priors") | {"universal": universal}
+    given = shared.without_defaults(options) | {"universal": universal}
     replicas = {"bootstrap": given.pop("bootstrap", None)}
     given = {name: value for name, value in given.items() if is_given(name, value)}
     of_search = search_options(stored)
@@ -140,7 +140,6 @@ def _note_other_fit(answer: Answer, others: list[str]) -> Answer:
 
 def _fit_table(source: str, options: dict[str, Any]) -> Answer:
     from percolab.analysis.text import collapse_table, series_table
-    from percolab.errors import AnalysisError
 
     table, fits = shared.fit_table_file(source, options)
     records: list[dict[str, Any]] = []
@@ -282,8 +281,7 @@ def _find_exponents_at(
     from percolab.analysis.stored_fits import compute_exponents
     from percolab.analysis.text import exponent_table
 
-    others = shared.without_defaults(options, "bootstrap", "nu", "priors")
-    shared.refuse(others, "there is one p, so no fit")
+    shared.refuse(shared.without_defaults(options), "there is one p, so no fit")
     exponents = compute_exponents(stored, given, bootstrap=options["bootstrap"])
     text = f"at p = {given.threshold:.10g}, which is taken for p_c without an error:"
     record = {"threshold": given.threshold, "exponents": exponents.to_dict()}
@@ -324,8 +322,7 @@ def fit_tree_means(stored: StoredResults, options: dict[str, Any]) -> Answer:
     from percolab.analysis.text import tree_table
     from percolab.analysis.trees import fit_trees
 
-    others = shared.without_defaults(options, "bootstrap", "nu", "priors")
-    shared.refuse(others, "trees have no such fit; leave it out")
+    shared.refuse(shared.without_defaults(options), "trees have no such fit; leave it out")
     fit = fit_trees(stored)
     return fit.to_dict(), f"{shared.described(stored.study)}\n{tree_table(fit)}"
 
@@ -335,8 +332,7 @@ def _read_joint(options: dict[str, Any], reason: str) -> tuple[list[str], dict[s
 
     InputError: an option that it does not take.
     """
-    others = shared.without_defaults(options, "bootstrap")
-    taken = ("quantities", *_JOINT)
+    others, taken = shared.without_defaults(options), ("quantities", *_JOINT)
     shared.refuse({name: value for name, value in others.items() if name not in taken}, reason)
     names = (options["quantities"] or "all").split(",")
     return [name.strip() for name in names], {name: options[name] for name in _JOINT}

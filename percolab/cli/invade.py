@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from percolab.cli import options as shared
 from percolab.cli.groups import GroupedCommand, grouped
@@ -19,7 +20,6 @@ from percolab.tasks.setting_groups import HOW_MUCH, LATTICE, MEASURED, OUTPUT, W
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from matplotlib.figure import Figure
 
     from percolab.analysis.trees import InvasionMeans
@@ -207,8 +207,6 @@ def stored_invasion(file: str) -> tuple[Invader, Invasion, dict[str, Any]]:
     The file tells the sample; it is invaded again, and the steps must be those of the file.
     InputError: they are not, or the file alone does not tell what was invaded.
     """
-    import numpy as np
-
     from percolab.configurations.invade import make_invaders
     from percolab.configurations.invasion_files import read_invasion
 
@@ -226,8 +224,6 @@ def stored_invasion(file: str) -> tuple[Invader, Invasion, dict[str, Any]]:
 
 def _choose_radii(invader: Invader) -> np.ndarray | None:
     """Return radii to count sites within; None without places or from several sites."""
-    import numpy as np
-
     from percolab.figures.invasion import can_draw_places
     from percolab.lattices.lattice import Lattice
 
@@ -243,8 +239,6 @@ def _choose_radii(invader: Invader) -> np.ndarray | None:
 
 def _fit_masses(radii: np.ndarray, masses: list[np.ndarray]) -> Value | None:
     """Return the dimension by the mass within r, as far as every sample's invasion reaches."""
-    import numpy as np
-
     from percolab.analysis.trees import fit_mass_dimension
 
     table = np.array(masses, np.float64)

@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from percolab.cli.groups import F as F
 from percolab.cli.groups import as_json as as_json
 from percolab.cli.terminal import echo
-from percolab.errors import InputError, is_given, refuse_given
+from percolab.errors import AnalysisError, InputError, is_given, refuse_given
 from percolab.lattices.shown import counted as counted
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from percolab.analysis.table_fit import TableFit
     from percolab.analysis.threshold import ThresholdFit
-    from percolab.errors import AnalysisError
     from percolab.store.output_files import Kind
     from percolab.store.results import StoredResults
     from percolab.tables.given import GivenTable
@@ -163,10 +162,9 @@ def fit_table_file(
     InputError: an option that is not for tables.  AnalysisError: no series has a fit.
     """
     from percolab.analysis.table_fit import fit_series
-    from percolab.errors import AnalysisError
     from percolab.tables.given import read_table
 
-    own = without_defaults(options, "nu")
+    own = without_defaults(options)
     refuse(own, "the fit of a table does not take it", "nu", *_NOT_OF_TABLES)
     table = read_table(source, options["columns"])
     given = {name: options[name] for name in _OF_TABLES if is_given(name, options[name])}
@@ -248,9 +246,8 @@ def read_study(results: str, options: Mapping[str, Any]) -> StoredResults:
     if not stored.study.structure.is_scalable:
         refuse_scaling(options)
     if search_options(stored):
-        priors = {name: options[name] for name in ("nu", "priors") if name in options}
         refuse(options, FIXED_FIT, *_SCALING)
-        refuse(without_defaults(priors, *priors), FIXED_FIT)
+        refuse(without_defaults(options), FIXED_FIT, "nu", "priors")
     return stored
 
 
@@ -263,14 +260,11 @@ def refuse(given: Mapping[str, Any], reason: str, *names: str) -> None:
     refuse_given(reason, **{name: given.get(name) for name in names or given})
 
 
-def without_defaults(given: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Return the options of a command without these, where they were not given."""
+def without_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those options of a command that were given."""
     source = click.get_current_context().get_parameter_source
-    return {
-        name: value
-        for name, value in given.items()
-        if name not in names or source(name) != ParameterSource.DEFAULT
-    }
+    given = (name for name in options if source(name) != ParameterSource.DEFAULT)
+    return {name: options[name] for name in given}
 
 
 def refuse_scaling(options: Mapping[str, Any]) -> None:

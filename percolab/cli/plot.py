@@ -10,7 +10,7 @@ import click
 
 from percolab.cli import options as shared
 from percolab.cli.terminal import echo
-from percolab.errors import InputError, nearest
+from percolab.errors import AnalysisError, InputError, nearest
 
 
 class PlotCommand(click.Command):
@@ -62,7 +62,6 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     from percolab.configurations import read_labels
     from percolab.configurations.invasion_files import holds_invasion
     from percolab.configurations.picture import draw_stored_labels
-    from percolab.errors import AnalysisError
     from percolab.figures.kinds import KINDS, study_figure
     from percolab.store.output_files import is_labels
 

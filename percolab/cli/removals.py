@@ -9,7 +9,7 @@ import click
 from percolab.cli.groups import GroupedCommand, grouped
 from percolab.cli.options import as_json, check_target, write_answer
 from percolab.cli.setting_options import given_settings, setting_option
-from percolab.lattices.shown import Table, counted
+from percolab.lattices.shown import Table, counted, csv_text
 from percolab.tasks.setting_groups import OUTPUT
 
 #: Rows that are shown.
@@ -30,7 +30,6 @@ def command(graph: str, out: str | None, as_json: bool, **given: Any) -> None:
     clusters then; --out and --json have all.  Nothing is random.
     """
     from percolab.configurations.removals import REMOVALS_CSV, remove_each
-    from percolab.lattices.shown import csv_text
     from percolab.store.output_files import write_output
 
     if out is not None:

@@ -13,7 +13,9 @@ from percolab.cli.answers import Answers, find_answers
 from percolab.cli.options import as_json, counted, described, results_file, write_answer
 from percolab.cli.sample_options import describe_directions
 from percolab.lattices.lattice import AXIS_NAMES
+from percolab.lattices.removal import describe_removal
 from percolab.lattices.shown import Table
+from percolab.measure.columns import WRAPPING
 
 if TYPE_CHECKING:
     from percolab.configurations.label_files import LabelFile
@@ -73,8 +75,6 @@ def status_record(stored: StoredResults) -> dict[str, Any]:
 
 def _describe_study(study: Study, seeds: list[int]) -> Iterator[str]:
     """Yield what a file's tasks share; a merged one has those of several seeds."""
-    from percolab.lattices.removal import describe_removal
-
     # Nothing but a lattice has a boundary that is chosen.
     boundary = [f"boundary {', '.join(study.boundary)}"] if study.structure.is_scalable else []
     ends = [f"{name} {text}" for name, text in study.ends.items()]
@@ -86,8 +86,6 @@ def _describe_study(study: Study, seeds: list[int]) -> Iterator[str]:
 
 
 def _describe_tasks(tasks: list[dict[str, Any]], answers: Answers) -> Iterator[str]:
-    from percolab.measure.columns import WRAPPING
-
     for measure in sorted({", ".join(task["measure"]) for task in tasks} - {""}):
         sizes = sorted({task["L"] for task in tasks if ", ".join(task["measure"]) == measure})
         how = "alone" if WRAPPING in measure.split(", ") else "and stored as well"

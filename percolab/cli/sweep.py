@@ -15,7 +15,7 @@ from percolab.cli.groups import GroupedCommand, grouped, quiet_option
 from percolab.cli.progress import ProgressBar
 from percolab.cli.setting_options import given_settings, setting_options
 from percolab.cli.terminal import echo
-from percolab.errors import InputError
+from percolab.errors import AnalysisError, InputError
 from percolab.kernels.registry import load
 from percolab.run.runner import prepare_study, run_study
 from percolab.store.results import ResultsWriter, StoredResults
@@ -117,7 +117,6 @@ def _sweep(study: str | None, given: Mapping[str, Any]) -> None:
 def write_transition(results: StoredResults, target_error: float | None) -> None:
     from percolab.analysis.spin_fit import fit_spins
     from percolab.analysis.text import transition_lines
-    from percolab.errors import AnalysisError
 
     try:
         lines = transition_lines(fit_spins(results))
@@ -154,7 +153,6 @@ def write_threshold(results: StoredResults, target_error: float | None) -> None:
     from percolab.analysis.stored_data import default_observable
     from percolab.analysis.stored_fits import fit_results
     from percolab.analysis.text import format_with_error
-    from percolab.errors import AnalysisError
     from percolab.run.targets import why_unmet
 
     try:

@@ -13,12 +13,11 @@ from percolab.cli.progress import ProgressBar, root_text
 from percolab.cli.setting_options import given_settings, settings_named
 from percolab.errors import InputError
 from percolab.lattices.shown import Table, counted
-from percolab.store.results import ResultsWriter
+from percolab.store.results import ResultsWriter, StoredResults
 from percolab.tasks.setting_groups import HOW_MUCH, OUTPUT, WHAT
 
 if TYPE_CHECKING:
     from percolab.analysis.value import Value
-    from percolab.store.results import StoredResults
     from percolab.trees.levels import Levels
 
 #: The results file, where none is named.

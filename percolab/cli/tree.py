@@ -12,6 +12,7 @@ from percolab.cli.progress import ProgressBar
 from percolab.cli.setting_options import given_settings, settings_named
 from percolab.errors import InputError
 from percolab.kernels.registry import list_names
+from percolab.lattices.lattice import AXIS_NAMES
 from percolab.run.runner import run_study
 from percolab.store.results import ResultsWriter
 from percolab.tasks.setting_groups import MACHINE, WHAT
@@ -129,8 +130,6 @@ def _find_paths(tree: SpanningTree) -> dict[str, dict[str, Any] | None]:
 
     None where they are not connected, or where a site is in both.
     """
-    from percolab.lattices.lattice import AXIS_NAMES
-
     paths: dict[str, dict[str, Any] | None] = {}
     for axis in tree.topology.open_axes:
         name = AXIS_NAMES[axis] if tree.topology.shape else "source-target"

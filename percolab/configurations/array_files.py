@@ -17,10 +17,12 @@ from pathlib import Path
 from tokenize import TokenError
 from typing import Any, BinaryIO
 
+import h5py
 import numpy as np
 
 from percolab.errors import InputError, one_line, refuse_mask, unreadable
 from percolab.lattices.shown import few
+from percolab.store.tree import check_dataset
 
 #: Returns what is wrong with an array of this shape and dtype, or "".
 Check = Callable[[tuple[int, ...], np.dtype], str]
@@ -386,10 +388,6 @@ def _read_dataset(path: Path, name: str, check_header: HeaderCheck, part: Any = 
     Damage can make the HDF5 library loop for ever in the heaps of text of variable length, which is
     not read, here or on the way to the dataset.
     """
-    import h5py
-
-    from percolab.store.tree import check_dataset
-
     try:
         # The file is only read; and HDF5's own locks fail on some networks.
         with h5py.File(path, "r", locking=False) as file:
@@ -413,8 +411,6 @@ def _read_dataset(path: Path, name: str, check_header: HeaderCheck, part: Any = 
 
 def _followed(file: Any, name: str, path: Path) -> Any:
     """Return a dataset of an HDF5 file, reached without following a link to elsewhere."""
-    import h5py
-
     here, parts = file, [part for part in name.split("/") if part]
     for part in parts:
         members = here if isinstance(here, h5py.Group) else {}

@@ -134,7 +134,8 @@ def _flow_through(
     phase = None if any(given is not None for given in ends.values()) else _phase(chosen, axis)
     of_voxels = None
     if voxel is not None and phase is not None:
-        of_voxels = _between_voxels(chosen, axis, voxel)[_classes(chosen, bonds)][is_open != 0]
+        classes = bonds.places[is_open != 0] // (32 * chosen.topology.num_words)
+        of_voxels = _between_voxels(chosen, axis, voxel)[classes]
     # Closed bonds take no memory.
     bonds = BondList(bonds.places[is_open != 0], bonds.sites[is_open != 0])
     circuit = Circuit(bonds, chosen.topology.num_points, *terminals)
@@ -188,10 +189,6 @@ def _between_voxels(
     along = topology.open_axes[-1] if axis is None else AXIS_NAMES.index(axis)
     of_class = np.array([voxel[np.flatnonzero(offset)[0]] for offset in topology.offsets])
     return np.asarray((voxel[along] / of_class) ** 2)
-
-
-def _classes(chosen: Configuration, bonds: BondList) -> NDArray[np.int64]:
-    return np.asarray(bonds.places // (32 * chosen.topology.num_words), np.int64)
 
 
 def _phase(chosen: Configuration, axis: str | None) -> tuple[int, int] | None:

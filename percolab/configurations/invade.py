@@ -23,6 +23,7 @@ from percolab.errors import InputError, nearest, refuse_given
 from percolab.kernels.memory import check_free
 from percolab.lattices.bethe import BetheLattice, site_numbers
 from percolab.lattices.graph import Graph, find_sites, make_graph, read_any_graph
+from percolab.lattices.graph_files import names_file
 from percolab.lattices.grid import Grid
 from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.structure import Structure, load_structure
@@ -414,8 +415,6 @@ class Invader:
 
     def _listed(self, what: str, sites: Sites) -> Integers:
         """Return sites by number, inside, int64, ascending; InputError if there is none such."""
-        from percolab.lattices.graph_files import names_file
-
         field = self.field
         names = field.structure.names if isinstance(field.structure, Graph) else None
         is_word = isinstance(sites, str) and names_file(sites) and not set("./") & set(sites)

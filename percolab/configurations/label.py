@@ -192,7 +192,9 @@ def configure(caller: str, arguments: Mapping[str, Any]) -> Configuration:
     keys = {name: given[name] for name in (*OF_SAMPLE, *OF_SPINS) if given[name] is not None}
     has_p = p is not None or bool(keys.keys() & {"T", "K", "beta"})
     if given["graph"] is not None:
-        graph = take_graph(given)
+        weights = Model.parse(given["model"]).needs_weights
+        named = {name: given[name] for name in OF_GRAPH}
+        graph = make_graph(given["graph"], weights=weights, **named)
         if not has_p:
             refuse_given("without -p all bonds are open", **keys)
         return random_configuration(graph, graph.num_sites, p if has_p else 1.0, **keys)
@@ -228,12 +230,6 @@ def is_mask_file(given: Any) -> bool:
     path, dataset = split_name(str(given))
     is_file = dataset is not None or path.suffix.lower() in (".npy", *IMAGES, *HDF5_SUFFIXES)
     return is_file or (os.path.isdir(path) and str(given) not in lattice_names())
-
-
-def take_graph(given: Mapping[str, Any]) -> Graph:
-    """Return the graph of arguments, with its weights if the model needs them."""
-    weights = Model.parse(given["model"]).needs_weights
-    return make_graph(given["graph"], weights=weights, **{name: given[name] for name in OF_GRAPH})
 
 
 def load_labeled_lattice(lattice: str | Path | Lattice | None) -> Lattice | None:

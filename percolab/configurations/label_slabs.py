@@ -38,6 +38,7 @@ from percolab.lattices.shown import Shown
 from percolab.lattices.topology import MAX_POINTS, PERIOD_BITS, decode_periods
 from percolab.measure.clusters import Clusters, summarize_axes
 from percolab.measure.columns import open_axes
+from percolab.measure.wrapping import join_pieces
 from percolab.store.output_files import array, check_output, large_array
 from percolab.tasks.study import axis_boundaries
 
@@ -358,8 +359,6 @@ def _smallest_equal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
     >>> [each.tolist() for each in _smallest_equal(rows)]
     [[5, 7, 9], [2, 6, 2], [0, 0, 0, -1]]
     """
-    from percolab.measure.wrapping import join_pieces  # imports Numba
-
     labels, number = np.unique(rows[:, :2], return_inverse=True)
     parents, loops = np.arange(labels.size, dtype=np.int32), np.zeros(len(rows), np.int64)
     join_pieces(number.reshape(-1, 2), rows[:, 2].copy(), parents, loops)

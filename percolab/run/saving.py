@@ -80,7 +80,6 @@ class RankCheckpointer(Checkpointer):
         self._number, self._row = 0, RankRow(rank, 0, 0)
 
     def begin(self, draw: SampleKey) -> Interface | None:
-        """Begin a row; return the interface that is kept of it, on the host, or None."""
         # First due in a minute; what was kept of the row before stays until that row is saved.
         self._saving = Saving(self._checkpoints)
         self._number = draw.sample // self._block_size
@@ -99,7 +98,6 @@ class RankCheckpointer(Checkpointer):
         return self._saving.is_due
 
     def keep(self, copied: Callable[[], Interface]) -> None:
-        """Begin to keep the interface that ``copied`` returns on the host."""
         if self._checkpoints.path.exists():
             self._saving.begin(
                 lambda: Checkpoint(self._task_id, self._number, (), copied(), self._row)

@@ -17,6 +17,7 @@ from percolab.lattices.shown import Shown
 from percolab.measure.columns import Column
 from percolab.measure.rows import ROW_WIDTH
 from percolab.measure.spins import SERIES, compute_chain_series, sum_chains
+from percolab.measure.tallies import sum_tallies
 from percolab.tasks.groups import group_arrays
 
 
@@ -134,8 +135,6 @@ def make_sample_blocks(
     tallies.  counted: the openings, if they are an observable, (blocks, samples, m, 1).  largest:
     how many neighbouring blocks are added up to one at most.
     """
-    from percolab.measure.tallies import sum_tallies
-
     sums = sum_tallies(rows) | (extras or {})
     if counted is not None:
         rows = np.concatenate([rows[..., :ROW_WIDTH], counted], axis=-1)
@@ -157,8 +156,6 @@ def make_chain_blocks(
     sweeps, m, SPIN_ROW_WIDTH), in its last columns.  more: further sums of the blocks, (blocks, m,
     numbers) by dataset.  series: the places of those whose autocorrelations are stored.
     """
-    from percolab.measure.tallies import sum_tallies
-
     whole = spins.copy()
     whole[..., :ROW_WIDTH] = rows[..., :ROW_WIDTH]
     extras = sum_tallies(rows) | {"lagged": sum_chains(whole, series)} | (more or {})

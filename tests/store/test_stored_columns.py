@@ -453,7 +453,7 @@ def test_sums_of_tallies_are_stored_by_their_declaration_and_arithmetic(monkeypa
         found = sums(rows)
         return found | {"doubled": 2 * found["powers"][:, :, :1]} if found else found
 
-    monkeypatch.setattr(tallies, "sum_tallies", with_doubled)
+    monkeypatch.setattr("percolab.tasks.blocks.sum_tallies", with_doubled)
     how = SumColumn(TALLY, np.float64)
     more = Column("doubled", "2 sum s^3", "twice the sum of s^3", "site^3", how, "sizes")
     monkeypatch.setattr(columns, "EXTRA_COLUMNS", (*columns.EXTRA_COLUMNS, more))
