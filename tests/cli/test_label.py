@@ -642,11 +642,8 @@ def test_the_command_in_slabs_says_what_the_one_without_says():
     assert set(record) - set(part) == {"second_largest", "crossing_clusters"}
 
 
-def test_slabs_are_as_many_as_the_memory_takes(monkeypatch):
-    class Little:
-        available = 4 * label_slabs._BYTES * 3 * 60
-
-    monkeypatch.setattr("psutil.virtual_memory", lambda: Little)
+def test_slabs_are_as_many_as_the_memory_takes(free_memory):
+    free_memory(4 * label_slabs._BYTES * 3 * 60)
     bounds = label_slabs._cut((10, 6, 10), "auto", 1)
     assert bounds == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 10)]
 
