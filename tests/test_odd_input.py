@@ -166,6 +166,12 @@ REFUSED = [
     (lambda _: Graph.of_bonds(2, [(0.5, 1)]), "bond: sites must be integers"),
     (lambda _: Graph.of_bonds(2, [], source=[0], target=[-1]), "target names site -1"),
     (lambda _: Graph.of_bonds(2, [], source=[0], target=[]), "give both, or none"),
+    (lambda _: percolab.label(lattice="er:k=4", L=9, p=0.5), "er:k=4: an ensemble of graphs"),
+    (lambda _: percolab.label(lattice=percolab.Ensemble("er:k=4"), L=9), "no lattice"),
+    (lambda _: percolab.threshold("er:k=4"), "er:k=4: an ensemble of graphs"),
+    (lambda _: percolab.invade("er:k=4"), "er:k=4: an ensemble of graphs"),
+    (lambda _: percolab.exact(CHAIN), "give a source and a target"),
+    (lambda _: percolab.exact(CHAIN, source=0, target=2, model="ising"), "model"),
     *(
         (graph_of([(0, 1)], columns=columns), f"columns = {columns!r}, but they are")
         for columns in ("a", "a,a", 5)
@@ -223,6 +229,15 @@ REFUSED = [
         sweep(observables={"x": lambda labels: 1.7e308}, **GRID),
         "observable x: its sum over a block",
     ),
+    (sweep(executor="mpi"), "in Python give an executor of mpi4py.futures"),
+    (sweep(part=(1, 4)), "part = (1, 4), but a part is k/n, as in 3/16"),
+    (sweep(L=[1], measure="backbone", **GRID), "site 0 is in both terminals"),
+    (sweep(measure="sizes", method="threshold"), "method threshold"),
+    (sweep(measure="correlation", **GRID), "only chains of spins have one"),
+    (
+        sweep(measure="correlation", model="ising", K=[0.4]),
+        "correlation: a wave vector needs a per",
+    ),
     (sweep(order="degree"), "only a graph has one: give graph"),
     (lambda _: percolab.sweep(graph=CHAIN, order=3), "order = 3, but it must be a name, a file, a"),
     (lambda _: percolab.sweep(graph=CHAIN, order=[3]), "order: 3 is no bond, which is a pair of"),
@@ -258,6 +273,13 @@ REFUSED = [
     (lambda _: percolab.label_in_slabs([], out="a.npy"), "of files: the list is empty"),
     (lambda _: percolab.label_in_slabs(3, out="a.npy"), "an image is an array or a file, no int"),
     (lambda _: percolab.label_in_slabs(None, out="a.npy"), "is an array or a file, no NoneType"),
+    *(
+        (
+            lambda _, out=out: percolab.label_in_slabs(EYE, out=out),
+            "the labels are int32 of shape (2,",
+        )
+        for out in (np.zeros((4, 4), np.int32), np.zeros((2, 2), np.int16))
+    ),
     (lambda _: percolab.label_in_slabs(EYE, out=None), "out = None, but it must be the name of a"),
     (label(source=[0]), "source: only a graph has it"),
     # Pictures.
@@ -293,6 +315,8 @@ REFUSED = [
     (lambda _: percolab.threshold(3, weights=EYE), "lattice: int given, but weights"),
     (tree(weights=RAGGED), "weights: setting an array element"),
     (invade(weights=RAGGED), "weights: setting an array element"),
+    (lambda _: percolab.tree(nx.path_graph(3)), "the graph: edge 0 - 1: there is no weight"),
+    (lambda _: percolab.tree(nx.DiGraph([(0, 1)])), "the graph: is directed"),
     (tree(graph=CHAIN), "lattice: the graph is given as well"),
     (lambda _: percolab.tree(), "tree: give a lattice or a graph"),
     (invade(graph=CHAIN), "lattice: the graph is given as well"),
@@ -359,6 +383,17 @@ REFUSED = [
         for of in (("plot",), ("report", "a.html"))
     ),
     (lambda _: percolab.open_table(TABLE).fit(kappa=1.75), "kappa = 1.75, but it must be True or"),
+    (lambda _: percolab.open_table([1, 2]), "no list"),
+    (lambda _: percolab.open_table("a.csv"), "no such file"),
+    *(
+        (lambda _, given=given: percolab.open_table({"L": [8], "p": [0.1]} | given), message)
+        for given, message in (
+            ({"p": [0.1, 0.2], "k": [1], "n": [10]}, "one length"),
+            ({"p": np.ma.masked_equal([0.1], 0.1), "k": [1], "n": [10]}, "column p: a masked arr"),
+            ({"k": [0], "n": [0]}, "no row is left: 1 row with no trials left out"),
+            ({"errors": [0]}, "no column for total;"),
+        )
+    ),
     (lambda _: percolab.open_table({"L": 8, "p": [0.1], "k": [1], "n": [10]}), "column L: 8, but"),
     (lambda _: percolab.open_table("\0.csv"), NO_FILE),
     (asked_of("plot", kind=5), "unknown kind 5; known: "),

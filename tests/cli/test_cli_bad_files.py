@@ -258,10 +258,18 @@ def test_merge_refuses_what_would_lose_or_double_samples(file):
         (("lattices", "honycomb"), "did you mean 'honeycomb'?"),
         (("fit", "results.h5", "--jsno"), "--json"),
         (("--verison",), "--version"),
+        (("validate", "--device", "gpu"), "must be auto, cpu, cuda or cuda:n"),
+        (("lattices", "kagome", "--plot", "x.gif"), "cannot write a figure as '.gif'"),
+        (("lattices", "kagome", "--plot", "no/x.png"), "does not exist"),
+        (("lattices", "--plot"), "name the lattice to draw"),
+        (("threshold",), "name a LATTICE"),
+        (("threshold", "square", "--above"), "--above: only given weights"),
+        (("threshold", "square", "--boundary", "open"), "--boundary: only given weights"),
+        (("threshold", "--weights", "file"), "--weights file: only a graph's file"),
     ],
     ids=str,
 )
-def test_what_is_not_a_command_or_option_is_told_with_the_nearest(given, told):
+def test_what_is_no_command_option_or_value_is_told(given, told):
     assert told in refusal(*given)
 
 

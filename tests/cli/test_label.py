@@ -669,12 +669,3 @@ def test_what_slabs_cannot_do_is_refused_in_one_line_and_leaves_nothing(options,
     before = sorted(Path().iterdir())
     assert refusal("label", "image.npy", *options.split()).startswith(told)
     assert sorted(Path().iterdir()) == before
-
-
-def test_a_target_of_another_shape_or_type_is_refused():
-    image = np.ones((4, 5), bool)
-    for out in (np.zeros((4, 4), np.int32), np.zeros((4, 5), np.int16)):
-        with pytest.raises(
-            percolab.InputError, match=r"but the labels are int32 of shape \(4, 5\)"
-        ):
-            percolab.label_in_slabs(image, out=out)

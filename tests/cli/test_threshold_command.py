@@ -400,13 +400,6 @@ def test_another_fit_of_the_samples_of_a_search_says_so(searches):
         percolab.open_results(space).plot(degree=3)
 
 
-def test_a_threshold_needs_a_lattice_or_weights():
-    assert "name a LATTICE" in refusal("threshold")
-    assert "--above: only given weights" in refusal("threshold", "square", "--above")
-    assert "--boundary: only given weights" in refusal("threshold", "square", "--boundary", "open")
-    assert "--weights file: only a graph's file" in refusal("threshold", "--weights", "file")
-
-
 def test_a_field_is_written_and_percolates():
     assert answer("field", "16x8", "--exponent", "1", "--seed", "3") == "field in field.npy\n"
     field = np.load("field.npy")
