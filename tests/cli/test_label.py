@@ -2,7 +2,6 @@
 
 import json
 import struct
-from collections import deque
 from itertools import product
 from pathlib import Path
 
@@ -29,22 +28,12 @@ from percolab.measure.rows import SPANNING
 from percolab.tasks.study import Task
 
 
-def by_walking(topology, occupied):
-    """Return the labels of sites by breadth-first search over the list of the lattice's bonds."""
-    around = [[] for _ in range(topology.num_points)]
-    for _, one, other in topology.bonds().tolist():
-        around[one].append(other)
-        around[other].append(one)
-    labels = np.full(topology.num_points, -1, np.int32)
-    for start in np.flatnonzero(occupied):
-        queue = deque([start] if labels[start] < 0 else [])
-        labels[start] = start if labels[start] < 0 else labels[start]
-        while queue:
-            for site in around[queue.popleft()]:
-                if occupied[site] and labels[site] < 0:
-                    labels[site] = start
-                    queue.append(site)
-    return labels
+def label_sites(topology, occupied):
+    """Return the labels of sites by scipy, from the list of the lattice's bonds."""
+    _, one, other = topology.bonds().T
+    both = occupied[one] & occupied[other]
+    labels = label_pairs(one[both], other[both], topology.num_points)
+    return np.where(occupied, labels, -1)
 
 
 # Sites
@@ -62,7 +51,7 @@ def test_neighbours_are_those_of_the_lattice(name, boundary, labeler):
     topology = configuration.topology
     occupied = given.ravel() & unpack_bits(topology.occupied, topology.num_points)
     found = configuration.label(labeler).labels
-    np.testing.assert_array_equal(found, by_walking(topology, occupied))
+    np.testing.assert_array_equal(found, label_sites(topology, occupied))
     explicit = topology.explicit()
     np.testing.assert_array_equal(bonds_between(explicit, occupied), configuration.opened)
 
