@@ -190,6 +190,7 @@ def test_netcdf_holds_the_dataset_of_xarray(made):
             for one, other in combinations(("--tidy", "--thresholds", "--sizes"), 2)
         ),
         ("--sizes -p 0.5", "leave -p out"),
+        ("--thresholds -p 0.5", "-p and --thresholds: T of a sample has no p; give one of them"),
         ("--out d.parquet", "d.parquet: is a directory"),
     ],
 )
