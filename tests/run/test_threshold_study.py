@@ -102,5 +102,3 @@ def test_a_grid_has_no_thresholds_to_export(tmp_path):
     path = stored(tmp_path / "g.h5", sweep("square", L=[4], p=[0.5], samples=20, device="cpu"))
     assert "sweep with --method threshold" in refusal("export", path, "--thresholds")
     assert "known at every p" in refusal("export", path, "-p", "0.5")
-    both = ("--thresholds", "-p", "0.5")
-    assert "give one of them" in refusal("export", path, *both)
