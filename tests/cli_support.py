@@ -113,6 +113,21 @@ def sealed_again(path: Path) -> Path:
     return path
 
 
+def replace_dataset(group: h5py.Group, name: str, change) -> None:
+    """Put changed numbers in the place of a dataset, with its attributes."""
+    values, attributes = change(group[name]), dict(group[name].attrs)
+    del group[name]
+    group[name] = values
+    group[name].attrs.update(attributes)
+
+
+def refusal_after(path: Path, change, *, sealed: bool = True) -> str:
+    """Return the line with which a results file is refused after a change of its first task."""
+    with h5py.File(path, "r+") as file:
+        change(next(iter(file["tasks"].values())))
+    return refusal("status", sealed_again(path) if sealed else path)
+
+
 def run(*arguments: object) -> Result:
     """Run the command line in this process."""
     return CliRunner().invoke(main, [str(item) for item in arguments])

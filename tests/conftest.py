@@ -3,6 +3,7 @@
 import functools
 import gc
 import signal
+from types import SimpleNamespace
 
 import pytest
 from matplotlib.mathtext import MathTextParser
@@ -75,6 +76,17 @@ def file(tmp_path):
     from cli_support import stored
 
     return stored(tmp_path / "results.h5")
+
+
+@pytest.fixture
+def free_memory(monkeypatch):
+    """Return what lets so many bytes of memory be free."""
+
+    def let(available):
+        free = SimpleNamespace(available=available)
+        monkeypatch.setattr("psutil.virtual_memory", lambda: free)
+
+    return let
 
 
 @pytest.fixture

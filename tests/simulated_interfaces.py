@@ -94,9 +94,7 @@ def compare_chains():
             expected, found = join(low, high), to_host(gpu.join(to_device(low), to_device(high)))
             assert_same_interface(expected, found)
             assert found.sizes.tolist() == [119]
-            if periodic:
-                assert not expected.sums.loop
-                assert_same_places(expected, found)
+            assert not expected.sums.loop
 
 
 def long_paths(count, rng):
@@ -189,19 +187,6 @@ def compare_crowds():
         expected, found = join(low, high), to_host(gpu.join(to_device(low), to_device(high)))
         assert_same_interface(expected, found)
         assert not expected.sums.loop, case
-        assert_same_places(expected, found)
-
-
-def assert_same_places(expected, found):
-    """Assert that codes of each cluster differ by what another reference makes."""
-    one, other = (
-        np.concatenate([interface.low.codes, interface.high.codes])
-        for interface in (expected, found)
-    )
-    named = np.concatenate([expected.low.clusters, expected.high.clusters])
-    for number in range(expected.num_clusters):
-        away = (one - other)[named == number]
-        assert (away == away[0]).all()
 
 
 def compare_periods():

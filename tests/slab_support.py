@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
+from interface_support import assert_same_interface
 from parts_support import row_of_the_whole
 
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import PER_THREAD, THREADS
-from percolab.measure.wrapping import FIRST_WRAPPING
 from percolab.parts.interface import Face, Interface, close, join, make_row
 from percolab.parts.interface_cuda import FACE_WORDS, count_bonds_kernel, scan_counts_kernel
 from percolab.parts.parts import Parts
@@ -25,32 +25,6 @@ def on_host(interface: Interface) -> Interface:
     )
     sizes, flags = interface.sizes.copy_to_host(), interface.flags.copy_to_host()
     return replace(interface, low=low, high=high, sizes=sizes, flags=flags)
-
-
-def assert_same_clusters(found: Interface, expected: Interface, case) -> None:
-    """Assert that two interfaces are equal but for the numbers and the references of clusters."""
-    assert replace(found.sums, loop=0) == replace(expected.sums, loop=0), case
-    assert bool(found.sums.loop) == bool(expected.sums.loop), case
-    assert found.num_clusters == expected.num_clusters, case
-    kinds = (np.uint32, np.int64, np.uint64, np.uint32)
-    arrays = (found.low.clusters, found.low.codes, found.sizes, found.flags)
-    assert tuple(array.dtype for array in arrays) == kinds, case
-    numbers = np.full(found.num_clusters, 2**32 - 1, np.uint32)
-    for one, other in ((found.low, expected.low), (found.high, expected.high)):
-        assert one.codes.size == other.codes.size, case
-        numbers[one.clusters] = other.clusters
-    assert np.unique(numbers).tolist() == list(range(found.num_clusters)), case
-    for one, other in ((found.low, expected.low), (found.high, expected.high)):
-        np.testing.assert_array_equal(numbers[one.clusters], other.clusters, err_msg=str(case))
-    if found.low.codes.size + found.high.codes.size and not found.sums.flags >> FIRST_WRAPPING:
-        # Codes of a cluster differ by one number; where it winds, also by what its loops wind.
-        named = np.concatenate([found.low.clusters, found.high.clusters])
-        one, other = (np.concatenate([f.low.codes, f.high.codes]) for f in (found, expected))
-        moved = np.zeros(found.num_clusters, np.int64)
-        moved[named] = one - other
-        np.testing.assert_array_equal(one - other, moved[named], err_msg=str(case))
-    np.testing.assert_array_equal(found.sizes, expected.sizes[numbers], err_msg=str(case))
-    np.testing.assert_array_equal(found.flags, expected.flags[numbers], err_msg=str(case))
 
 
 def check_bonds_before() -> None:
@@ -86,7 +60,7 @@ def compare_interfaces(whole, draws, layers, first=0, *, tally=False) -> list[li
             interface = labelers[0].make_interface(part, draw, following)
             expected = labelers[1].make_interface(part, draw)
             interface, case = on_host(interface), (whole, draw, start, thick)
-            assert_same_clusters(interface, expected, case)
+            assert_same_interface(expected, interface, case)
             together = interface if together is None else join(together, interface)
             start += thick
         joined.append(together)

@@ -81,22 +81,13 @@ def test_an_unknown_name_is_an_attribute_error():
         percolab.sweeep  # noqa: B018
 
 
-def test_a_sweep_into_a_file_is_the_sweep_in_memory(tmp_path):
+def test_a_sweep_into_a_file_is_the_sweep_in_memory_of_a_lattice_object(tmp_path):
+    memory = sweep(load_lattice("square"), **OPTIONS)
+    assert list(tmp_path.iterdir()) == []
     path = tmp_path / "results.h5"
     written = sweep("square", out=path, **OPTIONS)
-    memory = sweep("square", **OPTIONS)
     assert_equal_datasets(path, stored(tmp_path / "memory.h5", memory))
-    assert open_results(path).tasks.keys() == written.tasks.keys()
-
-
-def test_a_sweep_in_memory_writes_nothing(tmp_path):
-    sweep("square", **OPTIONS)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_lattice_object_is_as_good_as_its_name():
-    one, other = sweep("square", **OPTIONS), sweep(load_lattice("square"), **OPTIONS)
-    assert one.tasks.keys() == other.tasks.keys()
+    assert open_results(path).tasks.keys() == written.tasks.keys() == memory.tasks.keys()
 
 
 def test_every_size_may_have_its_own_number_of_samples():
@@ -174,8 +165,6 @@ def test_results_are_saved_and_merged_as_by_the_command_line(tmp_path):
     np.testing.assert_array_equal(mean, other.means("spanning_y", 8)[1])
     with pytest.raises(InputError, match="part 2 and part 1 both hold samples"):
         percolab.merge([one, one])
-    with pytest.raises(InputError, match="give a list"):
-        percolab.merge(one)
 
 
 def test_a_mask_may_be_a_file(tmp_path):
@@ -226,11 +215,6 @@ def test_a_label_is_of_the_sample_that_a_sweep_measures():
     assert largest == int(item.column("largest").sum())
 
 
-def test_results_are_shown_in_a_line():
-    results = sweep("square", L=[8, 16], p=[0.4, 0.5], samples=20, device="cpu")
-    assert repr(results) == "<Results of square, L = 8, 16: 40 samples in 2 tasks>"
-
-
 def test_the_version_is_known_without_installation(monkeypatch):
     from importlib import metadata
 
@@ -259,6 +243,7 @@ def test_what_a_notebook_shows_is_short_and_escaped():
         assert len(each._repr_html_()) < 2000
     assert "&lt;b&gt;&amp;" in graph._repr_html_()
     assert len(repr(results.tasks)) < 1000
+    assert repr(results) == "<Results of square, L = 4, 8, 16: 180 samples in 3 tasks>"
 
 
 def test_results_answer_in_a_notebook():
@@ -368,19 +353,12 @@ def test_a_page_with_a_slider_and_a_graph_are_shown_as_in_the_shell():
     answer("show", "--lattice", "square", "-L", 8, "-p", 0.5, "--seed", 3, "--html", "b.html")
     assert Path("a.html").read_bytes() == Path("b.html").read_bytes()
     Path("c.html").write_text("mine")
-    for options, message in (
-        ({"html": "c.html"}, "c.html: holds something else"),
-        ({"html": "a.png"}, "a.png: "),
-        ({"html": "d.html", "tree": True}, "tree: a page"),
-    ):
-        with pytest.raises(InputError, match=message):
-            percolab.show("square", 8, **options)
+    with pytest.raises(InputError, match=r"c\.html: holds something else"):
+        percolab.show("square", 8, html="c.html")
     Path("g.csv").write_text("a,b\nb,c\nc,d\n")
     numbers = json.loads(answer("show", "--graph", "g.csv", "-p", 0.7, "--seed", 2, "--json"))
     shown = percolab.show(graph="g.csv", p=0.7, seed=2).numbers
     assert shown == {key: value for key, value in numbers.items() if key != "figure"}
-    with pytest.raises(InputError, match="L: a graph is drawn with its clusters alone"):
-        percolab.show(graph="g.csv", L=4, p=0.5)
 
 
 def test_graphs_are_given_by_the_same_name_everywhere(tmp_path):
@@ -395,22 +373,6 @@ def test_graphs_are_given_by_the_same_name_everywhere(tmp_path):
     assert percolab.tree(graph=path).weight == percolab.tree(path).weight == 13
     assert percolab.tree(graph=path, multi=True).weight == 13
     assert percolab.invade(graph=path, source=["a"], stop="all").num_invaded == 4
-    for wrong, message in (
-        (lambda: percolab.tree("square", 4, graph=path), "lattice: the graph is given as well"),
-        (lambda: percolab.invade("square", 4, graph=path), "lattice: the graph is given as well"),
-        (lambda: percolab.tree(), "tree: give a lattice or a graph"),
-        (lambda: percolab.invade(), "invade: give a lattice and its size L"),
-        (lambda: percolab.label("square", 4, source=[0]), "source: only a graph has it"),
-        (lambda: percolab.invade("square", 4, multi=True), "multi: only a graph has it"),
-    ):
-        with pytest.raises(InputError, match=message):
-            wrong()
-
-
-def test_a_fit_of_what_is_no_probability_names_those_that_are():
-    for name in ("largest", "spaning_y"):
-        with pytest.raises(InputError, match=f"observable {name}: no spanning observable; "):
-            small_results().fit(name)
 
 
 @pytest.mark.slow
@@ -418,8 +380,6 @@ def test_a_figure_takes_the_options_of_a_fit():
     results = small_results()
     usual = plot(results, kind="collapse").numbers
     assert plot(results, kind="collapse", min_size=8).numbers != usual
-    with pytest.raises(InputError, match="min_sise: a fit has no such option"):
-        plot(results, min_sise=8)
 
 
 def results():
@@ -485,34 +445,6 @@ def test_show_draws_labels_of_images_and_graphs_with_their_phases_and_boundary()
     assert [(each["size"], each["phase"]) for each in drawn["prominent"]] == [(5, "1"), (4, "2")]
     friends = percolab.label(graph=[("a", "b"), ("b", "c"), ("d", "e")])
     assert percolab.show(labels=friends).numbers["largest"] == 3
-    with pytest.raises(InputError, match="they have their lattice and boundary"):
-        percolab.show("square", labels=percolab.label(image, phase="1,2"))
-
-
-@pytest.mark.parametrize(
-    ("given", "line"),
-    [
-        ({"lattice": "square", "L": 8}, "a picture of a sample needs p"),
-        ({"lattice": "square", "L": 8, "model": "ising"}, "a picture of a sample needs T"),
-        ({"lattice": "square", "p": 0.5}, "a picture of a sample needs L"),
-        ({"p": 0.5}, "a picture of a sample needs lattice and L"),
-        ({"lattice": 3, "L": 8, "p": 0.5}, "show: int given, which is no lattice"),
-        ({"lattice": "square", "L": 8, "p": 0.5, "tree": True}, "p: a tree is of all bonds"),
-        ({"lattice": "square", "L": 8, "p": 0.5, "weights": "w.npy"}, "weights: only a tree"),
-        ({"lattice": "bethe:3", "L": 3, "p": 0.5, "backbone": True}, "bethe:3: the backbone is"),
-        ({"labels": np.zeros(2)}, "labels: holds float64, but labels are integers (an image is"),
-        ({"labels": 3}, "labels = 3, but it must be the name of a file"),
-        ({"lattice": np.ones((4, 4), bool)}, "show: an array of labels is given as labels=..."),
-        ({"labels": "a.h5", "p": 0.5}, "p: labels have none"),
-        ({"labels": "a.h5", "seed": 2}, "seed: labels have none"),
-        ({"lattice": "square", "L": 8, "p": 0.5, "T": 2.0}, "p and T are both given"),
-    ],
-    ids=str,
-)
-def test_show_refuses_what_makes_no_picture(given, line):
-    with pytest.raises(InputError) as error:
-        percolab.show(**given)
-    assert str(error.value).startswith(line)
 
 
 def test_status_is_that_of_the_command():
@@ -529,19 +461,10 @@ def test_export_writes_what_the_command_writes(given, name):
     assert Path(f"own-{name}").read_bytes() == Path(name).read_bytes()
 
 
-def test_export_refuses_what_is_no_table():
-    found, _ = results()
+def test_export_replaces_no_file_of_others():
     Path("notes.csv").write_text("mine\n")
-    for given, line in (
-        ({"out": "a.xyz"}, "a.xyz: cannot write a table as '.xyz'"),
-        ({"out": "a.csv", "format": "hdf"}, "unknown format 'hdf'"),
-        ({"out": "a.csv", "tidy": True, "sizes": True}, "tidy and sizes: each is a table"),
-        ({"out": "a.csv", "p": 0.5}, "p: only studies of method threshold"),
-        ({"out": "notes.csv"}, "notes.csv: holds something else"),
-    ):
-        with pytest.raises(InputError) as error:
-            found.export(**given)
-        assert str(error.value).startswith(line)
+    with pytest.raises(InputError, match=r"notes\.csv: holds something else"):
+        small_results().export("notes.csv")
     assert Path("notes.csv").read_text() == "mine\n"
 
 
@@ -552,8 +475,6 @@ def test_report_has_the_numbers_of_the_command():
     told = json.loads(answer("report", "one.h5", "--json"))
     assert {**numbers, "file": "one.h5"} == told
     assert Path("own.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    with pytest.raises(InputError, match="cannot write a page as"):
-        found.report("own.pdf")
 
 
 @pytest.mark.slow

@@ -237,17 +237,8 @@ def test_every_fit_is_described_by_the_table_of_its_kind():
     given = {"device": "cpu", "workers": 1, "samples": 60}
     trees = sweep("square", L=[4, 6], method="tree", **given)
     assert "weight/site" in describe_fit(fit_trees(trees), trees.study)
-    spins = sweep(
-        "square",
-        L=[4, 6, 8],
-        model="ising",
-        boundary="periodic",
-        p=[0.55, 0.6],
-        samples=4000,
-        device="cpu",
-        workers=1,
-        burn_in=20,
-    )
+    chains = given | {"samples": 4000, "model": "ising", "boundary": "periodic", "burn_in": 20}
+    spins = sweep("square", L=[4, 6, 8], p=[0.55, 0.6], **chains)
     assert "K_c" in describe_fit(fit_spins(spins), spins.study)
     roots = threshold("square", error=0.02, device="cpu")
     assert "drift of the roots, C/L^4" in describe_fit(roots.fit, roots.results.study)

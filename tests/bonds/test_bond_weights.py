@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from cli_support import answer, refusal
-from helpers import assert_z, slow_but
+from helpers import assert_z, label_pairs, slow_but
 
 import percolab
 from percolab.api import sweep
@@ -39,22 +39,14 @@ def probability(model, weight, p):
     return p * weight if model == "bond-weight" else 1 - (1 - p) ** weight
 
 
-def clusters_of(bonds, sites=5):
-    """Return the cluster of every site, by joining."""
-    label = list(range(sites))
-    for a, b in bonds:
-        old, new = label[a], label[b]
-        label = [new if own == old else own for own in label]
-    return label
-
-
 def exact_means(model, p, source):
     """Return means over all configurations: P(0 and 4 connected), <s_1>, <s_src>, <s_src^2>."""
     total, rows = np.zeros(4), GIVEN[model]
     for states in product((0, 1), repeat=len(rows)):
         chances = [probability(model, w, p) for *_, w in rows]
         chance = np.prod([q if is_open else 1 - q for q, is_open in zip(chances, states)])
-        label = clusters_of([row[:2] for row, is_open in zip(rows, states) if is_open])
+        opened = np.array([row[:2] for row, is_open in zip(rows, states) if is_open], int)
+        label = label_pairs(*opened.reshape(-1, 2).T, 5).tolist()
         own = sum(each in {label[site] for site in source} for each in label)
         largest = max(map(label.count, label))
         total += chance * np.array([label[0] == label[4], largest, own, own**2])

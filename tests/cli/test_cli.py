@@ -49,14 +49,29 @@ def test_help_lists_every_command_and_what_it_does():
     assert answer("-h") == text
 
 
+def sections(text):
+    """Return the flags that each section of a help text lists."""
+    found, name = {}, None
+    for line in text.splitlines():
+        if re.fullmatch(r"\S.*:", line):
+            name = line[:-1]
+        elif name and (flags := re.match(r"  (-[\w-]+(?:, -[\w-]+)*)", line)):
+            found.setdefault(name, []).append(flags[1])
+    return found
+
+
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_option_of_a_command_is_documented(name):
-    text = answer(name, "--help")
+def test_every_option_of_a_command_is_documented_once(name):
+    text, command = answer(name, "--help"), main.get_command(None, name)
     assert re.search(r"^  [A-Z]\w+ ", text, re.MULTILINE)
-    for parameter in main.get_command(None, name).params:
-        if parameter.param_type_name == "option":
-            assert parameter.opts[0] in text
-            assert parameter.help or parameter.default, parameter.name
+    options = [each for each in command.params if each.param_type_name == "option"]
+    for option in options:
+        assert option.opts[0] in text
+        assert option.help or option.default, option.name
+    listed = [flags for each in sections(text).values() for flags in each]
+    assert len(set(listed)) == len(listed) == len(options) + 1
+    if isinstance(command, GroupedCommand):
+        assert len(sections(text)["Options"]) == 1
 
 
 def test_every_out_is_o_in_short():
@@ -287,17 +302,6 @@ def test_a_tree_of_one_site_has_no_bonds_and_no_warning():
     assert answer("plot", "tree.h5", "--out", "tree.png") == "figure in tree.png\n"
 
 
-def sections(text):
-    """Return the flags that each section of a help text lists."""
-    found, name = {}, None
-    for line in text.splitlines():
-        if re.fullmatch(r"\S.*:", line):
-            name = line[:-1]
-        elif name and (flags := re.match(r"  (-[\w-]+(?:, -[\w-]+)*)", line)):
-            found.setdefault(name, []).append(flags[1])
-    return found
-
-
 def test_the_help_of_a_sweep_lists_every_setting_in_its_group():
     found = sections(answer("sweep", "--help"))
     assert list(found) == [*GROUPS, "Options"]
@@ -306,16 +310,6 @@ def test_the_help_of_a_sweep_lists_every_setting_in_its_group():
         flags = (f"--{name.replace('_', '-')}",) if setting.flags is None else setting.flags
         homes = [group for group, listed in found.items() if ", ".join(flags) in listed]
         assert homes == ([setting.group] if flags else []), name
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_option_is_listed_once(name):
-    command = main.get_command(None, name)
-    listed = [flags for each in sections(answer(name, "--help")).values() for flags in each]
-    assert len(set(listed)) == len(listed)
-    assert len(listed) == sum(item.param_type_name == "option" for item in command.params) + 1
-    if isinstance(command, GroupedCommand):
-        assert len(sections(answer(name, "--help"))["Options"]) == 1
 
 
 @pytest.mark.parametrize("line", [("-q", *TINY), (*TINY, "-q"), ("-q", *TINY, "--quiet")])

@@ -37,6 +37,7 @@ from percolab.store.results import encode
 
 #: What a command writes.
 NAMES = {"plot": "figure", "report": "page", "export": "table"}
+SUFFIXES = {"plot": ".png", "report": ".html", "export": ".csv"}
 READERS = [name for name in COMMANDS if name in {"status", "fit", "plot", "report", "export"}]
 
 
@@ -196,44 +197,21 @@ def test_a_file_without_blocks_is_answered(tmp_path, name):
         answer(name, path)
 
 
-@pytest.mark.parametrize(
-    ("target", "told"),
-    [
-        ("figure", "cannot write a figure as 'no suffix'"),
-        ("taken.png", "taken.png: is a directory; give the name of a file"),
-    ],
-)
-def test_plot_refuses_a_figure_it_cannot_write(file, target, told):
-    Path("taken.png").mkdir()
-    assert told in refusal("plot", file, "--bootstrap", 0, "--out", target)
-    assert left_in() == [".results.h5.lock", "results.h5", "taken.png"]
-    assert left_in("taken.png") == []
-
-
-@pytest.mark.parametrize(
-    ("target", "told"),
-    [
-        (".", ".: is a directory; give the name of a file"),
-        (
-            "results.h5",
-            "results.h5: cannot write a table as '.h5'; use .csv, .txt, .parquet, .nc, .npz",
-        ),
-        (
-            "copy.csv",
-            "copy.csv: holds something else than a table of percolab's; give another name",
-        ),
-    ],
-)
-def test_export_refuses_a_table_it_must_not_write(file, target, told):
-    before = file.read_bytes()
-    Path("copy.csv").write_bytes(before)
-    assert refusal("export", file, "--out", target) == told
-    assert file.read_bytes() == before
+TARGETS = {
+    "a.gif": "a.gif: cannot write a {kind} as '.gif'; use {suffix}, ",
+    "a": "a: cannot write a {kind} as 'no suffix'; use {suffix}, ",
+    "results.h5": "results.h5: cannot write a {kind} as '.h5'; use {suffix}, ",
+    "nowhere/a{suffix}": "the directory nowhere does not exist",
+    "file/a{suffix}": "the directory file does not exist",
+    "locked/a{suffix}": "the directory locked is not writable",
+    "taken{suffix}": "taken{suffix}: is a directory; give the name of a file",
+    "copy{suffix}": "copy{suffix}: holds something else than a {kind} of percolab's; give another",
+}
 
 
 @pytest.mark.parametrize("name", ["plot", "report", "export"])
-@pytest.mark.parametrize("target", ["a.gif", "nowhere/a{}", "file/a{}", "locked/a{}"])
-def test_a_target_is_refused_before_anything_is_computed(file, monkeypatch, name, target):
+@pytest.mark.parametrize(("target", "told"), TARGETS.items())
+def test_a_target_is_refused_before_anything_is_computed(file, monkeypatch, name, target, told):
     def computed(*_, **__):
         raise AssertionError("computed before the target was looked at")
 
@@ -241,17 +219,15 @@ def test_a_target_is_refused_before_anything_is_computed(file, monkeypatch, name
     monkeypatch.setattr("percolab.tables.flat.mean_table", computed)
     # Whoever runs the tests may be allowed to write everywhere.
     monkeypatch.setattr("os.access", lambda path, _: Path(path).name != "locked")
+    words = {"kind": NAMES[name], "suffix": SUFFIXES[name]}
     Path("file").touch()
     Path("locked").mkdir()
-    suffix = {"plot": ".png", "report": ".html", "export": ".csv"}[name]
-    told = {
-        "a.gif": f"a.gif: cannot write a {NAMES[name]} as '.gif'; use {suffix}, ",
-        "nowhere/a{}": "the directory nowhere does not exist",
-        "file/a{}": "the directory file does not exist",
-        "locked/a{}": "the directory locked is not writable",
-    }[target]
-    assert told in refusal(name, file, "--out", target.format(suffix))
-    assert left_in("locked") == []
+    Path("taken{suffix}".format(**words)).mkdir()
+    before, copy = file.read_bytes(), Path("copy{suffix}".format(**words))
+    copy.write_bytes(before)
+    assert told.format(**words) in refusal(name, file, "--out", target.format(**words))
+    assert file.read_bytes() == copy.read_bytes() == before
+    assert [*left_in("locked"), *left_in("taken{suffix}".format(**words))] == []
 
 
 def test_merge_refuses_what_would_lose_or_double_samples(file):
@@ -262,7 +238,7 @@ def test_merge_refuses_what_would_lose_or_double_samples(file):
     told = refusal("merge", file, "again.h5", "--out", "new.h5")
     assert re.search(r"both hold samples 0 to 9 of L = \d+, seed 5", told)
     told = refusal("merge", file, "triangular.h5", "--out", "new.h5")
-    assert "holds lattice triangular, not square" in told
+    assert told.startswith("triangular.h5: holds lattice triangular, not square")
     assert refusal("merge", "nowhere.h5", "--out", "new.h5") == "nowhere.h5: no such file"
     told = refusal("merge", file, "--out", "again.h5")
     assert told == "again.h5: exists already; merge writes a new file"
@@ -282,10 +258,18 @@ def test_merge_refuses_what_would_lose_or_double_samples(file):
         (("lattices", "honycomb"), "did you mean 'honeycomb'?"),
         (("fit", "results.h5", "--jsno"), "--json"),
         (("--verison",), "--version"),
+        (("validate", "--device", "gpu"), "must be auto, cpu, cuda or cuda:n"),
+        (("lattices", "kagome", "--plot", "x.gif"), "cannot write a figure as '.gif'"),
+        (("lattices", "kagome", "--plot", "no/x.png"), "does not exist"),
+        (("lattices", "--plot"), "name the lattice to draw"),
+        (("threshold",), "name a LATTICE"),
+        (("threshold", "square", "--above"), "--above: only given weights"),
+        (("threshold", "square", "--boundary", "open"), "--boundary: only given weights"),
+        (("threshold", "--weights", "file"), "--weights file: only a graph's file"),
     ],
     ids=str,
 )
-def test_what_is_not_a_command_or_option_is_told_with_the_nearest(given, told):
+def test_what_is_no_command_option_or_value_is_told(given, told):
     assert told in refusal(*given)
 
 
@@ -330,6 +314,15 @@ def without_a_task(opened, group):
     del opened["tasks"][group.name.rpartition("/")[2]]
 
 
+VERSION_1 = "has samples of version 1; this percolab reads version 2"
+
+
+def with_study_of_version_1(opened, group):
+    del opened["tasks"]
+    put_text(opened, "runs", ["{}"])
+    with_text(opened, "study", '"sample_version": 2, ', "")
+
+
 def with_bytes(opened):
     """Write an attribute that is not UTF-8."""
     kind = h5py.string_dtype("utf-8", 20)
@@ -372,6 +365,19 @@ EDITED = {
         lambda o, g: with_text(o, "study", '"seed": 7', '"seed": 8'),
         "its study has L = 4, seed 8, xorwow, bond, of which there is no task",
     ),
+    "shorter sums": (
+        lambda o, g: put(g, "sums", g["sums"][:, :, :-1]),
+        "do not fit together",
+    ),
+    "a block twice": (lambda o, g: g["block"].__setitem__(1, 0), "do not ascend"),
+    "run is a number": (lambda o, g: put_text(o, "runs", ["1"]), "a run's record is no table"),
+    "blocks of a number": (
+        lambda o, g: put_text(o, "runs", ['{"blocks": 3}']),
+        "a run's record is no table",
+    ),
+    "text of several lines": (lambda o, g: put_text(g, "model", "bond\n\nor not"), "bond"),
+    "task of version 1": (lambda o, g: g.attrs.modify("sample_version", 1), VERSION_1),
+    "study of version 1": (with_study_of_version_1, VERSION_1),
     "threshold of 7": (
         lambda o, g: with_text(o, "lattice", "value = 0.5", "value = 7.0"),
         "value = 7.0, but it must be a number from 0 to 1",

@@ -2,7 +2,6 @@
 
 import json
 import struct
-from collections import deque
 from itertools import product
 from pathlib import Path
 
@@ -29,22 +28,12 @@ from percolab.measure.rows import SPANNING
 from percolab.tasks.study import Task
 
 
-def by_walking(topology, occupied):
-    """Return the labels of sites by breadth-first search over the list of the lattice's bonds."""
-    around = [[] for _ in range(topology.num_points)]
-    for _, one, other in topology.bonds().tolist():
-        around[one].append(other)
-        around[other].append(one)
-    labels = np.full(topology.num_points, -1, np.int32)
-    for start in np.flatnonzero(occupied):
-        queue = deque([start] if labels[start] < 0 else [])
-        labels[start] = start if labels[start] < 0 else labels[start]
-        while queue:
-            for site in around[queue.popleft()]:
-                if occupied[site] and labels[site] < 0:
-                    labels[site] = start
-                    queue.append(site)
-    return labels
+def label_sites(topology, occupied):
+    """Return the labels of sites by scipy, from the list of the lattice's bonds."""
+    _, one, other = topology.bonds().T
+    both = occupied[one] & occupied[other]
+    labels = label_pairs(one[both], other[both], topology.num_points)
+    return np.where(occupied, labels, -1)
 
 
 # Sites
@@ -62,7 +51,7 @@ def test_neighbours_are_those_of_the_lattice(name, boundary, labeler):
     topology = configuration.topology
     occupied = given.ravel() & unpack_bits(topology.occupied, topology.num_points)
     found = configuration.label(labeler).labels
-    np.testing.assert_array_equal(found, by_walking(topology, occupied))
+    np.testing.assert_array_equal(found, label_sites(topology, occupied))
     explicit = topology.explicit()
     np.testing.assert_array_equal(bonds_between(explicit, occupied), configuration.opened)
 
@@ -642,11 +631,8 @@ def test_the_command_in_slabs_says_what_the_one_without_says():
     assert set(record) - set(part) == {"second_largest", "crossing_clusters"}
 
 
-def test_slabs_are_as_many_as_the_memory_takes(monkeypatch):
-    class Little:
-        available = 4 * label_slabs._BYTES * 3 * 60
-
-    monkeypatch.setattr("psutil.virtual_memory", lambda: Little)
+def test_slabs_are_as_many_as_the_memory_takes(free_memory):
+    free_memory(4 * label_slabs._BYTES * 3 * 60)
     bounds = label_slabs._cut((10, 6, 10), "auto", 1)
     assert bounds == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 10)]
 
@@ -672,12 +658,3 @@ def test_what_slabs_cannot_do_is_refused_in_one_line_and_leaves_nothing(options,
     before = sorted(Path().iterdir())
     assert refusal("label", "image.npy", *options.split()).startswith(told)
     assert sorted(Path().iterdir()) == before
-
-
-def test_a_target_of_another_shape_or_type_is_refused():
-    image = np.ones((4, 5), bool)
-    for out in (np.zeros((4, 4), np.int32), np.zeros((4, 5), np.int16)):
-        with pytest.raises(
-            percolab.InputError, match=r"but the labels are int32 of shape \(4, 5\)"
-        ):
-            percolab.label_in_slabs(image, out=out)

@@ -38,15 +38,10 @@ def prepared():
     Path("short.npy").write_bytes(whole[:-2])
     Path("stub.npy").write_bytes(whole[:30])
     Path("renamed.npy").write_bytes(b"not numpy at all")
-    Path("huge.npy").write_bytes(
-        npy_with("{'descr': '|b1', 'fortran_order': False, 'shape': (65536, 65536)}")
-    )
-    Path("claims.npy").write_bytes(
-        npy_with("{'descr': '|b1', 'fortran_order': False, 'shape': (20000, 1000)}")
-    )
-    Path("negative.npy").write_bytes(
-        npy_with("{'descr': '|b1', 'fortran_order': False, 'shape': (-3, -3)}")
-    )
+    shapes = {"huge": (65536, 65536), "claims": (20000, 1000), "negative": (-3, -3)}
+    for name, shape in shapes.items():
+        header = f"{{'descr': '|b1', 'fortran_order': False, 'shape': {shape}}}"
+        Path(f"{name}.npy").write_bytes(npy_with(header))
     Path("code.npy").write_bytes(npy_with("__import__('os').abort()"))
     pixels = np.zeros((40, 40), np.uint8)
     pixels[::2, 1::3] = 255
@@ -203,12 +198,9 @@ def test_large_image_is_refused_before_it_is_unpacked(monkeypatch):
     assert refusal("label", "image.png") == "image.png: more than 1000 pixels; save it as NPY"
 
 
-def test_more_sites_than_fit_into_memory_are_refused(monkeypatch):
-    class Little:
-        available = 10**5
-
+def test_more_sites_than_fit_into_memory_are_refused(free_memory):
     np.save("image.npy", np.ones((100, 100), bool))
-    monkeypatch.setattr("psutil.virtual_memory", lambda: Little)
+    free_memory(10**5)
     told = refusal("label", "image.npy")
     assert "10000 sites need 0.0 GB of memory" in told
     assert told.endswith("percolab label --slabs auto labels it in parts")

@@ -57,7 +57,7 @@ def test_a_search_in_the_plane_begins_without_scipy(tmp_path):
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_json_has_every_number(path, record):
+def test_json_has_every_number_and_fit_says_the_same(path, record):
     assert record["lattice"] == "kagome"
     assert record["model"] == "bond"
     value = record["p_c"]
@@ -67,13 +67,10 @@ def test_json_has_every_number(path, record):
     assert percolab.open_results(path).fit().to_dict() == {
         key: item for key, item in record.items() if key not in ("lattice", "model")
     }
-
-
-def test_fit_says_p_c_of_the_roots(path, record):
     assert json.loads(answer("fit", path, "--json")) == record
     # In the plane and in space.
-    assert record["threshold"] == record["p_c"]["value"]
-    assert record["threshold_error"] == record["p_c"]["error"] > 0
+    assert record["threshold"] == value["value"]
+    assert record["threshold_error"] == value["error"] > 0
     text = answer("fit", path)
     assert "systematic: drift of the roots, C/L^4, C = 0 +- 0.01" in text
     assert "published 0.52440499" in text
@@ -81,16 +78,8 @@ def test_fit_says_p_c_of_the_roots(path, record):
         assert f"\n{root['L']} " in text
 
 
-def test_fit_of_a_search_has_no_replicas(path):
-    told = refusal("fit", path, "--bootstrap", 20)
-    assert told == (
-        "--bootstrap: p_c of percolab threshold has its error without replicas; leave it out"
-    )
-
-
-def test_fit_with_options_is_the_fit_of_curves(path, tmp_path):
-    # One p of each size has no curves; a model with fixed bonds has three.
-    assert "each size has one p" in refusal("fit", path, "--observable", "wrapping_any")
+def test_fit_with_options_is_the_fit_of_curves(tmp_path):
+    # A model with fixed bonds has three p of each size.
     out = tmp_path / "three.h5"
     command = "threshold", "square", "--model", "bond:x=0.45", "--error", "3e-3"
     answer(*command, "--device", "cpu", "--quiet", "--out", out)
@@ -120,10 +109,6 @@ def test_one_panel_can_be_drawn_into_given_axes(path):
     assert percolab.open_results(path).plot(ax=axes) is axes.figure
     assert axes.get_xlabel() == "$L$"
     assert axes.get_legend() is not None
-
-
-def test_curves_are_not_drawn_of_a_few_p(path):
-    assert "percolab sweep" in refusal("plot", path, "--kind", "curves")
 
 
 @pytest.mark.slow
@@ -161,20 +146,20 @@ def test_status_and_export_show_every_p(path, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("other", "reason"),
+    ("command", "reason"),
     [
-        (("--seed", "2"), "seed is 1 there, 2 here"),
-        (("--model", "site"), "model is bond there, site here"),
-        (("--rng", "philox"), "rng is xorwow there"),
-        (("square",), "lattice is kagome there, square here"),
+        ("fit PATH --bootstrap 20", "--bootstrap: p_c of percolab threshold has its error without"),
+        ("fit PATH --observable wrapping_any", "each size has one p"),
+        ("plot PATH --kind curves", "percolab sweep"),
+        ("threshold kagome --seed 2 --out PATH", "seed is 1 there, 2 here"),
+        ("threshold kagome --model site --out PATH", "model is bond there, site here"),
+        ("threshold kagome --rng philox --out PATH", "rng is xorwow there"),
+        ("threshold square --out PATH", "lattice is kagome there, square here"),
     ],
 )
-def test_a_file_of_another_study_is_refused(path, other, reason):
+def test_what_the_file_of_a_search_is_not_for_is_refused(path, command, reason):
     data = path.read_bytes()
-    name = other if other == ("square",) else ("kagome", *other)
-    assert reason in refusal(
-        "threshold", *name, "--error", "3e-3", "--device", "cpu", "--out", path
-    )
+    assert reason in refusal(*(path if word == "PATH" else word for word in command.split()))
     assert path.read_bytes() == data
 
 
@@ -398,13 +383,6 @@ def test_another_fit_of_the_samples_of_a_search_says_so(searches):
         assert "--priors: figures" in refusal(command, space, "--priors", 2)
     with pytest.raises(InputError, match="degree: figures of percolab threshold show its own"):
         percolab.open_results(space).plot(degree=3)
-
-
-def test_a_threshold_needs_a_lattice_or_weights():
-    assert "name a LATTICE" in refusal("threshold")
-    assert "--above: only given weights" in refusal("threshold", "square", "--above")
-    assert "--boundary: only given weights" in refusal("threshold", "square", "--boundary", "open")
-    assert "--weights file: only a graph's file" in refusal("threshold", "--weights", "file")
 
 
 def test_a_field_is_written_and_percolates():

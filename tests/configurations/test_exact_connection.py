@@ -94,11 +94,7 @@ def test_what_is_never_connected_has_the_polynomial_zero():
     assert percolab.exact([(0, 1)], source=0, target=1).polynomial == "p"
 
 
-def test_what_cannot_be_used_is_rejected(monkeypatch):
-    with pytest.raises(InputError, match="give a source and a target"):
-        percolab.exact(BRIDGE)
-    with pytest.raises(InputError, match="model"):
-        percolab.exact(BRIDGE, source="s", target="t", model="ising")
+def test_too_many_states_are_refused(monkeypatch):
     monkeypatch.setattr(module, "MOST_STATES", 3)
     with pytest.raises(InputError, match="needs more than 3 states; percolab sweep samples it"):
         percolab.exact(BRIDGE, source="s", target="t")

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import psutil
 import pytest
 from helpers import JUDGED_LABELERS, slow, slow_but, traced_peak
 from kernel_report_support import Peak, load_report
@@ -106,7 +105,7 @@ def test_a_cuda_labeler_takes_what_it_says(labeler, name, boundary, model, needs
         assert 0.4 * reported.device <= taken <= reported.device + 100_000, (items, taken, reported)
 
 
-def test_a_periodic_lattice_whose_forest_does_not_fit_is_refused(monkeypatch):
+def test_a_periodic_lattice_whose_forest_does_not_fit_is_refused(free_memory):
     # The forest of a torus takes 8 bytes a site and more, which the check once left out.
     opened, torus = (
         Task(load_lattice("cubic"), 200, (kind,) * 3, (0.25,), seed=1)
@@ -115,8 +114,7 @@ def test_a_periodic_lattice_whose_forest_does_not_fit_is_refused(monkeypatch):
     cpu = Device("cpu")
     less, more = (estimate_memory(task, None, "cpu").host for task in (opened, torus))
     assert more >= less + 8 * 200**3
-    memory = psutil.virtual_memory()._replace(available=(less + more) // 2)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    free_memory((less + more) // 2)
     check_memory(opened, None, cpu, 1)
     with pytest.raises(InputError, match="L = 200 needs"):
         check_memory(torus, None, cpu, 1)

@@ -135,12 +135,6 @@ def test_lattice_of_a_file_is_described_and_drawn(tmp_path):
     assert "sites                2 L^2" in text
 
 
-def test_figures_that_cannot_be_written_are_refused(tmp_path):
-    assert "cannot write a figure as '.gif'" in refusal("lattices", "kagome", "--plot", "x.gif")
-    assert "does not exist" in refusal("lattices", "kagome", "--plot", tmp_path / "no" / "x.png")
-    assert "name the lattice to draw" in refusal("lattices", "--plot")
-
-
 def test_list_has_thresholds_and_sources_of_every_lattice():
     rows = answer("lattices").splitlines()
     for name in lattice_names():

@@ -1,7 +1,5 @@
 """percolab.flow: lattices, masks, graphs and given bonds; what it refuses, in one line."""
 
-from types import SimpleNamespace
-
 import networkx as nx
 import numpy as np
 import pytest
@@ -141,10 +139,9 @@ def test_current_through_sites_is_what_enters_or_leaves():
     assert (layers > 1 - 1e-12).all()
 
 
-def test_too_much_memory_is_refused_with_what_is_needed(monkeypatch):
-    few = SimpleNamespace(available=1_000_000)
+def test_too_much_memory_is_refused_with_what_is_needed(free_memory):
     percolab.flow("square", 16, 0.5)
-    monkeypatch.setattr("psutil.virtual_memory", lambda: few)
+    free_memory(1_000_000)
     mask = np.ones((64, 64), bool)
     with pytest.raises(InputError, match=r"flow through 8064 open bonds needs up to 0.0 GB of"):
         percolab.flow(mask)

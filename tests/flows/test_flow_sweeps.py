@@ -222,11 +222,6 @@ def test_terminals_that_are_none_are_refused_in_one_line(asked, message):
     assert "\n" not in str(error.value)
 
 
-def test_flow_along_one_layer_is_refused_in_one_line():
-    with pytest.raises(InputError, match="site 0 is in both terminals"):
-        percolab.sweep("square", measure="backbone", **ASKED | {"L": [1]})
-
-
 def test_memory_of_what_flows_is_stated():
     task = {"L": [64], "p": [0.5], "samples": 10}
     plain, own = (

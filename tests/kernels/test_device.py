@@ -58,15 +58,20 @@ print("done")
 """
 
 
+def run_without(variables, program):
+    """Run a program as its own process, without these variables of the environment."""
+    pytest.importorskip("numba_cuda")
+    environment = {k: v for k, v in os.environ.items() if k not in variables}
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return ended.stdout
+
+
 @pytest.mark.slow
 def test_kernels_are_not_unloaded_at_exit():
     """numba-cuda unloads them once a GPU, and the second time crashes."""
-    pytest.importorskip("numba_cuda")
-    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_ENABLE_CUDASIM"}
-    ended = subprocess.run(
-        [sys.executable, "-c", LOADED_TWICE], env=environment, capture_output=True, text=True
-    )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
+    assert run_without(("NUMBA_ENABLE_CUDASIM",), LOADED_TWICE) == "done\n"
 
 
 class Driver:
@@ -90,20 +95,20 @@ class Driver:
 
 
 @pytest.mark.parametrize(
-    ("number", "requests"), [(0, ["device 0", "context on 40"]), (1, ["device 5"])]
+    ("names", "number", "requests"),
+    [
+        (("cuda:0", "cuda:5"), 0, ["device 0", "context on 40"]),
+        (("cuda:0", "cuda:5"), 1, ["device 5"]),
+        ((), 0, []),
+    ],
 )
-def test_a_context_is_begun_on_the_gpu_of_that_name_if_it_is_there(monkeypatch, number, requests):
+def test_a_context_is_begun_on_the_gpu_of_that_name_if_it_is_there(
+    monkeypatch, names, number, requests
+):
     made = []
     monkeypatch.setattr("ctypes.CDLL", lambda name: made.append(Driver(name)) or made[0])
-    begin_context(("cuda:0", "cuda:5"), number)
+    begin_context(names, number)
     assert made[0].asked == ["libcuda.so.1", "init", *requests]
-
-
-def test_without_a_name_the_driver_only_looks_for_gpus(monkeypatch):
-    made = []
-    monkeypatch.setattr("ctypes.CDLL", lambda name: made.append(Driver(name)) or made[0])
-    begin_context((), 0)
-    assert made[0].asked == ["libcuda.so.1", "init"]
 
 
 def test_without_a_driver_no_context_is_begun(monkeypatch):
@@ -114,6 +119,7 @@ def test_without_a_driver_no_context_is_begun(monkeypatch):
     begin_context(("cuda:0",), 0)
 
 
+DRIVERS = ("NUMBA_ENABLE_CUDASIM", "NUMBA_CUDA_DRIVER")
 NO_DRIVER = """
 import ctypes, sys, numba
 
@@ -128,13 +134,8 @@ print(cuda_problem(), "numba.cuda" in sys.modules)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="where Linux has its driver")
 def test_without_a_driver_numba_cuda_is_not_loaded():
-    pytest.importorskip("numba_cuda")
-    variables = ("NUMBA_ENABLE_CUDASIM", "NUMBA_CUDA_DRIVER")
-    environment = {k: v for k, v in os.environ.items() if k not in variables}
-    command = [sys.executable, "-c", NO_DRIVER]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     problem = "no usable CUDA device (the driver's library libcuda.so.1 is not found)"
-    assert ended.stdout == f"{problem} False\n"
+    assert run_without(DRIVERS, NO_DRIVER) == f"{problem} False\n"
 
 
 EARLY = """
@@ -149,12 +150,7 @@ device.cuda_problem(*{number})
 @pytest.mark.skipif(sys.platform != "linux", reason="where Linux has its driver")
 @pytest.mark.parametrize(("number", "names"), [("[3]", ("cuda:3",)), ("[]", ())])
 def test_a_context_is_begun_while_numba_cuda_is_imported(number, names):
-    pytest.importorskip("numba_cuda")
-    variables = ("NUMBA_ENABLE_CUDASIM", "NUMBA_CUDA_DRIVER")
-    environment = {k: v for k, v in os.environ.items() if k not in variables}
-    command = [sys.executable, "-c", EARLY.replace("{number}", number)]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert ended.stdout == f"{names} 0\n"
+    assert run_without(DRIVERS, EARLY.replace("{number}", number)) == f"{names} 0\n"
 
 
 BEGUN = """

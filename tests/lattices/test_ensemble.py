@@ -9,7 +9,6 @@ import pytest
 from helpers import slow
 from scipy.stats import binom, chi2, norm
 
-import percolab
 from percolab.errors import InputError
 from percolab.lattices.ensemble import Ensemble
 from percolab.lattices.structure import structure_from_record
@@ -283,14 +282,3 @@ def test_degrees_and_seeds_that_cannot_be_are_rejected(tmp_path):
     path.write_text("1\ntwo\n")
     with pytest.raises(InputError, match=r"degrees\.txt: line 2: 'two' is no degree"):
         Ensemble(f"config:{path}")
-
-
-def test_what_is_of_one_lattice_refuses_an_ensemble():
-    for call in (
-        lambda: percolab.label(lattice="er:k=4", L=9, p=0.5),
-        lambda: percolab.label(lattice=Ensemble("er:k=4"), L=9, p=0.5),
-        lambda: percolab.threshold("er:k=4"),
-        lambda: percolab.invade("er:k=4"),
-    ):
-        with pytest.raises(InputError, match=r"ensemble|no lattice"):
-            call()

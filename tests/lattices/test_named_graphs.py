@@ -165,21 +165,8 @@ def test_columns_of_an_edge_list_are_chosen_by_name():
     assert record["sizes"][0]["invaded"]["mean"] == 3
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ("a,c", "line 1: columns: 'c': there is no such column; there are a, b, b"),
-        ("a,b", "line 1: columns: 'b': two columns have this name"),
-        ("a", "columns = 'a', but they are source,target or source,target,weight"),
-        ("a,a", "columns = 'a,a', but they are"),
-        (5, "columns = 5, but they are"),
-    ],
-)
-def test_columns_that_are_not_there_are_refused(columns, message):
-    Path("a.csv").write_text("a,b,b\nx,y,z\n")
-    with pytest.raises(InputError) as error:
-        load_graph("a.csv", columns=columns)
-    assert str(error.value).removeprefix("a.csv: ").startswith(message)
+WEIGHTS = {"weights": True}
+ABB = "a,b,b\nx,y,z\n"
 
 
 def test_columns_belong_to_tables_of_edges():
@@ -256,23 +243,29 @@ def test_weights_of_named_edges_are_read_as_those_of_numbers():
 
 
 @pytest.mark.parametrize(
-    ("text", "weights", "message"),
+    ("text", "options", "message"),
     [
-        ("a b\nc\n", False, "line 2: 'c', but a line names two sites"),
-        ("a,b\n,c\n", False, "line 2: ',c', but a line names two sites"),
-        ("a b 1\nb c x\n", True, "line 2: weight 'x', but a weight is a finite number"),
-        ("a b 1\nb c\n", True, "line 2: 'b c', but there is no weight in column 3"),
-        ("a b 1\nb c -inf\n", True, "line 2: weight '-inf', but"),
-        ("a " + 300 * "b" + "\n", False, "line 1: site 'bbb"),
-        ("a b\nb 5\x07\n", False, "line 2: site '5\\x07', but a name has at most 255 bytes"),
-        (b"a b\nb \xff\n", False, "line 2: site '\ufffd', but a name has at most"),
-        ("0 1\n1 Bran\n", False, "line 2: site 'Bran', but sites are integers 0 to"),
+        ("a b\nc\n", {}, "line 2: 'c', but a line names two sites"),
+        ("a,b\n,c\n", {}, "line 2: ',c', but a line names two sites"),
+        ("a b 1\nb c x\n", WEIGHTS, "line 2: weight 'x', but a weight is a finite number"),
+        ("a b 1\nb c\n", WEIGHTS, "line 2: 'b c', but there is no weight in column 3"),
+        ("a b 1\nb c -inf\n", WEIGHTS, "line 2: weight '-inf', but"),
+        ("a " + 300 * "b" + "\n", {}, "line 1: site 'bbb"),
+        ("a b\nb 5\x07\n", {}, "line 2: site '5\\x07', but a name has at most 255 bytes"),
+        (b"a b\nb \xff\n", {}, "line 2: site '\ufffd', but a name has at most"),
+        ("0 1\n1 Bran\n", {}, "line 2: site 'Bran', but sites are integers 0 to"),
+        (
+            ABB,
+            {"columns": "a,c"},
+            "line 1: columns: 'c': there is no such column; there are a, b, b",
+        ),
+        (ABB, {"columns": "a,b"}, "line 1: columns: 'b': two columns have this name"),
     ],
 )
-def test_bad_lines_of_names_are_refused(text, weights, message):
+def test_bad_lines_and_columns_are_refused(text, options, message):
     Path("a.txt").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(InputError) as error:
-        read_graph("a.txt", weights=weights)
+        read_graph("a.txt", **options)
     assert str(error.value).startswith(f"a.txt: {message}")
 
 
@@ -482,14 +475,3 @@ def test_directions_of_every_form_are_kept(tmp_path):
     assert percolab.components(named).sites("core") == ["b", "c"]
     assert percolab.components(graph.to_undirected()).sizes["core"] == 6
     assert "core 2" in repr(found)
-
-
-def test_what_has_no_directions_is_refused_in_a_line(tmp_path):
-    with pytest.raises(InputError, match="give it as a scipy"):
-        percolab.components(tmp_path / "a.mtx")
-    with pytest.raises(InputError, match="is not square"):
-        percolab.components(scipy.sparse.csr_array((2, 3)))
-    with pytest.raises(InputError, match="one of core, in, out, tubes, tendrils, others"):
-        percolab.components([(0, 1)]).sites("middle")
-    with pytest.raises(InputError, match="a graph is no int"):
-        percolab.components(3)

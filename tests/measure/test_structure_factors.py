@@ -5,7 +5,6 @@ import pytest
 
 from percolab import sweep
 from percolab.analysis.stored_spins import compute_correlation_lengths
-from percolab.errors import InputError
 from percolab.lattices.topology import pack_bits
 from percolab.measure.spins import MOST_AXES, structure_factors
 
@@ -39,10 +38,3 @@ def test_the_correlation_length_of_a_critical_torus_is_salas_and_sokals():
     z = (values / 16 - 0.9050488) / (errors / 16)
     assert (np.abs(z) <= 4).all()
     assert (errors / 16 < 0.02).all()
-
-
-def test_a_wave_vector_needs_a_periodic_axis():
-    with pytest.raises(InputError, match="correlation: a wave vector needs a periodic axis"):
-        sweep("square", model="ising", L=[8], K=[0.4], measure="correlation", device="cpu")
-    with pytest.raises(InputError, match="only chains of spins have one"):
-        sweep("square", L=[8], p=[0.4], measure="correlation", device="cpu")

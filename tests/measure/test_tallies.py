@@ -94,10 +94,6 @@ def test_a_study_without_a_tally_says_so():
     results = sweep("square", L=[4], p=[0.5], samples=10, device="cpu")
     with pytest.raises(InputError, match="size_counts of L = 4 is not in this file"):
         next(iter(results.tasks.values())).extra("size_counts")
-    with pytest.raises(InputError, match="unknown measure 'size'"):
-        sweep("square", L=[4], p=[0.5], measure="size", device="cpu")
-    with pytest.raises(InputError, match="method threshold"):
-        sweep("square", L=[4], method="threshold", measure="sizes", device="cpu")
 
 
 def test_the_tally_of_huge_clusters_carries_and_forgets_them_again():

@@ -379,17 +379,9 @@ os.replace = substitute
 def test_an_unknown_executor_is_refused_in_one_line():
     message = refusal(*STUDY, "--executor", "thread")
     assert message == "executor = 'thread', but it must be threads, processes, mpi or dask:ADDRESS"
-    with pytest.raises(
-        InputError, match=r"executor = 3, but it must be threads, processes, mpi or dask:ADDRESS"
-    ):
-        sweep("square", executor=3, **GRID)
 
 
 TASK = Task(load_lattice("square"), 8, ("open", "open"), (0.5,))
-
-
-def test_the_executor_changes_no_id():
-    assert "executor" not in TASK.sampling
 
 
 def call_of(*devices):
@@ -443,17 +435,15 @@ def test_several_gpus_are_named(three_gpus, text, numbers):
         ("cuda:0,x", "--device cuda:0,x: must be auto, cpu, cuda, cuda:n or cuda:n,m"),
         ("cuda:0,", "--device cuda:0,: must be auto, cpu, cuda, cuda:n or cuda:n,m"),
         ("cpu,cuda", "--device cpu,cuda: must be auto, cpu, cuda or cuda:n"),
+        (
+            "cuda:0,1 --executor threads",
+            "--device cuda:0,1: threads drive one GPU; leave out --exe",
+        ),
     ],
 )
-def test_gpus_that_are_not_there_are_refused_in_one_line(three_gpus, text, message):
+def test_gpus_that_cannot_be_driven_are_refused_in_one_line(three_gpus, text, message):
     study = [item for item in STUDY if item not in ("--device", "cpu")]
-    assert refusal(*study, "--device", text) == message
-
-
-def test_threads_drive_one_gpu(three_gpus):
-    study = [item for item in STUDY if item not in ("--device", "cpu")]
-    message = refusal(*study, "--device", "cuda:0,1", "--executor", "threads")
-    assert message.startswith("--device cuda:0,1: threads drive one GPU; leave out --executor")
+    assert refusal(*study, "--device", *text.split()).startswith(message)
 
 
 @pytest.mark.parametrize(("module", "name"), [("signal", "pthread_sigmask"), ("socket", "AF_UNIX")])

@@ -4,7 +4,6 @@ import json
 import signal
 import time
 from dataclasses import replace
-from types import SimpleNamespace
 
 import networkx
 import numpy as np
@@ -268,6 +267,12 @@ def test_what_is_no_time_is_refused(given):
         ({"lattice": percolab.Graph.of_bonds(2, [(0, 1)])}, "a finite graph has no p_c"),
         pytest.param({"lattice": networkx.path_graph(3)}, "a finite graph has no", id="networkx"),
         ({"lattice": None, "graph": [(0, 1)]}, "the graph: a finite graph has no p_c, which needs"),
+        ({"boundary": "open"}, "boundary: only weights have it"),
+        ({"lattice": None}, "give a lattice, or weights"),
+        ({"lattice": "cubic", "error": 1e-3, "L": [8, 12]}, "at least 3 sizes"),
+        ({"lattice": "cubic", "error": 1e-3, "model": "ising"}, "percolab sweep"),
+        ({"lattice": "bcc", "universal": "known"}, "tori that are cubes"),
+        ({"universal": "known"}, "in three dimensions"),
         ({"lattice": None, "graph": "g.csv"}, "percolab sweep --graph g.csv --order random"),
     ],
     ids=str,
@@ -276,13 +281,6 @@ def test_what_cannot_be_used_is_refused_in_one_line(options, reason):
     with pytest.raises(InputError, match=reason) as refusal:
         percolab.threshold(**{"lattice": "square", "device": "cpu"} | options)
     assert "\n" not in str(refusal.value)
-
-
-def test_settings_of_a_sweep_alone_are_no_arguments():
-    with pytest.raises(InputError, match="boundary: only weights have it"):
-        percolab.threshold("square", boundary="open")
-    with pytest.raises(InputError, match="give a lattice, or weights"):
-        percolab.threshold()
 
 
 ERROR = 2.5e-3
@@ -410,10 +408,6 @@ def test_known_values_at_p_c_make_the_same_samples_more_precise(found, path, tmp
     assert answer("fit", path, "--universal", "known") != answer("fit", path)
     refused = refusal("fit", path, "--universal", "known", "--window", "0.2,0.8")
     assert "--universal: it is for --quantities" in refused
-    with pytest.raises(InputError, match="tori that are cubes"):
-        percolab.threshold("bcc", error=ERROR, universal="known", device="cpu")
-    with pytest.raises(InputError, match="in three dimensions"):
-        percolab.threshold("square", error=ERROR, universal="known", device="cpu")
 
 
 def test_a_time_is_kept():
@@ -429,9 +423,8 @@ def test_another_size_is_taken_if_it_saves_a_tenth_of_the_work(costs, chosen):
     assert _fewest_sizes(plans, lambda plan: plan.cost) is plans[chosen]
 
 
-def test_sizes_that_do_not_fit_in_memory_are_refused_without_advice_of_slabs(monkeypatch):
-    free = SimpleNamespace(available=1000)
-    monkeypatch.setattr("percolab.kinds.memory.psutil.virtual_memory", lambda: free)
+def test_sizes_that_do_not_fit_in_memory_are_refused_without_advice_of_slabs(free_memory):
+    free_memory(1000)
     with pytest.raises(InputError, match=r"L = 8 needs .* GB of memory; 0.0 GB are free$"):
         percolab.threshold("cubic", L=[8, 12, 16], error=ERROR, device="cpu")
     with pytest.raises(InputError, match="slabs auto measures it in slabs"):
@@ -449,15 +442,6 @@ def test_a_search_takes_no_size_that_does_not_fit_in_memory(monkeypatch):
     assert max(percolab.threshold("cubic", **options).results.study.sizes) == 32
     monkeypatch.setattr(scaling_search, "check_memory", small_alone)
     assert max(percolab.threshold("cubic", **options).results.study.sizes) == 24
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [({"L": [8, 12]}, "at least 3 sizes"), ({"model": "ising"}, "percolab sweep")],
-)
-def test_what_cannot_be_fitted_is_refused(options, reason):
-    with pytest.raises(InputError, match=reason):
-        percolab.threshold("cubic", error=1e-3, device="cpu", **options)
 
 
 @pytest.mark.parametrize("name", ["cubic", "diamond", "fcc", "hypercubic-4d", "hypercubic-5d"])

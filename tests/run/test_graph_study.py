@@ -301,24 +301,6 @@ def test_what_cannot_be_sampled_is_refused_in_one_line_and_leaves_nothing(option
     assert sorted(Path().iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((0, []), "a graph has 1 to"),
-        ((2, [(0, 2)]), "bond names site 2; sites are 0 to 1"),
-        ((2, [(0, 1, 1)]), "two sites"),
-        ((2, [(0.5, 1)]), "bond: sites must be integers"),
-        ((2, [], [0], [-1]), "target names site -1"),
-        ((2, [], [0], []), "give both, or none"),
-    ],
-)
-def test_a_graph_that_is_none_is_refused(arguments, message):
-    num_sites, bonds, *ends = arguments
-    with pytest.raises(InputError) as error:
-        Graph.of_bonds(num_sites, bonds, **dict(zip(("source", "target"), ends)))
-    assert message in str(error.value)
-
-
 def test_a_graph_without_its_bonds_is_not_sampled():
     write_edges("bridge.txt", BRIDGE)
     answer("sweep", "--graph", "bridge.txt", "-p", "0.5", "--samples", 10, "--quiet")

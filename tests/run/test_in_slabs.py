@@ -42,12 +42,11 @@ from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Study, Task
 
 
-def test_auto_cuts_the_samples_alone_that_do_not_fit(monkeypatch):
+def test_auto_cuts_the_samples_alone_that_do_not_fit(free_memory, monkeypatch):
     settings = {"L": [8, 160], "p": [0.5], "samples": 10, "device": "cpu", "workers": 1}
     free = _memory(8) + slab_memory(_task(160), (8,) * 20)
     assert free < _memory(160)
-    memory = type("", (), {"available": free})
-    monkeypatch.setattr("percolab.kinds.memory.psutil.virtual_memory", lambda: memory)
+    free_memory(free)
     monkeypatch.setattr("percolab.parts.slab_partition._SITES_PER_SLAB", 1280)
     found = sweep("square", **settings, slabs="auto")
     assert found.runs[0]["slabs"] == {"160": 20}
@@ -69,14 +68,13 @@ def _task(size, **kinds):
     return Task(lattice("square"), size, **given)
 
 
-def test_slabs_are_as_many_as_memory_requires(monkeypatch):
+def test_slabs_are_as_many_as_memory_requires(free_memory, monkeypatch):
     task = _task(64)
     monkeypatch.setattr("percolab.parts.slab_partition._SITES_PER_SLAB", 64 * 64)
     assert choose_slabs(task, "auto", 1) == (64,)
     for number in (1, 4, 16):
         one = slab_memory(task, (64 // number,) * number)
-        memory = type("", (), {"available": 3 * one})
-        monkeypatch.setattr("percolab.run.parts_sampler.psutil.virtual_memory", lambda: memory)  # noqa: B023
+        free_memory(3 * one)
         assert len(choose_slabs(task, "auto", 3)) == number
         with pytest.raises(InputError, match=r"GB of memory for 4 samples at a time; \d"):
             choose_slabs(task, number, 4)

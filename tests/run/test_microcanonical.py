@@ -8,7 +8,7 @@ from math import comb, factorial
 import h5py
 import numpy as np
 import pytest
-from cli_support import answer, refusal, sealed_again, stored
+from cli_support import answer, refusal, refusal_after, replace_dataset, sealed_again, stored
 from helpers import assert_z, slow
 
 from percolab.analysis.stored_data import read_curves
@@ -258,14 +258,7 @@ def test_it_runs_on_the_cpu_alone():
 )
 def test_a_damaged_file_is_refused(tmp_path, change, message):
     path = stored(tmp_path / "m.h5", sweep("square", L=[4], samples=20, **OPTIONS))
-    with h5py.File(path, "a") as file:
-        group = next(iter(file["tasks"].values()))
-        data, attributes = change(group["largest"]), dict(group["largest"].attrs)
-        del group["largest"]
-        group["largest"] = data
-        group["largest"].attrs.update(attributes)
-    with pytest.raises(InputError, match=message):
-        read_results(sealed_again(path))
+    assert message in refusal_after(path, lambda group: replace_dataset(group, "largest", change))
 
 
 def test_a_file_without_an_observable_is_read_and_continued_without_it(tmp_path):

@@ -10,7 +10,6 @@ import pytest
 from cli_support import answer, blocks_in, refusal, without_runs
 from process_support import by_mpi, error_lines, start_by_ranks, stop_by_ctrl_c
 
-from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.run import mpi, plan
@@ -113,11 +112,6 @@ def test_the_plan_of_a_study_has_the_workers_of_all_hosts(monkeypatch):
     monkeypatch.setattr(plan, "choose_engine", on_gpu)
     with pytest.raises(InputError, match="plan: GPUs of executor mpi are not planned; leave out"):
         plan_study(request.study, request.rule, **given)
-
-
-def test_python_needs_an_executor_of_mpi():
-    with pytest.raises(InputError, match=r"in Python give an executor of mpi4py\.futures"):
-        sweep("square", L=[4], executor="mpi")
 
 
 class World:

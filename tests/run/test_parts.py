@@ -8,7 +8,6 @@ from cli_support import answer, blocks_in, refusal, run, without_runs
 from helpers import slow
 
 from percolab.api import sweep
-from percolab.errors import InputError
 from percolab.store.results import read_results
 
 GRID = {"L": [6, 8], "p": [0.4, 0.5], "samples": 1000}
@@ -98,8 +97,3 @@ def test_what_is_no_part_of_n_is_refused(texts, message):
 def test_what_has_no_parts_is_refused_in_one_line_and_writes_nothing(more, message, tmp_path):
     assert refusal(*STUDY, *more, "--part", "1/2", "--out", "r.h5").startswith(message)
     assert not list(tmp_path.iterdir())
-
-
-def test_python_is_refused_the_same():
-    with pytest.raises(InputError, match=r"part = \(1, 4\), but a part is k/n, as in 3/16"):
-        sweep("square", **GRID, part=(1, 4))

@@ -15,7 +15,6 @@ from percolab.api import sweep
 from percolab.bonds.words import GENERATORS
 from percolab.coupled.adaptive import order_by_score
 from percolab.coupled.one_by_one import ADAPTIVE_RANKS, list_openings
-from percolab.errors import InputError
 from percolab.lattices.graph import Graph, make_graph
 from percolab.measure import openings as bins
 from percolab.store.results import read_results
@@ -276,6 +275,7 @@ def test_a_stored_study_says_its_order():
     assert stored["order"] == "degree"
     assert Study.from_description(stored, study.structure) == study
     assert replace(study, order="random").tasks[6].id != study.tasks[6].id
+    assert percolab.sweep(graph=EDGES, order="random", p=[0.5], samples=5, device="cpu")
 
 
 @pytest.mark.parametrize(
@@ -313,15 +313,3 @@ def test_orders_that_cannot_be_used_are_refused_in_a_line(options, message, tmp_
     command = ("sweep", "--graph", "path.txt", "--samples", 5, "--device", "cpu", "--out", "x.h5")
     assert message in refusal(*command, *options)
     assert not (tmp_path / "x.h5").exists()
-
-
-def test_lattices_and_objects_that_are_no_order_are_refused():
-    with pytest.raises(InputError, match="only a graph has one: give graph"):
-        sweep("square", L=[8], order="degree", samples=5, device="cpu")
-    with pytest.raises(InputError, match="order = 3, but it must be a name, a file, a list"):
-        sweep(graph=EDGES, order=3, samples=5, device="cpu")
-    with pytest.raises(InputError, match="order: 3 is no bond, which is a pair of sites"):
-        sweep(graph=EDGES, order=[3], samples=5, device="cpu")
-    with pytest.raises(InputError, match="order 9: 9 is no site of graph"):
-        sweep(graph=EDGES, model="site", order=[9], samples=5, device="cpu")
-    assert percolab.sweep(graph=EDGES, order="random", p=[0.5], samples=5, device="cpu")

@@ -159,8 +159,10 @@ def test_a_plan_predicts_an_extension():
     ]
 
 
-def test_without_samples_a_file_keeps_what_it_was_made_with():
+def test_without_samples_a_file_keeps_the_request_in_its_record():
     sweep("square", **SQUARE, out="r.h5")
+    (record,) = json.loads(answer("status", "r.h5", "--json"))["runs"]
+    assert record["asked"] == {"samples": dict.fromkeys(read_results("r.h5").tasks, 200)}
     for _ in range(2):
         sweep("square", **SQUARE | {"samples": None}, out="r.h5")
         assert set(samples_of().values()) == {200}
@@ -232,44 +234,10 @@ def test_what_is_published_is_no_part_of_a_digest():
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--lattice", ""), "unknown lattice ''"),
-        (("-L", ""), "L = ''"),
-        (("-p", ""), "p = ''"),
-        (("--boundary", ""), "boundary ''"),
-        (("--out", "results.png"), "results.png ends in .png, but a results file ends in .h5"),
-        (("--out", "results"), "results has no suffix, but a results file ends in .h5"),
-        (("--out", "nowhere/r.h5"), "the directory"),
-    ],
-    ids=str,
-)
-def test_empty_settings_and_wrong_files_are_refused_before_sampling(options, message):
-    assert message in refusal("sweep", *options, "--samples", 10)
-    assert list(Path().iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "study.toml: is empty"),
-        ("# nothing\n", "study.toml: is empty"),
-        ('lattice = ""', "study.toml: unknown lattice ''"),
-        ('out = "r.txt"', "study.toml: out = r.txt ends in .txt"),
-        ('out = "nowhere/r.h5"', "the directory"),
-    ],
-)
-def test_a_study_file_without_a_graph_or_with_a_wrong_one_is_refused(text, message):
-    Path("study.toml").write_text(text)
-    assert message in refusal("sweep", "study.toml")
+def test_a_study_file_with_a_wrong_target_is_refused():
+    Path("study.toml").write_text('out = "nowhere/r.h5"')
+    assert "the directory" in refusal("sweep", "study.toml")
     assert [path.name for path in Path().iterdir()] == ["study.toml"]
-
-
-def test_the_record_of_a_run_has_the_request():
-    sweep("square", **SQUARE, out="r.h5")
-    (record,) = json.loads(answer("status", "r.h5", "--json"))["runs"]
-    assert record["asked"] == {"samples": dict.fromkeys(read_results("r.h5").tasks, 200)}
 
 
 WANTED = 12
@@ -439,24 +407,27 @@ def test_without_a_file_a_stop_says_that_nothing_is_saved():
         with_blocks(results, {key: WANTED}, Engine().record(), pool, Saver(None), Told())
 
 
+def jobs_of(count, *, existing=(), per_call=1, calls=1, most_groups=None, **options):
+    """Return the jobs of one task for this many blocks, of which some are there."""
+    results, key = fresh()
+    results.tasks[key].blocks = empty_blocks(existing)
+    if most_groups:
+        object.__setattr__(results.tasks[key].task, "most_groups", most_groups)
+    sampler = Sampler()
+    sampler.blocks_per_call, sampler.calls_per_job = per_call, calls
+    return missing_jobs(results, {key: count}, {key: sampler}, **options)
+
+
 @pytest.mark.parametrize("step", [1, 3, 100])
 def test_only_missing_blocks_are_given_out_each_once(step):
-    results, key = fresh()
-    results.tasks[key].blocks = empty_blocks((0, 4, 5))
-    sampler = Sampler()
-    sampler.blocks_per_call = step
-    jobs = list(missing_jobs(results, {key: 8}, {key: sampler}))
+    jobs = list(jobs_of(8, existing=(0, 4, 5), per_call=step))
     assert [number for job in jobs for number in job.numbers] == [1, 2, 3, 6, 7]
     assert max(len(job.numbers) for job in jobs) <= step
 
 
 @pytest.mark.parametrize(("per_call", "at_once"), [(149, 4), (10**6, 4), (1, 3), (149, 1)])
 def test_every_device_has_as_many_jobs_about_as_large(per_call, at_once):
-    results, key = fresh()
-    sampler = Sampler()
-    sampler.blocks_per_call = per_call
-    jobs = list(missing_jobs(results, {key: 1000}, {key: sampler}, at_once=at_once))
-    sizes = [len(job.numbers) for job in jobs]
+    sizes = [len(job.numbers) for job in jobs_of(1000, per_call=per_call, at_once=at_once)]
     assert sum(sizes) == 1000
     assert max(sizes) <= per_call
     assert max(sizes) - min(sizes) <= len(sizes)
@@ -465,28 +436,19 @@ def test_every_device_has_as_many_jobs_about_as_large(per_call, at_once):
 
 @pytest.mark.parametrize(("blocks", "largest"), [(500, 5), (2560, 20), (25600, 40)])
 def test_jobs_hold_several_calls_where_a_task_has_many(blocks, largest):
-    results, key = fresh()
-    sampler = Sampler()
-    sampler.blocks_per_call, sampler.calls_per_job = 5, 8
-    jobs = list(missing_jobs(results, {key: blocks}, {key: sampler}, at_once=4))
+    jobs = list(jobs_of(blocks, per_call=5, calls=8, at_once=4))
     assert max(len(job.numbers) for job in jobs) == largest
     assert [number for job in jobs for number in job.numbers] == list(range(blocks))
 
 
 def test_jobs_say_how_many_blocks_may_be_added_up():
-    results, key = fresh()
-    object.__setattr__(results.tasks[key].task, "most_groups", 4)
-    sampler = Sampler()
-    sampler.blocks_per_call = 5
-    jobs = missing_jobs(results, {key: 20}, {key: sampler})
-    assert [job.largest for job in jobs] == [1, 2, 4, 4]
+    assert [job.largest for job in jobs_of(20, per_call=5, most_groups=4)] == [1, 2, 4, 4]
 
 
 def test_jobs_are_made_when_workers_are_free():
-    results, key = fresh()
-    results.tasks[key].blocks = empty_blocks((0, 2))
+    fresh()
     tracemalloc.start()
-    jobs = missing_jobs(results, {key: 10**7}, {key: Sampler()})
+    jobs = jobs_of(10**7, existing=(0, 2))
     first = [next(jobs).numbers for _ in range(3)]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

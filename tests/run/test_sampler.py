@@ -6,7 +6,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
-import psutil
 import pytest
 from cli_support import answer
 from synthetic_support import synthetic_study
@@ -51,9 +50,8 @@ def test_what_wraps_is_measured_alone_where_nothing_else_is_read():
         assert coupling.wraps_alone == ("wrapping" in measure)
 
 
-def test_a_size_too_large_for_memory_is_refused_before_anything_is_allocated(monkeypatch):
-    memory = psutil.virtual_memory()._replace(available=10**9)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+def test_a_size_too_large_is_refused_before_anything_is_allocated(free_memory, monkeypatch):
+    free_memory(10**9)
     monkeypatch.setattr(Lattice, "topology", None)
     large = replace(TASK, size=20_000)
     with pytest.raises(InputError, match=r"L = 20000 needs .* GB of memory; 1.0 GB are free"):

@@ -22,7 +22,7 @@ from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
-from percolab.parts import partitions, tiled_cuda
+from percolab.parts import tiled_cuda
 from percolab.parts.parts import Whole
 from percolab.parts.ranks import RankJob
 from percolab.parts.raster import SampleKey, SlabRaster
@@ -136,15 +136,14 @@ def test_ranks_are_as_many_as_workers_gpus_or_layers(monkeypatch):
         team(gpus)
 
 
-def test_slabs_of_ranks_are_as_many_as_memory_requires(monkeypatch):
+def test_slabs_of_ranks_are_as_many_as_memory_requires(free_memory):
     def layers(slabs, executor=None):
         group = make_rank_group([task(64)], ON_CPU, executor=executor, workers=4, slabs=slabs)
         return group.division.layers[64]
 
     many = layers(16)
     needed = 4 * RankJob(make_split_lattice(task(64)), many, p=0.5).most_memory.host
-    memory = type("", (), {"available": needed})
-    monkeypatch.setattr(partitions.psutil, "virtual_memory", lambda: memory)
+    free_memory(needed)
     assert layers(None) == many
     one = Local.ranks(4)[0]
     one.on_host = 1

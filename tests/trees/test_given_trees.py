@@ -323,15 +323,6 @@ def test_what_has_no_tree_is_refused_in_one_line(given, options, message):
     assert "\n" not in str(caught.value)
 
 
-def test_directed_and_unweighted_graphs_are_refused():
-    networkx = pytest.importorskip("networkx")
-    graph = networkx.path_graph(3)
-    with pytest.raises(InputError, match="the graph: edge 0 - 1: there is no weight"):
-        percolab.tree(graph)
-    with pytest.raises(InputError, match="the graph: is directed"):
-        percolab.tree(graph.to_directed())
-
-
 def test_too_little_memory_is_reported_before_it_is_taken(monkeypatch):
     monkeypatch.setattr("percolab.kernels.device.Device.free_memory", lambda device: 10**6)
     with pytest.raises(InputError, match="the tree of 1000000 sites needs"):

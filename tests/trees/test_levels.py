@@ -2,7 +2,6 @@
 
 from collections import deque
 from itertools import pairwise, product
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from scipy import ndimage
 
 import percolab
 from percolab.errors import InputError
-from percolab.kernels import memory
 from percolab.lattices.lattice import load_lattice
 from percolab.tasks.study import axis_boundaries
 from percolab.trees import level_labeler, levels
@@ -273,10 +271,10 @@ def test_parts_of_a_lattice_that_threads_join_give_the_same_levels_and_paths(
     assert max(rooms) < np.prod(shape) / 2.5
 
 
-def test_runs_that_do_not_fit_into_the_memory_are_refused(monkeypatch):
+def test_runs_that_do_not_fit_into_the_memory_are_refused(free_memory):
     field, lattice = np.random.default_rng(1).normal(size=(64, 64)), load_lattice("square")
     search = levels.LevelSearch(lattice.topology((64, 64), ("open",) * 2), field.ravel(), lattice)
-    monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: SimpleNamespace(available=1000))
+    free_memory(1000)
     with pytest.raises(InputError, match="the open sites need 0"):
         search.find()
 

@@ -278,13 +278,10 @@ DRAW = SampleKey(0, 5, 1, p_to_threshold(0.5))
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: blocks_from_text("4x"), "blocks '4x'; they are numbers"),
         (lambda: blocks_from_text("4x0"), "blocks '4x0'"),
         (lambda: blocks_from_text("-1x2"), "blocks '-1x2'"),
         (lambda: blocks_from_text("auto"), "as 4x4x2"),
         (lambda: blocks_from_text("9" * 5000), "they are numbers of boxes"),
-        (lambda: Blocks(WHOLE, (2, 2, 2)), "blocks 2x2x2 have 3 axes, but square has 2"),
-        (lambda: Blocks(WHOLE, (3, 2)), "do not divide the lattice: 8 grid points along axis x"),
         (lambda: Blocks(WHOLE, (1, 5)), "12 grid points along axis y"),
         (
             lambda: Blocks(Whole(structure("far_reaching"), (8, 6), OPEN), (8, 1)),
@@ -295,7 +292,6 @@ DRAW = SampleKey(0, 5, 1, p_to_threshold(0.5))
             lambda: Blocks(Whole(lattice("square"), (1, 4), OPEN, Model.parse("site")), (1, 1)),
             "two end layers, but 1 grid points along axis x",
         ),
-        (lambda: Merge.parse("quat"), "did you mean 'quad'"),
         (lambda: Merge.parse("quad:bubble"), "did you mean 'bubbles'"),
         (lambda: Merge.parse("quad:"), "unknown option ''"),
         (lambda: row_by_boxes(WHOLE, DRAW, blocks=(1, 3), merge="quad"), "3 along y"),

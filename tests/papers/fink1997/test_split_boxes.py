@@ -94,8 +94,6 @@ def test_what_cannot_be_cut_or_merged_is_refused_in_one_line(given, message):
 def test_blocks_and_merge_go_with_split(given):
     output = refusal("sweep", "--lattice", "square", "-L", "8", "-p", "0.5", *given)
     assert output == f"{given[0][2:]} = {given[1]}: goes with --split lattice"
-    with pytest.raises(InputError, match=r"blocks = \(2, 2\), but it must be text, as 4x4x2"):
-        sweep("square", split="lattice", blocks=(2, 2))
 
 
 def task(size=12, **kinds):
@@ -123,14 +121,13 @@ def test_ranks_are_as_many_as_boxes(monkeypatch):
         given.shutdown()
 
 
-def test_boxes_are_not_on_a_gpu_and_fit_in_memory(monkeypatch):
+def test_boxes_are_not_on_a_gpu_and_fit_in_memory(free_memory):
     gpu = Device("cuda", 0)
     for kinds, words in (({"blocks": "2x2"}, "blocks"), ({"merge": "quad"}, "merge quad")):
         message = f"split lattice: {words}: boxes are labeled on the CPU alone; use device cpu"
         with pytest.raises(InputError, match=message):
             team((gpu,), **kinds)
-    memory = type("", (), {"available": 10**4})
-    monkeypatch.setattr("percolab.parts.partitions.psutil.virtual_memory", lambda: memory)
+    free_memory(10**4)
     with pytest.raises(InputError, match=r"L = 12 in blocks 2x2 needs .* GB of memory for 4 of 4"):
         team(blocks="2x2")
 
