@@ -242,7 +242,7 @@ REFUSED = [
     (lambda _: percolab.merge(5), "merge: give a list of results"),
     (lambda _: percolab.open_results(3), NO_FILE),
     (lambda _: percolab.open_results("a\0.h5"), NO_FILE),
-    (lambda results: percolab.merge([results, 3]), NO_FILE),
+    (lambda results: percolab.merge([results, 3]), "or the name of a file"),
     (asked_of("save", None), NO_FILE),
     (asked_of("plot", 3, kind="curves"), NO_FILE),
     (asked_of("fit", degree=-1), "degree = -1, but it must be an integer from 1 to 8"),
@@ -289,7 +289,7 @@ def test_nonsense_is_refused_in_one_line_and_leaves_no_file(results, call, messa
 
 @pytest.mark.parametrize("name", ["fit", "plot", "estimates", "to_pandas", "to_xarray"])
 def test_what_is_no_results_is_refused(name):
-    for given, message in (("results.h5", "open_results makes results"), (3, "int given, but a")):
+    for given, message in (("none.h5", "no such file"), (3, "int given, but they are")):
         with pytest.raises(InputError, match=message):
             getattr(percolab, name)(given)
 
