@@ -706,9 +706,9 @@ _FITS: dict[str, Callable[..., Any]] = {
 }
 
 
-#: Integers that a fit takes, with the least and the largest, and numbers above 0, with the largest.
+#: Integers and numbers that a fit takes, with the least and the largest.
 _FIT_INTEGERS = {"min_size": (1, MAX_SEED), "degree": (1, 8)}
-_FIT_NUMBERS = {"omega": 10.0, "priors": 1e6}
+_FIT_NUMBERS = {"omega": (1e-6, 10.0), "priors": (1e-6, 1e6)}
 
 
 def _fit_options(given: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]:
@@ -725,9 +725,9 @@ def _fit_options(given: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]
         options[name] = take_integer_in(*_FIT_INTEGERS[name], name, options[name])
     for name in filter(options.__contains__, _FIT_NUMBERS):
         number = options[name] = take_number(name, options[name])
-        most = _FIT_NUMBERS[name]
-        if not 0 < number <= most:
-            raise InputError(f"{name} = {number}, but it must be above 0 and at most {most:g}")
+        least, most = _FIT_NUMBERS[name]
+        if not least <= number <= most:
+            raise InputError(f"{name} = {number}, but it must be from {least:g} to {most:g}")
     if "window" in options:
         if np.shape(options["window"]) != (2,):
             raise InputError(f"window = {options['window']!r}, but it must be two numbers")

@@ -266,7 +266,7 @@ def _collapse(stored: StoredResults, name: str, p_c: float, options: dict[str, A
     from percolab.analysis.text import collapse_table
 
     thresholds: dict[str, float | None] = {name: None}
-    if not stored.study.kind.codec.holds_thresholds:
+    if "largest" in (column.name for column in stored.columns()):
         thresholds |= dict.fromkeys(("largest", "chi"), p_c)
     # A replica of a collapse is a search, so there are fewer of them.
     keys: dict[str, Any] = {"bootstrap": min(options["bootstrap"], 50)}
@@ -341,5 +341,5 @@ def _read_joint(options: dict[str, Any], reason: str) -> tuple[list[str], dict[s
     others = shared.without_defaults(options, "bootstrap")
     taken = ("quantities", *_JOINT)
     shared.refuse({name: value for name, value in others.items() if name not in taken}, reason)
-    names = (options["quantities"] or "all").split(",")
+    names = ("all" if options["quantities"] is None else options["quantities"]).split(",")
     return [name.strip() for name in names], {name: options[name] for name in _JOINT}
