@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from percolab.analysis.table_fit import Series
-from percolab.errors import InputError, nearest, refuse_mask, unreadable
+from percolab.errors import InputError, check_regular, nearest, refuse_mask, unreadable
 from percolab.lattices.graph_files.edge_list import MISSING
 from percolab.lattices.graph_files.objects import is_frame
 from percolab.lattices.graph_files.pair_lines import split_line
@@ -155,6 +155,7 @@ def take_roles(given: str | Mapping[str, str] | None) -> dict[str, str]:
 
 def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
     """Yield number and cells of every line below the header."""
+    check_regular(path)
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:

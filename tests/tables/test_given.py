@@ -1,6 +1,7 @@
 """Tables of other people's data: which columns are found, what splits them, what is refused."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -270,6 +271,9 @@ def test_what_is_no_table_is_refused(tmp_path):
         open_table({"L": [8], "p": [0.1, 0.2], "k": [1], "n": [10]})
     with pytest.raises(InputError, match="no such file"):
         open_table(tmp_path / "a.csv")
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(InputError, match="pipe.csv: is not a regular file"):
+        open_table(tmp_path / "pipe.csv")
     with pytest.raises(InputError, match="column p: a masked array"):
         open_table({"L": [8], "p": np.ma.masked_equal([0.1], 0.1), "k": [1], "n": [10]})
     with pytest.raises(InputError, match="no row is left: 1 row with no trials left out"):
