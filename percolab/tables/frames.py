@@ -8,8 +8,6 @@ from __future__ import annotations
 import importlib
 import io
 import json
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -139,12 +137,12 @@ def npz_bytes(table: Table) -> bytes:
 
 def netcdf_bytes(results: StoredResults) -> bytes:
     """Return a netCDF-4 file of :func:`to_xarray`; InputError: xarray or h5netcdf is missing."""
-    data = to_xarray(results)
-    imported("h5netcdf")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "results.nc"
-        data.to_netcdf(path, engine="h5netcdf")
-        return path.read_bytes()
+    data, buffer = to_xarray(results), io.BytesIO()
+    store = imported("xarray").backends.H5NetCDFStore
+    # In memory, as HDF5 ends the process where a disk is full.
+    with imported("h5netcdf").File(buffer, "w") as file:
+        data.dump_to_store(store(file))
+    return buffer.getvalue()
 
 
 def imported(name: str) -> Any:
