@@ -112,7 +112,7 @@ def fit_options(function: F) -> F:
                      show_default=True, help="Whether the 1/nu of the universality class, where "
                      "it is known, is a prior of p_c."),
         click.option("--priors", type=Number(1e-6, 1e6), default=1.0, show_default=True,
-                     help="Factor on the widths of all other priors."),
+                     help="Factor on the widths of all priors but that of 1/nu."),
         click.option("--bootstrap", type=WholeNumber(min=0), default=200, show_default=True,
                      help="Bootstrap replicas of exponents, collapses, and thresholds of single "
                      "sizes."),
