@@ -57,7 +57,7 @@ from percolab.run.search_steps import Goal
 from percolab.run.threshold import find_threshold, refuse_graph, request_threshold
 from percolab.store.merging import merge as merge_results
 from percolab.store.output_files import check_output, check_suffix
-from percolab.store.results import ResultsWriter, StoredResults, check_results, encode, read_results
+from percolab.store.results import ResultsWriter, StoredResults, encode, read_results, take_results
 from percolab.tables.flat import long_table
 from percolab.tables.frames import to_pandas, to_xarray
 from percolab.tables.given import GivenTable, read_table
@@ -514,6 +514,10 @@ def threshold(
     return Threshold(_shown_results(results), fit)
 
 
+#: What functions take as results: those of a sweep or a search, or the name of their file.
+Given = StoredResults | Threshold | str | Path
+
+
 def open_results(path: str | Path) -> Results:
     """Return the results stored in an HDF5 file; InputError if it cannot be read or is foreign.
 
@@ -579,7 +583,7 @@ def open_table(table: Any, columns: str | Mapping[str, str] | None = None) -> Da
     return DataTable(data.source, data.series, data.notes)
 
 
-def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = None) -> Results:
+def merge(parts: Iterable[Given], out: str | Path | None = None) -> Results:
     """Return several results of one lattice as one, as ``percolab merge`` does.
 
     parts: results, or files of them, of other sizes, seeds, p or blocks.  out: a new file to write
@@ -600,18 +604,16 @@ def merge(parts: Iterable[StoredResults | str | Path], out: str | Path | None = 
     return merged
 
 
-def _named(parts: Iterable[StoredResults | str | Path]) -> list[tuple[str, StoredResults]]:
+def _named(parts: Iterable[Given]) -> list[tuple[str, StoredResults]]:
     """Return results, and those of files, with names for messages."""
     return [
-        (f"part {number}", part)
-        if isinstance(part, StoredResults)
-        else (str(part), open_results(part))
+        (str(part) if isinstance(part, str | Path) else f"part {number}", take_results(part))
         for number, part in enumerate(parts, 1)
     ]
 
 
 def fit(
-    results: StoredResults | Sequence[StoredResults | str | Path],
+    results: Given | Sequence[Given],
     observable: str | None = None,
     **options: Any,
 ) -> ThresholdFit | Any:
@@ -619,6 +621,7 @@ def fit(
 
     It is a ThresholdFit, of spins a SpinFit and of trees a TreeFit.
 
+    results: of :func:`sweep` or :func:`threshold`, or the name of their file.
     observable: the probability that is fitted, by default spanning along the last open axis, or on
         a torus wrapping along the last axis.
     options: ``min_size``, the smallest L to use; ``degree`` of the scaling polynomial, in place of
@@ -640,7 +643,8 @@ def fit(
 
     Of a list of such results or files in three dimensions and more, as of bonds and sites of one
     lattice, which share their wrapping probabilities at p_c, it is p_c of each
-    (:class:`percolab.analysis.shared_fit.SharedFit`), with the option ``universal``.
+    (:class:`percolab.analysis.shared_fit.SharedFit`), with the options ``universal`` and
+    ``min_size``.
 
     AnalysisError: the samples do not give a threshold.  InputError: an observable that is not
     there, or an option that is no number.
@@ -651,11 +655,11 @@ def fit(
     True
     """
     if isinstance(results, list | tuple):
-        universal = options.pop("universal", None)
-        refuse_given("of several results only universal", observable=observable, **options)
-        return fit_shared(_named(results), universal)
-    check_results(results)
-    assert isinstance(results, StoredResults)
+        own = ("universal", "min_size")
+        others = {name: value for name, value in options.items() if name not in own}
+        refuse_given("of several results only universal, min_size", observable=observable, **others)
+        return fit_shared(_named(results), **_fit_options(options, own))
+    results = take_results(results)
     of_search = search_options(results)
     if of_search and observable is None and options.keys() <= set(of_search):
         return fit_searched(results, **_fit_options(options, of_search))
@@ -702,9 +706,9 @@ _FITS: dict[str, Callable[..., Any]] = {
 }
 
 
-#: Integers that a fit takes, with the least and the largest, and numbers above 0, with the largest.
+#: Integers and numbers that a fit takes, with the least and the largest.
 _FIT_INTEGERS = {"min_size": (1, MAX_SEED), "degree": (1, 8)}
-_FIT_NUMBERS = {"omega": 10.0, "priors": 1e6}
+_FIT_NUMBERS = {"omega": (1e-6, 10.0), "priors": (1e-6, 1e6)}
 
 
 def _fit_options(given: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]:
@@ -721,9 +725,9 @@ def _fit_options(given: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]
         options[name] = take_integer_in(*_FIT_INTEGERS[name], name, options[name])
     for name in filter(options.__contains__, _FIT_NUMBERS):
         number = options[name] = take_number(name, options[name])
-        most = _FIT_NUMBERS[name]
-        if not 0 < number <= most:
-            raise InputError(f"{name} = {number}, but it must be above 0 and at most {most:g}")
+        least, most = _FIT_NUMBERS[name]
+        if not least <= number <= most:
+            raise InputError(f"{name} = {number}, but it must be from {least:g} to {most:g}")
     if "window" in options:
         if np.shape(options["window"]) != (2,):
             raise InputError(f"window = {options['window']!r}, but it must be two numbers")
@@ -751,7 +755,7 @@ def _check_named(observable: Any) -> None:
         raise InputError(f"observable = {observable!r}, but it must be the name of an observable")
 
 
-def estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
+def estimates(results: Given, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
     """Return the thresholds of every size alone: where its clusters are most critical.
 
     They are what a graph has in place of a fit; :mod:`percolab.analysis.maxima` says what they are.
@@ -761,12 +765,12 @@ def estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[SizeEsti
     >>> [estimate.name for estimate in estimates(results)[0].estimates]
     ['second', 'chi', 'ratio']
     """
-    check_results(results)
+    results = take_results(results)
     return read_estimates(results, bootstrap=_take_replicas(bootstrap))
 
 
 def plot(
-    results: StoredResults,
+    results: Given,
     out: str | Path | None = None,
     observable: str | None = None,
     *,
@@ -797,7 +801,7 @@ def plot(
     >>> len(figure.axes)
     4
     """
-    check_results(results)
+    results = take_results(results)
     _check_named(observable)
     chosen = _options_of_figures(results, options, ("nu", "omega", "window"))
     fitted = partial(fit_results, results, observable, **chosen)

@@ -7,6 +7,7 @@ import importlib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 #: An option of a text, --min-size or -L; the options of a command in it belong to that command.
@@ -126,6 +127,12 @@ def unreadable(path: object, error: Exception) -> InputError:
         return InputError(f"{path}: no such file")
     own = "permission denied" if isinstance(error, PermissionError) else None
     return InputError(f"{path}: cannot be read: {own or getattr(error, 'strerror', '') or error}")
+
+
+def check_regular(path: Path) -> None:
+    """Raise InputError for a device or pipe, which may never end."""
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path}: is not a regular file")
 
 
 def one_line(error: Exception) -> str:

@@ -340,16 +340,19 @@ REFUSED = [
     # Results.
     (lambda _: percolab.merge(5), "merge: give a list of results"),
     (lambda _: percolab.merge([]), "at least one file"),
+    (lambda _: percolab.Graph.of_bonds(2, [(0, 1)], names=5), "names = 5, but it must be a list"),
+    (lambda _: percolab.label(np.eye(3), phase=1, connectivity="8"), "connectivity = '8', but in"),
     (lambda _: percolab.open_results(3), NO_FILE),
     (lambda _: percolab.open_results("a\0.h5"), NO_FILE),
-    (lambda results: percolab.merge([results, 3]), NO_FILE),
+    (lambda results: percolab.merge([results, 3]), "or the name of a file"),
     (asked_of("save", None), NO_FILE),
     (asked_of("plot", 3, kind="curves"), NO_FILE),
     (asked_of("fit", degree=-1), "degree = -1, but it must be an integer from 1 to 8"),
     (asked_of("fit", degree=np.array([[1, 2], [3, 4]])), "degree = array([[1, 2], [3, 4]]), but "),
     (asked_of("fit", degree=99), "degree = 99, but it must be an integer from 1 to 8"),
     (asked_of("fit", degree=1.5), "degree = 1.5, but only integers are allowed"),
-    (asked_of("fit", priors=-1), "priors = -1.0, but it must be above 0"),
+    (asked_of("fit", priors=-1), "priors = -1.0, but it must be from 1e-06 to 1e+06"),
+    (asked_of("fit", priors=1e-300), "priors = 1e-300, but it must be from 1e-06"),
     (asked_of("fit", priors="x"), "priors = 'x', but it must be a number"),
     (asked_of("fit", nu="fixed"), "nu = 'fixed', but it must be 'known' or 'free'"),
     (asked_of("fit", window=(0.5, 0.2)), "window must satisfy 0 < low < high < 1"),
@@ -357,8 +360,8 @@ REFUSED = [
     (asked_of("fit", window="x"), "window = 'x', but it must be two numbers"),
     (asked_of("fit", window=(0.1, "x")), "window = 'x', but it must be a number"),
     (asked_of("fit", omega="a"), "omega = 'a', but it must be a number"),
-    (asked_of("fit", omega=np.nan), "omega = nan, but it must be above 0"),
-    (asked_of("fit", omega=1e9), "omega = 1000000000.0, but it must be above 0 and at most 10"),
+    (asked_of("fit", omega=np.nan), "omega = nan, but it must be from 1e-06 to 10"),
+    (asked_of("fit", omega=1e9), "omega = 1000000000.0, but it must be from 1e-06"),
     (asked_of("fit", min_size="foo"), "min_size = 'foo', but only integers are allowed"),
     (asked_of("fit", min_size=-1), "min_size = -1, but it must be an integer from 1"),
     (asked_of("fit", min_size=True), "min_size = True, but only integers"),
@@ -420,7 +423,7 @@ def test_nonsense_is_refused_in_one_line_and_leaves_no_file(results, call, messa
 
 @pytest.mark.parametrize("name", ["fit", "plot", "estimates", "to_pandas", "to_xarray"])
 def test_what_is_no_results_is_refused(name):
-    for given, message in (("results.h5", "open_results makes results"), (3, "int given, but a")):
+    for given, message in (("none.h5", "no such file"), (3, "int given, but they are")):
         with pytest.raises(InputError, match=message):
             getattr(percolab, name)(given)
 

@@ -86,10 +86,13 @@ class SharedFit(Record, Shown):
         return {f"p_c of {file.name}": file.p_c for file in self.files} | self.at_p_c
 
 
-def fit_shared(named: Named, universal: Prior | None = None) -> SharedFit:
+def fit_shared(
+    named: Named, universal: Prior | None = None, min_size: int | None = None
+) -> SharedFit:
     """Return p_c of several results of ``percolab threshold`` that share R.
 
     universal: whether published R are priors, by default if the search of any of them had it.
+    min_size: the smallest L of each file to use.
 
     InputError: what does not share R (:func:`check_shared`).  AnalysisError: too few samples.
     """
@@ -101,7 +104,7 @@ def fit_shared(named: Named, universal: Prior | None = None) -> SharedFit:
     fits, wider = [], []
     for name, results in named:
         try:
-            fit = WrappingEstimate.of(results, "free")
+            fit = WrappingEstimate.of(results, "free", min_size)
             wider.append(replace(fit, average=replace(fit.fitter, priors=2.0).average(fit.known)))
         except AnalysisError as error:
             raise AnalysisError(f"{name}: {error}") from error

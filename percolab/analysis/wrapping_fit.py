@@ -156,13 +156,15 @@ class WrappingEstimate:
     sampled: tuple[float, float] = (0.0, 1.0)
 
     @classmethod
-    def of(cls, results: StoredResults, universal: Prior | None = None) -> WrappingEstimate:
-        """Return the estimate of results; universal: as for :func:`fit_wrapping`."""
+    def of(
+        cls, results: StoredResults, universal: Prior | None = None, min_size: int | None = None
+    ) -> WrappingEstimate:
+        """Return the estimate of results; universal, min_size: as for :func:`fit_wrapping`."""
         if not any(result.blocks for result in results.tasks.values()):
             raise AnalysisError("no samples yet")
         own = read_universal(results) if universal is None else universal
         joint = read_joint_input(results, QUANTITIES, universal=own)
-        fitter, used, near = make_fitter(joint, degrees=DEGREES)
+        fitter, used, near = make_fitter(joint, min_size=min_size, degrees=DEGREES)
         notes = (*joint.notes, *list_dropped(used, near))
         return cls(fitter, fitter.average(joint.y_t), joint.y_t, notes, find_range(used))
 

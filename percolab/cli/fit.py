@@ -83,7 +83,8 @@ def command(
     option gives another fit of the same samples, as a note says.
 
     Of several such files in three dimensions and more, as of bonds and sites of one lattice, it is
-    p_c of each: their wrapping probabilities at p_c are equal, and are fitted together.
+    p_c of each: their wrapping probabilities at p_c are equal, and are fitted together;
+    --universal and --min-size are for this fit, too.
 
     Of trees it is their weight per site, and how the path from side to side grows with L.
 
@@ -96,10 +97,12 @@ def command(
     options["quantities"] = quantities
     if len(files) > 1:
         more = shared.without_defaults(options)
+        min_size = more.pop("min_size", None)
         shared.refuse(more, "the fit of several files does not take it; leave it out")
         if table := next(filter(shared.is_table, files), None):
             raise InputError(f"{table}: is a table; fit it by itself")
-        shared.write_answer(*_fit_several(files, universal), as_json=as_json)
+        answer = _fit_several(files, universal=universal, min_size=min_size)
+        shared.write_answer(*answer, as_json=as_json)
         return
     (results,) = files
     if shared.is_table(results):
@@ -177,14 +180,14 @@ def _fit_searched(stored: StoredResults, options: dict[str, Any]) -> Answer:
     return threshold_record(study, fit), "\n".join([head, "", describe_fit(fit, study), *published])
 
 
-def _fit_several(files: tuple[str, ...], universal: Prior | None) -> Answer:
+def _fit_several(files: tuple[str, ...], **options: Any) -> Answer:
     """Return p_c of several files of ``percolab threshold`` that share wrapping probabilities."""
     from percolab.analysis.shared_fit import fit_shared
     from percolab.analysis.text import shared_table
     from percolab.store.results import read_results
 
     named = [(name, read_results(name)) for name in files]
-    fit = fit_shared(named, universal)
+    fit = fit_shared(named, **options)
     published = [
         f"{own.name}: {line}"
         for own, (_, stored) in zip(fit.files, named, strict=True)
@@ -262,7 +265,7 @@ def _collapse(stored: StoredResults, name: str, p_c: float, options: dict[str, A
     from percolab.analysis.text import collapse_table
 
     thresholds: dict[str, float | None] = {name: None}
-    if not stored.study.kind.codec.holds_thresholds:
+    if "largest" in (column.name for column in stored.columns()):
         thresholds |= dict.fromkeys(("largest", "chi"), p_c)
     # A replica of a collapse is a search, so there are fewer of them.
     keys: dict[str, Any] = {"bootstrap": min(options["bootstrap"], 50)}
@@ -334,5 +337,5 @@ def _read_joint(options: dict[str, Any], reason: str) -> tuple[list[str], dict[s
     """
     others, taken = shared.without_defaults(options), ("quantities", *_JOINT)
     shared.refuse({name: value for name, value in others.items() if name not in taken}, reason)
-    names = (options["quantities"] or "all").split(",")
+    names = ("all" if options["quantities"] is None else options["quantities"]).split(",")
     return [name.strip() for name in names], {name: options[name] for name in _JOINT}

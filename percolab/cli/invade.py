@@ -164,9 +164,11 @@ def command(**given: Any) -> None:
 
 def _with_defaults(given: dict[str, Any]) -> dict[str, Any]:
     """Return options with those of a sample at their defaults; InputError for what does not go."""
+    from percolab.tasks.values import expand_power
+
     if given["weights"] is not None:
         shared.refuse(given, "given weights have no samples", "samples")
-    p0, stop = given["p0"], given["stop"]
+    p0, stop = given["p0"], given["stop"] and expand_power(given["stop"])
     if p0 is not None and not math.isfinite(p0):
         raise InputError(f"--p0 {p0}, but it must be a finite number")
     if p0 is not None and given["weights"] is None and not 0 <= p0 <= 1:

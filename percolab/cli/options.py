@@ -99,7 +99,7 @@ class Window(click.ParamType[tuple[float, float]]):
 
 def fit_options(function: F) -> F:
     for option in (
-        click.option("--omega", type=Number(0, 10, min_open=True),
+        click.option("--omega", type=Number(1e-6, 10),
                      help="Exponent of the leading correction to scaling.  [default: 1 with an "
                      "open axis; on a torus 2 in two dimensions, 1.2 in three]"),
         click.option("--min-size", type=WholeNumber(min=1), help="Smallest L to use."),
@@ -110,8 +110,8 @@ def fit_options(function: F) -> F:
         click.option("--nu", type=click.Choice(["known", "free"]), default="known",
                      show_default=True, help="Whether the 1/nu of the universality class, where "
                      "it is known, is a prior of p_c."),
-        click.option("--priors", type=Number(0, min_open=True), default=1.0, show_default=True,
-                     help="Factor on the widths of all other priors."),
+        click.option("--priors", type=Number(1e-6, 1e6), default=1.0, show_default=True,
+                     help="Factor on the widths of all priors but that of 1/nu."),
         click.option("--bootstrap", type=WholeNumber(min=0), default=200, show_default=True,
                      help="Bootstrap replicas of exponents, collapses, and thresholds of single "
                      "sizes."),

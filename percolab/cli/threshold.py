@@ -39,10 +39,15 @@ _OF_SAMPLES = (
     HOW_MUCH,
     "--universal",
     type=click.Choice(["known", "free"]),
-    help="Whether the published wrapping probabilities at p_c of a torus that is a cube, in three "
-    "dimensions, are priors.  [default: free]",
+    help="known: the published wrapping probabilities at p_c of a torus that is a cube are priors "
+    "of the fit in three dimensions, which makes the error smaller.  [default: free]",
 )
-@settings_named(*SHARED, *_OF_WEIGHTS, L={"shown_default": "chosen"})
+@settings_named(
+    *SHARED,
+    *_OF_WEIGHTS,
+    L={"shown_default": "chosen"},
+    boundary={"shown_default": "open with --weights; otherwise all is periodic"},
+)
 @grouped(
     WHAT,
     "--weights",
@@ -76,7 +81,8 @@ def command(lattice: str | None, as_json: bool, quiet: bool, **given: Any) -> No
 
     With --weights it is the lowest level at which given values percolate, along every axis and in
     one, two, three directions, with the path (docs/fields.md): an energy landscape, heights, pore
-    sizes, or the weights of a network; on the CPU, or with --device cuda on a GPU.
+    sizes, or the weights of a network; on the CPU, or with --device cuda on a GPU.  Only this has
+    --boundary, --graph, --source, --target, --multi and --columns.
     """
     if given["weights"] is not None:
         shared.write_answer(*_find_levels(lattice, given), as_json=as_json)

@@ -24,6 +24,8 @@ from percolab.lattices.terminals import find_terminals
 
 #: Bytes an open bond of what all the numbers of a flow take, in addition to the list of all bonds.
 _BOND_BYTES = 900
+#: The longest side of a voxel over the shortest.
+_LONGEST = 1e6
 
 
 def flow(
@@ -172,9 +174,12 @@ def _take_voxel(voxel: Any, chosen: Configuration) -> NDArray[np.float64] | None
     except (TypeError, ValueError):
         sides = np.empty(0)
     axes = len(chosen.topology.shape)
-    if sides.shape != (axes,) or not ((sides > 0) & np.isfinite(sides)).all():
+    if sides.shape != (axes,) or not 0 < sides.max() / _LONGEST <= sides.min() < np.inf:
         names = ", ".join(AXIS_NAMES[axis] for axis in range(axes))
-        raise InputError(f"--voxel {voxel}: the sides along {names} are {axes} positive numbers")
+        raise InputError(
+            f"--voxel {','.join(map(str, voxel)) if np.ndim(voxel) else voxel}: the sides along "
+            f"{names} are {axes} positive numbers, the largest at most {_LONGEST:g} of the smallest"
+        )
     return sides
 
 

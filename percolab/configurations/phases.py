@@ -35,7 +35,7 @@ def connectivity_lattice(connectivity: int, dimension: int) -> Lattice:
     if isinstance(connectivity, bool) or connectivity not in list(known):
         choices = ", ".join(map(str, known)) or "that of a lattice"
         raise InputError(
-            f"connectivity = {connectivity}, but in {dimension} dimensions it is {choices}"
+            f"connectivity = {connectivity!r}, but in {dimension} dimensions it is {choices}"
         )
     if connectivity in _IN_LIBRARY:
         return load_lattice(_IN_LIBRARY[connectivity])

@@ -10,7 +10,7 @@ import numpy as np
 from percolab.analysis.json_values import plain
 from percolab.analysis.table_fit import TableFit
 from percolab.analysis.value import format_with_error
-from percolab.errors import AnalysisError, InputError, nearest
+from percolab.errors import AnalysisError, InputError
 from percolab.figures import elements
 from percolab.figures.kinds.collapse import LEGEND_TITLE, draw_points
 from percolab.figures.kinds.roots import draw_threshold
@@ -26,7 +26,7 @@ def draw_table(fit: TableFit, kind: str | None = None, into: Target = NEW_FIGURE
     InputError: no such kind.  AnalysisError: the fit does not give it.
     """
     if kind is not None and kind not in KINDS:
-        raise InputError(f"--kind {kind}: tables have {', '.join(KINDS)}; {nearest(kind, KINDS)}")
+        raise InputError(f"--kind {kind}: tables have {', '.join(KINDS)}")
     kind = kind or "curves"
     figure, numbers = KINDS[kind](fit, into)
     named = {"kind": kind, "title": plain_text(fit.name)}

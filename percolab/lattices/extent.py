@@ -158,7 +158,9 @@ def count_bonds(structure: Structure, shape: tuple[int, ...], boundary: tuple[st
         return structure.num_bonds  # also where a results file has nothing else of it
     if isinstance(structure, Ensemble):
         if (count := structure.num_bonds(*shape)) is None:
-            raise InputError(f"{structure.name}: its graphs have different numbers of bonds")
+            advice = "take sites (--model site), or graphs of as many bonds each, as gnm:k=4"
+            reason = f"its graphs have different numbers of bonds; {advice}"
+            raise InputError(f"{structure.name}: {reason}")
         return count
     if not isinstance(structure, Lattice):
         return structure.topology(shape, boundary).num_bonds

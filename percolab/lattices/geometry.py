@@ -60,7 +60,8 @@ class Geometry:
 def make_geometry(structure: Structure, shape: tuple[int, ...]) -> Geometry:
     """Return the places of a lattice of this shape; InputError if it has no coordinates."""
     if not isinstance(structure, Lattice) or not structure.vectors:
-        raise InputError(f"measure gyration: {structure.name} has no coordinates")
+        advice = "; [drawing] vectors in its file give it some" * isinstance(structure, Lattice)
+        raise InputError(f"measure gyration: {structure.name} has no coordinates{advice}")
     vectors = np.array(structure.vectors)
     extent = np.abs(vectors * np.array(shape)[:, None]).sum(axis=0).max()
     # Small lattices by what a path through all sites may reach, large ones by what none does.

@@ -120,7 +120,13 @@ class Graph(Shown):
         InputError: a number of sites, a bond or a terminal that it refuses; one of source and
         target without the other; names that are not all different.
         """
-        for what, given in (("bonds", bonds), ("source", source), ("target", target)):
+        lists = {
+            "bonds": bonds,
+            "source": source,
+            "target": target,
+            "names": () if names is None else names,
+        }
+        for what, given in lists.items():
             if not isinstance(given, Iterable) or isinstance(given, str):
                 raise InputError(f"{what} = {given!r}, but it must be a list or an array")
         if not isinstance(name, str):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from percolab.errors import InputError, nearest, unreadable
+from percolab.errors import InputError, check_regular, nearest, unreadable
 
 
 def shown(value: Any, most: int = 80) -> str:
@@ -30,6 +30,8 @@ def shown(value: Any, most: int = 80) -> str:
 
 def read_text(path: Path) -> str:
     """Return the text of a file; InputError if it cannot be read."""
+    if not path.is_dir():
+        check_regular(path)
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import h5py
 import numpy as np
 
-from percolab.errors import InputError
+from percolab.errors import InputError, check_regular
 from percolab.store.interrupts import default_signals
 from percolab.store.tree import Check, Data, Node, Value, encode_tree, read_tree
 
@@ -72,7 +72,7 @@ def read_file(path: Path, form: FileFormat, check: Check | None = None) -> Node:
     InputError: it is no regular file, or of another format or schema version.  OSError: it cannot
     be opened.
     """
-    _check_regular(path)
+    check_regular(path)
     # A stored file never changes, it is replaced; and HDF5's own locks fail on some networks.
     with default_signals(), h5py.File(path, "r", locking=False) as file:
         _check_format(path, file, form)
@@ -82,19 +82,13 @@ def read_file(path: Path, form: FileFormat, check: Check | None = None) -> Node:
 def read_format(path: Path) -> str | None:
     """Return the attribute ``format`` of an HDF5 file; None without one, or of a damaged file."""
     try:
-        _check_regular(path)
+        check_regular(path)
         if not _is_checked(path):
             return None
         with h5py.File(path, "r", locking=False) as file:
             return _read_format(file)
     except DAMAGE:
         return None
-
-
-def _check_regular(path: Path) -> None:
-    """Raise InputError for a device or pipe, which may never end."""
-    if path.exists() and not path.is_file():
-        raise InputError(f"{path}: is not a regular file")
 
 
 def _check_format(path: Path, file: h5py.File, form: FileFormat) -> None:

@@ -20,7 +20,6 @@ from filelock import FileLock, Timeout
 
 from percolab.errors import InputError, one_line, unreadable
 from percolab.lattices.shown import counted
-from percolab.lattices.toml_table import shown
 from percolab.measure.columns import Column
 from percolab.store.hdf5_format import FORMAT, check_shapes, decode_contents, encode_contents
 from percolab.store.interrupts import delay_interrupts
@@ -30,6 +29,7 @@ from percolab.store.reading import DAMAGE, read_file
 from percolab.store.task_result import TaskResult, columns_in
 from percolab.store.tree import Node, encode_tree
 from percolab.tasks.study import Study, Task
+from percolab.tasks.values import take_path
 
 _LOGGER = logging.getLogger("percolab")
 
@@ -183,14 +183,15 @@ def encode(results: StoredResults) -> bytes:
     return encode_tree(encode_contents(results.study, results.tasks, results.runs))
 
 
-def check_results(given: Any) -> None:
-    """Raise InputError unless these are results, as the name of their file is not."""
-    if not isinstance(given, StoredResults):
-        raise InputError(
-            f"results = {shown(given)}, but percolab.open_results makes results of a file's name"
-            if isinstance(given, str | Path)
-            else f"results: {type(given).__name__} given, but a sweep returns results"
-        )
+def take_results(given: Any) -> StoredResults:
+    """Return results, those in a file of this name, or the ``results`` of an object; InputError."""
+    if isinstance(given, str | Path):
+        return read_results(take_path("results", given))
+    results = getattr(given, "results", given)
+    if not isinstance(results, StoredResults):
+        allowed = "what a sweep returns, or the name of a file"
+        raise InputError(f"results: {type(given).__name__} given, but they are {allowed}")
+    return results
 
 
 def read_results(path: str | Path) -> StoredResults:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import importlib
 import io
 import json
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +15,7 @@ import numpy as np
 from percolab.analysis.stored_spins import name_couplings
 from percolab.errors import InputError
 from percolab.store.output_files import NPZ_TABLE, TABLE_MARK, encode_archive
-from percolab.store.results import StoredResults, check_results
+from percolab.store.results import StoredResults, take_results
 from percolab.tables.flat import Table, long_table, size_arrays, size_table, tabulated, task_means
 from percolab.tasks.values import take_flag
 
@@ -41,7 +39,7 @@ def to_pandas(results: StoredResults, *, sizes: bool = False) -> pandas.DataFram
     >>> frame = percolab.to_pandas(results)  # doctest: +SKIP
     >>> frame.pivot(index=["L", "p"], columns="observable", values="mean")  # doctest: +SKIP
     """
-    check_results(results)
+    results = take_results(results)
     pandas = imported("pandas")
     header, rows = size_table(results) if take_flag("sizes", sizes) else long_table(results)
     return pandas.DataFrame(list(rows), columns=header)
@@ -63,7 +61,7 @@ def to_xarray(results: StoredResults) -> xarray.Dataset:
     >>> data = percolab.to_xarray(results)  # doctest: +SKIP
     >>> data.swap_dims(task="L").largest.sel(L=16)  # doctest: +SKIP
     """
-    check_results(results)
+    results = take_results(results)
     module = imported("xarray")
     measured, study = list(task_means(results)), results.study
     tasks = [result for result, _, _ in measured]
@@ -139,12 +137,12 @@ def npz_bytes(table: Table) -> bytes:
 
 def netcdf_bytes(results: StoredResults) -> bytes:
     """Return a netCDF-4 file of :func:`to_xarray`; InputError: xarray or h5netcdf is missing."""
-    data = to_xarray(results)
-    imported("h5netcdf")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "results.nc"
-        data.to_netcdf(path, engine="h5netcdf")
-        return path.read_bytes()
+    data, buffer = to_xarray(results), io.BytesIO()
+    store = imported("xarray").backends.H5NetCDFStore
+    # In memory, as HDF5 ends the process where a disk is full.
+    with imported("h5netcdf").File(buffer, "w") as file:
+        data.dump_to_store(store(file))
+    return buffer.getvalue()
 
 
 def imported(name: str) -> Any:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from percolab.analysis.table_fit import Series
-from percolab.errors import InputError, nearest, refuse_mask, unreadable
+from percolab.errors import InputError, check_regular, nearest, refuse_mask, unreadable
 from percolab.lattices.graph_files.edge_list import MISSING
 from percolab.lattices.graph_files.objects import is_frame
 from percolab.lattices.graph_files.pair_lines import split_line
@@ -147,13 +147,15 @@ def take_roles(given: str | Mapping[str, str] | None) -> dict[str, str]:
         if role not in ROLES:
             raise InputError(f"--columns {given}: {role!r}; {nearest(role, ROLES)}")
     columns = [column for role, column in pairs if role != "series"]
-    if twice := [column for column in columns if columns.count(column) > 1]:
-        raise InputError(f"--columns {given}: {twice[0]!r} is named twice")
+    for names in (columns, [role for role, _ in pairs]):
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise InputError(f"--columns {given}: {twice[0]!r} is named twice")
     return dict(pairs)
 
 
 def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
     """Yield number and cells of every line below the header."""
+    check_regular(path)
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
@@ -170,7 +172,7 @@ def _read_rows(path: Path) -> Iterator[tuple[int, Row]]:
             continue
         delimiter = delimiter if header else _delimiter(text)
         cells = list(map(printable, split_line(text, delimiter)))
-        if delimiter == ";":
+        if delimiter != ",":
             marks |= set(map(_decimal_mark, cells)) - {""}
             if len(marks) > 1:
                 both = "some numbers have a decimal comma, others a decimal point"
@@ -263,8 +265,8 @@ def _find_roles(name: str, there: Sequence[str], requested: Mapping[str, str]) -
     roles = {}
     lower = {column.lower(): column for column in reversed(there) if len(column) > 1}
     lower |= {column: column for column in there}
-    # L (nm) is L, unless there is a column of that name.
-    lower = {_bare(name): column for name, column in lower.items()} | lower
+    # L (nm) is L, unless there is a column of that name, and num shots is num_shots.
+    lower = {_bare(name).replace(" ", "_"): column for name, column in lower.items()} | lower
     listed = ", ".join(there)[:200]
     for role, words in WORDS.items():
         known = [lower[word] for word in words if word in lower]
@@ -286,10 +288,14 @@ def _find_roles(name: str, there: Sequence[str], requested: Mapping[str, str]) -
         roles["mean"], roles["error"] = named[0]
     counts, means = ("count", "total"), ("mean", "error")
     wants_means = set(means) <= roles.keys() and set(means) & requested.keys()
-    has_count = set(counts) <= roles.keys() or ("count" in roles and "mean" not in roles)
+    has_count = set(counts) <= roles.keys() or ("mean" not in roles and set(counts) & roles.keys())
     pair = counts if has_count and not wants_means else means
     lacking = [role for role in ("size", "x", *pair) if role not in roles]
     if lacking:
+        if len(named) > 1 and "mean" in lacking:
+            both = f"mean={named[0][0]},error={named[0][1]}"
+            names = ", ".join(mean for mean, _ in named)
+            raise InputError(f"{name}: {names} have errors; say which by --columns {both}")
         raise InputError(
             f"{name}: no column for {', '.join(lacking)}; a table has a size, x, and count and "
             f"total, or mean and error; name them by --columns "

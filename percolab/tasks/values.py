@@ -326,13 +326,13 @@ def take_terminal(key: str, value: Any) -> str:
 def ascending(values: Sequence[float]) -> tuple[float, ...]:
     """Return values in ascending order, those that differ in their last digits alone as one.
 
-    Of such values the one that is written shortest is taken.
+    -0.0 is 0.0.  Of such values the one that is written shortest is taken.
 
-    >>> ascending([0.6, 0.1 + 0.2, 0.3, 0.6])
-    (0.3, 0.6)
+    >>> ascending([0.6, 0.1 + 0.2, 0.3, 0.6, -0.0])
+    (0.0, 0.3, 0.6)
     """
     different: list[float] = []
-    for value in sorted(values):
+    for value in sorted(number + 0.0 for number in values):
         if different and is_same(different[-1], value):
             different[-1] = min(different[-1], value, key=lambda one: len(repr(one)))
         else:

@@ -215,6 +215,28 @@ def test_the_sampled_p_are_all_of_a_file():
     assert estimate.sampled == (min(every), max(every))
 
 
+def test_the_smallest_sizes_may_be_left_out_as_a_rejected_fit_advises(searched, folder):
+    pair = files(folder, "bonds", "sites")
+    record = json.loads(answer("fit", *pair, "--min-size", 12, "--json"))
+    fit = percolab.fit([searched["bonds"], pair[1]], min_size=12)
+    for own, other in zip(record["files"], fit.files, strict=True):
+        assert own["sizes"] == [L for L in searched["bonds"].results.study.sizes if L >= 12]
+        assert own["p_c"]["value"] == other.p_c.value
+        alone = percolab.fit(pair[own["model"] == "site"], min_size=12)
+        assert own["alone"]["value"] == pytest.approx(alone.p_c.value, abs=1e-12)
+
+
+def test_a_search_and_the_name_of_its_file_are_results(searched, folder):
+    found, (file,) = searched["bonds"], files(folder, "bonds")
+    values = [percolab.fit(given).p_c.value for given in (found, found.results, file, str(file))]
+    assert values == [found.p_c] * 4
+    assert percolab.merge([found]).status() == found.results.status()
+    assert (
+        percolab.plot(found, kind="crossings").numbers["p_c"]
+        == percolab.plot(file, kind="crossings").numbers["p_c"]
+    )
+
+
 @pytest.mark.parametrize(
     ("names", "options", "reason"),
     [
@@ -240,12 +262,13 @@ def test_a_table_among_several_files_is_refused_in_one_line(tmp_path):
     assert "a.csv: is a table; fit it by itself" in refusal("fit", *tables)
 
 
-def test_a_list_in_python_takes_the_prior_alone(searched, folder):
+def test_a_list_in_python_takes_few_options(searched, folder):
     pair = files(folder, "bonds", "sites")
     for given, options, reason in (
         (pair[:1], {}, "two files or more"),
-        (pair, {"omega": 1.0}, "only universal"),
+        (pair, {"omega": 1.0}, "only universal, min_size"),
         (pair, {"observable": "wrapping_x"}, "only universal"),
+        (pair, {"min_size": 0}, "min_size = 0"),
         (pair, {"universal": "perhaps"}, "'known' or 'free'"),
     ):
         with pytest.raises(percolab.InputError, match=reason):

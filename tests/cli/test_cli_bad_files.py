@@ -147,7 +147,7 @@ def test_a_sweep_refuses_the_file_of_another_study(options, told):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--omega", "0"), "'--omega': 0.0 is not in the range 0<x<=10"),
+        (("--omega", "0"), "'--omega': 0.0 is not in the range 1e-06<=x<=10"),
         (("--omega", "inf"), "'--omega': inf is not in the range"),
         (("--omega", "nan"), "'--omega': nan is not a number"),
         (("--omega", "x"), "'--omega': 'x' is not a number."),
@@ -157,7 +157,7 @@ def test_a_sweep_refuses_the_file_of_another_study(options, told):
         (("--window", "0.5"), "'--window': '0.5' is not two numbers with a comma between them"),
         (("--window", "nan,0.5"), "'--window': 'nan,0.5': it must be 0 < LOW < HIGH < 1"),
         (("--nu", "0.75"), "'--nu': '0.75' is not one of 'known', 'free'."),
-        (("--priors", "0"), "'--priors': 0.0 is not in the range x>0"),
+        (("--priors", "0"), "'--priors': 0.0 is not in the range 1e-06<=x<=1000000.0"),
         (("--priors", "nan"), "'--priors': nan is not a number"),
         (("--fits",), "No such option '--fits'"),
         (("--bootstrap", "-1"), "'--bootstrap': -1 is not in the range x>=0"),

@@ -175,6 +175,18 @@ def test_netcdf_holds_the_dataset_of_xarray(made):
     assert answer("export", path, "--out", "t.nc") == "all means in t.nc\n"
 
 
+@pytest.mark.slow
+def test_netcdf_on_a_full_disk_is_refused_in_one_line():
+    pytest.importorskip("xarray")
+    pytest.importorskip("h5netcdf")
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))"
+    code = f"{limit}; from percolab.cli import main; main()"
+    command = [sys.executable, "-c", code, "export", stored(Path("t.h5")), "--out", "t.nc"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 2
+    assert result.stderr == "percolab: error: t.nc: cannot be written: File too large\n"
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [

@@ -178,7 +178,7 @@ def prepared():
         ("--lattice square -L 1", "site 0 is both in the source and in the target"),
         ("--lattice square -L 8 --stop 0", "stop = 0, but it must be an integer of at least 1"),
         ("--lattice square -L 8 --stop -3", "stop = -3, but it must be an integer of at least 1"),
-        ("--lattice square -L 8 --stop 5", "stop = 5, but the source alone has 8 sites"),
+        ("--lattice square -L 8 --stop 5e0", "stop = 5, but the source alone has 8 sites"),
         ("--lattice square -L 8 --stop end", "stop = 'end', but it must be spanning, all or"),
         ("--lattice square -L 8 --boundary periodic", "stop: without a target give all or a"),
         ("--lattice square -L 8 --boundary periodic --source top", "top: axis y is periodic and"),

@@ -231,7 +231,12 @@ def test_the_command_takes_the_sides_of_voxels():
     assert told["tortuosity"]["y"] == pytest.approx(percolab.flow(bent, voxel=(3, 1)).tortuosity)
     assert "only --tortuosity takes" in refusal("label", "bent.npy", "--voxel", "3,1")
     line = refusal("label", "bent.npy", "--tortuosity", "--voxel", "3")
-    assert "the sides along x, y are 2 positive numbers" in line
+    assert "--voxel 3: the sides along x, y are 2 positive numbers" in line
+    for sides in ("1e300,1", "inf,inf", "1e308,-1"):
+        line = refusal("label", "bent.npy", "--tortuosity", "--voxel", sides)
+        assert f"--voxel {sides}: " in line
+    tiny = answer("label", "bent.npy", "--tortuosity", "--voxel", "3e-300,1e-300", "--json")
+    assert json.loads(tiny)["tortuosity"] == pytest.approx(told["tortuosity"])
 
 
 @pytest.mark.parametrize(

@@ -173,6 +173,28 @@ def test_sites_without_bonds_need_their_number(tmp_path):
     assert read_graph(written(path, "0 1999999\n"), num_sites=2 * 10**6).num_sites == 2 * 10**6
 
 
+@pytest.mark.parametrize(
+    ("text", "may_be_lists"),
+    [
+        ("0 1 2\n1 2 3\n2 3 0\n3 4\n", True),
+        ("a b c\nb c d\nd a\n", True),
+        ("0 1 2\n0 2 1\n1 2 1\n", False),
+        ("0 1 5\n1 2 5\n", False),
+        ("a b 1\nb c 2\n", False),
+        ("source target weight\n0 1 1\n1 2 1\n", False),
+        ("0 1 1\n", False),
+    ],
+)
+def test_what_may_be_lists_of_neighbours_is_read_with_a_note(text, may_be_lists, tmp_path):
+    path = written(tmp_path / "a.txt", text)
+    lines = text.splitlines()
+    found = read_graph(path)
+    assert len(found.bonds) == len(lines) - text.startswith("source")
+    assert ("read_adjlist" in " ".join(found.notes)) == may_be_lists
+    if not text[0].isalpha() and len({len(line.split()) for line in lines}) == 1:
+        assert read_graph(path, weights=True).notes == ()
+
+
 def test_names_are_kept_where_they_are_not_numbers(tmp_path):
     networkx = pytest.importorskip("networkx")
     graph = networkx.Graph([("Ann", "Bo"), ("Bo", "7"), ("Ann", "Ann")])

@@ -1,6 +1,7 @@
 """Radius of gyration of the clusters that end, against places found by walking through them."""
 
 from collections import deque
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -144,3 +145,6 @@ def test_places_are_those_of_the_drawn_lattice():
 def test_a_lattice_without_coordinates_is_refused():
     with pytest.raises(InputError, match="has no coordinates"):
         make_geometry(load_structure("bethe:3"), (10,))
+    bare = replace(load_lattice("square"), vectors=())
+    with pytest.raises(InputError, match=r"no coordinates; \[drawing\] vectors in its file give"):
+        make_geometry(bare, (8, 8))

@@ -1,5 +1,7 @@
 """``--measure wrapping``: nothing but what wraps around a torus, the same numbers as ever."""
 
+import json
+
 import numpy as np
 import pytest
 from cli_support import answer
@@ -30,6 +32,14 @@ def test_status_says_that_nothing_else_is_measured(tmp_path):
     path = tmp_path / "alone.h5"
     percolab.sweep("square", boundary="periodic", measure=["wrapping"], out=path, **GIVEN)
     assert "measured alone: wrapping (L = 6)" in answer("status", path)
+
+
+def test_only_what_wraps_is_collapsed(tmp_path):
+    path = tmp_path / "alone.h5"
+    given = GIVEN | {"L": [6, 12], "p": [0.4, 0.45, 0.5, 0.55, 0.6], "samples": 400}
+    percolab.sweep("square", boundary="periodic", measure=["wrapping"], out=path, **given)
+    record = json.loads(answer("fit", path, "--collapse", "--bootstrap", 0, "--json"))
+    assert [each["observable"] for each in record["collapses"]] == ["wrapping_y"]
 
 
 @pytest.mark.parametrize("word", ["sizes", "gyration"])

@@ -139,7 +139,7 @@ def test_the_command_line_gives_robustness_and_the_published_threshold(tmp_path)
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"method": "microcanonical"}, "different numbers of bonds"),
+        ({"method": "microcanonical"}, r"different numbers of bonds; take sites \(.*model site\)"),
         ({"method": "tree"}, "method tree is of one graph"),
         ({"model": "ising"}, "the spins of ising are on one graph"),
         ({"order": "weight"}, "is by degree or betweenness"),

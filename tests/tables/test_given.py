@@ -1,6 +1,7 @@
 """Tables of other people's data: which columns are found, what splits them, what is refused."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -83,10 +84,21 @@ def test_metadata_that_are_numbers_split_unless_they_follow_from_size_or_x(tmp_p
         # As numpy.savetxt writes a header.
         ("a.txt", "# L T mean err\n8.0 2.5 0.5 0.01\n16.0 2.6 0.4 0.02\n"),
         ("a.csv", "L;T [K];R;R_err\n8;2,5;,5;1E-2\n16;2,6;0,4;0,02\n"),
+        ("a.tsv", "L\tT\tR\tR_err\n8\t2,5\t,5\t1E-2\n16\t2,6\t0,4\t0,02\n"),
         ("a.csv", "L (nm),T [K],mean [-],error [-]\n8,2.5,0.5,0.01\n16,2.6,0.4,0.02\n"),
         ("a.csv", "\ufeffL,T,mean,error\r\n8,2.5,0.5,0.01\r\n16,2.6,0.4,0.02\r\n"),
     ],
-    ids=["comma", "semicolon", "tab", "blanks", "savetxt", "decimal comma", "units", "windows"],
+    ids=[
+        "comma",
+        "semicolon",
+        "tab",
+        "blanks",
+        "savetxt",
+        "decimal comma",
+        "tabs and commas",
+        "units",
+        "windows",
+    ],
 )
 def test_separators_comments_and_words_for_columns(tmp_path, name, text):
     series = read_table(written(tmp_path / name, text)).choose()
@@ -156,6 +168,12 @@ def test_means_are_taken_where_both_are_there_and_they_are_named():
     assert read_table(rows, "mean=m4").choose().values.tolist() == [0.7]
 
 
+def test_words_of_names_may_have_blanks_between_them():
+    rows = {"distance": [3], "Physical error rate": [0.1], "num shots": [10], "Num errors": [2]}
+    series = read_table(rows).choose()
+    assert (series.axis, series.quantity) == ("Physical error rate", "Num errors/num shots")
+
+
 def test_a_mean_has_its_error_in_the_column_of_its_name_and_error():
     rows = {"L": [8], "T": [2.3], "Binder": [0.8], "Binder_err": [0.02], "note": [1.0]}
     series = read_table(rows, "series=none").choose()
@@ -163,7 +181,8 @@ def test_a_mean_has_its_error_in_the_column_of_its_name_and_error():
     assert (series.values.tolist(), series.errors.tolist()) == ([0.8], [0.02])
     rows |= {"chi": [70.0], "chi_error": [3.0]}
     assert read_table(rows, "mean=chi,series=none").choose().errors.tolist() == [3.0]
-    with pytest.raises(InputError, match=r"no column for mean, error; .*mean=NAME,error=NAME"):
+    reason = "Binder, chi have errors; say which by columns mean=Binder,error=Binder_err"
+    with pytest.raises(InputError, match=reason):
         read_table(rows)
     with pytest.raises(InputError, match="no column for error"):
         read_table(rows, "mean=note")
@@ -213,6 +232,7 @@ REFUSED = [
     ("L,L,k,n\n8,1,1,10\n", "two columns are called 'L'"),
     ("L,p,mean\n8,1,1\n", "no column for error"),
     ("a,b\n8,1\n", "no column for size, x, mean, error"),
+    ("d,p,trials,fails\n3,0.1,9,1\n", "no column for count; "),
     (SINTER + '\n10,1,0,1,a,b,"[1]",\n', "line 2: json_metadata is no JSON object"),
     (SINTER + '\n10,1,0,1,a,b,"{""d"":",\n', "line 2: json_metadata is no JSON object"),
     (SINTER + "\n10,1,0,1,a,b," + "[" * 100_000 + ",\n", "json_metadata is no JSON object"),
@@ -235,6 +255,7 @@ def test_a_table_that_cannot_be_used_is_refused_in_one_line(tmp_path, text, prob
         ("x=q", "x=q: the table has L, p, k, n"),
         ("series=q", "series=q: the table has L, p, k, n"),
         ("size=L,x=L", "'L' is named twice"),
+        ("x=p,x=k", "'x' is named twice"),
         (["L", "p", "k", "n"], "they are a text size=d,x=p or a mapping"),
     ],
 )
@@ -243,7 +264,10 @@ def test_columns_that_make_no_sense_are_refused(columns, problem):
         open_table({"L": [8], "p": [0.1], "k": [1], "n": [10]}, columns)
 
 
-def test_a_table_that_is_no_text_is_refused(tmp_path):
+def test_a_table_that_is_no_text_or_no_file_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(InputError, match="is not a regular file"):
+        open_table(tmp_path / "pipe.csv")
     (tmp_path / "b.csv").write_bytes(b"L,p\xff\n")
     with pytest.raises(InputError, match="cannot be read as text"):
         open_table(tmp_path / "b.csv")

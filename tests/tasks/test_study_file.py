@@ -1,5 +1,6 @@
 """A study file means what it says, wherever it is found, and what is wrong in it is reported."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -284,6 +285,9 @@ def test_a_missing_study_file_and_a_directory_are_refused(tmp_path):
         read_request(tmp_path / "nowhere.toml", {})
     with pytest.raises(InputError, match="cannot be read: Is a directory"):
         read_request(tmp_path, {})
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(InputError, match=r"pipe\.toml: is not a regular file"):
+        read_request(tmp_path / "pipe.toml", {})
 
 
 @pytest.mark.parametrize(

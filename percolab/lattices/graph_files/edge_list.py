@@ -34,6 +34,9 @@ _ENDS = (
 #: What tables have in place of a value that is not known.
 MISSING = ("", "na", "n/a", "null", "none", "-", "?")
 
+# Lines that say whether they may be lists of neighbours.
+_FIRST_LINES = 1000
+
 # The first column, in quotes or up to a separator, and that separator.
 _SEPARATOR = re.compile(r'[ \t]*+(?:"[^"]*"|[^,; \t"]*)[ \t]*+([,;]?)')
 
@@ -91,6 +94,8 @@ def read_edge_list(
             notes += ("no bond names site 0: it is a site without bonds, as sites are numbered "
                       "from 0",)  # fmt: skip
         edges = edges._replace(num_sites=num_sites or edges.num_sites)
+    if not (weights or layout.is_header):
+        notes += _note_lists(text, columns, edges)
     if not edges.num_sites:
         raise InputError(f"{path}: names no sites; give the number of sites if that is meant")
     check_num_sites(path, edges.num_sites, len(edges.ends), num_sites)
@@ -233,6 +238,30 @@ def _decide_on_header(
     edges = Edges(len(names), below - np.int32(2), weights, names)
     columns = replace(layout.columns, weight=-1)
     return edges, _header_notes(layout._replace(columns=columns, is_header=True), place)
+
+
+def _note_lists(text: bytes, columns: Columns, edges: Edges) -> tuple[str, ...]:
+    """Return a note if lines may be lists of neighbours: no two begin with one site, as edges do.
+
+    All further columns are sites of the graph as well.
+    """
+    lines = islice(data_lines(text), _FIRST_LINES)
+    rows = [split_line(line, columns.delimiter) for _, line in lines]
+    longer = [row for row in rows if row[2:]]
+    if not longer or len({row[0] for row in rows}) < max(2, len(rows)):
+        return ()
+    cells = {cell for row in longer for cell in row[2:]}
+    if edges.names:
+        are_sites = cells <= set(edges.names)
+    else:
+        are_sites = all(x.isdecimal() and int(x[:12]) < edges.num_sites for x in cells)
+    if not are_sites:
+        return ()
+    line = shown(" ".join(longer[0]))
+    return (
+        f"a line is one bond: of {line} the first two sites; if lines list all neighbours of a "
+        "site, networkx.read_adjlist makes a graph of them",
+    )
 
 
 def _says_directed(layout: Layout, following: str) -> bool:
