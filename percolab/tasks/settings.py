@@ -38,7 +38,14 @@ from percolab.tasks.setting_groups import HOW_MUCH, LATTICE, MACHINE, MEASURED, 
 from percolab.tasks.values import AUTO, check_one_of, take_integer, take_integer_in
 
 DEFAULT_LATTICE = "honeycomb"
-DEFAULT_SIZES = (32, 64, 128, 256)
+#: By dimension; more than five have those of five.  A study takes about a minute on two cores.
+DEFAULT_SIZES = {
+    1: (32, 64, 128, 256),
+    2: (32, 64, 128, 256),
+    3: (8, 16, 32, 64),
+    4: (8, 12, 16, 24),
+    5: (6, 8, 10, 12),
+}
 DEFAULT_SAMPLES = 10_000
 DEFAULT_OUT = "results.h5"
 #: Sweeps of spins before a single configuration, unless given.
@@ -257,8 +264,12 @@ class Settings(TypedDict, total=False):
             help="Linear sizes: 64,128,256 or from:to:count in equal ratios, 64:512:4; or shapes "
             "of one ratio of sides: 32x64,64x128; of a Bethe lattice its shells, of random graphs "
             "their sites.",
-            shown_default=",".join(map(str, DEFAULT_SIZES))
-            + ", or near them multiples of the cell",
+            shown_default="; ".join(
+                f"in {dimension} dimensions {','.join(map(str, sizes))}"
+                for dimension, sizes in DEFAULT_SIZES.items()
+                if dimension > 1
+            )
+            + "; or near them multiples of the cell",
             doc="linear sizes, or a list or range as text, in the unit that the lattice counts "
             "(grid points or cells along each axis); or shapes of one ratio of sides, "
             '[(32, 64), (64, 128)] or "32x64,64x128"; of a Bethe lattice its shells, of random '

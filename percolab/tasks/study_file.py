@@ -206,9 +206,12 @@ def default_sizes(structure: Structure) -> tuple[int, ...]:
         return DEFAULT_SHELLS
     if isinstance(structure, Ensemble):
         return (len(structure.degrees),) if structure.degrees else DEFAULT_SITES
-    cell = lcm(*structure.cell) if isinstance(structure, Lattice) else 1
-    smallest = max(round(DEFAULT_SIZES[0] / cell), 1) * cell
-    return tuple(smallest * size // DEFAULT_SIZES[0] for size in DEFAULT_SIZES)
+    assert isinstance(structure, Lattice)
+    cell, usual = lcm(*structure.cell), DEFAULT_SIZES[min(structure.dimension, max(DEFAULT_SIZES))]
+    cells = [max(round(usual[0] / cell), 1)]
+    for size in usual[1:]:
+        cells.append(max(round(cells[0] * size / usual[0]), cells[-1] + 1))
+    return tuple(cell * count for count in cells)
 
 
 def _per_size(samples: int | Sequence[int] | None, sizes: tuple[int, ...]) -> dict[int, int] | None:

@@ -86,7 +86,11 @@ def test_every_out_is_o_in_short():
 
 def test_the_help_of_sweep_states_the_defaults_in_use():
     text = " ".join(answer("sweep", "--help").split())
-    for value in (DEFAULT_LATTICE, ",".join(map(str, DEFAULT_SIZES)), DEFAULT_SAMPLES):
+    for value in (
+        DEFAULT_LATTICE,
+        "in 2 dimensions " + ",".join(map(str, DEFAULT_SIZES[2])),
+        DEFAULT_SAMPLES,
+    ):
         assert f"[default: {value}" in text
 
 

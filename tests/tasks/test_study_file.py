@@ -83,13 +83,16 @@ def test_a_size_that_is_none_is_told(text):
         parse_sizes(text)
 
 
+SIZES = DEFAULT_SIZES[2]
+
+
 def test_an_empty_request_is_the_default_study():
     request = make_request()
     assert request.study.structure.name == "honeycomb"
-    assert request.study.sizes == DEFAULT_SIZES
+    assert request.study.sizes == SIZES
     assert request.study.p is None
     assert request.study.boundary == ("open", "open")
-    assert request.rule.samples == dict.fromkeys(DEFAULT_SIZES, DEFAULT_SAMPLES)
+    assert request.rule.samples == dict.fromkeys(SIZES, DEFAULT_SAMPLES)
     assert request.rule.target_error is None
     assert request.out == Path("results.h5")
 
@@ -296,9 +299,14 @@ def test_a_missing_study_file_and_a_directory_are_refused(tmp_path):
         ("honeycomb", (32, 64, 128, 256)),
         ("ruby", (30, 60, 120, 240)),
         ("four-six-twelve", (36, 72, 144, 288)),
+        ("cubic", (8, 16, 32, 64)),
+        ("hypercubic-4d", (8, 12, 16, 24)),
+        ("hypercubic-5d", (6, 8, 10, 12)),
     ],
 )
-def test_default_sizes_are_multiples_of_the_unit_cell(lattice, sizes):
+def test_default_sizes_are_smaller_in_more_dimensions_and_multiples_of_the_unit_cell(
+    lattice, sizes
+):
     assert make_request(lattice).study.sizes == sizes
 
 
