@@ -180,8 +180,10 @@ def collapse_curves(
         rng = np.random.default_rng(seed)
         drawn = np.hstack([curve.resampled(rng, bootstrap) for curve in measured])
         # The minimum of a replica is near that of the data, where a tenth of the scatter is precise
-        # enough. Smaller steps would end in the next of the small minima that S has.
-        replicas = [_minimised(master, row, best, free, steps, 0.02) for row in drawn]
+        # enough. S has small minima as points leave the overlap: from that of the data itself, or
+        # in smaller steps, replicas would not get away, and errors be too small, or 0.
+        begin = best - 0.5 * steps * free
+        replicas = [_minimised(master, row, begin, free, steps, 0.02) for row in drawn]
         errors = np.array([half_width(column) for column in np.array(replicas).T])
     (p_c, y_t, kappa), error = best.tolist(), np.sqrt(master.variance)
     scale = master.L**-kappa

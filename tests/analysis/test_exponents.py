@@ -235,6 +235,19 @@ def test_the_percolation_strength_collapses_with_beta():
     assert found.exponent_error == pytest.approx(expected, rel=0.5)
 
 
+@pytest.mark.parametrize("seed", [19, 23])
+def test_replicas_leave_the_small_minimum_of_the_data(seed):
+    rng = np.random.default_rng(seed)
+    curves = synthetic_study(TRUTH, SIZES, rng=rng)
+    clusters = [Measured.of_clusters(clusters_of(curve, rng), "chi") for curve in curves]
+    start, fixed = (TRUTH.threshold, 0.75, 1.7), (True, False, False)
+    found = collapsed(clusters, fixed, start, bootstrap=25)
+    # Of a line through four sizes, each a factor 2 larger; errors were 0.05 and 0.5 of it.
+    expected = 0.02 / np.sqrt(40) / (np.log(2) * np.sqrt(5))
+    assert found.exponent_error == pytest.approx(expected, rel=0.5)
+    assert abs(found.exponent - GAMMA) <= 4 * found.exponent_error
+
+
 def test_the_points_are_those_of_the_formula():
     found = collapsed(measured(0), FIT_NONE, (0.65, 0.8, -0.1))
     np.testing.assert_allclose(found.x, (found.p - 0.65) * found.L**0.8)
