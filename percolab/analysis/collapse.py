@@ -6,9 +6,10 @@ is compared with a master curve that the other sizes make at its x,
     S = mean of (y - Y)^2 / (dy^2 + dY^2),
 
 about 1 where the sizes agree within their errors. Two things are changed. The master curve is a
-cubic fitted to the eight nearest points of all other sizes, the farther the less weight they have
-(W. S. Cleveland, J. Am. Stat. Assoc. 74, 829 (1979)), not a line through two of each size, because
-stored grids are coarse; and dY takes into account that the points of one size share their samples.
+polynomial of degree five fitted to the twelve nearest points of all other sizes, the farther the
+less weight they have (W. S. Cleveland, J. Am. Stat. Assoc. 74, 829 (1979)), not a line through two
+of each size, because stored grids are coarse and the points of one other size may be all there are;
+and dY takes into account that the points of one size share their samples.
 
 p_c, 1/nu and kappa minimise S, as many of them as are not given. Their errors are those of a
 bootstrap over blocks, because S + 1, the rule of that paper, does not allow for correlated points.
@@ -41,8 +42,8 @@ POOR_COLLAPSE = 2.0
 # The least fraction of points that overlap.
 _LEAST_OVERLAP = 0.5
 # Points that a point is compared with, at most; where their weight would be 0, over the distance of
-# the farthest; and coefficients of the cubic.
-_NEAREST, _WIDTH, _COEFFICIENTS = 8, 1.1, 4
+# the farthest; and coefficients of the polynomial.
+_NEAREST, _WIDTH, _COEFFICIENTS = 12, 1.1, 6
 
 #: Quantities of cluster curves that can be collapsed, with their symbols.
 CLUSTER_QUANTITIES = {
@@ -178,9 +179,11 @@ def collapse_curves(
     if bootstrap:
         rng = np.random.default_rng(seed)
         drawn = np.hstack([curve.resampled(rng, bootstrap) for curve in measured])
-        # The minimum of a replica is near that of the data, so small steps get there, and a tenth
-        # of the scatter is precise enough.
-        replicas = [_minimised(master, row, best, free, 0.3 * steps, 0.02) for row in drawn]
+        # The minimum of a replica is near that of the data, where a tenth of the scatter is precise
+        # enough. S has small minima as points leave the overlap: from that of the data itself, or
+        # in smaller steps, replicas would not get away, and errors be too small, or 0.
+        begin = best - 0.5 * steps * free
+        replicas = [_minimised(master, row, begin, free, steps, 0.02) for row in drawn]
         errors = np.array([half_width(column) for column in np.array(replicas).T])
     (p_c, y_t, kappa), error = best.tolist(), np.sqrt(master.variance)
     scale = master.L**-kappa

@@ -9,9 +9,10 @@ chi     <sum s^2 - s_1^2> / N           Stauffer and Aharony, Introduction to Pe
 ratio   (<s_1^2> - <s_1>^2) / <s_1>     Colomer-de-Simon and Boguna, Phys. Rev. X 4, 041020 (2014)
 
 and with a source and a target the median, at which one cluster connects them with probability 1/2,
-interpolated linearly.  A maximum is that of a polynomial through the points about the highest one
-that reach 90 % of it, at least one on both sides: a parabola, with a cubic term from six points on.
-Errors are those of a bootstrap over blocks (Efron 1979) in which all of this is repeated.
+interpolated linearly in the probit of R.  A maximum is that of a cubic through the points about the
+highest one that reach 90 % of it; where these are fewer than six, of the quartic through the two
+next points on both sides as well.  Errors are those of a bootstrap over blocks (Efron 1979) in
+which all of this is repeated; they leave out what a polynomial misses between p far apart.
 
 What is known of a network without samples at p, or of its removal:
 
@@ -35,6 +36,7 @@ from math import nan
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from percolab.analysis.curves import ClusterCurve, SpanningCurve
 from percolab.analysis.json_values import Record
@@ -138,8 +140,10 @@ def _largest_eigenvalue(pairs: np.ndarray) -> float:
     return float(largest[0].real)
 
 
-# The least height of fitted points, in units of the highest; the least number for a cubic term.
+# The least height of fitted points, in units of the highest, and their least number for a cubic.
 _HIGH, _CUBIC = 0.9, 6
+# With fewer of them and an error below this part of a step, p is sampled coarsely at a maximum.
+_FEW, _FINE = 4, 0.1
 _SAME = 1e-12
 
 
@@ -197,6 +201,10 @@ MAXIMA = {
     "chi": "peak of chi = <sum s^2 - s_1^2>/N, without the largest cluster",
     "ratio": "peak of (<s_1^2> - <s_1>^2)/<s_1>",
 }
+_COARSE = (
+    "p is sampled coarsely about a maximum, whose error leaves out that of the polynomial there: "
+    "give more p about it (-p)"
+)
 MEDIAN = "median of the p at which a sample spans: R = 1/2"
 
 
@@ -218,7 +226,7 @@ def estimate_size(
     """
     rng = np.random.default_rng(seed)
     curves: Sequence[ClusterCurve | SpanningCurve] = [*clusters, *spanning]
-    estimates, notes = [], []
+    estimates, notes, coarse = [], [], []
     few = min(curve.samples.size for curve in curves)
     if few < MIN_BLOCKS:
         blocks = "1 block is" if few == 1 else f"{few} blocks are"
@@ -231,6 +239,7 @@ def estimate_size(
             points = _joined(clusters, [mean[name] for mean in means])
             locate = locate_highest if steps else locate_maximum
             estimates.append(_estimate(name, meaning, *points, locate))
+            coarse.append(not steps and _is_coarse(*points[:2], estimates[-1]))
     if spanning:
         probability = [
             drawn @ curve.spanning / (drawn @ curve.samples)[:, None]
@@ -242,6 +251,7 @@ def estimate_size(
     edge = "a maximum at an end of the p grid may lie beyond it: give other p values (-p)"
     half = "R(p) does not pass 1/2 on this p grid: give other p values (-p)"
     notes += [edge] * (False in at_edge) + [half] * (True in at_edge)
+    notes += [_COARSE] * any(coarse)
     # Spanning and cluster sizes are of the same samples.
     samples = sum(int(curve.samples.sum()) for curve in spanning or clusters)
     return SizeEstimates(curves[0].L, num_sites, samples, tuple(estimates), tuple(notes))
@@ -264,26 +274,29 @@ def locate_maximum(p: Floats, values: Floats, weights: Floats) -> Located:
     if top in (0, p.size - 1):
         return float(p[top]), float(values[top]), True
     low = np.flatnonzero(values < _HIGH * values[top])
-    first = min(int(max(low[low < top], default=-1)) + 1, top - 1)
-    end = max(int(min(low[low > top], default=p.size)), top + 2)
+    first = int(max(low[low < top], default=-1)) + 1
+    end = int(min(low[low > top], default=p.size))
+    degree = 3
+    if end - first < _CUBIC:
+        first, end = max(min(first, top - 2), 0), min(max(end, top + 3), p.size)
+        degree = min(4, end - first - 1)
     near, width = slice(first, end), p[end - 1] - p[first]
     # In units of the fitted range the equations are well conditioned.
     x = (p[near] - p[top]) / width
-    degree = 3 if end - first >= _CUBIC else 2
     peak = np.polyfit(x, values[near], degree, w=np.sqrt(weights[near]))
-    at = _find_maximum(peak)
-    if not x[0] <= at <= x[-1]:
+    at = _find_maximum(peak, x[0], x[-1])
+    if np.isnan(at):
         return float(p[top]), float(values[top]), False
     return float(p[top] + width * at), float(np.polyval(peak, at)), False
 
 
-def _find_maximum(peak: Floats) -> float:
-    """Return where a polynomial of degree 2 or 3, highest power first, has its maximum; or NaN."""
-    *cubic, bend, slope, _ = peak
-    discriminant = bend**2 - 3 * sum(cubic) * slope
-    # Of the two roots of the slope, that where the curve bends down; finite as the cubic term goes.
-    denominator = np.sqrt(discriminant) - bend if discriminant >= 0 else 0.0
-    return float(slope / denominator) if denominator > 0 else nan
+def _find_maximum(peak: Floats, low: float, high: float) -> float:
+    """Return the highest maximum of a polynomial, highest power first, from low to high, or NaN."""
+    slope = np.polyder(peak)
+    roots = np.roots(slope)
+    real = roots[np.isreal(roots)].real
+    tops = real[(real >= low) & (real <= high) & (np.polyval(np.polyder(slope), real) < 0)]
+    return float(max(tops, key=lambda at: np.polyval(peak, at), default=nan))
 
 
 def locate_highest(p: Floats, values: Floats, weights: Floats) -> Located:
@@ -301,8 +314,19 @@ def locate_median(p: Floats, probability: Floats, weights: Floats) -> Located:
     above = int(np.searchsorted(rising, 0.5))
     if above == 0:
         return float(p[0]), 0.5, False
-    part = (0.5 - rising[above - 1]) / (rising[above] - rising[above - 1])
+    # A probit is nearly straight along p; R at 0 or 1 is half a sample away from it.
+    ends = rising[above - 1 : above + 1]
+    low, high = ndtri(np.clip(ends, 0.5 / weights.max(), 1 - 0.5 / weights.max()))
+    part = low / (low - high)
     return float(p[above - 1] + part * (p[above] - p[above - 1])), 0.5, False
+
+
+def _is_coarse(p: Floats, rows: Floats, found: Estimate) -> bool:
+    """Return whether few of the points are high, and the error is a small part of their step."""
+    top = int(np.argmax(rows[0]))
+    if found.at_edge or np.count_nonzero(rows[0] >= _HIGH * rows[0, top]) >= _FEW:
+        return False
+    return found.error < _FINE * float(p[top + 1] - p[top - 1]) / 2
 
 
 def _joined(

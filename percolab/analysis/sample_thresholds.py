@@ -32,6 +32,7 @@ from percolab.analysis.json_values import Record
 from percolab.analysis.likelihood import SizeFit, fit_size
 from percolab.analysis.power_law import PRIORS, average_over_sizes, fit_power_law
 from percolab.analysis.statistics import Floats
+from percolab.analysis.threshold import cut
 from percolab.analysis.value import Value, list_rejections
 from percolab.errors import AnalysisError
 
@@ -140,7 +141,9 @@ def analyse_samples(
         )
     named = ((f"{own.name} from the {own.estimator} of T", own.result) for own in limits)
     notes = [*list_rejections(named), *notes]
-    fits = [fit_size(select_curves(curves, size)) for size in linear_sizes(curves)]
+    # A cubic over the whole rise would make 1/nu of many samples wrong by some of its errors.
+    middle = [cut(curve) or curve for curve in curves]
+    fits = [fit_size(select_curves(middle, size)) for size in linear_sizes(middle)]
     cells = tuple(
         CellToCell(each.L1, each.L2, each.p, each.p_error, *_scale_factor(*pair, each.p))
         for each, pair in zip(cross_sizes(fits)[0], pairwise(fits), strict=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers import assert_z
+from scipy.special import ndtr
 
 import percolab
 from percolab.analysis.curves import ClusterCurve, SpanningCurve
@@ -29,6 +30,14 @@ def test_the_maximum_of_a_parabola_is_found_exactly(p):
     assert found == pytest.approx((0.417, 3.0, False))
 
 
+@pytest.mark.parametrize("shift", np.linspace(0, 1, 5))
+def test_a_skew_maximum_between_few_points_is_found_within_a_hundredth_of_a_step(shift):
+    # Four of these reach 90 %; a parabola through them would be off by up to 0.08 steps.
+    step = 0.04
+    grid = 0.1 + step * (np.arange(20) + shift)
+    assert abs(locate_maximum(grid, skew_peak(grid), np.ones(20))[0] - 0.4) < 0.01 * step
+
+
 def test_a_skew_maximum_is_found_within_a_fraction_of_a_step():
     grid = np.linspace(0.1, 0.9, 61)
     found, height, _ = locate_maximum(grid, skew_peak(grid), np.ones(61))
@@ -46,13 +55,22 @@ def test_a_maximum_at_an_end_is_called_so(sign):
 
 
 def test_the_median_lies_between_two_points_or_nowhere():
-    p = np.array([0.2, 0.4, 0.8])
-    assert locate_median(p, np.array([0.1, 0.4, 0.8]), p)[0] == pytest.approx(0.5)
-    assert locate_median(p, np.array([0.5, 0.6, 0.7]), p)[0] == 0.2
+    p, many = np.array([0.2, 0.4, 0.8]), np.full(3, 1000.0)
+    # Probits of 0.4 and 0.6 are as far below as above.
+    assert locate_median(p, np.array([0.1, 0.4, 0.6]), many)[0] == pytest.approx(0.6)
+    assert locate_median(p, np.array([0.5, 0.6, 0.7]), many)[0] == 0.2
+    assert locate_median(p, np.array([0.0, 0.0, 1.0]), many)[0] == pytest.approx(0.6)
     for outside in ([0.6, 0.7, 0.8], [0.1, 0.2, 0.49]):
-        found, _, at_edge = locate_median(p, np.array(outside), p)
+        found, _, at_edge = locate_median(p, np.array(outside), many)
         assert at_edge
         assert np.isnan(found)
+
+
+def test_the_median_of_a_normal_distribution_is_exact_on_a_coarse_grid():
+    # A straight line in R would be off by 0.003.
+    p = np.array([0.2, 0.35, 0.5, 0.65, 0.8])
+    found = locate_median(p, ndtr((p - 0.4) / 0.1), np.full(5, 1e6))
+    assert found[0] == pytest.approx(0.4, abs=1e-12)
 
 
 def curve_of(seed, *, blocks=50, size=100, noise=0.05):
@@ -81,6 +99,20 @@ def test_chi_and_ratio_are_what_they_are_said_to_be():
     means = curve_of(1).means()
     np.testing.assert_allclose(means["chi"], 0.9 * means["second"] / 9)
     np.testing.assert_allclose(means["ratio"], 0.1 * means["second"] / 4)
+
+
+def test_a_grid_that_is_coarse_at_a_maximum_is_noted_where_its_error_is_small():
+    curve = curve_of(1)
+    every = [curve.second_largest, curve.sum_squares, curve.largest_squares]
+
+    def notes(keep):
+        second, squares, own = (values[:, keep] for values in every)
+        largest = curve.largest[:, keep]
+        cut = ClusterCurve(9, 9, GRID[keep], curve.samples, largest, second, squares, own)
+        return estimate_size([cut], [], num_sites=9).notes
+
+    assert not notes(slice(None))
+    assert "p is sampled coarsely about a maximum" in notes(slice(1, None, 4))[0]
 
 
 def test_two_seeds_are_one_data_set():

@@ -4,8 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from helpers import slow
-from scipy.special import ndtri
+from helpers import assert_z, slow
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
+from synthetic_support import synthetic_curve
 
 from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.sample_thresholds import analyse_samples, compute_sample_moments
@@ -70,6 +72,26 @@ def test_cell_to_cell_gives_the_threshold_and_the_exponent():
         assert abs(cell.y_t - Y_T) <= 4 * cell.y_t_error
         # Slopes of a normal distribution at its middle are known to about 1 / sqrt(n).
         assert 0 < cell.y_t_error < 10 / np.sqrt(4000)
+
+
+def test_cell_to_cell_of_many_samples_has_the_slopes_of_curves_that_are_no_cubics():
+    def spanning(p, L):
+        x = (p - 0.5 + 0.5 * (p - 0.5) ** 2) * L**Y_T
+        bend = 0.2 * np.tanh(x) - 0.1 * np.log(np.cosh(x))
+        return ndtr(0.05 + 1.1 * x + bend + (0.6 - 0.3 * x) / L)
+
+    rng, sizes, curves, found = np.random.default_rng(1), (16, 32), [], []
+    for L in sizes:
+        every = np.linspace(0, 1, 100_001)
+        p = np.linspace(*np.interp((0.01, 0.99), spanning(every, L), every), 25)
+        how = {"samples": 500_000, "blocks": 20, "rng": rng}
+        curves.append(synthetic_curve(L, p, spanning(p, L), **how))
+        found.append((L, p))
+    (cell,) = analyse_samples(found, curves).cells
+    fixed = brentq(lambda p: spanning(p, 32) - spanning(p, 16), 0.46, 0.56)
+    slopes = [np.diff(spanning(fixed + np.array([-1e-6, 1e-6]), L))[0] for L in sizes]
+    # Cubics over all of R are off by seven errors.
+    assert_z(cell.y_t, np.log2(slopes[1] / slopes[0]), cell.y_t_error)
 
 
 def test_the_median_is_that_of_the_curve():
