@@ -7,14 +7,13 @@ therefore captured as a CUDA graph, which the host starts in one go.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from numba import config, uint32
 
 from percolab.kernels.device import load_cuda
+from percolab.kernels.memory import without_collections
 
 cuda = load_cuda()
 
@@ -127,7 +126,7 @@ class Launches:
         handle = driver.CUstream(int(self.stream))
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         # What is freed in between would spoil the capture: memory, and graphs that are garbage.
-        with cuda.defer_cleanup(), _without_collections():
+        with cuda.defer_cleanup(), without_collections():
             checked(driver.cuStreamBeginCapture(handle, mode))
             try:
                 work()
@@ -150,18 +149,6 @@ def urgent_stream() -> Any:
     checked((error,))
     handle = checked(driver.cuStreamCreateWithPriority(0, greatest))
     return cuda.external_stream(int(handle))
-
-
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """Keep Python from collecting garbage meanwhile."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 class _CapturedGraph:

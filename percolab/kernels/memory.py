@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import psutil
@@ -66,3 +68,15 @@ def entries_that_fit(memory_of: Callable[[int], Memory], device_bytes: int) -> i
     one, two = memory_of(1).device, memory_of(2).device
     shared = 2 * one - two
     return max((device_bytes - shared) // max(two - one, 1), 0)
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Keep Python from collecting garbage meanwhile."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -6,7 +6,6 @@ processes make real calls, of one sample each, so none reads what no kernel has 
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 from numba.core import event
 
 from percolab.kernels.device import Device, begin_context
+from percolab.kernels.memory import without_collections
 from percolab.lattices.lattice import Lattice
 from percolab.run import executors
 from percolab.run.calls import be_worker
@@ -38,7 +38,7 @@ class _FirstCall(NamedTuple):
 
     def make(self, device: str) -> None:
         sampler = self.spec.make(self.spec.task, Device.parse(device))
-        with _without_collections():
+        with without_collections():
             sampler.first_calls(with_pilot=self.with_pilot)[self.number]()
 
 
@@ -55,7 +55,8 @@ def make_first_calls(samplers: Sequence[BlockSampler], device: Device, *, with_p
     ]
     elsewhere: dict[int, Future[None]] = {}
     with ExitStack() as stack:
-        stack.enter_context(_without_collections())
+        # Compiling makes little garbage, and a tenth of its time would go into looking for it.
+        stack.enter_context(without_collections())
 
         def start() -> None:
             # Two sizes mostly need the same kernels, and a process takes seconds to be there.
@@ -86,18 +87,6 @@ def _start_processes(
     stack.callback(pool.shutdown, wait=False, cancel_futures=True)
     later = reversed(range(1, len(calls)))
     return {number: pool.submit(calls[number].make, str(device)) for number in later}
-
-
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """Look for no garbage meanwhile: compiling makes little, and a tenth of its time goes there."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 @contextmanager

@@ -22,11 +22,8 @@ of merging must give the same row, or no number of it is written down.
 
 from __future__ import annotations
 
-import gc
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -35,6 +32,7 @@ import click
 import numpy as np
 
 from percolab.bonds.words import XORWOW, p_to_threshold
+from percolab.kernels.memory import without_collections
 from percolab.lattices.lattice import load_lattice
 from percolab.papers.fink1997.boxes import Blocks, Boundary, BoxRaster, row_from_boxes
 from percolab.papers.fink1997.quad import Merge, Merged, simulate
@@ -72,16 +70,6 @@ def critical_p(dimension: int) -> float:
     return known.value
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Keep Python's collector of garbage from being timed."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
 class Sample:
     """One sample in boxes: the boundary of each, and what finding it took."""
 
@@ -92,7 +80,7 @@ class Sample:
         draw = SampleKey(XORWOW, SEED, 0, p_to_threshold(p))
         self.boxes: list[Boundary] = []
         local = []
-        with _uncollected():
+        with without_collections():
             for box in raster.blocks.coordinates():
                 crossing = raster.fill(box, draw)
                 times = []
@@ -117,7 +105,7 @@ class Sample:
         done: dict[str, Merged] = {}
         for _ in range(REPEATS):
             for text in ways:
-                with _uncollected():
+                with without_collections():
                     done[text], closing = self._once(text)
                 stages = {name: stage.seconds for name, stage in done[text].stages.items()}
                 for name, seconds in (stages | {"close": [closing]}).items():
