@@ -23,8 +23,9 @@ from percolab.run.calls import be_worker
 from percolab.run.processes import Hooks, Processes
 from percolab.tasks.kind import BlockSampler, SamplerSpec
 
-# Each has a context on the GPU, half a gigabyte, and a sample; half of the memory is left free.
-_MOST_PROCESSES, _PROCESS_BYTES = 8, 2**30
+# Each has a context on the GPU, half a gigabyte, and a sample, less than that with so many grid
+# points; half of the memory is left free.
+_MOST_PROCESSES, _PROCESS_BYTES, _MOST_POINTS = 8, 2**30, 2**22
 # Seconds after which a call is made here whatever another process does.
 _PATIENCE = 120.0
 
@@ -74,8 +75,10 @@ def _start_processes(
     calls: Sequence[_FirstCall], device: Device, stack: ExitStack
 ) -> dict[int, Future[None]]:
     """Have other processes make all calls but the first, the last one first."""
-    is_lattice = isinstance(calls[0].spec.task.structure, Lattice)
-    if not is_lattice or not executors.can_start_processes():
+    tasks = [each.spec.task for each in calls]
+    is_small = all(task.num_points <= _MOST_POINTS for task in tasks)
+    is_lattice = isinstance(tasks[0].structure, Lattice)
+    if not (is_small and is_lattice and executors.can_start_processes()):
         return {}
     fitting = device.free_memory() // (2 * _PROCESS_BYTES)
     count = min(len(calls) - 1, executors.usable_cores() - 1, _MOST_PROCESSES, fitting)

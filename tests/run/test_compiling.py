@@ -69,14 +69,18 @@ def made(tmp_path, monkeypatch):
     monkeypatch.setattr(executors, "usable_cores", lambda: 3)
     log = tmp_path / "log"
 
-    def make(*calls, structure=None, device=None):
-        """Each call is that of a sampler."""
+    def make(*calls, structure=None, device=None, points=2**22):
+        """Each call is that of a sampler, of the largest sample that another process makes."""
         structure = load_lattice("square") if structure is None else structure
-        task = SimpleNamespace(structure=structure)
+        task = SimpleNamespace(structure=structure, num_points=points)
         specs = [Spec(str(log), number, kind, task) for number, kind in enumerate(calls)]
         make_first_calls(specs, device or Shared(), with_pilot=True)
         lines = [line.split() for line in log.read_text().splitlines()]
         log.unlink()
+        # What another process makes the study makes after it.
+        assert all(
+            lines.index([n, "study"]) > lines.index([n, by]) for n, by in lines if by != "study"
+        )
         return {who: [int(n) for n, by in lines if by == who] for who in ("study", "other")}
 
     return make
@@ -98,7 +102,7 @@ def test_what_happens_in_another_process_does_no_harm(made, kind):
 
 
 def test_no_process_is_started_where_none_helps(made, monkeypatch):
-    """Where all is compiled, on a CPU, for two sizes, a graph, little memory, and on one core."""
+    """Where all is compiled, on a CPU, for two sizes or a graph, in little memory, on one core."""
     monkeypatch.setattr("percolab.run.compiling.Processes", None)
     all_here = {"study": [0, 1, 2], "other": []}
     assert made("plain", "plain", "plain") == all_here
@@ -106,5 +110,6 @@ def test_no_process_is_started_where_none_helps(made, monkeypatch):
     assert made("compile", "plain") == {"study": [0, 1], "other": []}
     assert made("compile", "plain", "plain", structure=object()) == all_here
     assert made("compile", "plain", "plain", device=Shared(free=2**31 - 1)) == all_here
+    assert made("compile", "plain", "plain", points=2**22 + 1) == all_here
     monkeypatch.setattr(executors, "usable_cores", lambda: 1)
     assert made("compile", "plain", "plain") == all_here
