@@ -102,17 +102,15 @@ def test_chi_and_ratio_are_what_they_are_said_to_be():
 
 
 def test_a_grid_that_is_coarse_at_a_maximum_is_noted_where_its_error_is_small():
-    curve = curve_of(1)
-    every = [curve.second_largest, curve.sum_squares, curve.largest_squares]
-
-    def notes(keep):
-        second, squares, own = (values[:, keep] for values in every)
-        largest = curve.largest[:, keep]
-        cut = ClusterCurve(9, 9, GRID[keep], curve.samples, largest, second, squares, own)
+    def notes(curve, keep):
+        every = curve.largest, curve.second_largest, curve.sum_squares, curve.largest_squares
+        cut = ClusterCurve(9, 9, GRID[keep], curve.samples, *(values[:, keep] for values in every))
         return estimate_size([cut], [], num_sites=9).notes
 
-    assert not notes(slice(None))
-    assert "p is sampled coarsely about a maximum" in notes(slice(1, None, 4))[0]
+    coarse = slice(1, None, 4)
+    assert not notes(curve_of(1), slice(None))
+    assert "p is sampled coarsely about a maximum" in notes(curve_of(1), coarse)[0]
+    assert not notes(curve_of(1, blocks=10, noise=0.1), coarse)
 
 
 def test_two_seeds_are_one_data_set():
