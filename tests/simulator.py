@@ -117,7 +117,7 @@ class Block:
 
     def __init__(self, place, lanes, dynamic_bytes):
         self.place = Dim3(*place)
-        self.running, self.waiting = len(lanes), []
+        self.running, self.waiting, self.votes = len(lanes), [], []
         self.warps = [Warp(len(lanes[n : n + WARP])) for n in range(0, len(lanes), WARP)]
         self.arrays, self.dynamic = {}, garbage(dynamic_bytes // 8 + 1, np.uint64)
         for number, lane in enumerate(lanes):
@@ -128,7 +128,7 @@ class Warp:
     """The threads of a warp that run, and those who wait for each other."""
 
     def __init__(self, running):
-        self.running, self.waiting = running, []
+        self.running, self.waiting, self.votes = running, [], []
 
 
 class Scheduler:
@@ -188,6 +188,13 @@ class Scheduler:
         """Wait until all threads of the block that still run have come to a barrier."""
         self._wait(self._running.block)
 
+    def barrier_or(self, vote):
+        """Wait at a barrier; return whether the vote of any thread there is true."""
+        block = self._running.block
+        block.votes.append(vote)
+        self.barrier()
+        return int(block.elected)
+
     def warp_barrier(self):
         """Wait until all threads of the warp that still run have come to such a barrier."""
         self._wait(self._warp(self._running))
@@ -202,7 +209,7 @@ class Scheduler:
     def _let_through(self, group):
         if len(group.waiting) == group.running:
             self._ready += group.waiting
-            group.waiting = []
+            group.elected, group.waiting, group.votes = any(group.votes), [], []
 
     def _warp(self, lane):
         return lane.block.warps[lane.index.x // WARP]
@@ -299,7 +306,7 @@ def install():
     cuda.jit, cuda.device_array = jit, device_array
     kernelapi.FakeCUDAAtomic = Atomic
     cuda.atomic, cuda.syncthreads = Atomic(), scheduler.barrier
-    cuda.syncwarp = scheduler.warp_barrier
+    cuda.syncwarp, cuda.syncthreads_or = scheduler.warp_barrier, scheduler.barrier_or
     cuda.grid, cuda.gridsize = grid, gridsize
     cuda.shared = SimpleNamespace(array=scheduler.shared_array)
     cuda.local = SimpleNamespace(array=local_array)

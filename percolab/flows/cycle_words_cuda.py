@@ -3,7 +3,7 @@
 from numba import types, uint32, uint64
 
 from percolab.flows.cycle_words import word_streams
-from percolab.flows.search_cuda import ROOT, UNSEEN, Tree, add_up, push, search
+from percolab.flows.search_cuda import ROOT, UNSEEN, Tree, add_up, close_bond, push, search
 from percolab.kernels.device import load_cuda
 
 cuda = load_cuda()
@@ -52,7 +52,5 @@ def _close_bridges(tree, opened, base, points):
     n = uint32(cuda.threadIdx.x)
     while n < points:
         if tree.via[n] != uint64(ROOT) and tree.words[n] == uint64(0):
-            place = uint32(tree.via[n] >> uint64(32))
-            bit = uint32(uint32(1) << uint32(place & uint32(31)))
-            cuda.atomic.and_(opened, uint32(base + uint32(place >> uint32(5))), uint32(~bit))
+            close_bond(opened, base, uint32(tree.via[n] >> uint64(32)))
         n = uint32(n + uint32(cuda.blockDim.x))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from percolab.flows import tile_forest_cuda as forests
 from percolab.flows import tile_trees_cuda as trees
+from percolab.flows.open_bonds_cuda import OpenNet, open_bonds_kernel
 from percolab.flows.tile_net import TILE, TileNet
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import zero_kernel
@@ -39,7 +40,10 @@ class LargeFlow:
 
     def __init__(self, labeler: Any, net: TileNet, word: str, numbers: int) -> None:
         self._labeler, self._word = labeler, word
-        self._net, self._tiles = TileNet(*map(cuda.to_device, net)), net.starts.size - 1
+        self._bonds, self._tiles = TileNet(*map(cuda.to_device, net)), net.starts.size - 1
+        lists = cuda.device_array(net.bonds.size, np.uint64), cuda.device_array_like(self._bonds.at)
+        stops = cuda.device_array(self._tiles, np.uint32)
+        self._net = OpenNet(self._bonds.starts, stops, *lists, self._bonds.owners)
         arrays = [cuda.device_array(net.owners.size, kind) for kind in KINDS[word]]
         # Bridges need no numbers: none of their kernels uses the last arrays.
         unused = arrays[:1] * (len(forests.TileForest._fields) - len(arrays))
@@ -63,39 +67,44 @@ class LargeFlow:
 
     def _read(self) -> None:
         """Read the numbers of the present entry, keep them, and go on to the next."""
-        batch, forest, bonds = self._labeler.batch, self._forest, self._bonds
+        batch, forest, net, entry = self._labeler.batch, self._forest, self._net, self._entry
         samples, launches, inner = batch.keys.on_device.samples, batch.launches, self._tiles - 1
+        is_red, closing = self._word == "backbone", np.uint32(self._word == "bridge_free")
+        opened = batch.opened, np.uint32(batch.topology.num_bond_words), entry
         launches.each(zero_kernel, 1, 1, self._count, np.uint32(1))
-        self._by_tiles(forests.pieces_kernel, *bonds, forest)
-        launches.blocks(forests.join_pieces_kernel, inner, TILE, *bonds, forest)
+        self._by_tiles(open_bonds_kernel, self._bonds, *opened, closing, net, self._sums)
+        if is_red:
+            # The bonds of leaves are none.
+            launches.each(zero_kernel, 1, 1, self._sums, np.uint32(1))
+        self._by_tiles(forests.pieces_kernel, net, forest)
+        launches.blocks(forests.join_pieces_kernel, inner, TILE, net, forest)
         self._by_tiles(forests.list_lowest_kernel, forest, self._count)
         launches.blocks(forests.orient_kernel, _BLOCKS, 128, forest, self._count)
-        launches.blocks(forests.branches_kernel, inner, TILE, *bonds, samples, forest)
-        launches.blocks(forests.terminals_kernel, 1, TILE, self._entry, samples, forest)
+        launches.blocks(forests.branches_kernel, inner, TILE, net, entry, samples, forest)
+        launches.blocks(forests.terminals_kernel, 1, TILE, entry, samples, forest)
         self._by_tiles(trees.count_children_kernel, forest)
         self._climb_heads(np.uint32(0))
-        is_red, closing = self._word == "backbone", self._word == "bridge_free"
-        wanted = np.uint32(is_red), np.uint32(closing)
-        self._by_tiles(trees.words_kernel, *bonds[1:], samples, forest, *wanted, self._sums)
+        wanted = np.uint32(is_red), closing
+        self._by_tiles(trees.words_kernel, *opened, samples, forest, *wanted, self._sums)
         if is_red:
             self._find_backbone()
         launches.blocks(trees.keep_kernel, 1, 1, self._sums, self._entry, self._numbers)
 
     def _find_backbone(self) -> None:
         """Find trails and the backbone."""
-        forest, bonds, nodes = self._forest, self._bonds, self._net.owners.size
+        forest, net, nodes = self._forest, self._net, self._net.owners.size
         arrays = forest.ends, np.uint32(nodes)
         self._labeler.batch.launches.each(zero_kernel, nodes, 1, *arrays)
         self._by_tiles(trees.number_kernel, forest)
         for most in (*[_HOPS] * _SHORT_JUMPS, _NO_LIMIT):
             self._by_tiles(trees.jump_kernel, forest, np.uint32(most))
-        self._by_tiles(trees.begin_blocks_kernel, self._net, forest)
-        self._by_tiles(trees.ranges_kernel, *bonds, forest)
+        self._by_tiles(trees.begin_blocks_kernel, net, forest)
+        self._by_tiles(trees.ranges_kernel, net, forest)
         self._climb_heads(np.uint32(1))
         self._by_tiles(trees.fences_kernel, forest)
-        self._by_tiles(trees.join_kernel, *bonds, forest)
-        self._by_tiles(trees.mark_block_kernel, self._net, forest)
-        self._by_tiles(trees.count_marks_kernel, *bonds, forest, self._sums)
+        self._by_tiles(trees.join_kernel, net, forest)
+        self._by_tiles(trees.mark_block_kernel, net, forest)
+        self._by_tiles(trees.count_marks_kernel, net, forest, self._sums)
 
     def _climb_heads(self, of_numbers: np.uint32) -> None:
         """Sum up from head to head, or find ranges, and bring that into the tiles."""
@@ -105,10 +114,3 @@ class LargeFlow:
     def _by_tiles(self, kernel: Any, *arguments: Any) -> None:
         """Launch a kernel whose blocks have a tile each."""
         self._labeler.batch.launches.blocks(kernel, self._tiles, TILE, *arguments)
-
-    @property
-    def _bonds(self) -> tuple[Any, ...]:
-        """The bonds, which are open, the words of an entry, and which entry is read."""
-        batch = self._labeler.batch
-        words = np.uint32(batch.topology.num_bond_words)
-        return self._net, batch.opened, words, self._entry

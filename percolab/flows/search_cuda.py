@@ -70,6 +70,13 @@ def is_open(opened, base, bond):
 
 
 @cuda.jit(device=True)
+def close_bond(opened, base, place):
+    """Close a bond of the sample whose words begin at ``base``."""
+    bit = uint32(uint32(1) << uint32(place & uint32(31)))
+    cuda.atomic.and_(opened, uint32(base + uint32(place >> uint32(5))), uint32(~bit))
+
+
+@cuda.jit(device=True)
 def open_bonds(net, opened, base, first, last):
     """Return which of 32 bonds of the net, from ``first`` on and before ``last``, are open: bits.
 

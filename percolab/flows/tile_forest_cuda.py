@@ -12,16 +12,17 @@ Sites of a terminal are apart in their tiles, and their bonds lead to its piece.
 is may differ from run to run; nothing that is read depends on it.
 
 Blocks have a tile, and threads a node, but for the orientation of pieces.
-opened: uint32, bond words, ``words`` of every entry; entry: uint32 (1,), the one that is read.
+net: :class:`~percolab.flows.open_bonds_cuda.OpenNet`.  opened: uint32, bond words, ``words`` of
+every entry; entry: uint32 (1,), the one that is read.
 """
 
 from typing import Any, NamedTuple
 
-from numba import types, uint32, uint64
+from numba import int32, types, uint32, uint64
 
 from percolab.flows.cycle_words import bond_word, virtual_word, word_streams
 from percolab.flows.search_cuda import UNSEEN as NO_BOND
-from percolab.flows.search_cuda import is_open, low_half
+from percolab.flows.search_cuda import low_half
 from percolab.flows.tile_net import TILE, TILE_BITS
 from percolab.kernels.device import load_cuda
 from percolab.kernels.union_find import find
@@ -105,20 +106,19 @@ def _find_in_tile(labels, n):
 
 
 @cuda.jit(cache=True)
-def pieces_kernel(net, opened, words, entry, forest):
+def pieces_kernel(net, forest):
     """Join the nodes of every tile to pieces, and sum up the bonds within that do so."""
     labels = cuda.shared.array(TILE, types.uint32)
     trees = cuda.shared.array(TILE, types.uint32)
     apart = cuda.shared.array(TILE, types.uint8)
-    base, tile, n = uint32(entry[0] * words), uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
-    node = this_node()
+    tile, n, node = uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x), this_node()
     owner = net.owners[node]
     labels[n], trees[n], apart[n] = n, uint32(0), owner != node
     cuda.syncthreads()
-    for k in range(uint32(net.starts[tile] + n), net.starts[tile + 1], TILE):
+    for k in range(uint32(net.starts[tile] + n), net.stops[tile], TILE):
         bond, one = net.bonds[k], uint32(net.at[k])
         other, is_within = end_in_tile(tile, low_half(bond))
-        if is_within and apart[one] == 0 and apart[other] == 0 and is_open(opened, base, bond):
+        if is_within and apart[one] == 0 and apart[other] == 0:
             high, low = _find_in_tile(labels, one), _find_in_tile(labels, other)
             is_tree = False
             while high != low and not is_tree:
@@ -139,15 +139,15 @@ def pieces_kernel(net, opened, words, entry, forest):
 
 
 @cuda.jit(cache=True)
-def join_pieces_kernel(net, opened, words, entry, forest):
+def join_pieces_kernel(net, forest):
     """Join pieces to clusters, and sum up the bonds that do so."""
-    base, tile, n = uint32(entry[0] * words), uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
+    tile, n = uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
     first = uint32(tile << uint32(TILE_BITS))
-    for k in range(uint32(net.starts[tile] + n), net.starts[tile + 1], TILE):
+    for k in range(uint32(net.starts[tile] + n), net.stops[tile], TILE):
         bond, near = net.bonds[k], uint32(first + uint32(net.at[k]))
         far = low_half(bond)
         # Those from tile to tile are listed at both ends.
-        if near < far and is_open(opened, base, bond):
+        if near < far:
             one, other = net.owners[near], net.owners[far]
             is_within = uint32(far >> uint32(TILE_BITS)) == tile and one == near and other == far
             if not is_within and _unite(forest, one, other):
@@ -192,9 +192,20 @@ def _is_lowest(forest, piece, bonds):
 @cuda.jit(cache=True)
 def list_lowest_kernel(forest, count):
     """List the pieces that have one bond, and add how many to ``count``, uint32 (1,)."""
-    node = this_node()
-    if forest.tops[node] == node and _is_lowest(forest, node, forest.sums[node]):
-        forest.arrived[cuda.atomic.add(count, 0, uint32(1))] = node
+    listed = cuda.shared.array(2, types.uint32)
+    node, place = this_node(), uint32(0)
+    is_listed = forest.tops[node] == node and _is_lowest(forest, node, forest.sums[node])
+    if cuda.threadIdx.x == 0:
+        listed[0] = uint32(0)
+    cuda.syncthreads()
+    if is_listed:
+        place = cuda.atomic.add(listed, 0, uint32(1))
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        listed[1] = cuda.atomic.add(count, 0, listed[0])
+    cuda.syncthreads()
+    if is_listed:
+        forest.arrived[uint32(listed[1] + place)] = node
 
 
 @cuda.jit(cache=True)
@@ -218,7 +229,7 @@ def orient_kernel(forest, count):
 
 
 @cuda.jit(cache=True)
-def branches_kernel(net, opened, words, entry, samples, forest):
+def branches_kernel(net, entry, samples, forest):
     """Find the bond above every node, and sum up the forest within tiles of sites."""
     above = cuda.shared.array(TILE, types.uint32)
     left = cuda.shared.array(TILE, types.uint32)
@@ -226,7 +237,7 @@ def branches_kernel(net, opened, words, entry, samples, forest):
     size = cuda.shared.array(TILE, types.uint32)
     via = cuda.shared.array(TILE, types.uint64)
     word = cuda.shared.array((2, TILE), types.uint32)
-    base, tile, n = uint32(entry[0] * words), uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
+    tile, n = uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
     key = word_streams(samples[0], samples[uint32(entry[0] + uint32(1))])
     node = this_node()
     owner, piece, first = net.owners[node], forest.tops[node], uint32(node - n)
@@ -249,19 +260,18 @@ def branches_kernel(net, opened, words, entry, samples, forest):
     if above[n] != uint32(OUT):
         target[n] = uint32(first + above[n])
     cuda.syncthreads()
-    for k in range(uint32(net.starts[tile] + n), net.starts[tile + 1], TILE):
+    for k in range(uint32(net.starts[tile] + n), net.stops[tile], TILE):
         bond, at = net.bonds[k], uint32(net.at[k])
-        if is_open(opened, base, bond):
-            own = bond_word(key, uint64(bond >> uint64(32)))
-            _add_word(word, at, low_half(own), high_half(own))
-            if low_half(bond) == target[at]:
-                cuda.atomic.min(via, at, bond)
-            other, is_within = end_in_tile(tile, low_half(bond))
-            if is_within:
-                _add_word(word, other, low_half(own), high_half(own))
-                if target[other] == uint32(first + at):
-                    back = uint64(bond & uint64(0xFFFFFFFF00000000))
-                    cuda.atomic.min(via, other, uint64(back | uint64(target[other])))
+        own = bond_word(key, uint64(bond >> uint64(32)))
+        _add_word(word, at, low_half(own), high_half(own))
+        if low_half(bond) == target[at]:
+            cuda.atomic.min(via, at, bond)
+        other, is_within = end_in_tile(tile, low_half(bond))
+        if is_within:
+            _add_word(word, other, low_half(own), high_half(own))
+            if target[other] == uint32(first + at):
+                back = uint64(bond & uint64(0xFFFFFFFF00000000))
+                cuda.atomic.min(via, other, uint64(back | uint64(target[other])))
     cuda.syncthreads()
     if owner != node:
         # What a site is reached over is above its terminal, and that above the site.
@@ -349,7 +359,8 @@ def climb(above, word, size, of_numbers):
         if parent != uint32(OUT):
             further = above[parent]
         low, high, own_size = word[0, node], word[1, node], size[node]
-        cuda.syncthreads()
+        if cuda.syncthreads_or(int32(parent != uint32(OUT))) == 0:
+            break
         above[node] = further
         if parent != uint32(OUT):
             if of_numbers == uint32(0):
@@ -370,3 +381,17 @@ def give(word, size, to_words, to_sizes, parent, of_numbers):
     else:
         cuda.atomic.min(to_words, parent, word)
         cuda.atomic.max(to_sizes, parent, size)
+
+
+@cuda.jit(device=True)
+def add_up(memory, number, sums, k):
+    """Add the numbers, uint32, of all threads of a block to ``sums[k]``, uint64."""
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        memory[0] = uint32(0)
+    cuda.syncthreads()
+    if number != uint32(0):
+        cuda.atomic.add(memory, 0, number)
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0 and memory[0] != uint32(0):
+        cuda.atomic.add(sums, k, uint64(memory[0]))

@@ -75,8 +75,8 @@ def count_tiles(num_points: int, shape: Sequence[int]) -> int:
 def tile_bytes(extent: Extent, node_bytes: int) -> int:
     """Return the memory of the tiles of a topology, with so much for every node."""
     bonds = extent.num_classes * extent.num_points
-    # A bond and its node, at both ends if all lead to other tiles; owners of nodes.
-    return 20 * bonds + (4 + node_bytes) * TILE * (1 + count_tiles(extent.num_points, extent.shape))
+    # A bond and its node, at both ends if all lead to other tiles, and those that are open; owners.
+    return 40 * bonds + (4 + node_bytes) * TILE * (1 + count_tiles(extent.num_points, extent.shape))
 
 
 def number_nodes(num_points: int, shape: Sequence[int]) -> NDArray[np.uint32]:

@@ -19,9 +19,10 @@ from numba import types, uint32, uint64
 
 from percolab.flows.cycle_words import bond_word, virtual_word, word_streams
 from percolab.flows.search_cuda import UNSEEN as NO_BOND
-from percolab.flows.search_cuda import is_open, low_half
+from percolab.flows.search_cuda import close_bond, low_half
 from percolab.flows.tile_forest_cuda import (
     OUT,
+    add_up,
     climb,
     end_in_tile,
     first_terminal,
@@ -123,24 +124,8 @@ def words_kernel(opened, words, entry, samples, forest, is_red, closing, sums):
     forest.words[node], forest.sizes[node] = own, size[n]
     is_wanted = own == (virtual_word(key) if is_red != uint32(0) else uint64(0))
     if is_wanted and closing != uint32(0):
-        bit = uint32(uint32(1) << uint32(place & uint64(31)))
-        at = uint32(uint32(entry[0] * words) + uint32(place >> uint64(5)))
-        cuda.atomic.and_(opened, at, uint32(~bit))
-    _add_up(left, uint32(1) if is_wanted else uint32(0), sums, 0)
-
-
-@cuda.jit(device=True)
-def _add_up(memory, number, sums, k):
-    """Add the numbers, uint32, of all threads of a block to ``sums[k]``, uint64."""
-    cuda.syncthreads()
-    if cuda.threadIdx.x == 0:
-        memory[0] = uint32(0)
-    cuda.syncthreads()
-    if number != uint32(0):
-        cuda.atomic.add(memory, 0, number)
-    cuda.syncthreads()
-    if cuda.threadIdx.x == 0 and memory[0] != uint32(0):
-        cuda.atomic.add(sums, k, uint64(memory[0]))
+        close_bond(opened, uint32(entry[0] * words), uint32(place))
+    add_up(left, uint32(1) if is_wanted else uint32(0), sums, 0)
 
 
 @cuda.jit(cache=True)
@@ -190,28 +175,27 @@ def begin_blocks_kernel(net, forest):
 
 
 @cuda.jit(cache=True)
-def ranges_kernel(net, opened, words, entry, forest):
+def ranges_kernel(net, forest):
     """Note which numbers the bonds of every node lead to, and those of its branch in the tile."""
     low = cuda.shared.array((2, TILE), types.uint32)
     high = cuda.shared.array(TILE, types.uint32)
     above = cuda.shared.array(TILE, types.uint32)
-    base, tile, n = uint32(entry[0] * words), uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
+    tile, n = uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
     node = this_node()
     # The virtual bond of the second terminal leads to the root.
     is_sink = node == uint32(first_terminal(forest) + uint32(1))
     low[0, n] = uint32(0) if is_sink else forest.begins[node]
     high[n], above[n] = forest.begins[node], _parent_in_tile(forest.via[node])
     cuda.syncthreads()
-    for k in range(uint32(net.starts[tile] + n), net.starts[tile + 1], TILE):
-        if is_open(opened, base, net.bonds[k]):
-            at, number = uint32(net.at[k]), forest.begins[low_half(net.bonds[k])]
-            cuda.atomic.min(low, (uint32(0), at), number)
-            cuda.atomic.max(high, at, number)
-            other, is_within = end_in_tile(tile, low_half(net.bonds[k]))
-            if is_within:
-                number = forest.begins[uint32(uint32(node - n) + at)]
-                cuda.atomic.min(low, (uint32(0), other), number)
-                cuda.atomic.max(high, other, number)
+    for k in range(uint32(net.starts[tile] + n), net.stops[tile], TILE):
+        at, number = uint32(net.at[k]), forest.begins[low_half(net.bonds[k])]
+        cuda.atomic.min(low, (uint32(0), at), number)
+        cuda.atomic.max(high, at, number)
+        other, is_within = end_in_tile(tile, low_half(net.bonds[k]))
+        if is_within:
+            number = forest.begins[uint32(uint32(node - n) + at)]
+            cuda.atomic.min(low, (uint32(0), other), number)
+            cuda.atomic.max(high, other, number)
     cuda.syncthreads()
     forest.words[node], forest.sizes[node] = uint64(low[0, n]), high[n]
     climb(above, low, high, uint32(1))
@@ -237,14 +221,14 @@ def fences_kernel(forest):
 
 
 @cuda.jit(cache=True)
-def join_kernel(net, opened, words, entry, forest):
+def join_kernel(net, forest):
     """Join the blocks of all that is connected with the terminals."""
-    base, tile, n = uint32(entry[0] * words), uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
+    tile, n = uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
     first = uint32(this_node() - n)
-    for k in range(uint32(net.starts[tile] + n), net.starts[tile + 1], TILE):
+    for k in range(uint32(net.starts[tile] + n), net.stops[tile], TILE):
         node, other = uint32(first + uint32(net.at[k])), low_half(net.bonds[k])
         # Those from tile to tile are listed at both ends.
-        if node < other and forest.marks[node] != 0 and is_open(opened, base, net.bonds[k]):
+        if node < other and forest.marks[node] != 0:
             _join(net.owners, forest, net.owners[node], net.owners[other])
 
 
@@ -277,21 +261,21 @@ def mark_block_kernel(net, forest):
 
 
 @cuda.jit(cache=True)
-def count_marks_kernel(net, opened, words, entry, forest, sums):
+def count_marks_kernel(net, forest, sums):
     """Add the bonds of trails, and the bonds and sites of the backbone, to ``sums[1:]``."""
     touched = cuda.shared.array(TILE, types.uint32)
     memory = cuda.shared.array(1, types.uint32)
-    base, tile, n = uint32(entry[0] * words), uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
+    tile, n = uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
     first, trails, bonds = uint32(this_node() - n), uint32(0), uint32(0)
     # Nothing flows where the second terminal was not reached.
     if forest.via[uint32(first_terminal(forest) + uint32(1))] == uint64(NO_BOND):
         return
     touched[n] = uint32(0)
     cuda.syncthreads()
-    for k in range(uint32(net.starts[tile] + n), net.starts[tile + 1], TILE):
+    for k in range(uint32(net.starts[tile] + n), net.stops[tile], TILE):
         node, other = uint32(first + uint32(net.at[k])), low_half(net.bonds[k])
         both = uint32(uint32(forest.marks[node]) & uint32(forest.marks[other]))
-        if uint32(both & uint32(_INSIDE)) != uint32(0) and is_open(opened, base, net.bonds[k]):
+        if uint32(both & uint32(_INSIDE)) != uint32(0):
             # Those from tile to tile are listed at both ends.
             once = uint32(1) if node < other else uint32(0)
             trails = uint32(trails + uint32(both & once))
@@ -301,9 +285,9 @@ def count_marks_kernel(net, opened, words, entry, forest, sums):
                 end, is_within = end_in_tile(tile, other)
                 if is_within:
                     cuda.atomic.or_(touched, end, uint32(1))
-    _add_up(memory, trails, sums, 1)
-    _add_up(memory, bonds, sums, 2)
-    _add_up(memory, touched[n], sums, 3)
+    add_up(memory, trails, sums, 1)
+    add_up(memory, bonds, sums, 2)
+    add_up(memory, touched[n], sums, 3)
 
 
 @cuda.jit(cache=True)
