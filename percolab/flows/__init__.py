@@ -9,5 +9,5 @@ paths        the shortest path, and all bonds on shortest paths
 elimination  the conductance, and the current in every bond
 readers      what sweeps measure of these
 flow_batch   the same on a CUDA device, by the kernels of the files ``*_cuda.py``
-large_flow   the same of few large samples there, by those of ``tile_*_cuda.py``
+large_flow   the same of few large samples there, by ``open_bonds_cuda`` and ``tile_*_cuda``
 """
