@@ -65,13 +65,11 @@ def command(
         out = str(output_file(out, default or "", kind))
     if labels:
         from percolab.configurations import read_labels
-        from percolab.configurations.label_array import cluster_table
 
         others = {"p": probabilities} | tables | {"format netcdf": form == "netcdf"}
         refuse(others, "labels have tables of their clusters and sites alone")
         given = read_labels(results)
-        named = given.cluster_labels, given.phases, given.phase_names
-        table = given.site_table() if sites else cluster_table(given.clusters, *named)
+        table = given.site_table() if sites else given.cluster_table()
         text = _write(out, form, table, kind)
     else:
         refuse({"sites": sites}, "it is of labels (percolab label)")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from percolab.bonds.model import Model
 from percolab.configurations.configuration import Configuration, random_configuration
 from percolab.configurations.flow import flow
-from percolab.configurations.label_files import LabelFile
+from percolab.configurations.label_array import LabeledClusters
 from percolab.configurations.tree import tree
 from percolab.errors import InputError
 from percolab.figures.bond_maps import check_tree_drawable, plot_flow, plot_spanning_tree
@@ -131,7 +131,7 @@ def draw_tree_picture(
     return plot_spanning_tree(drawn, trunk=drawn.trunk(axis), trunk_name=name, title=title)
 
 
-def draw_stored_labels(stored: LabelFile, name: str) -> Drawn:
+def draw_stored_labels(stored: LabeledClusters, name: str) -> Drawn:
     """Return the picture of labels that were read from a file of this name, and its numbers."""
     if stored.lattice is None:
         places = "name the lattice with percolab show --lattice"
@@ -152,7 +152,7 @@ def draw_stored_labels(stored: LabelFile, name: str) -> Drawn:
         stored.record,
         name,
         phases=names,
-        opened=stored.opened,
+        opened=stored.clusters.opened,
         first_row_on_top=kind in (None, "sites"),
     )
 
