@@ -18,7 +18,7 @@ from percolab.configurations.configuration import DEFAULT_LATTICES, Configuratio
 from percolab.configurations.label_array import LabeledClusters, Labels
 from percolab.configurations.phases import SiteRule
 from percolab.errors import InputError, one_line, unreadable
-from percolab.lattices.bethe import bethe_lattice
+from percolab.lattices.bethe import BetheLattice, bethe_lattice
 from percolab.lattices.graph import Graph, graph_topology
 from percolab.lattices.lattice import Lattice, lattice_from_text, load_lattice
 from percolab.lattices.topology import MAX_POINTS, Topology, bonds_between
@@ -95,13 +95,13 @@ def read_labels(
         raise InputError(f"{name}: holds its lattice and boundary; leave out these options")
     record, text, labels, phases, names = _read_hdf5(path)
     if record.get("graph"):
-        return _labels_without_places(name, labels, record, names)
+        return _labels(name, labels, None, (), record, names=names)
     # No text in TOML begins so.
     if text.startswith("bethe:"):
         return _bethe_labels(name, labels, text, record)
     lattice = lattice_from_text(text, where=f"{name}: lattice")
     kinds = axis_boundaries(lattice, ",".join(record["boundary"]))
-    return _labels(name, labels, lattice, kinds, record, phases)
+    return _labels(name, labels, lattice, kinds, record, phases=phases)
 
 
 def take_labels(
@@ -129,7 +129,7 @@ def _labels_of_array(
 ) -> LabeledClusters:
     """Return labels without a record; is_own: they come from percolab, so they are clusters."""
     if lattice is None and labels.ndim not in DEFAULT_LATTICES:
-        return _labels_without_places(name, labels, {})
+        return _labels(name, labels, None, (), {})
     lattice = lattice or load_lattice(DEFAULT_LATTICES[labels.ndim])
     found = _labels(name, labels, lattice, axis_boundaries(lattice, boundary or "open"), {})
     if not is_own:
@@ -202,15 +202,6 @@ def _check_record(record: dict[str, Any]) -> None:
         raise ValueError(f"its record has {error}") from error
 
 
-def _labels_without_places(
-    name: str, labels: np.ndarray, record: dict[str, Any], names: Names = None
-) -> LabeledClusters:
-    _check_values(name, labels)
-    topology = graph_topology(labels.size, np.empty((0, 2), np.int64))
-    clusters = Clusters.of_any_labels(labels.ravel(), topology)
-    return LabeledClusters(clusters, None, record, labels.ravel()[clusters.roots], names=names)
-
-
 def _bethe_labels(
     name: str, labels: np.ndarray, text: str, record: dict[str, Any]
 ) -> LabeledClusters:
@@ -223,10 +214,7 @@ def _bethe_labels(
             )
     except InputError as error:
         raise InputError(f"{name}: is damaged: {error}") from error
-    _check_values(name, labels)
-    topology = lattice.topology(labels.shape)
-    clusters = Clusters.of_any_labels(labels, topology)
-    return LabeledClusters(clusters, lattice, record, labels[clusters.roots])
+    return _labels(name, labels, lattice, (), record)
 
 
 def _wrong_labels(shape: tuple[int, ...], dtype: np.dtype) -> str:
@@ -240,28 +228,35 @@ def _wrong_labels(shape: tuple[int, ...], dtype: np.dtype) -> str:
 def _labels(
     name: str,
     labels: np.ndarray,
-    lattice: Lattice,
+    lattice: Lattice | BetheLattice | None,
     kinds: tuple[str, ...],
     record: dict[str, Any],
+    *,
     phases: np.ndarray | None = None,
+    names: Names = None,
 ) -> LabeledClusters:
-    if labels.ndim != lattice.dimension:
+    """Return labels on a lattice, None without places; kinds: its boundary, of a lattice alone."""
+    if isinstance(lattice, Lattice) and labels.ndim != lattice.dimension:
         raise InputError(f"{name}: {labels.ndim} axes, but {lattice.name} has {lattice.dimension}")
-    _check_values(name, labels)
-    topology = lattice.topology(labels.shape[::-1], kinds)
-    is_image = record.get("kind") == "sites"
+    if labels.min() < -1:
+        raise InputError(f"{name}: label {labels.min()}, but labels are at least -1 (no site)")
+    if lattice is None:
+        topology = graph_topology(labels.size, np.empty((0, 2), np.int64))
+    else:
+        topology = lattice.topology(labels.shape[::-1], kinds)
+    is_image = record.get("kind") == "sites" and isinstance(lattice, Lattice)
     # Labels of a configuration of sites decide the open bonds: neighbours of a phase have one.
     opened = bonds_between(topology, labels.ravel() + 1) if is_image else None
     clusters = Clusters.of_any_labels(labels.ravel(), topology, opened)
+    numbers = None
+    if is_image:
+        count = clusters.roots.size
+        numbers = np.ones(count, np.uint8) if phases is None else phases
+        named = len(SiteRule.from_record(record).names)
+        if numbers.size != count or (count and not 1 <= numbers.min() <= numbers.max() <= named):
+            raise InputError(f"{name}: is damaged: its phases are not those of its clusters")
     cluster_labels = labels.ravel()[clusters.roots]
-    if not is_image:
-        return LabeledClusters(clusters, lattice, record, cluster_labels)
-    count = clusters.roots.size
-    numbers = np.ones(count, np.uint8) if phases is None else phases
-    named = len(SiteRule.from_record(record).names)
-    if numbers.size != count or (count and not 1 <= numbers.min() <= numbers.max() <= named):
-        raise InputError(f"{name}: is damaged: its phases are not those of its clusters")
-    return LabeledClusters(clusters, lattice, record, cluster_labels, numbers)
+    return LabeledClusters(clusters, lattice, record, cluster_labels, numbers, names)
 
 
 def _check_connected(name: str, labels: np.ndarray, topology: Topology, lattice: str) -> None:
@@ -277,8 +272,3 @@ def _check_connected(name: str, labels: np.ndarray, topology: Topology, lattice:
             "is connected: label an image first (percolab label), and name the lattice and "
             "--boundary of labels"
         )
-
-
-def _check_values(name: str, labels: np.ndarray) -> None:
-    if labels.min() < -1:
-        raise InputError(f"{name}: label {labels.min()}, but labels are at least -1 (no site)")
