@@ -517,8 +517,8 @@ def _read_tree(path: Path) -> bytes:
 
 def _read_weights(path: Path) -> bytes:
     """Read weights as a tree of them is found; of a tree's words, as labels of them are."""
-    from percolab.configurations import bond_configuration
-    from percolab.configurations.tree import read_weights, tree, tree_from_array
+    from percolab.configurations.configuration import given_configuration
+    from percolab.configurations.tree import tree
     from percolab.configurations.tree_files import check_tree_file
     from percolab.lattices.lattice import load_lattice
 
@@ -528,7 +528,7 @@ def _read_weights(path: Path) -> bytes:
         return found.bonds.tobytes() + found.weights.tobytes()
     if path.read_bytes().find(b"percolab") < 0:
         name = f"{path}:/weights" if path.suffix == ".h5" else str(path)
-        found = tree_from_array(square, read_weights(name, square))
+        found = tree(square, weights=name)
         return found.bonds.tobytes() + found.weights.tobytes()
     try:
         check_tree_file(path, of_graph=False)
@@ -536,7 +536,7 @@ def _read_weights(path: Path) -> bytes:
     except ValueError as error:
         outcome = f"{type(error).__name__}".encode()
     name = f"{path}:/words" if path.suffix == ".h5" else str(path)
-    return outcome + bond_configuration(name, square, 6).opened.tobytes()
+    return outcome + given_configuration(square, 6, None, name).opened.tobytes()
 
 
 def _read_checkpoint(path: Path) -> bytes:

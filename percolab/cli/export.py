@@ -10,15 +10,16 @@ import click
 from percolab.cli.options import counted, output_file, refuse, results_file
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
+from percolab.store import output_files as files
 
 if TYPE_CHECKING:
-    from percolab.store.output_files import Kind
     from percolab.store.results import StoredResults
     from percolab.tables.flat import Table
 
 
 #: Formats, and the suffixes of their files; the first is that of a file that is not named.
 FORMATS = {"csv": (".csv", ".txt"), "parquet": (".parquet",), "netcdf": (".nc",), "npz": (".npz",)}
+_KINDS = dict(zip(FORMATS, (files.CSV, files.PARQUET, files.NETCDF, files.NPZ_TABLE)))
 
 
 @click.command()
@@ -53,25 +54,22 @@ def command(
 
     Of labels (percolab label) write the clusters, a line each, or with --sites the sites.
     """
-    from percolab.store.output_files import CLUSTERS_CSV, SITES_CSV, is_labels
     from percolab.store.results import read_results
     from percolab.tasks.values import parse_probabilities
 
-    labels = is_labels(results)
+    labels = files.is_labels(results)
     form, default = find_format(results, form, out)
-    of_labels = SITES_CSV if sites else CLUSTERS_CSV
-    kind = of_labels if labels and form == "csv" else _kind(form)
+    of_labels = files.SITES_CSV if sites else files.CLUSTERS_CSV
+    kind = of_labels if labels and form == "csv" else _KINDS[form]
     if out is not None or default is not None:
         out = str(output_file(out, default or "", kind))
     if labels:
         from percolab.configurations import read_labels
-        from percolab.configurations.label_array import cluster_table
 
         others = {"p": probabilities} | tables | {"format netcdf": form == "netcdf"}
         refuse(others, "labels have tables of their clusters and sites alone")
         given = read_labels(results)
-        named = given.cluster_labels, given.phases, given.phase_names
-        table = given.site_table() if sites else cluster_table(given.clusters, *named)
+        table = given.site_table() if sites else given.cluster_table()
         text = _write(out, form, table, kind)
     else:
         refuse({"sites": sites}, "it is of labels (percolab label)")
@@ -79,12 +77,6 @@ def command(
         p = None if probabilities is None else parse_probabilities(probabilities)
         text = write_table(stored, out, form, p, **tables)
     echo(text, nl=out is not None)
-
-
-def _kind(form: str) -> Kind:
-    from percolab.store import output_files as files
-
-    return dict(zip(FORMATS, (files.CSV, files.PARQUET, files.NETCDF, files.NPZ_TABLE)))[form]
 
 
 def write_table(
@@ -100,7 +92,6 @@ def write_table(
     one is chosen.  InputError: several are, p that the table does not have, or a file that cannot
     be written.
     """
-    from percolab.store.output_files import write_output
     from percolab.tables.frames import netcdf_bytes
 
     chosen = [name for name, is_chosen in tables.items() if is_chosen]
@@ -109,18 +100,17 @@ def write_table(
         raise InputError(f"{names}: each is a table of its own; give one of them")
     table = chosen[0] if chosen else ""
     if form != "netcdf":
-        return _write(out, form, _make_table(stored, p, table), _kind(form))
+        return _write(out, form, _make_table(stored, p, table), _KINDS[form])
     if p is not None or table:
         name = "-p" if p is not None else f"--{table}"
         raise InputError(f"{name}: a netCDF file has all means at once; leave it out")
-    write_output(str(out), netcdf_bytes(stored), _kind(form))
+    files.write_output(str(out), netcdf_bytes(stored), _KINDS[form])
     return f"all means in {out}"
 
 
-def _write(out: str | None, form: str, table: Table, kind: Kind) -> str:
+def _write(out: str | None, form: str, table: Table, kind: files.Kind) -> str:
     """Write a table to a file and say how long it is, or without a file return it as CSV."""
     from percolab.lattices.shown import csv_text
-    from percolab.store.output_files import write_output
     from percolab.tables.frames import npz_bytes, parquet_bytes
 
     if out is None:
@@ -129,7 +119,7 @@ def _write(out: str | None, form: str, table: Table, kind: Kind) -> str:
         content = csv_text(*table).encode()
     else:
         content = (parquet_bytes if form == "parquet" else npz_bytes)(table)
-    write_output(out, content, kind)
+    files.write_output(out, content, kind)
     return f"{counted(len(table[1]), 'row')} in {out}"
 
 
@@ -138,11 +128,9 @@ def find_format(results: str, form: str | None, out: str | None) -> tuple[str, s
 
     InputError: format and name contradict.
     """
-    from percolab.store.output_files import check_suffix
-
     if out is not None:
         suffixes = [each for known in FORMATS.values() for each in known]
-        check_suffix(out, FORMATS[form] if form else suffixes, f"{form}" if form else "a table")
+        files.check_suffix(out, FORMATS[form] if form else suffixes, form or "a table")
         suffix = Path(out).suffix.lower()
         named = [name for name, known in FORMATS.items() if suffix in known]
         return form or (named[0] if named else "csv"), None

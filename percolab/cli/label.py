@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -10,12 +10,9 @@ from percolab.cli.groups import GroupedCommand, grouped, quiet_option
 from percolab.cli.options import as_json, check_target, counted, output_file, refuse, write_answer
 from percolab.cli.sample_options import sample_options, with_usual
 from percolab.cli.setting_options import setting_option
-from percolab.cli.status import LabelFacts, answer_labels, phase_lines
+from percolab.cli.status import answer_labels, phase_lines
 from percolab.errors import InputError, need_given
 from percolab.tasks.setting_groups import MACHINE, OUTPUT, WHAT
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 #: The labels, where no file is named.
 _OUT = "labels.h5"
@@ -96,11 +93,11 @@ def command(
     share of the phase in clusters that span or wrap, and its surface.
     """
     from percolab.cli.progress import ProgressBar
-    from percolab.configurations import write_labels
+    from percolab.configurations import LabeledClusters, write_labels
     from percolab.configurations.flow import find_tortuosities
     from percolab.configurations.label import configure
-    from percolab.configurations.label_array import clusters_csv
     from percolab.configurations.label_files import find_label_format
+    from percolab.lattices.shown import csv_text
     from percolab.store.output_files import CLUSTERS_CSV, write_output
 
     sizes, out, voxel = given["sizes"], given["out"], given.pop("voxel")
@@ -135,12 +132,10 @@ def command(
     observer = ProgressBar(silent=quiet)
     clusters = chosen.label(given["labeler"], given["device"], observer=observer)
     write_labels(target, clusters, chosen, serial=serial)
+    labels = LabeledClusters.of(clusters, chosen, serial=serial)
     if sizes is not None:
-        write_output(sizes, clusters_csv(chosen, clusters, serial=serial), CLUSTERS_CSV)
-    names: Sequence[str] | None = getattr(chosen.lattice, "names", None)
-    phases = chosen.measure_phases(clusters)
-    facts = (chosen.shape, chosen.record, clusters, phases, names, tortuosities)
-    answer_labels(LabelFacts(target, *facts), as_json=as_json)
+        write_output(sizes, csv_text(*labels.cluster_table()).encode(), CLUSTERS_CSV)
+    answer_labels(target, labels, tortuosities, as_json=as_json)
 
 
 def _label_in_slabs(given: dict[str, Any], target: str, *, as_json: bool) -> None:

@@ -90,17 +90,16 @@ def label_page(file: str) -> tuple[str, dict[str, Any]]:
     """Return the page of a file of labels, and its numbers; InputError if it is none."""
     from markupsafe import Markup
 
-    from percolab.cli.status import LabelFacts, describe_labels, labels_record
+    from percolab.cli.status import describe_labels, labels_record
     from percolab.configurations import read_labels
     from percolab.configurations.picture import draw_stored_labels
     from percolab.figures import svg_text
     from percolab.figures.page import PageFigure, Section, page, preformatted, table
 
     given, name = read_labels(file), Path(file).name
-    facts = LabelFacts.of(name, given)
-    numbers = labels_record(facts)
+    numbers = labels_record(name, given)
     numbers["sha256"] = hashlib.sha256(Path(file).read_bytes()).hexdigest()
-    text = "\n".join(describe_labels(facts))
+    text = "\n".join(describe_labels(name, given))
     drawn = []
     if given.lattice is not None:
         figure, numbers["figure"] = draw_stored_labels(given, name)

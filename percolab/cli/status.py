@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,7 +18,7 @@ from percolab.lattices.shown import Table
 from percolab.measure.columns import WRAPPING
 
 if TYPE_CHECKING:
-    from percolab.configurations.label_files import LabelFile
+    from percolab.configurations import LabeledClusters
     from percolab.configurations.phases import Phase
     from percolab.measure.clusters import Clusters
     from percolab.store.results import StoredResults
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Clusters that span or wrap and are named one by one.
 _MOST_NAMED = 4
+Tortuosities = Mapping[str, float]
+_NONE: Tortuosities = MappingProxyType({})
 
 
 @click.command()
@@ -45,7 +47,7 @@ def command(results: str, as_json: bool) -> None:
     if is_labels(results):
         from percolab.configurations import read_labels
 
-        answer_labels(LabelFacts.of(results, read_labels(results)), as_json=as_json)
+        answer_labels(results, read_labels(results), as_json=as_json)
         return
     stored = read_results(results)
     record = status_record(stored)
@@ -148,36 +150,22 @@ def _describe_model(study: Study) -> str:
 # Labels: clusters that span or wrap, and a table of phases
 
 
-class LabelFacts(NamedTuple):
-    """What a file of labels holds; phases: of an image.  names: of a graph's sites.
-
-    tortuosities: of an image, by axis.
-    """
-
-    file: str
-    shape: Sequence[int]
-    record: dict[str, Any]
-    clusters: Clusters
-    phases: Sequence[Phase]
-    names: Sequence[str] | None = None
-    tortuosities: Mapping[str, float] = MappingProxyType({})
-
-    @classmethod
-    def of(cls, file: str, labels: LabelFile) -> LabelFacts:
-        phases = labels.measure_phases()
-        return cls(file, labels.shape, labels.record, labels.clusters, phases, labels.names)
+def answer_labels(
+    file: str, labels: LabeledClusters, tortuosities: Tortuosities = _NONE, *, as_json: bool
+) -> None:
+    """Write what a file of labels holds, as text or JSON; tortuosities: of an image, by axis."""
+    facts = file, labels, tortuosities
+    write_answer(labels_record(*facts), "\n".join(describe_labels(*facts)), as_json=as_json)
 
 
-def answer_labels(facts: LabelFacts, *, as_json: bool) -> None:
-    """Write what a file of labels holds, as text or JSON."""
-    write_answer(labels_record(facts), "\n".join(describe_labels(facts)), as_json=as_json)
-
-
-def labels_record(facts: LabelFacts) -> dict[str, Any]:
+def labels_record(
+    file: str, labels: LabeledClusters, tortuosities: Tortuosities = _NONE
+) -> dict[str, Any]:
     from percolab.analysis.json_values import plain
 
-    file, shape, record, clusters, phases, names, tortuosities = facts
-    answer: dict[str, Any] = {"labels": file, "shape": list(shape), **record, **clusters.summary()}
+    clusters, phases, names = labels.clusters, labels.measured_phases, labels.names
+    answer: dict[str, Any] = {"labels": file, "shape": list(labels.shape), **labels.record}
+    answer |= clusters.summary()
     answer["crossing_clusters"] = _name_crossing(clusters, names)
     if names is not None:
         answer["largest_names"] = _largest_names(clusters, names)
@@ -186,8 +174,10 @@ def labels_record(facts: LabelFacts) -> dict[str, Any]:
     return answer | ({"tortuosity": plain(tortuosities)} if tortuosities else {})
 
 
-def describe_labels(facts: LabelFacts) -> Iterator[str]:
-    file, _, _, clusters, phases, names, tortuosities = facts
+def describe_labels(
+    file: str, labels: LabeledClusters, tortuosities: Tortuosities = _NONE
+) -> Iterator[str]:
+    clusters, phases, names = labels.clusters, labels.measured_phases, labels.names
     summary, crossing = clusters.summary(), _name_crossing(clusters, names)
     sites = counted(summary["sites"], "site")
     yield f"{counted(summary['clusters'], 'cluster')} of {sites} in {file}"

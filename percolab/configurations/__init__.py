@@ -9,13 +9,14 @@ from percolab.configurations.configuration import (
     random_configuration,
     site_configuration,
 )
-from percolab.configurations.label_files import LabelFile, read_labels, write_labels
+from percolab.configurations.label_array import LabeledClusters
+from percolab.configurations.label_files import read_labels, write_labels
 from percolab.measure.clusters import Clusters
 
 __all__ = [
     "Clusters",
     "Configuration",
-    "LabelFile",
+    "LabeledClusters",
     "random_configuration",
     "read_labels",
     "site_configuration",

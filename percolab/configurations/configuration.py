@@ -20,7 +20,7 @@ from percolab.configurations.array_files import (
     read_array,
     split_name,
 )
-from percolab.configurations.phases import Phase, SiteRule, connectivity_lattice, measure_phases
+from percolab.configurations.phases import SiteRule, connectivity_lattice
 from percolab.errors import InputError, refuse_mask
 from percolab.kernels.device import Device
 from percolab.kernels.memory import check_free, explain_lack
@@ -114,13 +114,6 @@ class Configuration(Shown):
         outer = np.argsort(inner).astype(np.int32)
         layers = tuple((outer[a], outer[b]) for a, b in self.topology.end_layers)
         return Clusters.of_any_labels(labels[inner], replace(self.topology, end_layers=layers))
-
-    def measure_phases(self, clusters: Clusters) -> list[Phase]:
-        """Return what is measured of every phase of an image; [] if it is none."""
-        if self.phases is None or not isinstance(self.lattice, Lattice):
-            return []
-        numbers = self.phases.reshape(self.shape)
-        return measure_phases(self.phase_names, numbers, clusters, self.lattice)
 
 
 def compute_labels(

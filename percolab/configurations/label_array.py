@@ -1,19 +1,102 @@
-"""Labels: the array that percolab.label returns, with what is known of its clusters."""
+"""Labels with what is known of their clusters; the array of them that percolab.label returns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from percolab.configurations.configuration import Configuration
-from percolab.configurations.phases import Phase
-from percolab.lattices.shown import csv_text
+from percolab.configurations.phases import Phase, SiteRule, measure_phases
+from percolab.lattices.bethe import BetheLattice
+from percolab.lattices.lattice import Lattice
 from percolab.measure.clusters import Clusters
 
 if TYPE_CHECKING:
     import pandas
+
+
+@dataclass(frozen=True, eq=False)
+class LabeledClusters:
+    """Clusters, their labels, and what is known of where they are.
+
+    lattice: None of a graph, and of an array in which no lattice is usual; sites have no places
+    record:  where they come from, as plain JSON values; {} if that is not known
+    cluster_labels: the label of every cluster as it is in the array, (n,)
+    phases:  of an image the number of the phase of every cluster, uint8 (n,), 1 for the first
+    names:   of a graph's sites, where they have some
+    """
+
+    clusters: Clusters
+    lattice: Lattice | BetheLattice | None
+    record: dict[str, Any]
+    cluster_labels: np.ndarray
+    phases: np.ndarray | None = None
+    names: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, clusters: Clusters, chosen: Configuration | None, *, serial: bool = False) -> Self:
+        """Return the clusters of a configuration, None of a topology; serial: numbered 0 ... n - 1.
+
+        Without that a label is the smallest site.
+        """
+        roots = clusters.roots
+        labels = np.arange(roots.size, dtype=np.int32) if serial else roots
+        if chosen is None:
+            return cls(clusters, None, {}, labels)
+        lattice = chosen.lattice if isinstance(chosen.lattice, Lattice | BetheLattice) else None
+        phases = None if chosen.phases is None else chosen.phases[roots]
+        names = getattr(chosen.lattice, "names", None)
+        return cls(clusters, lattice, chosen.record, labels, phases, names)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.clusters.topology.shape[::-1] or self.clusters.labels.shape
+
+    @property
+    def phase_names(self) -> list[str]:
+        """The names of an image's phases, [] of anything else."""
+        return SiteRule.from_record(self.record).names if self.phases is not None else []
+
+    @cached_property
+    def measured_phases(self) -> list[Phase]:
+        """What is measured of every phase of an image; [] if it is none."""
+        if self.phases is None or not isinstance(self.lattice, Lattice):
+            return []
+        # The last entry is that of number -1, no site.
+        of_sites = np.append(self.phases, np.uint8(0))[self.clusters.numbers]
+        return measure_phases(
+            self.phase_names, of_sites.reshape(self.shape), self.clusters, self.lattice
+        )
+
+    def columns(self) -> tuple[list[str], list[np.ndarray]]:
+        """Return headings and columns of a table of clusters, a row each."""
+        header, columns = ["label", "sites"], [self.cluster_labels, self.clusters.sizes]
+        if self.phases is not None:
+            header.append("phase")
+            columns.append(np.array(["", *self.phase_names])[self.phases])
+        for verb, axes in (("spans", self.clusters.spanning), ("wraps", self.clusters.wrapping)):
+            for axis, numbers in axes.items():
+                is_one = np.zeros(self.cluster_labels.size, bool)
+                is_one[numbers] = True
+                header.append(f"{verb}_{axis}".replace("-", "_"))
+                columns.append(is_one)
+        return header, columns
+
+    def cluster_table(self) -> tuple[list[str], list[list[Any]]]:
+        """Return :meth:`columns` as headings and rows, 1 for yes and 0 for no."""
+        header, columns = self.columns()
+        plain = [column.astype(int) if column.dtype == bool else column for column in columns]
+        rows = zip(*(column.tolist() for column in plain), strict=True)
+        return header, list(map(list, rows))
+
+    def site_table(self) -> tuple[list[str], list[list[Any]]]:
+        """Return headings and rows, the index or the name of every site and its label."""
+        labels = np.append(self.cluster_labels, -1)[self.clusters.numbers].ravel().tolist()
+        sites = range(len(labels)) if self.names is None else self.names
+        return ["site", "label"], [list(row) for row in zip(sites, labels, strict=True)]
 
 
 class Labels(np.ndarray):
@@ -24,8 +107,7 @@ class Labels(np.ndarray):
     pickled: their attributes raise AttributeError.
     """
 
-    _clusters: Clusters | None
-    _serial: bool
+    _known: LabeledClusters | None
     _configuration: Configuration | None
 
     @classmethod
@@ -43,12 +125,13 @@ class Labels(np.ndarray):
         configuration: what was labeled, whose phases are measured.
         """
         labels = (clusters.numbers if serial else clusters.labels).reshape(shape).view(cls)
-        labels._clusters, labels._serial, labels._configuration = clusters, serial, configuration
+        labels._known = LabeledClusters.of(clusters, configuration, serial=serial)
+        labels._configuration = configuration
         return labels
 
     def __array_finalize__(self, source: Any) -> None:
         """Give a view no clusters."""
-        self._clusters, self._serial, self._configuration = None, False, None
+        self._known, self._configuration = None, None
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         """Return what NumPy computed as a plain array."""
@@ -66,13 +149,18 @@ class Labels(np.ndarray):
         return self.view(np.ndarray)
 
     @property
-    def clusters(self) -> Clusters:
-        """The clusters, numbered 0 ... n - 1 by their smallest site."""
-        if self._clusters is None:
+    def known(self) -> LabeledClusters:
+        """The clusters and what is known of them."""
+        if self._known is None:
             raise AttributeError(
                 "only the labels that percolab.label returned know their clusters, no copy of them"
             )
-        return self._clusters
+        return self._known
+
+    @property
+    def clusters(self) -> Clusters:
+        """The clusters, numbered 0 ... n - 1 by their smallest site."""
+        return self.known.clusters
 
     @property
     def configuration(self) -> Configuration | None:
@@ -91,8 +179,7 @@ class Labels(np.ndarray):
     @property
     def cluster_labels(self) -> np.ndarray:
         """The label of every cluster as it is in the array, ascending: int32 (num_clusters,)."""
-        roots = self.clusters.roots
-        return np.arange(roots.size, dtype=np.int32) if self._serial else roots
+        return self.known.cluster_labels
 
     @property
     def spanning(self) -> dict[str, np.ndarray]:
@@ -107,14 +194,12 @@ class Labels(np.ndarray):
     @property
     def phases(self) -> list[Phase]:
         """What is measured of every phase of an image; [] of a sample or a graph."""
-        chosen, clusters = self._configuration, self.clusters
-        return [] if chosen is None else chosen.measure_phases(clusters)
+        return self.known.measured_phases
 
     @property
     def site_names(self) -> tuple[str, ...] | None:
         """The names of a graph's sites, in the order of the labels; None where they are numbers."""
-        chosen, _ = self._configuration, self.clusters
-        return None if chosen is None else getattr(chosen.lattice, "names", None)
+        return self.known.names
 
     def summary(self) -> dict[str, Any]:
         """Return what `percolab label --json` says of the clusters, as plain JSON values."""
@@ -128,50 +213,5 @@ class Labels(np.ndarray):
         """
         from percolab.tables.frames import imported
 
-        header, columns = cluster_columns(
-            self.clusters, self.cluster_labels, *_phases(self._configuration, self.clusters)
-        )
+        header, columns = self.known.columns()
         return imported("pandas").DataFrame(dict(zip(header, columns)))
-
-
-def clusters_csv(chosen: Configuration, clusters: Clusters, *, serial: bool) -> bytes:
-    """Return the table of the clusters of a configuration as CSV, 1 for yes and 0 for no."""
-    labels = np.arange(clusters.roots.size) if serial else clusters.roots
-    return csv_text(*cluster_table(clusters, labels, *_phases(chosen, clusters))).encode()
-
-
-def _phases(
-    chosen: Configuration | None, clusters: Clusters
-) -> tuple[np.ndarray | None, Sequence[str]]:
-    """Return the number of every cluster's phase, and the names; None and () without phases."""
-    if chosen is None or chosen.phases is None:
-        return None, ()
-    return chosen.phases[clusters.roots], chosen.phase_names
-
-
-def cluster_columns(
-    clusters: Clusters, labels: np.ndarray, phases: np.ndarray | None, phase_names: Sequence[str]
-) -> tuple[list[str], list[np.ndarray]]:
-    """Return headings and columns of a table of clusters, a row each.
-
-    labels: of every cluster.  phases: the number of its phase, 1 for the first of ``phase_names``;
-    None without.
-    """
-    header, columns = ["label", "sites"], [labels, clusters.sizes]
-    if phases is not None:
-        header.append("phase")
-        columns.append(np.array(["", *phase_names])[phases])
-    for verb, axes in (("spans", clusters.spanning), ("wraps", clusters.wrapping)):
-        for axis, numbers in axes.items():
-            is_one = np.zeros(labels.size, bool)
-            is_one[numbers] = True
-            header.append(f"{verb}_{axis}".replace("-", "_"))
-            columns.append(is_one)
-    return header, columns
-
-
-def cluster_table(clusters: Clusters, *named: Any) -> tuple[list[str], list[list[Any]]]:
-    """Return :func:`cluster_columns` as headings and rows, 1 for yes and 0 for no."""
-    header, columns = cluster_columns(clusters, *named)
-    plain = [column.astype(int) if column.dtype == bool else column for column in columns]
-    return header, [list(row) for row in zip(*(column.tolist() for column in plain), strict=True)]

@@ -6,7 +6,6 @@ docs/labels.md describes both.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,8 @@ import numpy as np
 from percolab.bonds.model import Model
 from percolab.configurations.array_files import HDF5_SUFFIXES, check_file, read_array
 from percolab.configurations.configuration import DEFAULT_LATTICES, Configuration, compute_labels
-from percolab.configurations.label_array import Labels
-from percolab.configurations.phases import Phase, SiteRule, measure_phases
+from percolab.configurations.label_array import LabeledClusters, Labels
+from percolab.configurations.phases import SiteRule
 from percolab.errors import InputError, one_line, unreadable
 from percolab.lattices.bethe import BetheLattice, bethe_lattice
 from percolab.lattices.graph import Graph, graph_topology
@@ -36,53 +35,6 @@ _NPY = files.array("labels")
 _FILES = {".npy": _NPY} | dict.fromkeys(
     HDF5_SUFFIXES, files.Kind("labels", files.is_hdf5(FORMAT.name))
 )
-
-
-@dataclass(frozen=True, eq=False)
-class LabelFile:
-    """Labels read from a file: the clusters, their lattice, and the file's record if it has one.
-
-    lattice: None of a graph, and of a .npy file in which no lattice is usual; sites have no places
-    names: of a graph's sites, where they have some
-    phases: of an image the number of the phase of every cluster, uint8 (n,), 1 for the first
-    cluster_labels: the label of every cluster as it is in the file, (n,)
-    """
-
-    clusters: Clusters
-    lattice: Lattice | BetheLattice | None
-    record: dict[str, Any]
-    cluster_labels: np.ndarray
-    phases: np.ndarray | None = None
-    names: tuple[str, ...] | None = None
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.clusters.topology.shape[::-1] or self.clusters.labels.shape
-
-    @property
-    def opened(self) -> np.ndarray | None:
-        """The open bonds of a configuration of sites, as words; None if labels do not decide."""
-        return self.clusters.opened
-
-    @property
-    def phase_names(self) -> list[str]:
-        """The names of an image's phases, [] of anything else."""
-        return SiteRule.from_record(self.record).names if self.phases is not None else []
-
-    def site_table(self) -> tuple[list[str], list[list[Any]]]:
-        """Return headings and rows, the index or the name of every site and its label."""
-        labels = np.append(self.cluster_labels, -1)[self.clusters.numbers].ravel().tolist()
-        sites = range(len(labels)) if self.names is None else self.names
-        return ["site", "label"], [list(row) for row in zip(sites, labels, strict=True)]
-
-    def measure_phases(self) -> list[Phase]:
-        """Return what is measured of every phase of an image; [] if it is none."""
-        if self.phases is None or not isinstance(self.lattice, Lattice):
-            return []
-        # The last entry is that of number -1, no site.
-        of_sites = np.append(self.phases, np.uint8(0))[self.clusters.numbers]
-        of_sites = of_sites.reshape(self.clusters.topology.shape[::-1])
-        return measure_phases(self.phase_names, of_sites, self.clusters, self.lattice)
 
 
 def find_label_format(out: str | Path) -> files.Kind:
@@ -124,7 +76,7 @@ def write_labels(
 
 def read_labels(
     name: str, lattice: Lattice | None = None, boundary: str | None = None
-) -> LabelFile:
+) -> LabeledClusters:
     """Return the labels in a .npy or .h5 file that :func:`write_labels` wrote.
 
     lattice: of a .npy file; None is the square lattice in two dimensions, the cubic one in three,
@@ -143,18 +95,18 @@ def read_labels(
         raise InputError(f"{name}: holds its lattice and boundary; leave out these options")
     record, text, labels, phases, names = _read_hdf5(path)
     if record.get("graph"):
-        return _labels_without_places(name, labels, record, names)
+        return _labels(name, labels, None, (), record, names=names)
     # No text in TOML begins so.
     if text.startswith("bethe:"):
         return _bethe_labels(name, labels, text, record)
     lattice = lattice_from_text(text, where=f"{name}: lattice")
     kinds = axis_boundaries(lattice, ",".join(record["boundary"]))
-    return _labels(name, labels, lattice, kinds, record, phases)
+    return _labels(name, labels, lattice, kinds, record, phases=phases)
 
 
 def take_labels(
     given: np.ndarray, lattice: Lattice | None = None, boundary: str | None = None
-) -> LabelFile:
+) -> LabeledClusters:
     """Return labels in memory as if they had been read from a file.
 
     given: what :func:`percolab.label` returned, which knows its lattice and boundary; or an array
@@ -169,24 +121,15 @@ def take_labels(
         return _labels_of_array("labels", np.asarray(given), lattice, boundary, is_own=False)
     if lattice is not None or boundary is not None:
         raise InputError("labels: they have their lattice and boundary; leave out these arguments")
-    chosen, clusters, own = given.configuration, given.clusters, given.configuration.lattice
-    phases = chosen.phases if "phase" in chosen.record else None
-    return LabelFile(
-        clusters,
-        own if isinstance(own, Lattice | BetheLattice) else None,
-        chosen.record,
-        given.cluster_labels,
-        None if phases is None else phases[clusters.roots],
-        given.site_names,
-    )
+    return given.known
 
 
 def _labels_of_array(
     name: str, labels: np.ndarray, lattice: Lattice | None, boundary: str | None, is_own: bool
-) -> LabelFile:
+) -> LabeledClusters:
     """Return labels without a record; is_own: they come from percolab, so they are clusters."""
     if lattice is None and labels.ndim not in DEFAULT_LATTICES:
-        return _labels_without_places(name, labels, {})
+        return _labels(name, labels, None, (), {})
     lattice = lattice or load_lattice(DEFAULT_LATTICES[labels.ndim])
     found = _labels(name, labels, lattice, axis_boundaries(lattice, boundary or "open"), {})
     if not is_own:
@@ -259,16 +202,9 @@ def _check_record(record: dict[str, Any]) -> None:
         raise ValueError(f"its record has {error}") from error
 
 
-def _labels_without_places(
-    name: str, labels: np.ndarray, record: dict[str, Any], names: Names = None
-) -> LabelFile:
-    _check_values(name, labels)
-    topology = graph_topology(labels.size, np.empty((0, 2), np.int64))
-    clusters = Clusters.of_any_labels(labels.ravel(), topology)
-    return LabelFile(clusters, None, record, labels.ravel()[clusters.roots], names=names)
-
-
-def _bethe_labels(name: str, labels: np.ndarray, text: str, record: dict[str, Any]) -> LabelFile:
+def _bethe_labels(
+    name: str, labels: np.ndarray, text: str, record: dict[str, Any]
+) -> LabeledClusters:
     try:
         lattice, shells = bethe_lattice(text), record.get("L")
         if type(shells) is not int or labels.shape != lattice.shape(shells):
@@ -278,10 +214,7 @@ def _bethe_labels(name: str, labels: np.ndarray, text: str, record: dict[str, An
             )
     except InputError as error:
         raise InputError(f"{name}: is damaged: {error}") from error
-    _check_values(name, labels)
-    topology = lattice.topology(labels.shape)
-    clusters = Clusters.of_any_labels(labels, topology)
-    return LabelFile(clusters, lattice, record, labels[clusters.roots])
+    return _labels(name, labels, lattice, (), record)
 
 
 def _wrong_labels(shape: tuple[int, ...], dtype: np.dtype) -> str:
@@ -295,28 +228,35 @@ def _wrong_labels(shape: tuple[int, ...], dtype: np.dtype) -> str:
 def _labels(
     name: str,
     labels: np.ndarray,
-    lattice: Lattice,
+    lattice: Lattice | BetheLattice | None,
     kinds: tuple[str, ...],
     record: dict[str, Any],
+    *,
     phases: np.ndarray | None = None,
-) -> LabelFile:
-    if labels.ndim != lattice.dimension:
+    names: Names = None,
+) -> LabeledClusters:
+    """Return labels on a lattice, None without places; kinds: its boundary, of a lattice alone."""
+    if isinstance(lattice, Lattice) and labels.ndim != lattice.dimension:
         raise InputError(f"{name}: {labels.ndim} axes, but {lattice.name} has {lattice.dimension}")
-    _check_values(name, labels)
-    topology = lattice.topology(labels.shape[::-1], kinds)
-    is_image = record.get("kind") == "sites"
+    if labels.min() < -1:
+        raise InputError(f"{name}: label {labels.min()}, but labels are at least -1 (no site)")
+    if lattice is None:
+        topology = graph_topology(labels.size, np.empty((0, 2), np.int64))
+    else:
+        topology = lattice.topology(labels.shape[::-1], kinds)
+    is_image = record.get("kind") == "sites" and isinstance(lattice, Lattice)
     # Labels of a configuration of sites decide the open bonds: neighbours of a phase have one.
     opened = bonds_between(topology, labels.ravel() + 1) if is_image else None
     clusters = Clusters.of_any_labels(labels.ravel(), topology, opened)
+    numbers = None
+    if is_image:
+        count = clusters.roots.size
+        numbers = np.ones(count, np.uint8) if phases is None else phases
+        named = len(SiteRule.from_record(record).names)
+        if numbers.size != count or (count and not 1 <= numbers.min() <= numbers.max() <= named):
+            raise InputError(f"{name}: is damaged: its phases are not those of its clusters")
     cluster_labels = labels.ravel()[clusters.roots]
-    if not is_image:
-        return LabelFile(clusters, lattice, record, cluster_labels)
-    count = clusters.roots.size
-    numbers = np.ones(count, np.uint8) if phases is None else phases
-    named = len(SiteRule.from_record(record).names)
-    if numbers.size != count or (count and not 1 <= numbers.min() <= numbers.max() <= named):
-        raise InputError(f"{name}: is damaged: its phases are not those of its clusters")
-    return LabelFile(clusters, lattice, record, cluster_labels, numbers)
+    return LabeledClusters(clusters, lattice, record, cluster_labels, numbers, names)
 
 
 def _check_connected(name: str, labels: np.ndarray, topology: Topology, lattice: str) -> None:
@@ -332,8 +272,3 @@ def _check_connected(name: str, labels: np.ndarray, topology: Topology, lattice:
             "is connected: label an image first (percolab label), and name the lattice and "
             "--boundary of labels"
         )
-
-
-def _check_values(name: str, labels: np.ndarray) -> None:
-    if labels.min() < -1:
-        raise InputError(f"{name}: label {labels.min()}, but labels are at least -1 (no site)")

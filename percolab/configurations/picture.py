@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from percolab.bonds.model import Model
 from percolab.configurations.configuration import Configuration, random_configuration
 from percolab.configurations.flow import flow
-from percolab.configurations.label_files import LabelFile
+from percolab.configurations.label_array import LabeledClusters
 from percolab.configurations.tree import tree
 from percolab.errors import InputError
 from percolab.figures.bond_maps import check_tree_drawable, plot_flow, plot_spanning_tree
@@ -25,7 +25,6 @@ from percolab.lattices.lattice import AXIS_NAMES, Lattice
 from percolab.lattices.shown import few
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import unpack_bits
-from percolab.measure.clusters import Clusters
 from percolab.measure.columns import open_axes
 from percolab.tasks.study import axis_boundaries
 
@@ -46,31 +45,23 @@ def draw_sample_picture(
     """
     if isinstance(structure, Graph):
         check_network(structure)
-        chosen = random_configuration(structure, structure.num_sites, p, **keys)
-        return draw_network(chosen, structure)
-    if isinstance(structure, BetheLattice):
+    elif isinstance(structure, BetheLattice):
         check_shells(structure, size)
-        lattice: Lattice | BetheLattice = structure
     else:
         assert isinstance(structure, Lattice)
         check_drawable(structure, prod(structure.shape(size)))
-        lattice = structure
-    chosen = random_configuration(structure, size, p, **keys)
-    return draw_picture(
-        chosen.label(),
-        lattice,
-        chosen.record,
-        structure.title,
-        opened=chosen.opened,
-        spins=chosen.spins,
-    )
+    return draw_configuration(random_configuration(structure, size, p, **keys))
 
 
-def draw_network(chosen: Configuration, graph: Graph) -> Drawn:
-    """Return the picture of a configuration of a graph, and its numbers.
+def draw_configuration(chosen: Configuration) -> Drawn:
+    """Return the picture of a configuration's clusters, and its numbers.
 
-    InputError: more sites than can be drawn.
+    InputError: a graph with more sites than can be drawn.
     """
+    graph = chosen.lattice
+    if not isinstance(graph, Graph):
+        labels = LabeledClusters.of(chosen.label(), chosen)
+        return draw_picture(labels, graph.title, opened=chosen.opened, spins=chosen.spins)
     check_network(graph)
     words = chosen.opened.ravel()
     opened = unpack_bits(words, 32 * words.size)[graph.bond_numbers()]
@@ -131,7 +122,7 @@ def draw_tree_picture(
     return plot_spanning_tree(drawn, trunk=drawn.trunk(axis), trunk_name=name, title=title)
 
 
-def draw_stored_labels(stored: LabelFile, name: str) -> Drawn:
+def draw_stored_labels(stored: LabeledClusters, name: str) -> Drawn:
     """Return the picture of labels that were read from a file of this name, and its numbers."""
     if stored.lattice is None:
         places = "name the lattice with percolab show --lattice"
@@ -143,32 +134,18 @@ def draw_stored_labels(stored: LabelFile, name: str) -> Drawn:
         raise InputError(f"{name}: {places}")
     kind = stored.record.get("kind")
     name = stored.lattice.title if kind == "sample" else stored.record.get("input", Path(name).name)
-    names: list[str] = []
-    if stored.phases is not None and len(stored.phase_names) > 1:
-        names = [stored.phase_names[number - 1] for number in stored.phases]
-    return draw_picture(
-        stored.clusters,
-        stored.lattice,
-        stored.record,
-        name,
-        phases=names,
-        opened=stored.opened,
-        first_row_on_top=kind in (None, "sites"),
-    )
+    options = {"opened": stored.clusters.opened, "first_row_on_top": kind in (None, "sites")}
+    return draw_picture(stored, name, **options)
 
 
-def draw_picture(
-    clusters: Clusters,
-    lattice: Lattice | BetheLattice,
-    record: dict[str, Any],
-    name: str,
-    **options: Any,
-) -> Drawn:
+def draw_picture(labels: LabeledClusters, name: str, **options: Any) -> Drawn:
     """Return the figure of clusters on a lattice of any kind, and its numbers.
 
-    record: of the configuration.  name: what the title begins with.  options: those of
+    name: what the title begins with.  options: those of
     :func:`percolab.figures.configuration.plot_clusters`.
     """
+    clusters, lattice, record = labels.clusters, labels.lattice, labels.record
+    assert lattice is not None
     if isinstance(lattice, BetheLattice):
         name = f"Bethe lattice, $z = {lattice.coordination_number}$, {lattice.numbering} numbering"
         # The shells can be counted.
@@ -176,6 +153,8 @@ def draw_picture(
         return plot_bethe(clusters, lattice, record["L"], title=title)
     if options.get("spins") is not None:
         options["states"] = Model.parse(record["model"]).states
+    if labels.phases is not None and len(labels.phase_names) > 1:
+        options["phases"] = [labels.phase_names[number - 1] for number in labels.phases]
     is_named = name == lattice.title
     title = _sample_title(lattice, record) if is_named else make_title(plain_text(name), record)
     return plot_clusters(clusters, lattice, title=title, **options)

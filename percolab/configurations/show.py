@@ -14,8 +14,8 @@ from percolab.configurations.label import refuse_spins
 from percolab.configurations.label_array import Labels
 from percolab.configurations.label_files import read_labels, take_labels
 from percolab.configurations.picture import (
+    draw_configuration,
     draw_flow_picture,
-    draw_network,
     draw_sample_picture,
     draw_stored_labels,
     draw_tree_picture,
@@ -136,7 +136,7 @@ def draw(**given: Any) -> tuple[Any, dict[str, Any]]:
             stored = take_labels(labels, _as_lattice(structure), kinds)
             chosen = labels.configuration if isinstance(labels, Labels) else None
             if chosen is not None and isinstance(chosen.lattice, Graph):
-                return draw_network(chosen, chosen.lattice)
+                return draw_configuration(chosen)
             return draw_stored_labels(stored, "labels")
         stored = read_labels(str(take_path("labels", labels)), _as_lattice(structure), kinds)
         return draw_stored_labels(stored, str(labels))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from percolab.errors import InputError
 from percolab.figures import COLOURS, new_figure
-from percolab.figures.configuration import bond_lines, check_drawable, make_map
+from percolab.figures.configuration import bond_lines, check_drawable, draw_lines, make_map
 from percolab.figures.elements import set_title
 from percolab.figures.style import Axes, Figure
 from percolab.flows.flow import Flow
@@ -89,7 +89,6 @@ def plot_spanning_tree(
         )
     check_tree_drawable(lattice, tree.topology.num_points)
     import matplotlib
-    from matplotlib.collections import LineCollection
     from matplotlib.colors import ListedColormap, Normalize
     from matplotlib.lines import Line2D
 
@@ -111,10 +110,7 @@ def plot_spanning_tree(
             chosen = on_trunk[bonds] == is_trunk
             own = {"colors": _TRUNK} if is_trunk else look | {"array": weights[bonds[chosen]]}
             own |= {"linewidths": float(np.clip(widths[0] * points, *widths[1:]))}
-            drawn = LineCollection(
-                list(lines[chosen]), capstyle="round", zorder=2 + is_trunk, **own
-            )
-            axes.add_collection(drawn)
+            drawn = draw_lines(axes, lines[chosen], capstyle="round", zorder=2 + is_trunk, **own)
             if not is_trunk:
                 figure.colorbar(drawn, ax=axes, shrink=0.7, label="weight")
         if on_trunk.any():
@@ -160,7 +156,6 @@ def plot_flow(
     title: with matplotlib's mathematics.
     InputError: no lattice in two dimensions, or more points than can be seen.
     """
-    from matplotlib.collections import LineCollection
     from matplotlib.lines import Line2D
 
     check_tree_drawable(lattice, topology.num_points, "backbones")
@@ -182,7 +177,7 @@ def plot_flow(
             lines, _ = bond_lines(lattice, topology, places, words)
             width = float(np.clip(share * points, _THINNEST, _THICKEST))
             look: dict[str, Any] = {"linewidths": width, "colors": colour, "capstyle": "round"}
-            axes.add_collection(LineCollection(list(lines), zorder=2 + order, **look))
+            draw_lines(axes, lines, zorder=2 + order, **look)
             label = f"{name}: {counted(int(chosen.sum()), 'bond')}"
             line = Line2D([], [], color=colour, linewidth=max(width, 1.5), label=label)
             handles += [line] if chosen.any() else []

@@ -159,8 +159,6 @@ def draw_cells(
 def _draw_bonds(
     axes: Axes, clusters: Clusters, colours: ClusterColours, lattice: Lattice, opened: np.ndarray
 ) -> None:
-    from matplotlib.collections import LineCollection
-
     topology = clusters.topology
     places = lattice.positions(topology.shape)
     length = _bond_length(lattice, topology, places)
@@ -172,8 +170,7 @@ def _draw_bonds(
     order = np.argsort(clusters.sizes[clusters.numbers[owners]], kind="stable")
     lines, owners = lines[order], owners[order]
     rgb = colours.rgb(owners) / 255.0
-    drawn = LineCollection(list(lines), colors=rgb, linewidths=width, capstyle="round", zorder=2)
-    axes.add_collection(drawn)
+    draw_lines(axes, lines, colors=rgb, linewidths=width, capstyle="round", zorder=2)
     sites = np.flatnonzero(clusters.labels >= 0)
     draw_discs(axes, places[sites], _SITE * length, facecolors=colours.rgb(sites) / 255.0)
 
@@ -182,6 +179,13 @@ def _bond_length(lattice: Lattice, topology: Topology, places: np.ndarray) -> fl
     """Return the length that discs and lines are measured in, of the longest bond inside."""
     every, _ = bond_lines(lattice, topology, places, topology.exists)
     return float(np.linalg.norm(every[:, 0] - every[:, 1], axis=1).max(initial=0.0)) or 1.0
+
+
+def draw_lines(axes: Axes, lines: np.ndarray, **look: Any) -> Any:
+    """Draw lines (n, 2, 2) and return them; look: of matplotlib's LineCollection."""
+    from matplotlib.collections import LineCollection
+
+    return axes.add_collection(LineCollection(list(lines), **look))
 
 
 def draw_discs(axes: Axes, places: np.ndarray, size: float, **look: Any) -> None:

@@ -126,8 +126,6 @@ def _draw_picture(figure: Any, invasion: Invasion, lattice: Lattice) -> None:
 
 
 def _draw_sites(axes: Axes, invasion: Invasion, lattice: Lattice, norm: Any) -> None:
-    from matplotlib.collections import LineCollection
-
     places = lattice.positions(invasion.shape)
     steps = np.maximum(np.arange(invasion.num_invaded), norm.vmin)
     cell = np.stack(np.unravel_index(np.arange(len(places)), invasion.shape[::-1])[::-1], axis=1)
@@ -144,7 +142,7 @@ def _draw_sites(axes: Axes, invasion: Invasion, lattice: Lattice, norm: Any) -> 
     extent = max(float(np.ptp(places, axis=0).max()), unit)
     width = float(np.clip(0.28 * unit / extent * 4.2 * 72, 0.5, 4.0))
     points = {"cmap": _MAP, "norm": norm, "array": steps[taken][near], "zorder": 2}
-    axes.add_collection(LineCollection(list(lines), linewidths=width, **points))
+    maps.draw_lines(axes, lines, linewidths=width, **points)
     maps.draw_discs(axes, places[is_site], 0.16 * unit, facecolors="0.85", zorder=1)
     look = {"cmap": _MAP, "norm": norm, "array": steps}
     maps.draw_discs(axes, places[invasion.sites], 0.42 * unit, **look)

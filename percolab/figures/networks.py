@@ -8,6 +8,8 @@ sites of a graph.  matplotlib loads when a figure is made.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 from percolab.errors import InputError, import_networkx
 from percolab.figures import new_figure
 from percolab.figures.colours import ClusterColours, choose_colours
-from percolab.figures.configuration import draw_discs, make_map
+from percolab.figures.configuration import draw_discs, draw_lines, make_map
 from percolab.figures.elements import set_title
 from percolab.figures.style import Axes, Figure
 from percolab.lattices.bethe import BetheLattice, parents, site_numbers
@@ -30,6 +32,18 @@ MOST_GRAPH_SITES = 1000
 _INCHES = 5.4
 #: Share of the picture that all discs of a graph cover, and the largest diameter of one.
 _COVERED, _WIDEST = 0.06, 0.06
+
+
+@contextmanager
+def _map(title: str, reach: float, colours: ClusterColours) -> Iterator[tuple[Figure, Axes]]:
+    """Give a figure and its axes, which reach so far from the middle; the legend comes last."""
+    with new_figure(_INCHES, _INCHES + 0.8) as figure:
+        axes: Any = figure.subplots()
+        make_map(axes)
+        axes.set(xlim=(-reach, reach), ylim=(-reach, reach))
+        set_title(figure, title)
+        yield figure, axes
+        colours.add_legend(figure, with_bonds=True)
 
 
 def check_shells(lattice: BetheLattice, shells: int) -> None:
@@ -66,11 +80,7 @@ def plot_bethe(
     colours = choose_colours(clusters, grey_singles=False)
     places = bethe_places(shells, coordination_number)
     sites = site_numbers(len(places), lattice.numbering)
-    with new_figure(_INCHES, _INCHES + 0.8) as figure:
-        axes: Any = figure.subplots()
-        make_map(axes)
-        axes.set(xlim=(-shells - 0.5, shells + 0.5), ylim=(-shells - 0.5, shells + 0.5))
-        set_title(figure, title)
+    with _map(title, shells + 0.5, colours) as (figure, axes):
         # Half of what there is room for.
         outermost = coordination_number * (coordination_number - 1) ** (shells - 1)
         radius = min(0.3, float(0.42 * 2 * np.pi * shells / outermost))
@@ -79,7 +89,6 @@ def plot_bethe(
         opened = open_inwards(clusters, sites, inner)
         _draw_bonds(axes, lines, opened, colours.rgb(sites[1:]) / 255.0, radius)
         _draw_sites(axes, places, sites, colours, radius)
-        colours.add_legend(figure, with_bonds=True)
     written = {"site_numbers": sites.tolist(), "site_labels": clusters.labels[sites].tolist()}
     return figure, colours.to_dict(title, drawn="bonds") | written
 
@@ -95,15 +104,11 @@ def open_inwards(clusters: Clusters, sites: np.ndarray, inner: np.ndarray) -> np
 def _draw_bonds(
     axes: Axes, lines: np.ndarray, opened: np.ndarray, colours: np.ndarray, radius: float
 ) -> None:
-    from matplotlib.collections import LineCollection
-
     # Many closed bonds would hide the open ones.
     grey = "0.65" if len(lines) < MOST_NUMBERED else "0.85"
-    axes.add_collection(LineCollection(list(lines[~opened]), colors=grey, linewidths=0.6, zorder=1))
+    draw_lines(axes, lines[~opened], colors=grey, linewidths=0.6, zorder=1)
     width = float(np.clip(0.5 * radius * _points_per_unit(lines), 0.8, 2.4))
-    axes.add_collection(
-        LineCollection(list(lines[opened]), colors=colours[opened], linewidths=width, zorder=2)
-    )
+    draw_lines(axes, lines[opened], colors=colours[opened], linewidths=width, zorder=2)
 
 
 def _points_per_unit(places: np.ndarray) -> float:
@@ -168,23 +173,16 @@ def plot_network(
     cluster, closed bonds are thin and grey, vacant sites are rings.
     InputError: more sites than can be drawn, or networkx is not installed.
     """
-    from matplotlib.collections import LineCollection
-
     check_network(graph)
     places, pairs = network_places(graph), graph.bonds.pairs
     colours = choose_colours(clusters)
     faces = colours.rgb() / 255.0
     size = min(2 * np.sqrt(_COVERED * 4 / (np.pi * graph.num_sites)), _WIDEST)
-    with new_figure(_INCHES, _INCHES + 0.8) as figure:
-        axes: Any = figure.subplots()
-        make_map(axes)
-        axes.set(xlim=(-1 - size, 1 + size), ylim=(-1 - size, 1 + size))
-        set_title(figure, title)
+    with _map(title, 1 + size, colours) as (figure, axes):
         lines = places[pairs]
-        axes.add_collection(LineCollection(lines[~opened], colors="0.85", linewidths=0.5, zorder=1))
+        draw_lines(axes, lines[~opened], colors="0.85", linewidths=0.5, zorder=1)
         own = faces[pairs[opened, 0]]
-        axes.add_collection(LineCollection(lines[opened], colors=own, linewidths=1.4, zorder=2))
+        draw_lines(axes, lines[opened], colors=own, linewidths=1.4, zorder=2)
         draw_discs(axes, places, size, facecolors=faces, edgecolors="0.35", linewidths=0.4)
-        colours.add_legend(figure, with_bonds=True)
     sites = {"site_labels": clusters.labels.tolist(), "site_places": places.round(6).tolist()}
     return figure, colours.to_dict(title, drawn="bonds") | sites
