@@ -539,9 +539,9 @@ class DataTable(GivenTable):
         """Estimate x_c and 1/nu of a series, as ``percolab fit`` does; docs/tables.md says how.
 
         series: its name, where there are several.  options: ``omega`` of the leading correction
-        (1), ``kappa`` to fit the power of y = L^kappa f too, ``min_size``, ``degree`` and
-        ``priors`` as for :func:`percolab.fit`.  InputError: no such series, or an option of no
-        use.  AnalysisError: no x_c.
+        (0.75, 1 and 1.5, averaged), ``kappa`` to fit the power of y = L^kappa f too, ``min_size``,
+        ``degree`` and ``priors`` as for :func:`percolab.fit`.  InputError: no such series, or an
+        option of no use.  AnalysisError: no x_c.
         """
         return fit_series(self.choose(series), **_fit_options(options, ("omega", "kappa")))
 

@@ -41,9 +41,11 @@ POOR_COLLAPSE = 2.0
 
 # The least fraction of points that overlap.
 _LEAST_OVERLAP = 0.5
-# Points that a point is compared with, at most; where their weight would be 0, over the distance of
+#: Points that a point is compared with, at most.
+NEAREST = 12
+# Where their weight would be 0, over the distance of
 # the farthest; and coefficients of the polynomial.
-_NEAREST, _WIDTH, _COEFFICIENTS = 12, 1.1, 6
+_WIDTH, _COEFFICIENTS = 1.1, 6
 
 #: Quantities of cluster curves that can be collapsed, with their symbols.
 CLUSTER_QUANTITIES = {
@@ -138,6 +140,11 @@ class Collapse(Record):
     threshold_error: float = nan
     y_t_error: float = nan
     exponent_error: float = nan
+
+    @property
+    def others(self) -> int:
+        """The least number of points of other sizes, of which a master curve is made."""
+        return self.L.size - int(np.unique(self.L, return_counts=True)[1].max())
 
 
 def collapse_curves(
@@ -291,7 +298,7 @@ class _Master:
             np.where(others, x, -np.inf).max(axis=1) >= x
         )
         distance = np.where(others, np.abs(x - x[:, None]), np.inf)
-        nearest = min(_NEAREST, int(others.sum(axis=1).min()))
+        nearest = min(NEAREST, int(others.sum(axis=1).min()))
         columns = np.argpartition(distance, nearest - 1, axis=1)[:, :nearest]
         width = _WIDTH * np.take_along_axis(distance, columns, axis=1).max(axis=1, keepdims=True)
         step = (x[columns] - x[:, None]) / np.where(width > 0, width, 1.0)

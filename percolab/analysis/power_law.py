@@ -122,7 +122,7 @@ def average(members: Sequence[Member], covariance: Floats) -> Average:
     statistical = np.einsum("kn,kn->k", gain @ matrix, gain)
     return Average(
         theta=mean,
-        statistical=np.sqrt(statistical),
+        statistical=np.sqrt(np.maximum(statistical, 0.0)),  # Rounding of a sum that may be 0.
         whole=np.sqrt(weights @ (own + prior + (theta - mean) ** 2)),
         chi_square=members[int(np.argmin(criterion))].chi_square,
         members=len(members),

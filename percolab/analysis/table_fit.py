@@ -11,13 +11,15 @@ The priors are the natural ones.  Terms of f are in units of the quantity: 1 of 
 its range, for b and B its median where that is larger.  n and m of the scaling field are in units
 of the scale of x: x_c (1 - x_c) where all x are between 0 and 1, else the larger of x_c and half
 the range of x.  Only rows with f within a reach of f(x_c) are used, and fits with degrees 3 to 5,
-from several smallest sizes on and within two reaches are averaged.
+three exponents of the corrections, from several smallest sizes on and within two reaches are
+averaged.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -52,6 +54,10 @@ from percolab.analysis.value import ChiSquare, Value
 from percolab.errors import AnalysisError
 from percolab.lattices.shown import Shown, few
 from percolab.tasks.values import take_flag
+
+#: Exponents of the leading correction that are averaged over where none is given: with one, 1e7
+#: samples had errors of x_c up to five times too small where it is another.
+OMEGAS = (0.75, 1.0, 1.5)
 
 #: How far f may be from its value at x_c, in its units: of a probit, and of any other quantity.
 REACHES = {True: (1.28, 0.64), False: (0.8, 0.4)}
@@ -181,9 +187,10 @@ class TableFit(FittedThreshold):
     """x_c, 1/nu and what else the fit of a series gives.
 
     threshold and its errors are x_c.  kappa: of y = L^kappa f, None where there is no such power.
-    critical: the quantity at x_c for large L, None with kappa.  by_size: each size alone, crossings
-    of neighbours and their drift, empty with kappa.  scaling: of the fit of the largest weight.
-    series: all rows.  used: which of them are near x_c, bool (n,).
+    critical: the quantity at x_c for large L, None with kappa.  omegas: exponents of the leading
+    correction that are averaged over.  by_size: each size alone, crossings of neighbours and their
+    drift, empty with kappa.  scaling: of the fit of the largest weight, with its omega.  series:
+    all rows.  used: which of them are near x_c, bool (n,).
     """
 
     renamed: ClassVar = dict.fromkeys(
@@ -197,6 +204,7 @@ class TableFit(FittedThreshold):
     critical: Value | None
     kappa: Value | None
     scaling: ScalingFunction
+    omegas: tuple[float, ...]
     by_size: SizeAnalysis
     series: Series
     used: NDArray[np.bool_]
@@ -220,10 +228,11 @@ class TableFit(FittedThreshold):
         within = bool(np.all((self.series.x > 0) & (self.series.x < 1)))
         scale = f"({symbol} (1 - {symbol}))" if within else f"|{symbol}| or half the range"
         mean, width = FREE_EXPONENT
+        omegas = ", ".join(f"{omega:g}" for omega in self.omegas)
         return [
             f"1/nu = {mean:g} +- {width:g}; {symbol} has none",
-            f"corrections of L^-{self.omega:g}: b, c = 0 +- {b:g}, {c:g}; of "
-            f"L^-{2 * self.omega:g}: B, C = 0 +- {B:g}, {C:g}{units}",
+            f"corrections of L^-w, w = {omegas}: b, c = 0 +- {b:g}, {c:g}; of L^-2w: "
+            f"B, C = 0 +- {B:g}, {C:g}{units}",
             f"curvature: a_k = 0 +- {COEFFICIENT_WIDTH:g}; n = 0 +- {FIELD_WIDTH:g} / {scale}",
         ]
 
@@ -342,7 +351,7 @@ class _Model:
 def fit_series(
     series: Series,
     *,
-    omega: float = 1.0,
+    omega: float | None = None,
     kappa: bool = False,
     min_size: int | None = None,
     degree: int | None = None,
@@ -350,9 +359,9 @@ def fit_series(
 ) -> TableFit:
     """Fit x_c and 1/nu to a series of at least two sizes.
 
-    omega: exponent of the leading correction; the next one has 2 omega.  kappa: whether a power
-    L^kappa is fitted too, of means.  min_size: smallest L to use.  degree: in place of DEGREES.
-    priors: factor on the widths of all priors but that of 1/nu.
+    omega: exponent of the leading correction, in place of OMEGAS; the next one has 2 omega.
+    kappa: whether a power L^kappa is fitted too, of means.  min_size: smallest L to use.  degree:
+    in place of DEGREES.  priors: factor on the widths of all priors but that of 1/nu.
 
     AnalysisError (one line): the data cannot give x_c.
     """
@@ -376,15 +385,17 @@ def fit_series(
     scale = None if is_share else max(abs(start.threshold), 0.5 * float(np.ptp(x)))
     units = Units(start.threshold, width, L_0, scale)
     reaches = REACHES[series.is_probability]
-    choices = [(n, reach) for reach in reaches for n in ((degree,) if degree else DEGREES)]
+    degrees, omegas = (degree,) if degree else DEGREES, (omega,) if omega else OMEGAS
+    choices = list(product(reaches, degrees, omegas))
 
     def average(_: Any, wider: float) -> ThresholdAverage[TableMember]:
-        def fit(smallest: int, choice: tuple[int, float]) -> TableMember:
-            inside = (smallest <= near.L) & _within(start, near, choice[1])
+        def fit(smallest: int, choice: tuple[float, int, float]) -> TableMember:
+            reach, powers, own = choice
+            inside = (smallest <= near.L) & _within(start, near, reach)
             rows = near.at(inside)
             if len(rows.lines) < 2:
                 raise AnalysisError("fewer than two sizes are near the transition")
-            scaling = ScalingModel(*units.scaled(rows.x, rows.L), choice[0], omega, units)
+            scaling = ScalingModel(*units.scaled(rows.x, rows.L), powers, own, units)
             model = _Model(rows, scaling, series.level / unit, kappa, wider)
             return model.fit(start.y_t, start.power, int(np.sum(~inside)))
 
@@ -411,7 +422,7 @@ def fit_series(
     by_size = SizeAnalysis((), (), None)
     if not kappa:
         slope = scaling.coefficients[1]
-        fits, own = [], {"omega": omega, "y_t": scaling.y_t, "width": unit / abs(slope)}
+        fits, own = [], {"omega": scaling.omega, "y_t": scaling.y_t, "width": unit / abs(slope)}
         rows = series.at(used)
         for size in rows.lines:
             with suppress(AnalysisError):
@@ -433,6 +444,7 @@ def fit_series(
         critical=critical,
         kappa=power,
         scaling=scaling,
+        omegas=omegas,
         by_size=by_size,
         series=series,
         used=used,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from percolab.analysis.averaging import FittedThreshold
-from percolab.analysis.collapse import POOR_COLLAPSE, Collapse
+from percolab.analysis.collapse import NEAREST, POOR_COLLAPSE, Collapse
 from percolab.analysis.crossings import CurveCrossing, Drift, RatioCrossings
 from percolab.analysis.exponents import ExponentFit
 from percolab.analysis.maxima import BOUND, MEAN_FIELD, ROBUSTNESS, SizeEstimates
@@ -200,6 +200,11 @@ def collapse_table(collapses: Sequence[Collapse], axis: str = "p") -> str:
             notes.append(
                 f"note: {own.observable} does not collapse (S above {POOR_COLLAPSE:g}): "
                 "corrections to scaling shift its exponents by more than their errors"
+            )
+        if own.others < NEAREST and not own.threshold_error == own.y_t_error == 0:
+            notes.append(
+                f"note: {own.observable} has only {own.others} points to make the curve of other "
+                f"sizes: errors leave out what it misses between them; take more {axis} or sizes"
             )
     head = ("collapse of", "L", "quality S", "points", f"{axis}_c", "1/nu", "kappa")
     x = f"({axis} - {axis}_c) L^(1/nu)"

@@ -8,8 +8,8 @@ The means of one size are over independent samples, and so are their errors.  Ov
   whose amplitudes are 0 +- 3 and 0 +- 9, weights being of order one;
 * the exponent of the path between two sides, l ~ L^D, as a power law with its corrections;
 * sites invaded at breakthrough, which grow as L^D, and those within a distance r of a source, as
-  r^D.  Without trapping, and in three dimensions with it, D is the d_f of percolation (D. Wilkinson
-  and J. F. Willemsen, J. Phys. A 16, 3365 (1983)).
+  r^D, both with corrections.  Without trapping, and in three dimensions with it, D is the d_f of
+  percolation (D. Wilkinson and J. F. Willemsen, J. Phys. A 16, 3365 (1983)).
 """
 
 from __future__ import annotations
@@ -17,14 +17,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from percolab.analysis.json_values import Record
-from percolab.analysis.power_law import PRIORS, PowerLaw, average_over_sizes, fit_power_law
-from percolab.analysis.statistics import Floats, jackknife_error, mean_of_blocks, standard_error
+from percolab.analysis.power_law import (
+    PRIORS,
+    PowerLaw,
+    average,
+    average_over_sizes,
+    fit_member,
+    fit_power_law,
+)
+from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error
 from percolab.analysis.value import Value, list_rejections
 from percolab.errors import AnalysisError, InputError
 from percolab.lattices.extent import count_bonds
@@ -36,6 +43,8 @@ from percolab.store.task_result import TaskResult
 
 #: The names of the columns of T and of the length of the path begin so.
 THRESHOLD, PATH = "tree_threshold", "tree_path"
+#: Sites are counted within radii up to this part of how far an invasion reaches.
+INNER = 1 / 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,13 +192,22 @@ def fit_size_dimension(means: Sequence[InvasionMeans]) -> Value | None:
 
 
 def fit_mass_dimension(radii: Floats, masses: Floats) -> Value | None:
-    """Return D of the masses > 0, (samples, radii), ~ r^D; None of fewer than two of them."""
+    """Return D of the masses > 0, (samples, radii), ~ r^D exp(b / r + c / r^2 + e x + f x^2).
+
+    x: r as a part of how far invasions reach; one that ends has not filled its surroundings.
+    Priors: b and e 0 +- 3, c and f 0 +- 9.  None of fewer than two samples, which differ, or radii.
+    """
     if len(masses) < 2 or len(radii) < 2:
         return None
-
-    def slope(means: Floats) -> Any:
-        return np.polynomial.polynomial.polyfit(np.log(radii), np.log(means).T, 1)[1]
-
-    without = (masses.sum(axis=0) - masses) / (len(masses) - 1)
-    error = float(jackknife_error(np.asarray(slope(without), np.float64)))
-    return Value(float(slope(masses.mean(axis=0))), error)
+    without = np.log((masses.sum(axis=0) - masses) / (len(masses) - 1))
+    covariance = (len(masses) - 1) * np.cov(without.T, ddof=0)
+    # Weights are all alike: masses of neighbouring radii have most of their sites in common.
+    variances = np.full(radii.size, np.diag(covariance).mean())
+    if not variances[0] > 0:
+        return None
+    x = INNER * radii / radii[-1]
+    powers = [radii**0, np.log(radii), 1 / radii, radii**-2, x, x**2]
+    widths = (np.inf, np.inf, *PRIORS[:2], *PRIORS[:2])
+    logarithms = np.log(masses.mean(axis=0))
+    member = fit_member(np.stack(powers, axis=1), logarithms, variances, widths)
+    return replace(average([member], covariance).value(1), chi_square=None)

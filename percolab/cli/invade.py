@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from percolab.figures.invasion import Curves
     from percolab.trees.invasion import Invasion
 
-#: Radii within which sites are counted grow by this factor, from here on, up to this part of how
-#: far every invasion reaches: further out sites are still being invaded.
-_FIRST_RADIUS, _FACTOR, _INNER = 4.0, 2**0.5, 1 / 16
+#: Radii within which sites are counted grow by this factor, from here on.
+_FIRST_RADIUS, _FACTOR = 4.0, 2**0.5
 
 
 @click.command(cls=GroupedCommand)
@@ -98,7 +97,7 @@ def command(**given: Any) -> None:
     dimension, by the sites invaded at breakthrough, or, from a single site, by those within a
     distance of it.  --out and --plot have the first sample.
     """  # fmt: skip
-    from percolab.analysis.trees import InvasionMeans, fit_size_dimension
+    from percolab.analysis.trees import INNER, InvasionMeans, fit_size_dimension
     from percolab.configurations.invade import make_invaders
     from percolab.configurations.invasion_files import check_invasion_target, write_invasion
     from percolab.figures.invasion import Curves
@@ -131,7 +130,7 @@ def command(**given: Any) -> None:
                 # Beyond what is invaded there are none.
                 apart = invader.field.distances(invasion.sites, int(invasion.sites[0]))
                 within = invasion.mass_within(apart, radii)
-                masses.append(within * (radii <= _INNER * apart.max()))
+                masses.append(within * (radii <= INNER * apart.max()))
             if given["plot"]:
                 one = Curves.of(invasion, given["p0"])
                 curves = one if curves is None else curves.plus(one)
@@ -226,6 +225,7 @@ def stored_invasion(file: str) -> tuple[Invader, Invasion, dict[str, Any]]:
 
 def _choose_radii(invader: Invader) -> np.ndarray | None:
     """Return radii to count sites within; None without places or from several sites."""
+    from percolab.analysis.trees import INNER
     from percolab.figures.invasion import can_draw_places
     from percolab.lattices.lattice import Lattice
 
@@ -234,7 +234,7 @@ def _choose_radii(invader: Invader) -> np.ndarray | None:
         return None
     assert isinstance(structure, Lattice)
     steps = np.linalg.norm(np.array(structure.vectors), axis=1)
-    most = _INNER * float((steps * invader.field.shape).max())
+    most = INNER * float((steps * invader.field.shape).max())
     radii = _FIRST_RADIUS * _FACTOR ** np.arange(64)
     return radii[radii <= most]
 

@@ -101,7 +101,8 @@ def fit_options(function: F) -> F:
     for option in (
         click.option("--omega", type=Number(1e-6, 10),
                      help="Exponent of the leading correction to scaling.  [default: 1 with an "
-                     "open axis; on a torus 2 in two dimensions, 1.2 in three]"),
+                     "open axis; on a torus 2 in two dimensions, 1.2 in three; of a table 0.75, 1 "
+                     "and 1.5, averaged]"),
         click.option("--min-size", type=WholeNumber(min=1), help="Smallest L to use."),
         click.option("--degree", type=WholeNumber(1, 8),
                      help="Degree of the scaling polynomial.  [default: 3, 4 and 5, averaged]"),

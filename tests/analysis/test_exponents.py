@@ -260,6 +260,12 @@ def test_the_points_are_those_of_the_formula():
     assert f"{found.quality:.2f}" in collapse_table([found])
 
 
+def test_a_collapse_on_few_points_says_that_its_errors_leave_something_out():
+    every = measured(0)
+    texts = [collapse_table([collapsed(own, bootstrap=2)]) for own in (every, every[:2])]
+    assert ["errors leave out" in text for text in texts] == [False, True]
+
+
 def test_the_master_curve_is_exact_on_a_quintic_and_made_by_other_sizes_alone():
     curves = measured(0)
     master = _Master.of(curves)

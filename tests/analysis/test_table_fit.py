@@ -69,6 +69,15 @@ def test_a_table_without_noise_gives_its_values_back():
                                fit.series.values[fit.used], atol=3e-4)  # fmt: skip
 
 
+def test_errors_allow_for_corrections_of_an_unknown_exponent():
+    L, p = grid((8, 16, 32, 64), 0.5, 0.01, 13)
+    n, share = 10**7, ndtr(4 * (p - 0.5) * L - L**-0.8)
+    rows = Series.of_counts(("", "p", "k/n"), L, p, np.round(n * share), n)
+    fit, alone = (fit_series(rows, degree=3, omega=omega) for omega in (None, 1.0))
+    assert abs(fit.threshold - 0.5) < fit.threshold_error
+    assert abs(alone.threshold - 0.5) > 5 * alone.threshold_error
+
+
 @pytest.mark.parametrize("seed", [1, *(slow(n) for n in (2, 3))])
 def test_the_repetition_code_has_its_threshold_at_one_half(seed):
     fit = fit_series(repetition(seed))

@@ -70,8 +70,18 @@ def test_dimensions_of_exact_power_laws():
     radii = np.array([4.0, 8.0, 16.0])
     masses = np.outer([1.0, 1.2, 0.9], radii**1.5)
     fit = fit_mass_dimension(radii, masses)
-    assert (fit.value, fit.error) == (pytest.approx(1.5), pytest.approx(0.0, abs=1e-9))
+    assert (fit.value, fit.statistical_error) == (pytest.approx(1.5), pytest.approx(0.0, abs=1e-9))
     assert fit_mass_dimension(radii, masses[:1]) is None
+    assert fit_mass_dimension(radii, masses[[0, 0]]) is None
+
+
+def test_mass_dimension_allows_for_an_invasion_that_ends_and_for_small_radii():
+    radii = 4.0 * 2 ** np.arange(0, 5, 0.5)
+    noise = 1 + 0.1 * np.random.default_rng(1).standard_normal((200, 1))
+    laws = radii**1.9 * np.exp([-1.6 * radii / 400, 0.5 / radii])
+    for law in laws:
+        fit = fit_mass_dimension(radii, law * noise)
+        assert abs(fit.value - 1.9) < fit.error
 
 
 @pytest.mark.parametrize(
