@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from percolab.cli.groups import Command
 from percolab.cli.options import counted, output_file, refuse, results_file
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 FORMATS = {"csv": (".csv", ".txt"), "parquet": (".parquet",), "netcdf": (".nc",), "npz": (".npz",)}
 
 
-@click.command()
+@click.command(cls=Command)
 @results_file
 @click.option("-p", "probabilities",
               help="p of methods threshold and microcanonical: from:to:count.")  # fmt: skip
