@@ -242,7 +242,7 @@ class Lattice(Shown):
                 raise InputError(
                     f"{self.name}: of {n} layers along {AXIS_NAMES[axis]} the first or the last "
                     f"has no site, so that nothing spans: its block of {cell} points has vacant "
-                    "layers; choose another L, --boundary periodic, or give the lattice as a [unit_cell]"
+                    "layers; choose another L, --boundary periodic, or a [unit_cell]"
                 )
 
     def _take_shape(self, shape: Any) -> Point:
