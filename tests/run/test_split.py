@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from cli_support import answer, assert_equal_datasets, blocks_in, refusal, wait_for_blocks
+from cli_support import answer, assert_equal_datasets, blocks_in, changed, refusal, wait_for_blocks
 from helpers import lattice, slow
 from parts_support import row_by_slabs
 from process_support import MPIEXEC, by_mpi, error_lines, start_by_ranks, stop_by_ctrl_c, wait_for
@@ -77,7 +77,9 @@ REFUSED = [
 @pytest.mark.parametrize(("given", "message"), REFUSED)
 def test_what_cannot_be_split_is_refused_in_one_line(given, message):
     usual = ("--lattice", "square", "-L", "8", "-p", "0.5", "--device", "cpu", "--workers", "2")
-    assert message in refusal("sweep", *usual, "--split", "lattice", *given, "--out", "none.h5")
+    assert message in refusal(
+        "sweep", *changed([*usual, "--split", "lattice"], *given, "--out", "none.h5")
+    )
 
 
 def task(size=12, **kinds):
