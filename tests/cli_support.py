@@ -137,8 +137,9 @@ def run(*arguments: object) -> Result:
 def changed(line: Sequence[object], *options: object) -> list[object]:
     """Return a command with options, in place of those that have the same name and a value."""
     left, words = [], iter(line)
+    names = {str(word).partition("=")[0] for word in options}
     for word in words:
-        if word in options and str(word).startswith("-"):
+        if str(word).startswith("-") and word in names:
             next(words)
         else:
             left.append(word)
