@@ -26,6 +26,7 @@ from percolab.analysis.roots import (
 from percolab.analysis.shared_fit import fit_shared
 from percolab.analysis.spin_fit import SpinFit, fit_spins
 from percolab.analysis.statistics import Floats
+from percolab.analysis.stored_data import choose_observable
 from percolab.analysis.stored_fits import Prior, fit_results, read_estimates
 from percolab.analysis.table_fit import TableFit, fit_series
 from percolab.analysis.text import describe_fit, estimate_table
@@ -51,7 +52,7 @@ from percolab.figures.study_view import Drawn
 from percolab.figures.table import draw_table
 from percolab.lattices.shown import Shown, Table, few
 from percolab.lattices.structure import Structure
-from percolab.run.request import Observer
+from percolab.run.request import Observer, take_observer
 from percolab.run.runner import run_study
 from percolab.run.search_steps import Goal
 from percolab.run.threshold import find_threshold, refuse_graph, request_threshold
@@ -169,6 +170,7 @@ class Results(StoredResults):
         >>> p.tolist()
         [0.4, 0.6]
         """
+        _check_named(observable)
         if p is not None:
             p = ascending(take_probabilities("p", p) or ())
             check_probabilities(p)
@@ -210,6 +212,7 @@ class Results(StoredResults):
         Of a graph or a Bethe lattice: the thresholds of each size alone, whose errors come from so
         many replicas of a bootstrap.  AnalysisError: the samples do not give it.
         """
+        _take_replicas(bootstrap)
         if not (self.study.structure.is_scalable or self.study.kind.name == "trees"):
             return estimate_table(self.estimates(bootstrap=bootstrap))
         return describe_fit(self.fit(), self.study)
@@ -275,6 +278,8 @@ class Results(StoredResults):
         InputError: a file that cannot be written, or that percolab did not write.
         """
         _check_named(observable)
+        if observable is not None:
+            choose_observable(self, observable)
         path = take_path("out", out)
         check_suffix(path, PAGES, "a page")
         check_output(path)
@@ -341,7 +346,7 @@ def sweep(
     [200, 200]
     """
     request = make_request(lattice, **settings)
-    observer = observer or LoggedProgress(bar=progress)
+    observer = take_observer(observer, LoggedProgress(bar=take_flag("progress", progress)))
     with _writer(request.out if settings.get("out") is not None else None) as writer:
         ways = {**request.options, "writer": writer, "observer": observer}
         return _shown_results(run_study(request.study, request.rule, **ways))
@@ -492,6 +497,10 @@ def threshold(
     >>> threshold(weights=np.array([[3, 1, 2], [9, 9, 4], [0, 0, 8]]))
     <Levels of square; x 3; y 8>
     """
+    above, progress = take_flag("above", above), take_flag("progress", progress)
+    check_choice("universal", universal, ("known", "free"))
+    shown = LoggedProgress(bar=progress, estimate=root_text)
+    observer = take_observer(observer, shown)
     given = {name: value for name, value in settings.items() if value is not None}
     of_weights: dict[str, Any] = {name: given.pop(name) for name in _OF_WEIGHTS if name in given}
     if weights is not None:
@@ -506,9 +515,8 @@ def threshold(
         raise InputError("threshold: give a lattice, or weights")
     goal = Goal.of(error, time, universal)
     request = request_threshold(lattice, goal, **given)
-    shown = LoggedProgress(bar=progress, estimate=root_text)
     with _writer(request.out if "out" in given else None) as writer:
-        ways = {**request.options, "writer": writer, "observer": observer or shown}
+        ways = {**request.options, "writer": writer, "observer": observer}
         results = find_threshold(request.study, goal, **ways)
     fit = fit_wrapping(results) if why_no_roots(results.study) else fit_roots(results)
     return Threshold(_shown_results(results), fit)
@@ -560,7 +568,7 @@ class DataTable(GivenTable):
         "crossings" or "collapse".  ax: axes to draw into, for a kind of one panel.  options: of
         ``fit``.
         """
-        into = Target(ax, f"kind {kind or 'curves'}")
+        into = Target(ax, f"kind {'curves' if kind is None else kind}")
         return _finish_figure(draw_table(self.fit(series, **options), kind, into), out, ax)
 
 
@@ -729,8 +737,9 @@ def _fit_options(given: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]
         if not least <= number <= most:
             raise InputError(f"{name} = {number}, but it must be from {least:g} to {most:g}")
     if "window" in options:
-        if np.shape(options["window"]) != (2,):
-            raise InputError(f"window = {options['window']!r}, but it must be two numbers")
+        window = options["window"]
+        if isinstance(window, str) or not np.iterable(window) or len(list(window)) != 2:
+            raise InputError(f"window = {window!r}, but it must be two numbers")
         options["window"] = tuple(take_number("window", end) for end in options["window"])
     return options
 

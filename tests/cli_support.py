@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
@@ -131,6 +132,18 @@ def refusal_after(path: Path, change, *, sealed: bool = True) -> str:
 def run(*arguments: object) -> Result:
     """Run the command line in this process."""
     return CliRunner().invoke(main, [str(item) for item in arguments])
+
+
+def changed(line: Sequence[object], *options: object) -> list[object]:
+    """Return a command with options, in place of those that have the same name and a value."""
+    left, words = [], iter(line)
+    names = {str(word).partition("=")[0] for word in options}
+    for word in words:
+        if str(word).startswith("-") and word in names:
+            next(words)
+        else:
+            left.append(word)
+    return [*left, *options]
 
 
 def answer(*arguments: object) -> str:

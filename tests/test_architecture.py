@@ -199,7 +199,7 @@ def test_slow_parts_of_scipy_and_fits_of_commands_are_imported_by_functions():
 WRITE_LOADED = "atexit.register(lambda: print('loaded:', *HEAVY & set(sys.modules)))"
 
 
-@pytest.mark.parametrize("use", ["import percolab", "import percolab.__main__"])
+@pytest.mark.parametrize("use", ["import percolab", "from percolab.__main__ import run; run()"])
 def test_heavy_packages_are_loaded_when_used(use):
     code = f"import atexit, sys\nHEAVY = {HEAVY}\n{WRITE_LOADED}\n{use}"
     command = [sys.executable, "-c", code, "--help"]

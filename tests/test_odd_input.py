@@ -144,6 +144,8 @@ sweep, label, tree, invade, show = (
     partial(on_square, getattr(percolab, name))
     for name in ("sweep", "label", "tree", "invade", "show")
 )
+IMAGE = np.ones((4, 4), bool)
+TABLE = {"L": [8, 8, 16, 16], "p": [0.4, 0.6] * 2, "k": [20, 80, 5, 95], "n": [100] * 4}
 REFUSED = [
     # What is no graph, or no site of one.
     (graph_of([(0, 1)], source=[[1, 2], 3], target=[1]), "source = [[1, 2], 3]: sites are one"),
@@ -408,6 +410,32 @@ REFUSED = [
     (asked_of("means", "spanning_y", 5), "L = 5 is not in these results; there: 4, 8"),
     (asked_of("means", "spaning_y", 4), "observable = 'spaning_y' is not in these results; did"),
     (asked_of("means", "clusters", [4, 8]), "L = [4, 8], but it must be one integer"),
+    # What is of another type.
+    (sweep(**QUICK, observer=5), "observer: int given, but it must be a percolab.run.request.Obs"),
+    (label(L=4, p=0.5, observer=""), "observer: str given, but it must be"),
+    (sweep(**QUICK, progress=1), "progress = 1, but it must be True or False"),
+    (sweep(**(QUICK | {"L": [4, [[2], 3]]})), "only integers are allowed"),
+    (sweep(L=[4], model="ising", T=2.3, method=["grid"]), "unknown method ['grid']"),
+    (sweep(L=[4], model="ising", T=2.3, method="gird"), "unknown method 'gird'; did you mean"),
+    (tree(L=4, method=""), "unknown tree method ''"),
+    (show(L=4, p=0.5, sweeps=np.arange(2)), "sweeps = array([0, 1]), but it must be one integer"),
+    (lambda _: percolab.threshold("square", labeler=["raster"]), "unknown labeler ['raster']"),
+    (lambda _: percolab.threshold("square", observer=5), "observer: int given"),
+    (lambda _: percolab.threshold("square", above=[]), "above = [], but it must be True or False"),
+    (lambda _: percolab.threshold("square", universal=np.ones(2)), "unknown universal array"),
+    (lambda _: percolab.label(IMAGE, threshold=0.5, below=[]), "below = [], but it must be True"),
+    (lambda _: percolab.label(IMAGE, threshold=np.ones(2)), "but it must be a number or"),
+    (lambda _: percolab.label(IMAGE, connectivity=np.ones(2)), "in 2 dimensions it is 4, 8"),
+    (lambda _: percolab.flow(IMAGE, axis=["x"]), "axis ['x']: there is no such open axis"),
+    (lambda _: percolab.flow(IMAGE, voxel=[1, [2]]), "voxel 1,[2]: the sides along x, y are 2"),
+    (lambda _: percolab.flow(IMAGE, source=[0, [1]], target=[2]), "source = [0, [1]], but it"),
+    (lambda _: percolab.graph_topology(3, [(0, 1)], source=[0, [1]]), "must be integers"),
+    (lambda _: percolab.open_table(TABLE).fit(["a"]), "series ['a'] is not in the table"),
+    (asked_of("fit", nu=np.ones(2)), "but it must be 'known' or 'free'"),
+    (asked_of("fit", window=[0.1, [0.9]]), "window = [0.9], but it must be a number"),
+    (asked_of("means", np.ones(2)), "but it must be the name of an observable"),
+    (asked_of("report", "a.html", "spaning_x"), "did you mean 'spanning_x'?"),
+    (asked_of("summary", bootstrap="x"), "bootstrap = 'x', but only integers are allowed"),
 ]
 
 

@@ -81,7 +81,7 @@ def fit_results(
 
 def class_exponent(study: Study, nu: Prior) -> tuple[Known | None, tuple[str, ...]]:
     """Return the known 1/nu of the universality class, None if free, and notes."""
-    if nu not in ("known", "free"):
+    if not isinstance(nu, str) or nu not in ("known", "free"):
         raise InputError(f"nu = {nu!r}, but it must be 'known' or 'free'")
     if nu == "free":
         return None, ()

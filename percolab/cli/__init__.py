@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import difflib
 import gc
 import importlib
 import io
@@ -61,10 +62,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"percolab.cli.{cmd_name}").command
-        if VERBOSE not in command.params:
-            command.params.append(VERBOSE)
-        return command
+        return _load(cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -102,6 +100,8 @@ class Commands(click.Group):
         except click.exceptions.NoArgsIsHelpError as error:
             echo(error.format_message())
             sys.exit(2)
+        except click.NoSuchOption as error:
+            _fail(_describe_unknown(error))
         except click.ClickException as error:
             _fail(error.format_message().replace("is not a valid float", "is not a number"))
         except UserError as error:
@@ -114,6 +114,41 @@ class Commands(click.Group):
         except OSError as error:
             _fail(f"{error.filename or 'output'}: {error.strerror or error}")
         sys.exit(status if isinstance(status, int) else 0)
+
+
+def _describe_unknown(error: click.NoSuchOption) -> str:
+    """Return which commands have an option that the one at hand lacks, and how that is used."""
+    name, context = error.option_name, error.ctx
+    if context is None:
+        return error.format_message()
+    own = [flag.lstrip("-") for flag in _flags(context.command)]
+    word = name.lstrip("-")
+    longer = [each for each in own if each.endswith(f"-{word}")]
+    close = longer or difflib.get_close_matches(word, own, n=1, cutoff=0.65)
+    hint = f" (did you mean --{close[0]}?)" if close and len(close[0]) > 1 else ""
+    texts = [f"No such option {name!r}{hint}"]
+    others = [each for each in COMMANDS if name in _flags(_load(each))]
+    if others:
+        usage = " ".join(context.command.collect_usage_pieces(context))
+        texts += [f"it is an option of {', '.join(others)}", f"use {context.command_path} {usage}"]
+    return "; ".join(texts)
+
+
+def _flags(command: click.Command) -> list[str]:
+    return [
+        flag
+        for option in command.params
+        if isinstance(option, click.Option)
+        for flag in option.opts
+    ]
+
+
+def _load(name: str) -> click.Command:
+    """Return a command, with -v."""
+    command: click.Command = importlib.import_module(f"percolab.cli.{name}").command
+    if VERBOSE not in command.params:
+        command.params.append(VERBOSE)
+    return command
 
 
 def _prepare_environment() -> None:

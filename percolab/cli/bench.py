@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from percolab.cli.groups import Command
 from percolab.cli.options import Number, Numbers, WholeNumber, check_target, output_file, refuse
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
@@ -29,7 +30,7 @@ _STAGES_OF_MODELS = {"grid", "threshold", "kernels"}
 _COUNTS = Numbers(WholeNumber(min=1, max=10**9))
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--lattice",
     "lattices",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from percolab.cli.groups import Command
 from percolab.cli.options import counted, output_file, refuse, results_file
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
@@ -22,7 +23,7 @@ FORMATS = {"csv": (".csv", ".txt"), "parquet": (".parquet",), "netcdf": (".nc",)
 _KINDS = dict(zip(FORMATS, (files.CSV, files.PARQUET, files.NETCDF, files.NPZ_TABLE)))
 
 
-@click.command()
+@click.command(cls=Command)
 @results_file
 @click.option("-p", "probabilities",
               help="p of methods threshold and microcanonical: from:to:count.")  # fmt: skip

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
+from percolab.cli.groups import Command
 from percolab.cli.options import check_target
 from percolab.cli.setting_options import setting_option
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("shape", metavar="SHAPE")
 @click.option(
     "--exponent", type=float, required=True, help="a of the correlations (1 + r^2)^(-a/2)."

@@ -8,6 +8,7 @@ import click
 
 from percolab.cli import options as shared
 from percolab.cli.answers import find_answers
+from percolab.cli.groups import Command
 from percolab.errors import AnalysisError, InputError, is_given
 from percolab.kernels.registry import load
 
@@ -25,7 +26,7 @@ Part = tuple[dict[str, Any], list[str]]
 _JOINT = ("omega", "min_size", "degree", "nu", "priors")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="RESULTS.h5...")
 @shared.fit_options
 @click.option(

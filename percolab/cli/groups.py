@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
 import click
 
 from percolab.cli.terminal import Visible
+from percolab.errors import InputError
 from percolab.tasks.setting_groups import GROUPS, OUTPUT
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,7 +26,26 @@ class GroupedOption(click.Option):
         self.group = group
 
 
-class GroupedCommand(click.Command):
+class Command(click.Command):
+    """A command that refuses a second value of an option, where Click takes the last one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the line; InputError for an option with one value that is given twice."""
+        if not ctx.resilient_parsing:
+            _refuse_repeated(self.make_parser(ctx).parse_args(list(args))[2])
+        return super().parse_args(ctx, args)
+
+
+def _refuse_repeated(given: Sequence[click.Parameter]) -> None:
+    """Raise InputError if an option is there twice, but for flags and options with many values."""
+    for option in given:
+        is_single = isinstance(option, click.Option) and not (option.is_flag or option.multiple)
+        if is_single and given.count(option) > 1:
+            name = option.opts[0]
+            raise InputError(f"{name} is given twice: give it once (a list of values has commas)")
+
+
+class GroupedCommand(Command):
     """A command whose help has a section for each group of options, and "Options" for the rest."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

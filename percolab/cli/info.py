@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
+from percolab.cli.groups import Command
 from percolab.cli.options import as_json, echo_json
 from percolab.cli.terminal import echo
 
 
-@click.command()
+@click.command(cls=Command)
 @as_json
 def command(as_json: bool) -> None:
     """Show the versions in use, the labelers, and the devices percolab can run on."""

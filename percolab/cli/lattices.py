@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from percolab.cli.groups import Command
 from percolab.cli.options import as_json, echo_json, output_file, write_figure
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
@@ -16,7 +17,7 @@ _ROW = "{:<18}  {:>3}  {:>5}  {:<14}  {:<14}  {}"
 _MODELS = ("bond", "site")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("name", required=False)
 @click.option("--plot", is_flag=False, flag_value="", metavar="[FILE]",
               help="Draw the lattice NAME: .png, .pdf or .svg.  [default: NAME.png]")  # fmt: skip

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from percolab.cli.groups import Command
 from percolab.cli.options import counted
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("parts", nargs=-1, required=True, type=click.Path(), metavar="PART.h5...")
 @click.option(
     "-o", "--out", required=True, type=click.Path(), help="The file to write; it must not exist."

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from percolab.cli.groups import Command
 from percolab.cli.options import as_json, echo_json
 from percolab.cli.terminal import echo
 from percolab.errors import InputError, nearest
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _USUAL = (("open", "open"), ("periodic", "periodic"))
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--boundary",
     help="open or periodic for both axes of the plane, one per axis as in open,periodic,open, or "

@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from percolab.cli import options as shared
+from percolab.cli.groups import Command
 from percolab.cli.terminal import echo
 from percolab.errors import AnalysisError, InputError, nearest
 
 
-class PlotCommand(click.Command):
+class PlotCommand(Command):
     """Lists the kinds of figures in its help, with the line that each of them holds."""
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from percolab.cli import options as shared
+from percolab.cli.groups import Command
 from percolab.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 PAGES = (".html", ".htm")
 
 
-@click.command()
+@click.command(cls=Command)
 @shared.results_file
 @click.option(
     "-o", "--out", type=click.Path(), help="Page: .html or .htm.  [default: RESULTS.html]"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from percolab.cli.answers import Answers, find_answers
+from percolab.cli.groups import Command
 from percolab.cli.options import as_json, counted, described, results_file, write_answer
 from percolab.cli.sample_options import describe_directions
 from percolab.lattices.lattice import AXIS_NAMES
@@ -30,7 +31,7 @@ Tortuosities = Mapping[str, float]
 _NONE: Tortuosities = MappingProxyType({})
 
 
-@click.command()
+@click.command(cls=Command)
 @results_file
 @as_json
 def command(results: str, as_json: bool) -> None:

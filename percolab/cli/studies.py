@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from percolab.cli.groups import Command
 from percolab.cli.options import as_json, complete_study, write_answer
 from percolab.cli.terminal import echo
 from percolab.errors import InputError
@@ -12,7 +13,7 @@ from percolab.lattices.toml_table import read_text
 from percolab.tasks.study_library import find_study, study_names, study_summary
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("name", required=False, shell_complete=complete_study)
 @as_json
 def command(name: str | None, as_json: bool) -> None:

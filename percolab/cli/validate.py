@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from percolab.cli.groups import Command
 from percolab.cli.options import WholeNumber, as_json, echo_json
 from percolab.cli.terminal import echo
 
@@ -22,7 +23,7 @@ _ROW = "  {:<62} {:>14} {:>14} {:>9} {:>6}  {}"
 _BEYOND_TWO, _BEYOND_FOUR = math.erfc(2 / math.sqrt(2)), math.erfc(4 / math.sqrt(2))
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:n.")
 @click.option("--full", is_flag=True, help="More samples, larger lattices, all of them: for a GPU.")
 @click.option("--seed", type=WholeNumber(min=0, max=2**63 - 1), default=1, show_default=True,

@@ -38,7 +38,7 @@ from percolab.run.request import Observer
 from percolab.tasks.settings import SHOWN_SWEEPS
 from percolab.tasks.study import Task, axis_boundaries
 from percolab.tasks.study_file import make_request
-from percolab.tasks.values import check_choice, take_integer_in, take_sample_key
+from percolab.tasks.values import check_choice, take_integer, take_integer_in, take_sample_key
 
 #: The most sweeps of spins before a configuration.
 MOST_SWEEPS = 10**9
@@ -378,7 +378,7 @@ def random_configuration(
     if task.draw.chains:
         sweeps = SHOWN_SWEEPS if sweeps is None else sweeps
         return _chain_configuration(task, topology, sample, sweeps, record)
-    if sweeps:
+    if sweeps is not None and take_integer("sweeps", sweeps):
         raise InputError(f"sweeps: {task.model} percolation has no spins (--model ising)")
     key = GENERATORS[task.rng], task.stream_seed, sample
     opened, sites = draw_sample(topology, task.draw, key, p)

@@ -173,11 +173,12 @@ def _take_voxel(voxel: Any, chosen: Configuration) -> NDArray[np.float64] | None
         sides = np.asarray(voxel, np.float64)
     except (TypeError, ValueError):
         sides = np.empty(0)
+    shown_voxel = ",".join(map(str, voxel)) if np.iterable(voxel) else voxel
     axes = len(chosen.topology.shape)
     if sides.shape != (axes,) or not 0 < sides.max() / _LONGEST <= sides.min() < np.inf:
         names = ", ".join(AXIS_NAMES[axis] for axis in range(axes))
         raise InputError(
-            f"--voxel {','.join(map(str, voxel)) if np.ndim(voxel) else voxel}: the sides along "
+            f"--voxel {shown_voxel}: the sides along "
             f"{names} are {axes} positive numbers, the largest at most {_LONGEST:g} of the smallest"
         )
     return sides
@@ -211,7 +212,7 @@ def _terminals(chosen: Configuration, ends: dict[str, Any], axis: str | None) ->
     topology, along = chosen.topology, None
     if axis is not None:
         names = {AXIS_NAMES[each]: each for each in topology.open_axes if topology.shape}
-        if axis not in names:
+        if not isinstance(axis, str) or axis not in names:
             raise InputError(f"axis {axis!r}: there is no such open axis; {nearest(axis, names)}")
         along = names[axis]
     terminals = find_terminals(topology, ends, along)

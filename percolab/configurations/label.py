@@ -33,7 +33,7 @@ from percolab.lattices.lattice import Lattice, lattice_names, load_lattice
 from percolab.lattices.structure import take_structure
 from percolab.lattices.topology import Topology
 from percolab.measure.clusters import Clusters
-from percolab.run.request import Observer
+from percolab.run.request import Observer, take_observer
 from percolab.tasks.study import check_probabilities
 from percolab.tasks.values import check_choice, take_flag, take_sample_key, take_shape
 
@@ -122,7 +122,7 @@ def label(
             "label: a list given: a mask is an array (numpy.array), and a list of edges goes with "
             "graph="
         )
-    serial = take_flag("serial", serial)
+    serial, observer = take_flag("serial", serial), take_observer(observer)
     if not isinstance(labeler, str | None):
         raise InputError(f"labeler = {labeler!r}, but it must be a name")
     refuse_spins(Model.parse(model))

@@ -41,7 +41,9 @@ def find_label_format(out: str | Path) -> files.Kind:
     """Return the kind of a file of labels by its suffix; InputError for another one."""
     suffix = Path(out).suffix.lower()
     if suffix not in SUFFIXES:
-        raise InputError(f"{out}: labels are written as .npy or .h5")
+        raise InputError(
+            f"{out}: labels are written as .npy or .h5, a table of clusters by --sizes"
+        )
     return _FILES[suffix]
 
 

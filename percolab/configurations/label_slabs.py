@@ -380,7 +380,7 @@ def _cut(shape: tuple[int, ...], slabs: int | str, reach: int) -> list[tuple[int
     """Return where slabs start and stop; InputError for a number of slabs that cannot be."""
     depth, layer = shape[0], prod(shape[1:])
     slabs = int(slabs) if isinstance(slabs, np.integer) else slabs
-    if slabs == "auto":
+    if isinstance(slabs, str) and slabs == "auto":
         most = min(int(_SHARE * psutil.virtual_memory().available) // _BYTES, MAX_POINTS // 2)
         count = -(-depth // max(most // layer - reach, reach))
     elif isinstance(slabs, int) and not isinstance(slabs, bool) and 1 <= slabs <= depth // reach:

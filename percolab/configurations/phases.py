@@ -17,6 +17,7 @@ from percolab.errors import InputError
 from percolab.lattices.lattice import Lattice, lattice_from_text, load_lattice
 from percolab.lattices.shown import Table, few
 from percolab.measure.clusters import Clusters
+from percolab.tasks.values import take_flag
 
 #: Phases have numbers 1, 2 ... in uint8, and 0 is none.
 MOST_PHASES = 254
@@ -32,7 +33,8 @@ def connectivity_lattice(connectivity: int, dimension: int) -> Lattice:
     26 (face, edge or corner) in three.  InputError for another number.
     """
     known = CONNECTIVITIES.get(dimension, {})
-    if isinstance(connectivity, bool) or connectivity not in list(known):
+    is_number = not isinstance(connectivity, bool) and not np.iterable(connectivity)
+    if not is_number or connectivity not in list(known):
         choices = ", ".join(map(str, known)) or "that of a lattice"
         raise InputError(
             f"connectivity = {connectivity!r}, but in {dimension} dimensions it is {choices}"
@@ -147,11 +149,12 @@ class SiteRule:
     @classmethod
     def make(cls, name: str, threshold: Any, below: bool, phase: Any) -> SiteRule:
         """Return the rule of these options; InputError where they exclude each other."""
+        below = take_flag("below", below)
         if below and threshold is None:
             raise InputError(f"{name}: below: says which side of a threshold is occupied: give it")
         if phase is not None and threshold is not None:
             raise InputError(f"{name}: phase and threshold: each says what sites are; give one")
-        if threshold is not None and threshold != "otsu":
+        if threshold is not None and not (isinstance(threshold, str) and threshold == "otsu"):
             threshold = _take_threshold(threshold)
         return cls(name, threshold, below, None if phase is None else Phases.parse(phase))
 

@@ -25,7 +25,7 @@ def draw_table(fit: TableFit, kind: str | None = None, into: Target = NEW_FIGURE
 
     InputError: no such kind.  AnalysisError: the fit does not give it.
     """
-    if kind is not None and kind not in KINDS:
+    if kind is not None and (not isinstance(kind, str) or kind not in KINDS):
         raise InputError(f"--kind {kind}: tables have {', '.join(KINDS)}")
     kind = kind or "curves"
     figure, numbers = KINDS[kind](fit, into)

@@ -105,7 +105,10 @@ def fitting_labeler(name: str | None, kind: str, lattice: Structure) -> tuple[st
     """Return the labeler to use for a lattice or a graph, and why it is not the one named, or "".
 
     That is known before the topology is made, which :func:`serving_labeler` then asks.
+    InputError: the name of no labeler.
     """
+    if name is not None:
+        check_labeler(name)
     offsets = tuple(bond.offset for bond in lattice.bonds) if isinstance(lattice, Lattice) else ()
     problem = _check_bonds(name, kind, offsets)
     if problem:
@@ -133,7 +136,7 @@ def _check_bonds(name: str | None, kind: str, offsets: tuple[tuple[int, ...], ..
 
 def check_labeler(name: str) -> None:
     """Raise InputError unless there is a labeler of this name; loads nothing."""
-    if name not in LABELERS:
+    if not isinstance(name, str) or name not in LABELERS:
         raise InputError(f"unknown labeler {name!r}; {nearest(name, LABELERS)}")
 
 

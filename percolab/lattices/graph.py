@@ -482,7 +482,10 @@ def _site_arrays(
         raise InputError("every bond must name two sites") from error
     if pairs.size and (pairs.ndim != 2 or pairs.shape[1] != 2):
         raise InputError("every bond must name two sites")
-    terminals = {"source": np.atleast_1d(source), "target": np.atleast_1d(target)}
+    try:
+        terminals = {"source": np.atleast_1d(source), "target": np.atleast_1d(target)}
+    except ValueError as error:  # lists in lists
+        raise InputError("source and target: sites must be integers") from error
     arrays = {"bond": pairs, **terminals}
     for what, sites in arrays.items():
         if sites.size and sites.dtype.kind not in "iu":

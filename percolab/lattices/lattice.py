@@ -103,7 +103,7 @@ class Lattice(Shown):
         cls,
         vectors: ArrayLike,
         sites: ArrayLike,
-        bonds: Sequence[tuple[int, int, Sequence[int]]],
+        bonds: Sequence[Sequence[Any]],
         *,
         name: str = "lattice",
         title: str | None = None,
@@ -115,7 +115,8 @@ class Lattice(Shown):
         vectors: float (d, d), from a cell to the next along each of d axes, in any unit of length.
         sites: float (n, d), where the sites of a cell are, in parts of the vectors; they are
         numbered 0 to n - 1.  bonds: (from, to, cell), from a site to another one in the cell that
-        is so many steps away along each axis; every bond once.
+        is so many steps away along each axis; every bond once.  A fourth item is the name of the
+        bond's class.
         title: for figures.  coordination_number: checked against the bonds.  thresholds: published
         ones, with the keys of docs/lattice-format.md.
 
@@ -225,12 +226,24 @@ class Lattice(Shown):
         return [axis for axis, (n, cell, kind) in axes if kind == "periodic" and n % cell]
 
     def check_cells(self, shape: Point, boundary: tuple[str, ...]) -> None:
-        """Raise InputError if a periodic axis of a block of ``shape`` grid points cuts a cell."""
+        """Raise InputError if a periodic axis of a block of ``shape`` grid points cuts a cell.
+
+        Also where the first or last layer along an open axis has no site: nothing would span.
+        """
         for axis in self._cut_axes(shape, boundary):
             raise InputError(
                 f"{self.name}: {shape[axis]} grid points along the periodic axis "
                 f"{AXIS_NAMES[axis]} cut a cell of {self.cell[axis]}"
             )
+        for axis, (n, kind) in enumerate(zip(shape, boundary, strict=True)):
+            cell, depth = self.cell[axis], self.per_size[axis]
+            layers = {0, (n - 1) % cell} if kind == "open" and depth == 1 else set()
+            if not layers <= {site[axis] for site in self.sites}:
+                raise InputError(
+                    f"{self.name}: of {n} layers along {AXIS_NAMES[axis]} the first or the last "
+                    f"has no site, so that nothing spans: its block of {cell} points has vacant "
+                    "layers; choose another L, --boundary periodic, or a [unit_cell]"
+                )
 
     def _take_shape(self, shape: Any) -> Point:
         """Return a number of grid points for each axis, as int; InputError if there is none."""
@@ -539,8 +552,9 @@ def _gather_classes(
         classes[offset].add(owner)
         if names.setdefault(offset, name) != name:
             raise InputError(
-                f"{place}: bonds of one offset are one class, but it has the names "
-                f"{names[offset] or 'none'} and {name or 'none'}"
+                f"{place}: bonds of one offset, here {list(offset)}, are one class, but it has the "
+                f"names {names[offset] or 'none'} and {name or 'none'}; choose cells or a block in "
+                "which their offsets differ (docs/lattice-format.md)"
             )
     if not classes:
         raise InputError(f"{where}: a lattice needs at least one bond")

@@ -81,7 +81,10 @@ def _find_terminal(key: str, given: Any, topology: Topology) -> NDArray[np.int32
         # The first one from the middle on; there may be a vacant point.
         middle = np.ravel_multi_index([n // 2 for n in topology.shape[::-1]], topology.shape[::-1])
         return (middle + np.flatnonzero(is_site[middle:])[:1]).astype(np.int32)
-    sites = np.atleast_1d(np.asarray(given))
+    try:
+        sites = np.atleast_1d(np.asarray(given))
+    except ValueError:  # lists in lists
+        sites = np.empty(0)
     if sites.dtype.kind not in "iu" or sites.ndim != 1 or not sites.size:
         raise InputError(
             f'{key} = {given!r}, but it must be a side, "y-" or "y+", or numbers of sites'

@@ -147,7 +147,7 @@ class Table:
 def cell_text(
     vectors: ArrayLike,
     sites: ArrayLike,
-    bonds: Sequence[tuple[int, int, Sequence[int]]],
+    bonds: Sequence[Sequence[Any]],
     *,
     name: str,
     keys: Mapping[str, Any],
@@ -177,13 +177,14 @@ def cell_text(
     if not isinstance(bonds, Iterable):
         raise InputError(f"{where}: bonds = {bonds!r}, but they are a list of (from, to, cell)")
     for number, bond in enumerate(bonds):
-        if not isinstance(bond, Sequence | np.ndarray) or len(bond) != 3:
+        if not isinstance(bond, Sequence | np.ndarray) or len(bond) not in (3, 4):
             raise InputError(
                 f"{where}: bond {number} is {bond!r}, but a bond is (from, to, cell): two sites, "
                 "and the steps to the other's cell"
             )
-        one, other, cell = (_toml(value, where) for value in bond)
-        lines.append(f"    {{ from = {one}, to = {other}, cell = {cell} }},")
+        texts = [_toml(value, where) for value in bond]
+        pairs = (f"{key} = {text}" for key, text in zip(("from", "to", "cell", "name"), texts))
+        lines.append(f"    {{ {', '.join(pairs)} }},")
     lines += ["]"]
     if not isinstance(thresholds, Sequence) or not all(
         isinstance(each, Mapping) for each in thresholds

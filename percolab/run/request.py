@@ -60,6 +60,14 @@ class Observer:
         """Take it that a round has ended."""
 
 
+def take_observer(given: Any, usual: Observer | None = None) -> Any:
+    """Return what observes a run, the usual one for None; InputError unless it is an Observer."""
+    if given is not None and not isinstance(given, Observer):
+        allowed = "it must be a percolab.run.request.Observer"
+        raise InputError(f"observer: {type(given).__name__} given, but {allowed}")
+    return usual if given is None else given
+
+
 class SweepOptions(TypedDict, total=False):
     """What running or planning a study takes in addition to the study and its stop rule.
 

@@ -73,7 +73,7 @@ class GivenTable(Shown):
             return self.series[names[0]]
         if name is None:
             raise InputError(f"{self.source}: give a --series, one of: {'; '.join(names)}")
-        if name not in self.series:
+        if not isinstance(name, str) or name not in self.series:
             there = nearest(name, names) if any(names) else "the table has one series, without name"
             raise InputError(f"--series {name!r} is not in {self.source}; {there}")
         return self.series[name]

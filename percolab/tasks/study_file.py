@@ -25,7 +25,7 @@ from percolab.lattices.structure import Structure, load_structure
 from percolab.lattices.toml_table import Table, parse_toml, read_text
 from percolab.measure.functions import take_functions
 from percolab.tasks import values
-from percolab.tasks.kind_registry import find_kind
+from percolab.tasks.kind_registry import METHODS, find_kind
 from percolab.tasks.settings import (
     DEFAULT_LATTICE,
     DEFAULT_OUT,
@@ -137,6 +137,7 @@ def _read_p(settings: Mapping[str, Any]) -> Any:
         given = values.take_probabilities("p", settings["p"])
         return None if given is None else values.ascending(given)
     model = Model.parse(settings["model"])
+    values.check_choice("method", settings["method"], METHODS)
     if name not in find_kind(settings["method"], model.chains).settings:
         raise InputError(explain_refusal(name, str(model)))
     if name == "K" and model.name != "ising":

@@ -426,7 +426,7 @@ def take_integers(key: str, value: Any) -> tuple[int, ...]:
     _refuse_booleans(key, value, "only integers are allowed")
     try:
         return tuple(operator.index(number) for number in (value if np.ndim(value) else [value]))
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise InputError(f"{key} = {shown(value)}, but only integers are allowed") from error
 
 
@@ -442,7 +442,8 @@ def take_counts(key: str, value: Any) -> tuple[int, ...]:
         return int(count) if is_float and count.is_integer() else count
 
     refuse_mask(key, value)
-    return take_integers(key, list(map(whole, value)) if np.ndim(value) else whole(value))
+    is_list = isinstance(value, list | tuple) or np.ndim(value) > 0
+    return take_integers(key, list(map(whole, value)) if is_list else whole(value))
 
 
 def take_probabilities(key: str, value: Any) -> tuple[float, ...] | None:

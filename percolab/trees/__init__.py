@@ -144,7 +144,8 @@ def tree_class(name: str | None, kind: str) -> Any:
 
     None names the default.  InputError: unknown, or not available on that kind of device.
     """
-    return load_class("tree method", TREE_METHODS, name or DEFAULT_TREE_METHOD[kind], kind)
+    chosen = DEFAULT_TREE_METHOD[kind] if name is None else name
+    return load_class("tree method", TREE_METHODS, chosen, kind)
 
 
 def readings_class(name: str | None, kind: str, extent: Extent, boundary: Sequence[str]) -> Any:

@@ -238,6 +238,15 @@ def test_memory_of_faces_is_bounded_by_the_largest_probability():
     assert (MODEL.most_open(0.5), BOND.most_open(0.1)) == (0.5, 0.1)
 
 
+#: The honeycomb lattice with a class of bonds for each direction, as docs/lattice-format.md has it.
+THREE_DIRECTIONS = percolab.Lattice.from_cell(
+    [[1.5, 0.75**0.5], [1.5, -(0.75**0.5)]],
+    [[0, 0], [1 / 3, 1 / 3]],
+    [(0, 1, (0, 0), "a"), (0, 1, (0, -1), "b"), (0, 1, (1, -1), "c")],
+    name="three-directions",
+)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text", "exact"),
@@ -245,6 +254,8 @@ def test_memory_of_faces_is_bounded_by_the_largest_probability():
         # p_x + p_y = 1, and p_x + p_y + p_d - p_x p_y p_d = 1.
         ("square", "bond:x=p,y=0.3", 0.7),
         slow("triangular", "bond:y=0.3,d=0.2", (1 - 0.3 - 0.2) / (1 - 0.3 * 0.2)),
+        # p_a p_b + p_b p_c + p_c p_a - p_a p_b p_c = 1.
+        (THREE_DIRECTIONS, "bond:b=0.6,c=0.7", (1 - 0.6 * 0.7) / (0.6 + 0.7 - 0.6 * 0.7)),
     ],
 )
 def test_thresholds_lie_on_the_exact_critical_line(name, text, exact):

@@ -7,11 +7,13 @@ import logging
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 from math import hypot
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from cli_support import (
@@ -435,3 +437,56 @@ def test_a_command_lets_blas_have_one_thread_unless_it_is_given_another_number(
         monkeypatch.setenv("OPENBLAS_NUM_THREADS", given)
     answer("studies")
     assert os.environ["OPENBLAS_NUM_THREADS"] == threads
+
+
+# Options that are given twice, or to the wrong command
+
+
+def test_a_second_value_of_an_option_is_refused_by_every_command():
+    options = [(name, each) for name in COMMANDS for each in main.get_command(None, name).params]
+    single = [
+        (name, each.opts[0], each.opts[-1])
+        for name, each in options
+        if isinstance(each, click.Option) and not (each.is_flag or each.multiple)
+    ]
+    assert len(single) > 150
+    for name, first, last in single:
+        told = refusal(name, f"{first}=1" if "--" in first else f"{first}1", last, "2")
+        assert told.startswith(f"{first} is given twice: give it once"), name
+
+
+def test_flags_and_options_of_many_values_may_be_given_twice():
+    told = answer(*TINY, "-q", "--quiet", "--measure", "sizes", "--measure", "gyration")
+    assert "results in results.h5" in told
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (("exact", "--graph", "a.csv"), "exact [OPTIONS] GRAPH"),
+        (("removals", "--graph=a.csv"), "removals [OPTIONS] GRAPH"),
+        (("fit", "a.h5", "-L", "8"), "fit [OPTIONS] RESULTS.h5..."),
+        (("--lattice", "square"), "[OPTIONS] COMMAND [ARGS]..."),
+        (("sweep", "--error", "1e-3"),
+         "(did you mean --target-error?); it is an option of threshold; use "),
+        (("fit", "a.h5", "--jsn"), "No such option '--jsn' (did you mean --json?)"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_option_of_other_commands_is_refused_with_what_to_use(line, told):
+    refused = refusal(*line)
+    assert told in refused
+    assert ("it is an option of " in refused) == ("--jsn" not in line)
+
+
+def test_an_interrupt_while_the_command_line_is_imported_leaves_no_traceback():
+    code = (
+        "import os, signal, sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'percolab.cli.groups': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "from percolab.__main__ import run; run()"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, "")

@@ -18,6 +18,7 @@ import pytest
 from cli_support import (
     TINY,
     answer,
+    changed,
     left_in,
     put_text,
     refusal,
@@ -133,7 +134,7 @@ def test_a_sweep_never_overwrites_what_it_cannot_read(content):
 def test_a_sweep_refuses_the_file_of_another_study(options, told):
     answer(*TINY, "--quiet")
     before = Path("results.h5").read_bytes()
-    refused = refusal(*TINY, *options)
+    refused = refusal(*changed(TINY, *options))
     assert refused.startswith("results.h5: holds another study (")
     assert told in refused
     assert "; choose another --out" in refused

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from cli_support import TINY, answer, left_in, refusal
+from cli_support import TINY, answer, changed, left_in, refusal
 from helpers import slow
 
 import percolab
@@ -194,7 +194,7 @@ BAD = [
 
 @pytest.mark.parametrize(("options", "told"), BAD_SWEEPS, ids=str)
 def test_a_sweep_refuses_bad_options_and_leaves_nothing(options, told):
-    assert told in refusal(*TINY, *options)
+    assert told in refusal(*changed(TINY, *options))
     assert left_in() == []
 
 
@@ -267,7 +267,7 @@ def test_what_has_no_sizes_is_swept_and_reported_on_without_a_fit_of_spanning(wh
 
 
 def test_curves_of_coupled_samples_are_not_drawn_of_chains():
-    answer(*ISING, "-L", "4,6", "-p", "0.3,0.5,0.52,0.9", "--burn-in", "20", "--quiet")
+    answer(*changed(ISING, "-L", "4,6", "-p", "0.3,0.5,0.52,0.9", "--burn-in", "20", "--quiet"))
     for kind in ("curves", "drift", "collapse"):
         told = refusal("plot", "results.h5", "--kind", kind, "--out", "plot.png")
         assert "are of independent samples, which sweeps are not" in told

@@ -146,7 +146,8 @@ def examples(page):
 
 
 def test_examples_of_the_documentation_are_lattices():
-    kagome, honeycomb, placed = examples("lattice-format.md")
+    kagome, honeycomb, placed, directions = examples("lattice-format.md")
+    assert set(lattice_from_text(directions, where="x").class_names) == {"a", "b", "c"}
     assert lattice_from_text(kagome, where="x").digest == lattice("kagome").digest
     assert lattice_from_text(honeycomb, where="x").digest == lattice("honeycomb_unit_cell").digest
     assert lattice_from_text(placed, where="x").digest == lattice("honeycomb_unit_cell").digest

@@ -275,3 +275,18 @@ def test_a_threshold_that_is_no_probability_is_refused(line, message):
     threshold = f'[[thresholds]]\nmodel = "bond"\nreference = "nobody"\n{line}\n'
     with pytest.raises(InputError, match=re.escape(message)):
         lattice_from_text(CHAIN + threshold, where="chain.toml")
+
+
+def test_a_block_whose_end_layer_is_vacant_is_refused_where_the_layer_is_open():
+    rows = (
+        'name = "rows"\ndimension = 2\n[cell]\nshape = [3, 1]\nvacant = [[2, 0]]\n'
+        "[[bonds]]\noffset = [1, 0]\nat = [[0, 0]]\n[[bonds]]\noffset = [2, 0]\nat = [[1, 0]]\n"
+        "[[bonds]]\noffset = [0, 1]\n"
+    )
+    lattice = lattice_from_text(rows, where="rows.toml")
+    for wide in (4, 5, 7, 8):
+        (first, last), _ = lattice.topology((wide, 3)).end_layers
+        assert first.size == last.size == 3
+    with pytest.raises(InputError, match="of 6 layers along x the first or the last has no site"):
+        lattice.topology((6, 3))
+    assert lattice.topology((6, 3), ("periodic", "open")).num_points == 18

@@ -9,6 +9,7 @@ import pytest
 from cli_support import (
     answer,
     assert_equal_datasets,
+    changed,
     refusal,
     refusal_after,
     replace_dataset,
@@ -232,14 +233,16 @@ COMMAND = ("sweep", "--lattice", "square", "--boundary", "periodic", "-L", "6", 
 def test_a_file_of_other_chains_is_not_continued(options, message):
     answer(*COMMAND)
     before = read_results("results.h5").study
-    assert refusal(*COMMAND, *options).startswith(f"results.h5: holds another study ({message});")
+    assert refusal(*changed(COMMAND, *options)).startswith(
+        f"results.h5: holds another study ({message});"
+    )
     assert read_results("results.h5").study == before
 
 
 def test_a_file_is_continued_without_its_sweeps_and_keeps_them():
     answer(*COMMAND)
     shorter = [word for word in COMMAND if word not in ("--sweeps", "25")]
-    answer(*shorter, "--samples", "90")
+    answer(*changed(shorter, "--samples", "90"))
     results = read_results("results.h5")
     assert results.study.sweeps == 25
     (item,) = results.tasks.values()

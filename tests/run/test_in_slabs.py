@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_support import answer, assert_equal_datasets, refusal, run, start, stored
+from cli_support import answer, assert_equal_datasets, changed, refusal, run, start, stored
 from helpers import lattice
 from process_support import WorkerKiller, impatient_worker, paced_worker, wait_for
 
@@ -92,7 +92,7 @@ REFUSED = [
 @pytest.mark.parametrize(("given", "message"), REFUSED)
 def test_what_slabs_cannot_do_is_refused_in_one_line(given, message, tmp_path):
     usual = ("--lattice", "square", "-L", "8", "-p", "0.5", "--slabs", "2", "--device", "cpu")
-    assert message in refusal("sweep", *usual, *given, "--out", tmp_path / "none.h5")
+    assert message in refusal("sweep", *changed(usual, *given, "--out", tmp_path / "none.h5"))
 
 
 ASKED = {
@@ -411,7 +411,7 @@ def test_what_parts_cannot_do_is_refused_in_one_line(way, given, message):
         usual.remove("-p")
         usual.remove("0.5")
         given = given[2:] if given[0] == "-p" else given
-    found = refusal("sweep", *usual, *given, "--out", "none.h5")
+    found = refusal("sweep", *changed(usual, *given, "--out", "none.h5"))
     assert message in found
     assert found.count("--split lattice") <= 1
 

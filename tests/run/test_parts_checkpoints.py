@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 import pytest
-from cli_support import answer, assert_equal_datasets, run, stored
+from cli_support import answer, assert_equal_datasets, changed, run, stored
 from helpers import lattice, slow, slow_but
 from process_support import Killed, Killer, by_mpi, impatient_rank, start_by_ranks
 
@@ -421,13 +421,13 @@ def test_a_rank_uses_only_its_own_checkpoint():
     assert begun(draw=replace(draw, threshold=5)) is None
     # Another rank, block or task, of which it has the name.
     row = own.rank_row
-    for changed in (
+    for other in (
         {"rank_row": row._replace(rank=1)},
         {"number": 2},
         {"task_id": "1" * 16},
         {"rank_row": None},
     ):
-        written(**changed).rename(path)
+        written(**other).rename(path)
         assert begun() is None
 
 
@@ -581,14 +581,15 @@ BEGUN = {
 )
 def test_kills_of_processes_lose_nothing(way, victim, boundary):
     own, ranks = BEGUN[way]
-    given = (*GIVEN, *own, "--boundary", boundary)
+    given = changed(GIVEN, *own, "--boundary", boundary)
     whole = [word for word in given if word not in ("--split", "lattice")]
 
     def begun():
         options = ("--out", PATH)
         return start_by_ranks(*given, *options, ranks=ranks, before=_IMPATIENT, options=())
 
-    answer(*whole, "--slabs", 1, "--workers", 1, "--executor", "threads", "--out", "whole.h5")
+    usual = ("--slabs", 1, "--workers", 1, "--executor", "threads", "--out", "whole.h5")
+    answer(*changed(whole, *usual))
     printed = [kill(begun(), seconds, victim) for seconds in (0.05, 0.3)]
     process = begun()
     _, errors = process.communicate(timeout=120)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from cli_support import answer, assert_equal_datasets, blocks_in, refusal, wait_for_blocks
+from cli_support import answer, assert_equal_datasets, blocks_in, changed, refusal, wait_for_blocks
 from helpers import lattice, slow
 from parts_support import row_by_slabs
 from process_support import MPIEXEC, by_mpi, error_lines, start_by_ranks, stop_by_ctrl_c, wait_for
@@ -77,7 +77,9 @@ REFUSED = [
 @pytest.mark.parametrize(("given", "message"), REFUSED)
 def test_what_cannot_be_split_is_refused_in_one_line(given, message):
     usual = ("--lattice", "square", "-L", "8", "-p", "0.5", "--device", "cpu", "--workers", "2")
-    assert message in refusal("sweep", *usual, "--split", "lattice", *given, "--out", "none.h5")
+    assert message in refusal(
+        "sweep", *changed([*usual, "--split", "lattice"], *given, "--out", "none.h5")
+    )
 
 
 def task(size=12, **kinds):
@@ -179,7 +181,7 @@ def replaced(own, part, draw, following=None):
     return make_interface(own, part, draw, following)
 raster.SlabRaster.make_interface = replaced
 """
-PROCESSES = (*GIVEN, "--executor", "processes", "--workers", 3, "--samples", 10**6)
+PROCESSES = changed(GIVEN, "--executor", "processes", "--workers", 3, "--samples", 10**6)
 
 
 def start(*given, ranks=0, code="pass"):
@@ -238,7 +240,7 @@ def test_a_killed_parent_leaves_no_process_and_no_folder(monkeypatch, is_early):
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [0, pytest.param(3, marks=by_mpi)])
 def test_ctrl_c_stops_ranks_between_two_slabs(ranks):
-    process = start(*(GIVEN if ranks else PROCESSES), "--samples", 10**6, ranks=ranks)
+    process = start(*changed(GIVEN if ranks else PROCESSES, "--samples", 10**6), ranks=ranks)
     stop_by_ctrl_c(process, Path("split.h5"))
     if not ranks:
         assert process.returncode == 130
@@ -305,7 +307,7 @@ def test_ranks_of_mpi_make_the_file_of_whole_samples(ranks):
 @pytest.mark.parametrize(("first", "rank"), [(4, 0), (12, 2)])
 def test_a_rank_that_fails_ends_all_with_one_line(first, rank):
     code = f"1 / (part.first_layer != {first})"
-    process = start(*GIVEN, "-L", 13, "--slabs", 13, ranks=3, code=code)
+    process = start(*changed(GIVEN, "-L", 13), "--slabs", 13, ranks=3, code=code)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 1
     lines = [line for line in errors.splitlines() if "percolab: error: " in line]
@@ -327,7 +329,7 @@ def test_a_rank_that_fails_ends_all_with_one_line(first, rank):
     ids=lambda item: " ".join(item) if isinstance(item, tuple) else "",
 )  # fmt: skip
 def test_ranks_of_mpi_end_with_one_line_for_bad_input(given, message):
-    process = start(*GIVEN, "-L", 2, *given, ranks=3)
+    process = start(*changed(GIVEN, "-L", 2), *given, ranks=3)
     output, errors = process.communicate(timeout=120)
     assert (process.returncode, output) == (2, "")
     assert error_lines(errors) == [f"percolab: error: --split lattice: {message}"]

@@ -4,7 +4,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from cli_support import refusal
+from cli_support import changed, refusal
 from helpers import lattice
 
 from percolab.api import sweep
@@ -83,7 +83,7 @@ REFUSED = [
 @pytest.mark.parametrize(("given", "message"), REFUSED)
 def test_what_cannot_be_cut_or_merged_is_refused_in_one_line(given, message):
     usual = ("--lattice", "square", "-L", "8", "-p", "0.5", "--device", "cpu")
-    output = refusal("sweep", *usual, "--split", "lattice", *given, "--out", "none.h5")
+    output = refusal("sweep", *changed([*usual, "--split", "lattice"], *given, "--out", "none.h5"))
     assert message in output
     assert output.count("--split lattice") <= 1
 
@@ -92,7 +92,7 @@ def test_what_cannot_be_cut_or_merged_is_refused_in_one_line(given, message):
     "given", [("--blocks", "2x2"), ("--merge", "tree")], ids=lambda own: own[0]
 )
 def test_blocks_and_merge_go_with_split(given):
-    output = refusal("sweep", "--lattice", "square", "-L", "8", "-p", "0.5", *given)
+    output = refusal("sweep", *changed(["--lattice", "square", "-L", "8", "-p", "0.5"], *given))
     assert output == f"{given[0][2:]} = {given[1]}: goes with --split lattice"
 
 
