@@ -158,7 +158,7 @@ def prepared():
         ("--lattice bethe:2 -L 4 -p 0.5", "coordination number 2: a Bethe lattice needs at"),
         ("--lattice bethe:3:randm -L 4 -p 0.5", "unknown numbering 'randm'; did you"),
         ("--lattice bethe:3 -L 4 -p 0.5 --boundary open", "boundary = open, but bethe:3 has none"),
-        ("good.npy --out a.txt", "a.txt: labels are written as .npy or .h5, a table of clusters by"),
+        ("good.npy --out a.txt", "a.txt: labels are written as .npy or .h5, a table of clusters"),
         ("good.npy --out no/labels.h5", "no/labels.h5: the directory no does not exist"),
         ("good.npy --out folder.npy", "folder.npy: is a directory"),
         ("good.npy --out good.npy", "good.npy: is the input itself; give another name"),
