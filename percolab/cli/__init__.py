@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import difflib
 import gc
 import importlib
 import io
@@ -118,6 +117,8 @@ class Commands(click.Group):
 
 def _describe_unknown(error: click.NoSuchOption) -> str:
     """Return which commands have an option that the one at hand lacks, and how that is used."""
+    import difflib
+
     name, context = error.option_name, error.ctx
     if context is None:
         return error.format_message()
@@ -135,6 +136,7 @@ def _describe_unknown(error: click.NoSuchOption) -> str:
 
 
 def _flags(command: click.Command) -> list[str]:
+    """Return all names of a command's options, with their dashes."""
     return [
         flag
         for option in command.params
