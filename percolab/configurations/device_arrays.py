@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -12,7 +13,7 @@ from percolab.bonds.model import BOND
 from percolab.bonds.sites_cuda import mark_empty_kernel, open_between_kernel
 from percolab.configurations.configuration import image_lattice, lattice_problem
 from percolab.errors import InputError
-from percolab.kernels.device import Device, load_cuda
+from percolab.kernels.device import cuda_problem, load_cuda, memory_gpu
 from percolab.labelers import fitting_labeler, new_labeler
 from percolab.labelers.forest import Reading
 from percolab.lattices.lattice import Lattice
@@ -31,15 +32,27 @@ def label_device_array(
 ) -> Any:
     """Return the labels of an image on a GPU as a device array, int32, in the image's shape.
 
-    image: whole numbers or truth values, contiguous, in the memory of the current GPU; sites are
-    where it is not 0, and neighbours of one value are joined.  A label is the smallest site index
-    of the cluster, -1 where there is no site.  What returns has ``__cuda_array_interface__``:
-    ``cupy.asarray`` and ``torch.as_tensor`` take it without a copy.  It is finished.  The memory
-    for images of the last shape is kept.
+    image: whole numbers or truth values, contiguous, in the memory of any GPU; sites are where it
+    is not 0, and neighbours of one value are joined.  A label is the smallest site index of the
+    cluster, -1 where there is no site.  What returns lies on the same GPU and has
+    ``__cuda_array_interface__``: ``cupy.asarray`` and ``torch.as_tensor`` take it without a copy.
+    It is finished.  The memory for images of the last shape is kept.
 
     InputError: other values, an array with gaps, one that the lattice or the labeler cannot have.
     """
-    given, device = _view(image)
+    with _viewed(image) as (given, gpu):
+        return _label(given, gpu, lattice, boundary, connectivity, labeler)
+
+
+def _label(
+    given: Any,
+    gpu: int,
+    lattice: Lattice | None,
+    boundary: str | Sequence[str],
+    connectivity: int | None,
+    labeler: str | None,
+) -> Any:
+    """Return the labels of an array of this GPU, which is the current one."""
     if np.dtype(given.dtype).kind not in "biu":
         raise InputError(
             f"label: an array of {np.dtype(given.dtype)} on a GPU, but it must hold whole numbers "
@@ -54,7 +67,7 @@ def label_device_array(
         raise InputError("label: the array has no sites")
     kinds = axis_boundaries(lattice, boundary)
     name, _ = fitting_labeler(labeler, "cuda", lattice)
-    chosen = _labeler(device, lattice, given.shape[::-1], kinds, name)
+    chosen = _labeler(gpu, lattice, given.shape[::-1], kinds, name)
     batch, points = chosen.batch, chosen.batch.topology.num_points
     values = given.reshape(points)
     bonds = batch.exists, batch.adjacency, values, batch.opened
@@ -69,7 +82,7 @@ def label_device_array(
 
 @lru_cache(maxsize=1)
 def _labeler(
-    device: int, lattice: Lattice, shape: tuple[int, ...], boundary: tuple[str, ...], name: str
+    gpu: int, lattice: Lattice, shape: tuple[int, ...], boundary: tuple[str, ...], name: str
 ) -> Any:
     """Return a labeler of one entry; the last is kept, as many images have one shape."""
     topology = lattice.topology(shape, boundary)
@@ -79,9 +92,13 @@ def _labeler(
         raise InputError(f"{topology.num_points} sites on a GPU: {error}") from error
 
 
-def _view(image: Any) -> tuple[Any, int]:
-    """Return a device array as Numba has it, and its device, once what is under way is done."""
-    Device.parse("cuda").resolve()
-    view = cuda.as_cuda_array(image)
-    cuda.synchronize()
-    return view, cuda.get_current_device().id
+@contextmanager
+def _viewed(image: Any) -> Iterator[tuple[Any, int]]:
+    """Give a device array as Numba has it, what is under way done, and its GPU, current within."""
+    if problem := cuda_problem():
+        raise InputError(f"label: {problem}")
+    gpu = memory_gpu(image.__cuda_array_interface__["data"][0])
+    with cuda.gpus[gpu]:
+        view = cuda.as_cuda_array(image)
+        cuda.synchronize()
+        yield view, gpu

@@ -214,6 +214,15 @@ def begin_context(names: Sequence[str], number: int) -> None:
             driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
 
 
+def memory_gpu(address: int) -> int:
+    """Return the number of the GPU whose memory has this address, 0 if the driver knows none."""
+    gpu, device_ordinal = ctypes.c_int(), 9
+    with suppress(OSError):
+        driver = ctypes.CDLL(_DRIVER)
+        driver.cuPointerGetAttribute(ctypes.byref(gpu), device_ordinal, ctypes.c_uint64(address))
+    return gpu.value
+
+
 _registered = False
 
 

@@ -8,6 +8,7 @@ from device_array_support import CASES, image
 
 import percolab
 from percolab.errors import InputError
+from percolab.kernels.device import memory_gpu
 
 
 class OnDevice:
@@ -55,3 +56,20 @@ def test_labels_of_torch_and_cupy_arrays_are_taken_without_a_copy():
         percolab.label(cupy.asarray(given, dtype=cupy.float32))
     with pytest.raises(InputError, match="contiguous"):
         percolab.label(cupy.asarray(given)[:, ::2])
+
+
+@pytest.mark.gpu
+def test_an_array_on_another_gpu_is_labeled_there():
+    from numba import cuda
+
+    if not cuda.is_available() or len(cuda.gpus) < 2:
+        pytest.skip("one CUDA device at most")
+    given = image((300, 517), 1)
+    with cuda.gpus[1]:
+        on_second = cuda.to_device(given)
+    with cuda.gpus[0]:
+        labels = percolab.label(on_second)
+        assert cuda.get_current_device().id == 0
+    address = labels.__cuda_array_interface__["data"][0]
+    assert memory_gpu(address) == 1
+    np.testing.assert_array_equal(labels.copy_to_host(), percolab.label(given))
