@@ -13,6 +13,7 @@ from typing import Any
 from numba import config, uint32
 
 from percolab.kernels.device import load_cuda
+from percolab.kernels.first_launches import launch
 from percolab.kernels.memory import without_collections
 
 cuda = load_cuda()
@@ -61,18 +62,18 @@ class Launches:
         """Launch a kernel whose threads work on PER_THREAD elements each."""
         if elements:
             blocks = -(-elements // (PER_THREAD * THREADS))
-            kernel[(blocks, entries), THREADS, self.stream](*arguments)
+            self.blocks(kernel, (blocks, entries), THREADS, *arguments)
 
     def one(self, kernel: Any, elements: int, entries: int, *arguments: Any) -> None:
         """Launch a kernel whose threads work on one element each."""
         if elements:
-            kernel[(-(-elements // THREADS), entries), THREADS, self.stream](*arguments)
+            self.blocks(kernel, (-(-elements // THREADS), entries), THREADS, *arguments)
 
     def blocks(
         self, kernel: Any, grid: Any, threads: int, *arguments: Any, shared: int = 0
     ) -> None:
         """Launch a kernel on a grid of blocks, with so many bytes of dynamic shared memory."""
-        kernel[grid, threads, self.stream, shared](*arguments)
+        launch(kernel, (grid, threads, self.stream, shared), arguments)
 
     def upload(self, device: Any, pinned: Any) -> None:
         """Copy pinned host memory to as much device memory."""

@@ -1,21 +1,29 @@
 """First calls of a study, which compile its kernels; by several processes if some are missing.
 
-Numba compiles in one thread of a process, and finds on the disk what another process compiled.  All
-processes make real calls, of one sample each, so none reads what no kernel has written.
+Numba compiles in one thread of a process, and finds on the disk what another process compiled.  The
+process of the study makes real calls, of one sample each.  The others launch nothing: they compile
+what no process is at, and a call of theirs ends where it would read what a kernel has written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from numba.core import event
 
 from percolab.kernels.device import Device, begin_context
+from percolab.kernels.first_launches import (
+    compile_unlocked,
+    launch_locked,
+    launched_by,
+    refuse_reading,
+)
 from percolab.kernels.memory import without_collections
 from percolab.lattices.lattice import Lattice
 from percolab.run import executors
@@ -26,8 +34,6 @@ from percolab.tasks.kind import BlockSampler, SamplerSpec
 # Each has a context on the GPU, half a gigabyte, and a sample, less than that with so many grid
 # points; half of the memory is left free.
 _MOST_PROCESSES, _PROCESS_BYTES, _MOST_POINTS = 8, 2**30, 2**22
-# Seconds after which a call is made here whatever another process does.
-_PATIENCE = 120.0
 
 
 class _FirstCall(NamedTuple):
@@ -37,59 +43,71 @@ class _FirstCall(NamedTuple):
     with_pilot: bool
     number: int
 
-    def make(self, device: str) -> None:
-        sampler = self.spec.make(self.spec.task, Device.parse(device))
-        with without_collections():
-            sampler.first_calls(with_pilot=self.with_pilot)[self.number]()
+    def make(self, device: Device) -> None:
+        sampler = self.spec.make(self.spec.task, device)
+        sampler.first_calls(with_pilot=self.with_pilot)[self.number]()
 
 
 def make_first_calls(samplers: Sequence[BlockSampler], device: Device, *, with_pilot: bool) -> None:
     """Make the first calls of samplers, one a size.
 
-    Once one compiles for a GPU, other processes make the later ones too.  Every call is made here,
-    after the process that compiles what it needs, if one does.
+    Once one compiles for a GPU, other processes compile what the later ones need.
     """
     calls = [
         (call, _FirstCall(sampler.spec(), with_pilot, number))
         for sampler in samplers
         for number, call in enumerate(sampler.first_calls(with_pilot=with_pilot))
     ]
-    elsewhere: dict[int, Future[None]] = {}
     with ExitStack() as stack:
         # Compiling makes little garbage, and a tenth of its time would go into looking for it.
         stack.enter_context(without_collections())
 
         def start() -> None:
-            # Two sizes mostly need the same kernels, and a process takes seconds to be there.
-            if device.is_shared and len(samplers) > 2:
-                elsewhere.update(_start_processes([each for _, each in calls], device, stack))
+            if device.is_shared:
+                _start_processes([each for _, each in calls], device, stack)
 
         with report_compiling(start, device):
-            for number, (call, _) in enumerate(calls):
-                if number in elsewhere and not elsewhere[number].cancel():
-                    wait([elsewhere[number]], _PATIENCE)
+            for call, _ in calls:
                 call()
 
 
-def _start_processes(
-    calls: Sequence[_FirstCall], device: Device, stack: ExitStack
-) -> dict[int, Future[None]]:
-    """Have other processes make all calls but the first, the last one first."""
+def _start_processes(calls: Sequence[_FirstCall], device: Device, stack: ExitStack) -> None:
+    """Have other processes compile what calls need, if they can, until the end of ``stack``."""
     tasks = [each.spec.task for each in calls]
     is_small = all(task.num_points <= _MOST_POINTS for task in tasks)
     is_lattice = isinstance(tasks[0].structure, Lattice)
     if not (is_small and is_lattice and executors.can_start_processes()):
-        return {}
+        return
     fitting = device.free_memory() // (2 * _PROCESS_BYTES)
-    count = min(len(calls) - 1, executors.usable_cores() - 1, _MOST_PROCESSES, fitting)
+    count = min(len(calls) + 1, executors.usable_cores() - 1, _MOST_PROCESSES, fitting)
     if count < 1:
-        return {}
+        return
+    try:
+        locks = Path(stack.enter_context(TemporaryDirectory(prefix="percolab-")))
+    except OSError:  # no place for locks
+        return
     names = (str(device),) * count
     hooks = Hooks(be_worker, arguments=(names,), early=partial(begin_context, names))
     pool = Processes(count, 1, hooks)
     stack.callback(pool.shutdown, wait=False, cancel_futures=True)
-    later = reversed(range(1, len(calls)))
-    return {number: pool.submit(calls[number].make, str(device)) for number in later}
+    stack.enter_context(launched_by(partial(launch_locked, locks)))
+    backwards = calls[::-1]
+    for number in range(count):
+        # Each begins with a call of its own, the first one with what the study comes to last.
+        first = number % len(calls)
+        mine = [*backwards[first:], *backwards[:first]]
+        pool.submit(_compile_ahead, mine, str(device), locks)
+
+
+def _compile_ahead(calls: Sequence[_FirstCall], device_name: str, locks: Path) -> None:
+    """Compile the kernels of calls that no other process is at, in a process for just that."""
+    device = Device.parse(device_name)
+    refuse_reading(device)
+    with without_collections(), launched_by(partial(compile_unlocked, locks)):
+        for call in calls:
+            # Whatever ends a call early: the process of the study makes it, too.
+            with suppress(Exception):
+                call.make(device)
 
 
 @contextmanager
@@ -104,9 +122,11 @@ def report_compiling(report: Callable[[], None], device: Device) -> Iterator[Non
     methods = {"on_start": on_start, "on_end": lambda listener, event: None}
     events: list[tuple[Any, str]] = [(event, "numba:compile")]
     if device.kind == "cuda":
-        # The built-in CUDA target, deprecated, has no events of its own.
+        # The built-in CUDA target, deprecated, has no events of its own; numba-cuda 0.30 has none
+        # of kernels but those of their passes.
         with suppress(ImportError):
-            events.append((import_module("numba.cuda.core.event"), "numba-cuda:compile"))
+            module = import_module("numba.cuda.core.event")
+            events += [(module, "numba-cuda:compile"), (module, "numba-cuda:run_pass")]
     with ExitStack() as stack:
         for module, kind in events:
             listener = type("Listener", (module.Listener,), methods)()

@@ -1,14 +1,18 @@
-"""Once first calls compile for a GPU, other processes make the later ones; none otherwise."""
+"""Once first calls compile for a GPU, other processes compile what the later ones need."""
 
 import os
 import signal
+import time
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numba
 import pytest
 
 from percolab.kernels.device import Device
+from percolab.kernels.first_launches import launch
 from percolab.lattices.lattice import load_lattice
 from percolab.run import executors
 from percolab.run.compiling import make_first_calls
@@ -32,13 +36,65 @@ class Shared:
 HERE = "test_compiling"
 
 
+@dataclass
+class Kernel:
+    """A kernel whose cache is a file; it notes who compiles and launches it.
+
+    kind: "waits" for what another process compiles, and "killed" and "failed" end such a process.
+    """
+
+    folder: Path
+    name: str
+    kind: str
+
+    def __post_init__(self):
+        self.overloads = {}
+        self.py_func = SimpleNamespace(__module__="kernels", __qualname__=self.name)
+        self.typeof_pyval = type
+
+    def compile(self, types):
+        cached = self.folder / f"{self.name}.cached"
+        if not cached.exists():
+            self.note("compiled")
+            is_study = self.who == "study"
+            if self.kind == "waits" and is_study:
+                end = time.monotonic() + 30
+                while "other" not in self.log.read_text() and time.monotonic() < end:
+                    time.sleep(0.01)
+            if self.kind == "killed" and not is_study:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if self.kind == "failed" and not is_study:
+                raise RuntimeError("no memory")
+            time.sleep(0.2)
+            cached.touch()
+        self.overloads[types] = cached
+
+    def __getitem__(self, configuration):
+        return self.call
+
+    def call(self, *arguments):
+        self.compile(tuple(map(type, arguments)))
+        self.note("launched")
+
+    @property
+    def log(self):
+        return self.folder / "log"
+
+    @property
+    def who(self):
+        return "study" if os.environ.get(HERE) == str(os.getpid()) else "other"
+
+    def note(self, what):
+        with self.log.open("a") as file:
+            file.write(f"{self.who} {what} {self.name}\n")
+
+
 @dataclass(frozen=True)
 class Spec:
-    """A sampler, and what another process makes it from: its call notes who made it."""
+    """A sampler, and what another process makes it from."""
 
-    log: str
-    number: int
-    kind: str
+    folder: Path
+    kinds: tuple[str, ...]
     task: SimpleNamespace
 
     def make(self, task, device):
@@ -51,65 +107,67 @@ class Spec:
         return [self.call]
 
     def call(self):
-        if self.kind == "compile":
-            numba.njit(lambda x: x + 1)(1)
-        is_study = os.environ.get(HERE) == str(os.getpid())
-        with open(self.log, "a") as file:
-            file.write(f"{self.number} {'study' if is_study else 'other'}\n")
-        if self.kind == "killed" and not is_study:
-            os.kill(os.getpid(), signal.SIGKILL)
-        if self.kind == "failed" and not is_study:
-            raise RuntimeError("no memory")
+        for kind in self.kinds:
+            if kind == "compile":
+                numba.njit(lambda x: x + 1)(1)
+            else:
+                launch(Kernel(self.folder, kind, kind.rstrip("0123456789")), (), (1,))
 
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
-    """Make first calls, and return their numbers by who made them."""
+    """Make first calls, and return the names of kernels by who did what to them."""
     monkeypatch.setenv(HERE, str(os.getpid()))
     monkeypatch.setattr(executors, "usable_cores", lambda: 3)
-    log = tmp_path / "log"
 
     def make(*calls, structure=None, device=None, points=2**22):
-        """Each call is that of a sampler, of the largest sample that another process makes."""
+        """Each call is that of a sampler, of the largest sample that other processes have."""
+        (tmp_path / "log").write_text("")
         structure = load_lattice("square") if structure is None else structure
         task = SimpleNamespace(structure=structure, num_points=points)
-        specs = [Spec(str(log), number, kind, task) for number, kind in enumerate(calls)]
+        specs = [Spec(tmp_path, tuple(call.split()), task) for call in calls]
         make_first_calls(specs, device or Shared(), with_pilot=True)
-        lines = [line.split() for line in log.read_text().splitlines()]
-        log.unlink()
-        # What another process makes the study makes after it.
-        assert all(
-            lines.index([n, "study"]) > lines.index([n, by]) for n, by in lines if by != "study"
-        )
-        return {who: [int(n) for n, by in lines if by == who] for who in ("study", "other")}
+        found = {}
+        for line in (tmp_path / "log").read_text().splitlines():
+            who, what, name = line.split()
+            found.setdefault(f"{who} {what}", []).append(name)
+        return found
 
     return make
 
 
-def test_other_processes_make_the_later_calls_and_the_study_makes_all(made):
-    both = made("compile", "plain", "plain")
-    assert both["study"] == [0, 1, 2]
-    # A call that none of them has begun is left to the study.
-    assert set(both["other"]) <= {1, 2}
-    assert 2 in both["other"]
+def test_other_processes_compile_what_the_study_launches(made):
+    found = made("compile waits1", "plain1 plain2", "plain3 plain1")
+    assert found["study launched"] == ["waits1", "plain1", "plain2", "plain3", "plain1"]
+    assert "other launched" not in found
+    # Each is compiled once, whoever does it.
+    compiled = found["study compiled"] + found["other compiled"]
+    assert sorted(compiled) == ["plain1", "plain2", "plain3", "waits1"]
+    assert "waits1" in found["study compiled"]
 
 
 @pytest.mark.parametrize("kind", ["killed", "failed"])
 def test_what_happens_in_another_process_does_no_harm(made, kind):
-    both = made("compile", kind, kind)
-    assert both["study"] == [0, 1, 2]
-    assert both["other"]
+    found = made("compile waits1", f"{kind}1", f"{kind}2")
+    assert found["study launched"] == ["waits1", f"{kind}1", f"{kind}2"]
+    assert found["study compiled"] == found["study launched"]
+    assert found["other compiled"]
 
 
 def test_no_process_is_started_where_none_helps(made, monkeypatch):
-    """Where all is compiled, on a CPU, for two sizes or a graph, in little memory, on one core."""
+    """All is compiled; a CPU, a graph, little memory, one core, no place for locks."""
     monkeypatch.setattr("percolab.run.compiling.Processes", None)
-    all_here = {"study": [0, 1, 2], "other": []}
-    assert made("plain", "plain", "plain") == all_here
-    assert made("compile", "plain", "plain", device=Device("cpu")) == all_here
-    assert made("compile", "plain") == {"study": [0, 1], "other": []}
-    assert made("compile", "plain", "plain", structure=object()) == all_here
-    assert made("compile", "plain", "plain", device=Shared(free=2**31 - 1)) == all_here
-    assert made("compile", "plain", "plain", points=2**22 + 1) == all_here
+
+    def check(*calls, **given):
+        assert set(made(*calls, **given)) <= {"study compiled", "study launched"}
+
+    check("plain1")
+    check("compile", device=Device("cpu"))
+    check("compile", structure=object())
+    check("compile", device=Shared(free=2**31 - 1))
+    check("compile", points=2**22 + 1)
     monkeypatch.setattr(executors, "usable_cores", lambda: 1)
-    assert made("compile", "plain", "plain") == all_here
+    check("compile plain2")
+    monkeypatch.setattr(executors, "usable_cores", lambda: 3)
+    monkeypatch.setattr("percolab.run.compiling.TemporaryDirectory", Mock(side_effect=OSError))
+    check("compile plain3")
