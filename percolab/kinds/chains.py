@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -268,14 +269,17 @@ class ChainSampler(TaskSampler):
         return workplace.steps(sweeps, most or sites // (self.task.num_points * chains), stopped)
 
     def first_calls(self, *, with_pilot: bool) -> list[Callable[[], object]]:
-        return [self._call_all]
+        # Each begins anew, so that another process can compile what one of them needs.
+        return [self._call_rows, self._call_skip, partial(ChainSampler.sample, self, [0])]
 
-    def _call_all(self) -> None:
-        self.chains.begin(self._key[0], [self.task.chain(0, 0.5)], [True])
+    def _call_rows(self) -> None:
+        self._begin([(0, 0.5)], None, slice(1), None)
         self.chains.rows_at(np.array([p_to_threshold(0.5)], np.uint64))
+
+    def _call_skip(self) -> None:
+        self._begin([(0, 0.5)], None, slice(1), None)
         self.chains.skip(1)
         self.chains.resume(self.chains.copy_planes(), 1)
-        ChainSampler.sample(self, [0])
 
 
 class LongChainSampler(ChainSampler):
