@@ -62,12 +62,13 @@ class Launches:
         """Launch a kernel whose threads work on PER_THREAD elements each."""
         if elements:
             blocks = -(-elements // (PER_THREAD * THREADS))
-            self.blocks(kernel, (blocks, entries), THREADS, *arguments)
+            launch(kernel, ((blocks, entries), THREADS, self.stream, 0), arguments)
 
     def one(self, kernel: Any, elements: int, entries: int, *arguments: Any) -> None:
         """Launch a kernel whose threads work on one element each."""
         if elements:
-            self.blocks(kernel, (-(-elements // THREADS), entries), THREADS, *arguments)
+            blocks = -(-elements // THREADS)
+            launch(kernel, ((blocks, entries), THREADS, self.stream, 0), arguments)
 
     def blocks(
         self, kernel: Any, grid: Any, threads: int, *arguments: Any, shared: int = 0
