@@ -8,6 +8,7 @@ import pytest
 
 import percolab
 from percolab.kernels.device import Device
+from percolab.validation.enumeration import spin_means
 
 FOLDER = Path(__file__).parents[1] / "results" / "calibration"
 
@@ -77,3 +78,31 @@ def test_studies_without_an_answer_fail(modules):
     pulls = counting.Pulls(0.0, 0.0, [0.0] * 10, [1.0] * 9 + [np.nan], [1.0] * 10)
     found = counting.StudySet("one", "", 4000, {"p_c": pulls}, problems=1)
     assert counting.verdict([found], [])[0].startswith("* DOES NOT HOLD: 1 of 10 studies")
+
+
+def test_exact_means_of_spins_are_those_of_all_their_states(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    spins = pytest.importorskip("spins")
+    lattice = percolab.load_lattice("square")
+    bonds = lattice.topology((3, 3), ("periodic", "periodic")).bonds()[:, 1:].tolist()
+    for q in (2, 3):
+        found, known = spins.exact_means(3, q, 0.9), spin_means(9, bonds, q=q, p=-np.expm1(-0.9))
+        square = known["magnetization_square"]
+        variance = known["satisfied_squared"] - known["satisfied"] ** 2
+        assert found["energy"] == pytest.approx(-known["satisfied"] / 9)
+        assert found["specific_heat"] == pytest.approx(0.9**2 * variance / 9)
+        assert found["order"] == pytest.approx((q * known["largest_state"] / 9 - 1) / (q - 1))
+        assert found["binder"] == pytest.approx(square**2 / known["magnetization_square_squared"])
+
+
+def test_exact_correlation_lengths_are_those_of_all_states(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    spins = pytest.importorskip("spins")
+    states = np.array(np.meshgrid(*[[0, 1]] * 9, indexing="ij")).reshape(9, -1).T
+    square = states.reshape(-1, 3, 3)
+    equal = sum((square == np.roll(square, 1, axis)).sum(axis=(1, 2)) for axis in (1, 2))
+    weights = np.exp(0.9 * equal)
+    waves = [square.sum(axis=2) @ np.exp(2j * np.pi * n * np.arange(3) / 3) for n in (0, 1)]
+    zero, wave = (weights @ np.abs(each - 4.5 * (n == 0)) ** 2 for n, each in enumerate(waves))
+    known = (zero / wave - 1) ** 0.5 / (2 * np.sin(np.pi / 3))
+    assert spins.exact_means(3, 2, 0.9)["correlation_length_x"] == pytest.approx(known)

@@ -149,11 +149,15 @@ def average_over_sizes(
 
 @dataclass(frozen=True, eq=False)
 class PowerLaw:
-    """A power law: its exponent k, omega, and the averages of ln A, k, b and B, float64 (4,)."""
+    """A power law: its exponent k, omega, and the averages of ln A, k, b and B, float64 (4,).
+
+    constant: what does not grow with L, 0 where it was not fitted.
+    """
 
     exponent: Value
     omega: float
     theta: Floats
+    constant: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         return self.exponent.to_dict()
@@ -162,7 +166,14 @@ class PowerLaw:
         """Return the fitted y at sizes L, float64 of the same shape."""
         L = np.asarray(sizes, float)
         terms = (np.ones_like(L), np.log(L), L**-self.omega, L ** (-2 * self.omega))
-        return np.asarray(np.exp(np.tensordot(self.theta, terms, axes=1)), np.float64)
+        power = np.asarray(np.exp(np.tensordot(self.theta, terms, axes=1)), np.float64)
+        if not self.constant:
+            return power
+        from scipy.special import lambertw
+
+        # The fit is ln y = ln power + constant / y.
+        ratio = np.maximum(self.constant / power, -np.exp(-1.0))
+        return np.asarray(self.constant / lambertw(ratio).real, np.float64)
 
 
 def fit_power_law(
@@ -172,14 +183,16 @@ def fit_power_law(
     *,
     omega: float = 1.0,
     of_squares: bool = False,
+    of_times: bool = False,
 ) -> PowerLaw:
     """Fit a power law with its corrections.
 
     sizes: (n,).  values: float64 (n,), y_L > 0.  covariance: float64 (n, n) or variances (n,), of
     ln y_L.  omega: of the leading correction.  of_squares: y is a mean of squared sizes a site,
     such as chi: the corrections of its logarithm and their priors are twice those of sizes, and
-    small clusters add a constant 0 +- 3.  Raises AnalysisError with fewer than two sizes, values
-    that are not positive, or a singular covariance.
+    small clusters add a constant 0 +- 3.  of_times: y is an autocorrelation time in sweeps, which
+    has such a constant too.  Raises AnalysisError with fewer than two sizes, values that are not
+    positive, or a singular covariance.
 
     >>> law = fit_power_law([16, 32, 64], [3.0, 6.0, 12.0], np.full(3, 1e-4))
     >>> round(law.exponent.value, 9)
@@ -194,14 +207,14 @@ def fit_power_law(
     # About the middle size ln A and k are nearly independent.
     middle = np.log(geometric_mean(L))
     design = np.stack([np.ones_like(L), np.log(L) - middle, L**-omega, L ** (-2 * omega)], axis=1)
-    widths = [np.inf, np.inf, *PRIORS[:2]]
-    if of_squares:
-        design = np.column_stack([design, 1 / y])
-        widths = [np.inf, np.inf, *(2 * width for width in PRIORS[:2]), PRIORS[0]]
+    widths = [np.inf, np.inf, *(width * (2 if of_squares else 1) for width in PRIORS[:2])]
+    has_constant = of_squares or of_times
+    if has_constant:
+        design, widths = np.column_stack([design, 1 / y]), [*widths, PRIORS[0]]
     best = average_over_sizes(L, design, np.log(y), covariance, widths)
     theta = best.theta.copy()
     theta[0] -= theta[1] * middle
-    return PowerLaw(best.value(1), omega, theta[:4])
+    return PowerLaw(best.value(1), omega, theta[:4], float(theta[4]) if has_constant else 0.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -72,7 +72,8 @@ def reweight(
     satisfied: satisfied bonds E, (chains, updates), drawn at beta.  series: of the same shape, as
     many as the function has arguments.  betas: float64 (betas,).  function: of the means, float64
     (..., betas) each; a specific heat is lambda e, e2: betas**2 * (e2 - e**2) of E and E^2.
-    AnalysisError where shapes differ or there are fewer than 2 chains.
+    Values are corrected for the bias of order 1 / samples.  AnalysisError where shapes differ or
+    there are fewer than 2 chains.
     """
     energies = _checked(satisfied)
     columns = [np.asarray(values, np.float64) for values in series]
@@ -89,10 +90,12 @@ def reweight(
             sums[row, :, n] = (weights * values).sum(axis=1)
     total = sums.sum(axis=1)
     rest = total[:, None] - sums
+    plain = np.asarray(function(*(total[1:] / total[0])), np.float64)
+    without = np.asarray(function(*(rest[1:] / rest[0])), np.float64)
     return Reweighted(
         betas=at,
-        values=np.asarray(function(*(total[1:] / total[0])), np.float64),
-        errors=jackknife_error(np.asarray(function(*(rest[1:] / rest[0])), np.float64)),
+        values=len(energies) * plain - (len(energies) - 1) * without.mean(axis=0),
+        errors=jackknife_error(without),
         overlap=overlap,
     )
 

@@ -3,8 +3,8 @@
 p_c comes from the joint fit of dimensionless quantities (:mod:`percolab.analysis.quantity_fits`):
 wrapping or spanning of the clusters, and Binder's ratio of the order parameter.  Its errors are
 those of the means of independent chains, whatever the correlations within them.  At p_c, <S_2> / N
-~ L^(2 y_h - d) gives y_h = d - beta/nu, and the autocorrelation time of the energy, tau ~ L^z,
-gives z.
+~ L^(2 y_h - d) gives y_h = d - beta/nu, and the autocorrelation time of the energy, A L^z and a
+constant, gives z.
 
 Half of the chains started ordered and half at random.  Where their means differ by more than four
 standard errors, the burn-in was too short, or the transition is of first order and a chain stays in
@@ -14,7 +14,7 @@ the phase in which it began: then no error is quoted.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -30,10 +30,10 @@ from percolab.analysis.autocorrelation import (
 )
 from percolab.analysis.exponents import Exponent
 from percolab.analysis.json_values import Part, plain
-from percolab.analysis.power_law import fit_power_law
+from percolab.analysis.power_law import PowerLaw, fit_power_law
 from percolab.analysis.quantity_fits import QuantityAnalysis
 from percolab.analysis.reweighting import FirstOrder
-from percolab.analysis.statistics import Floats, jackknife_error
+from percolab.analysis.statistics import MIN_BLOCKS, Floats, jackknife_error
 from percolab.analysis.stored_fits import fit_quantities
 from percolab.analysis.theory.known_exponents import Known
 from percolab.analysis.theory.potts import critical_point, potts_exponents, spin_correction
@@ -218,6 +218,23 @@ def short_blocks(items: Sequence[TaskResult]) -> str | None:
     )
 
 
+def few_chains(items: Sequence[TaskResult]) -> str | None:
+    """Return one line on chains, or blocks of one, too few for their scatter, or None."""
+    from scipy.special import stdtr
+
+    few = min((result.num_blocks for result in items), default=MIN_BLOCKS)
+    if few >= MIN_BLOCKS:
+        return None
+    more = "add samples, or make chains shorter (--sweeps)"
+    if few == 1:
+        return f"one chain has no scatter, so there are no errors: {more}"
+    beyond = [f"{200 * float(stdtr(few - 1, -n)):.0f} %" for n in (1, 2)]
+    return (
+        f"errors are the scatter of {few} chains: {beyond[0]} of the means are off by more than "
+        f"one, not 32 %, and {beyond[1]} by more than two, not 5 %; {more}"
+    )
+
+
 def compute_autocorrelations(result: TaskResult) -> dict[str, list[Autocorrelation | None]]:
     """Return the autocorrelation of series at every p, in measured sweeps; None of constants."""
     points, sweeps = len(result.task.p), result.task.block_size
@@ -251,7 +268,7 @@ def _exponents(
     omega = spin_correction(len(boundary), model.states, periodic=periodic).value
     exponents = [Exponent("y_t", joint.exponent, "the joint fit", known.get("1/nu"))]
     p_c, error = joint.threshold, joint.threshold_error
-    sizes, *values = _by_size(items, lambda result: _at(result, p_c, error))
+    sizes, *values = _by_size((result.task.size, _at(result, p_c, error)) for result in items)
     if len(sizes) >= 2:
         line = fit_power_law(sizes, *values, omega=omega, of_squares=True).exponent
         y_h = line.scaled((line.value + len(boundary)) / 2, 0.5)
@@ -259,28 +276,37 @@ def _exponents(
         beta = line.scaled((len(boundary) - line.value) / 2, 0.5)
         exponents.append(Exponent("beta/nu", beta, "d - y_h", known.get("beta/nu")))
         exponents.append(Exponent("gamma/nu", line, "2 y_h - d", known.get("gamma/nu")))
-    sizes, *taus = _by_size(items, lambda result: _tau_at(result, p_c))
-    if len(sizes) < 2:
-        return exponents, ["z: fewer than two sizes have a known autocorrelation time"]
+    taus = [(result.task.size, _tau_at(result, p_c)) for result in items]
     try:
-        z = fit_power_law(sizes, *taus, omega=omega).exponent
+        z = fit_times(taus, omega).exponent
     except AnalysisError as reason:
         return exponents, [f"z: {reason}"]
     return [*exponents, Exponent("z", z, "tau of the energy at p_c")], []
 
 
-def _by_size(
-    items: Sequence[TaskResult], measure: Callable[[TaskResult], tuple[float, float] | None]
-) -> tuple[list[int], Floats, Floats]:
+Measured = tuple[int, tuple[float, float] | None]
+
+
+def fit_times(taus: Iterable[Measured], omega: float) -> PowerLaw:
+    """Return z of autocorrelation times with errors by size, None where they are not known.
+
+    AnalysisError: there are fewer than two sizes.
+    """
+    sizes, *means = _by_size(taus)
+    if len(sizes) < 2:
+        raise AnalysisError("fewer than two sizes have a known autocorrelation time")
+    return fit_power_law(sizes, *means, omega=omega, of_times=True)
+
+
+def _by_size(measured: Iterable[Measured]) -> tuple[list[int], Floats, Floats]:
     """Return sizes ascending, and for each a value and the variance of its logarithm.
 
-    ``measure`` gives a value and its error for a task, or None.  Tasks of one size (several seeds)
-    are averaged by their errors.
+    Values, with their errors, of one size (several seeds) are averaged by their errors.
     """
     by_size: dict[int, list[tuple[float, float]]] = {}
-    for result in items:
-        if (one := measure(result)) is not None:
-            by_size.setdefault(result.task.size, []).append(one)
+    for size, one in measured:
+        if one is not None:
+            by_size.setdefault(size, []).append(one)
     sizes, means = sorted(by_size), []
     for size in sizes:
         values, errors = np.array(by_size[size]).T
@@ -326,7 +352,7 @@ def time_at(
     weights = np.array([1 - share, share][-len(ends) :])
     tau = float(weights @ [one.tau for one in known])
     error = float(np.hypot.reduce(weights * [one.error for one in known]))
-    complete = all(one.complete for one, weight in zip(known, weights) if weight > 0)
+    complete = all(one.is_known for one, weight in zip(known, weights) if weight > 0)
     return Time(tau, error, complete)
 
 

@@ -328,8 +328,9 @@ def compute_correlation_lengths(result: TaskResult) -> tuple[Floats, Floats]:
 
         xi = sqrt(G(0) / G(k) - 1) / (2 sin(k / 2)),    G(0) = sum N_a^2 - N^2 / q,    G(k) = F_a
 
-    with means of both; errors by a jackknife over chains.  F. Cooper, B. Freedman and D. Preston,
-    Nucl. Phys. B 210, 210 (1982).  InputError: it was not measured (--measure correlation).
+    with means of both; bias and errors by a jackknife over chains.  F. Cooper, B. Freedman and D.
+    Preston, Nucl. Phys. B 210, 210 (1982).  InputError: it was not measured (--measure
+    correlation).
     """
     task = result.task
     axes = [axis for axis, kind in enumerate(task.boundary) if kind == "periodic"]
@@ -341,7 +342,9 @@ def compute_correlation_lengths(result: TaskResult) -> tuple[Floats, Floats]:
     with np.errstate(divide="ignore", invalid="ignore"):
         lengths = np.sqrt(zeros / waves - 1) / unit
         without = np.sqrt((zeros - zero) / (waves - wave) - 1) / unit
-    return lengths.T, jackknife_error(without).T
+        corrected = len(zero) * lengths - (len(zero) - 1) * without.mean(axis=0)
+        errors = jackknife_error(without)
+    return np.where(np.isfinite(corrected), corrected, lengths).T, errors.T
 
 
 def correlation_errors(result: TaskResult, name: str, at: int) -> Floats:

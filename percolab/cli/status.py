@@ -42,6 +42,8 @@ def command(results: str, as_json: bool) -> None:
 
     Of labels (percolab label) show the clusters that span or wrap, and an image's phases.
     """
+    from percolab.analysis.spin_fit import few_chains
+    from percolab.analysis.stored_spins import list_spin_tasks
     from percolab.store.output_files import is_labels
     from percolab.store.results import read_results
 
@@ -57,6 +59,7 @@ def command(results: str, as_json: bool) -> None:
         *_describe_tasks(record["tasks"], find_answers(stored.study)),
         *_describe_runs(stored.runs),
         *_describe_means(record.get("thermal_means", [])),
+        *filter(None, [few_chains(list_spin_tasks(stored))]),
     ]
     write_answer(record, "\n".join(lines), as_json=as_json)
 

@@ -14,7 +14,13 @@ from percolab.analysis.collapse import Collapse
 from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.exponents import MIN_REPLICAS, ExponentFit
 from percolab.analysis.maxima import Estimate
-from percolab.analysis.spin_fit import SpinFit, fit_spins, short_blocks, start_differences
+from percolab.analysis.spin_fit import (
+    SpinFit,
+    few_chains,
+    fit_spins,
+    short_blocks,
+    start_differences,
+)
 from percolab.analysis.stored_data import default_observable, read_curves
 from percolab.analysis.stored_fits import (
     compute_collapse,
@@ -129,8 +135,9 @@ class StudyView:
             )
         if self.study.is_serial:
             notes.append("one long chain at every size and p: errors are the scatter of its blocks")
-            short = short_blocks(self.measured())
-            notes += [] if short is None else [short]
+            notes += filter(None, [short_blocks(self.measured())])
+        if not self.study.kind.independent:
+            notes += filter(None, [few_chains(self.measured())])
         return notes
 
     @property

@@ -99,7 +99,7 @@ def test_covariance_is_not_too_small_by_the_variance_of_the_mean():
 def test_a_time_beyond_the_stored_lags_is_a_lower_bound():
     series = chains(np.random.default_rng(6), 60, blocks=40, updates=5000)
     found = analysed(series)
-    assert (found.complete, found.window) == (False, LAGS)
+    assert (found.complete, found.is_known, found.window) == (False, False, LAGS)
     assert found.tau < 60 - 4 * found.error
 
 
@@ -109,6 +109,31 @@ def test_an_alternating_series_has_less_than_half():
     found = analysed(noise[:, 1:] - 0.5 * noise[:, :-1])
     assert found.tau == pytest.approx(0.5 - 0.4, abs=0.05)
     assert found.complete
+
+
+def pulls_of_known(tau, *, blocks, updates):
+    """Return pulls of tau of 300 studies, of those alone in which it is known."""
+    rng = np.random.default_rng(14)
+    found = [analysed(chains(rng, tau, blocks=blocks, updates=updates)) for _ in range(300)]
+    return np.array([(item.tau - tau) / item.error for item in found if item.is_known])
+
+
+def test_errors_of_ten_blocks_hold():
+    # The scatter of so few is too small where tau is: pulls would have a width of 1.2 to 1.3.
+    assert pulls_of_known(9, blocks=10, updates=200).std() < 1.1
+
+
+def test_short_chains_do_not_choose_small_times():
+    """Of chains of five tau few reach Wolff's window, those with a tau that came out too small."""
+    pulls = pulls_of_known(4, blocks=64, updates=20)
+    assert len(pulls) > 240
+    assert abs(pulls.mean()) < 0.5
+
+
+def test_times_of_many_updates_are_known_without_a_window():
+    found = analysed(chains(np.random.default_rng(15), 9, blocks=400, updates=1000))
+    assert (found.complete, found.is_known) == (False, True)
+    assert abs(found.tau - 9) <= 4 * found.error
 
 
 def test_few_blocks_quote_the_formula():

@@ -36,6 +36,30 @@ def test_whole_errors_hold_whatever_the_corrections_are(scale):
     assert np.mean(np.abs(pulls) < 2) >= 0.94
 
 
+def test_errors_of_z_hold_where_times_have_a_constant():
+    """Times of Swendsen and Wang in the plane, like 2.7 L^0.22 - 1.7, look like L^0.34."""
+    sizes, rng = SIZES[:5:2], np.random.default_rng(6)
+    exact = 2.7 * sizes**0.22 - 1.7
+    law: dict[bool, list[float]] = {True: [], False: []}
+    for _ in range(100):
+        times = exact * (1 + 0.02 * rng.standard_normal(sizes.size))
+        for with_constant, pulls in law.items():
+            given = {"omega": 2.0, "of_times": with_constant}
+            z = fit_power_law(sizes, times, np.full(sizes.size, 4e-4), **given).exponent
+            pulls.append((z.value - 0.22) / z.error)
+    assert np.mean(law[False]) > 1
+    assert abs(np.mean(law[True])) < 0.5
+    assert np.std(law[True]) < 1.1
+
+
+@pytest.mark.parametrize("options", [{"of_times": True}, {"of_squares": True}])
+def test_a_law_with_a_constant_passes_through_its_points(options):
+    for constant in (-1.7, 0.0, 2.0):
+        times = 2.7 * SIZES**0.5 + constant
+        law = fit_power_law(SIZES, times, np.full(SIZES.size, 1e-6), omega=2.0, **options)
+        np.testing.assert_allclose(law(SIZES), times, rtol=2e-3)
+
+
 def test_priors_a_tenth_as_wide_would_not_hold(monkeypatch):
     monkeypatch.setattr(power_law, "PRIORS", (0.3, 0.9, 2.7))
     assert np.mean(np.abs(pulls_of(200, 2.5)) < 2) < 0.8

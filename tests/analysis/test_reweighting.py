@@ -82,6 +82,22 @@ def test_errors_of_reweighted_means_are_those_of_repeated_series():
     assert np.all(np.std(z, axis=0) > 0.8)
 
 
+def test_fluctuations_of_few_samples_are_not_too_small():
+    rng, betas = np.random.default_rng(4), np.array([0.9, 1.0])
+    heats = []
+    for _ in range(600):
+        energies = rng.normal(0, 1, (4, 5))
+        found = reweight(
+            energies, [energies, energies**2], beta=1.0, betas=betas,
+            function=lambda e, e2: e2 - e**2,
+        )  # fmt: skip
+        heats.append(found.values)
+    # Of normal numbers the variance does not depend on beta; plain ones are too small by 1 / 20.
+    z = (np.mean(heats, axis=0) - 1) / (np.std(heats, axis=0) / 600**0.5)
+    assert (np.abs(z) <= 3).all(), z
+    assert (np.std(heats, axis=0) / 600**0.5 < 0.05 / 3).all()
+
+
 def test_chains_that_are_correlated_inside_have_larger_errors():
     satisfied, _ = ising_series(np.random.default_rng(3), chains=40, updates=200)
     repeated = np.repeat(satisfied, 4, axis=1)

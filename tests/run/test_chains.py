@@ -19,7 +19,7 @@ from cli_support import (
 from helpers import slow
 from spin_support import SPIN_SWEEP
 
-from percolab.analysis.spin_fit import short_blocks, start_differences
+from percolab.analysis.spin_fit import few_chains, short_blocks, start_differences
 from percolab.api import sweep
 from percolab.bonds.words import GENERATORS
 from percolab.errors import InputError
@@ -525,6 +525,19 @@ def test_blocks_are_no_shorter_than_the_burn_in():
         task = study.kind.choose_blocks(study, task, samples)
         assert task.block_size == expected
         assert task.chains == 1
+
+
+def test_few_chains_are_reported_with_what_their_errors_miss():
+    for chains, words in (
+        (1, "there are no errors"), (2, "2 chains: 50 % of the means"), (4, "4 chains: 39 %")
+    ):  # fmt: skip
+        given = {"chains": 0, "sweeps": 20, "burn_in": 5, "samples": 15 * chains, "L": [4]}
+        note = few_chains(list(sweep("square", **(LONG | given)).tasks.values()))
+        assert note is not None
+        assert words in note
+        assert note.endswith("(--sweeps)")
+    given |= {"samples": 15 * 10}
+    assert few_chains(list(sweep("square", **(LONG | given)).tasks.values())) is None
 
 
 def test_short_blocks_are_reported_and_a_single_start_is_not_compared():

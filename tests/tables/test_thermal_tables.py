@@ -107,6 +107,15 @@ def test_status_shows_the_means_of_spins_with_errors():
     assert "" not in plain.splitlines()
 
 
+def test_status_says_how_few_chains_there_are():
+    few = sweep(
+        "square", model="ising", L=[4], boundary="periodic", K=[0.4], burn_in=5, sweeps=25,
+        samples=80, device="cpu",
+    )  # fmt: skip
+    last = answer("status", stored(Path("few.h5"), few)).splitlines()[-1]
+    assert last.startswith("errors are the scatter of 4 chains: 39 % of the means are off")
+
+
 def test_a_fit_of_spins_has_the_means_in_its_json():
     results = sweep(
         "square", model="potts:q=3", L=[4, 6, 8], boundary="periodic", burn_in=20, sweeps=60,

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from percolab.analysis.json_values import plain
-from percolab.analysis.power_law import PowerLaw, fit_power_law
+from percolab.analysis.power_law import PowerLaw
 from percolab.analysis.reweighting import energy_histogram, find_first_order
-from percolab.analysis.spin_fit import compute_autocorrelations, time_at
+from percolab.analysis.spin_fit import compute_autocorrelations, fit_times, time_at
 from percolab.analysis.stored_spins import (
     correlation_errors,
     describe_system,
@@ -72,7 +72,7 @@ def _draw_autocorrelation(figures: StudyView, into: Target) -> Drawn:
             lags = np.arange(rho.size)
             # Up to the first whose rho is lost in its error.
             drawn = np.logical_and.accumulate(rho > np.maximum(np.nan_to_num(errors), _LOWEST))
-            is_known, sign = np.isfinite(own.error), "=" if own.complete else r"\geq"
+            is_known, sign = np.isfinite(own.error), "=" if own.is_known else r"\geq"
             tau = format_with_error(own.tau, own.error) if is_known else f"{own.tau:.3g}"
             label += rf": $\tau_{{\mathrm{{int}}}} {sign} {tau}$"
             look = choose_look(number, number) | _LINE | {"markersize": 2.6, "zorder": 3}
@@ -171,13 +171,11 @@ def _tau_rows(figures: StudyView) -> list[dict[str, Any]]:
 
 
 def _fit_z(rows: list[dict[str, Any]], omega: Known | None) -> PowerLaw | None:
-    """Return z of the complete times, one of each size, or None where there are too few."""
+    """Return z of the known times, or None where there are too few."""
     taken = [row for row in rows if row["complete"] and row["at_p_c"] and row["error"] > 0]
-    complete = {row["L"]: row for row in taken}
-    sizes = sorted(complete)
-    taus, errors = (np.array([complete[size][key] for size in sizes]) for key in ("tau", "error"))
+    taus = [(row["L"], (row["tau"], row["error"])) for row in taken]
     try:
-        return fit_power_law(sizes, taus, (errors / taus) ** 2, omega=omega.value if omega else 1.0)
+        return fit_times(taus, omega.value if omega else 1.0)
     except AnalysisError:
         return None
 
@@ -225,7 +223,7 @@ TAU = FigureKind(
     meaning=(
         "Integrated autocorrelation times in measured sweeps against L, at the p_c of the fit, "
         "between two p of the grid, or without a fit at the p taken for it, the series side by "
-        "side; lines are power laws tau ~ L^z with corrections."
+        "side; lines are power laws L^z with a constant and corrections."
     ),
     errors=(
         "Error bars are one standard error, of a jackknife over chains; an arrow is a lower bound, "
