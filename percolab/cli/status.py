@@ -189,7 +189,7 @@ def describe_labels(
         if summary.get("periodic_axes"):
             yield f"wrapping around {', '.join(summary['wrapping']) or 'no axis'}"
     if names is not None and summary["largest"]:
-        first = ", ".join(_largest_names(clusters, names))
+        first = ", ".join(map(_quoted, _largest_names(clusters, names)))
         hidden = summary["largest"] - _MOST_NAMED
         yield f"largest cluster: {first}{f' and {hidden} more' if hidden > 0 else ''}"
     for cluster in crossing[:_MOST_NAMED]:
@@ -210,6 +210,11 @@ def phase_lines(phases: Sequence[Phase]) -> Iterator[str]:
 
     if phases:
         yield f"\n{phase_table(phases).to_text()}"
+
+
+def _quoted(name: str) -> str:
+    """Return a name, in quotes if it would look like several in a list."""
+    return f'"{name}"' if "," in name else name
 
 
 def _name_crossing(clusters: Clusters, names: Sequence[str] | None) -> list[dict[str, Any]]:
