@@ -86,6 +86,8 @@ def _describe_study(study: Study, seeds: list[int]) -> Iterator[str]:
     placed = find_answers(study).p or usual
     seed = f"seeds {', '.join(map(str, seeds))}" if len(seeds) > 1 else f"seed {study.seed}"
     yield f"{seed}, {study.rng}, p {placed}{describe_removal(study.order)}"
+    if study.functions:
+        yield f"observables of your own: {', '.join(map(str, study.functions))}"
 
 
 def _describe_tasks(tasks: list[dict[str, Any]], answers: Answers) -> Iterator[str]:
