@@ -314,9 +314,10 @@ def locate_median(p: Floats, probability: Floats, weights: Floats) -> Located:
     above = int(np.searchsorted(rising, 0.5))
     if above == 0:
         return float(p[0]), 0.5, False
-    # A probit is nearly straight along p; R at 0 or 1 is half a sample away from it.
-    ends = rising[above - 1 : above + 1]
-    low, high = ndtri(np.clip(ends, 0.5 / weights.max(), 1 - 0.5 / weights.max()))
+    # A probit is nearly straight along p; R at 0 or 1 is half a sample away from it, of a single
+    # sample a quarter.
+    ends, rim = rising[above - 1 : above + 1], 0.5 / max(weights.max(), 2.0)
+    low, high = ndtri(np.clip(ends, rim, 1 - rim))
     part = low / (low - high)
     return float(p[above - 1] + part * (p[above] - p[above - 1])), 0.5, False
 
