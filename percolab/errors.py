@@ -141,9 +141,14 @@ def one_line(error: Exception) -> str:
 
 
 def nearest(word: str, known: Collection[str]) -> str:
-    """Return a hint naming the known word nearest to ``word``, or listing them all."""
+    """Return a hint naming the known word nearest to ``word``, or listing them all.
+
+    >>> nearest("kagme", ["kagome", "square"]), nearest("x", ["y"]), nearest("x", [])
+    ("did you mean 'kagome'?", 'known: y', 'known: none')
+    """
     close = difflib.get_close_matches(str(word), known, n=1, cutoff=0.65)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known))}"
+    known_words = ", ".join(sorted(known)) or "none"
+    return f"did you mean {close[0]!r}?" if close else f"known: {known_words}"
 
 
 def import_networkx(why: str) -> Any:

@@ -388,6 +388,8 @@ REFUSED = [
         for of in (("plot",), ("report", "a.html"))
     ),
     (lambda _: percolab.open_table(TABLE).fit(kappa=1.75), "kappa = 1.75, but it must be True or"),
+    (lambda _: percolab.fit({"L": [8]}), "dict given, but they are what a sweep returns, or the"),
+    (lambda _: percolab.fit({"L": [8]}), "file (a table: percolab.open_table)"),
     (lambda _: percolab.open_table([1, 2]), "no list"),
     (lambda _: percolab.open_table("a.csv"), "no such file"),
     *(

@@ -222,7 +222,8 @@ def estimate_size(
     clusters, spanning: several where seeds or grids differ; either may be empty, not both.
     bootstrap: replicas; 0, or fewer than MIN_BLOCKS blocks in a curve, gives no errors.  steps: the
     curves are of a given order of removal, known after every one, so a maximum is at the highest
-    point itself, and the scatter of s_1, which chance alone decides, has none.
+    point itself, the median at the first one with R >= 1/2, and the scatter of s_1, which chance
+    alone decides, has none.
     """
     rng = np.random.default_rng(seed)
     curves: Sequence[ClusterCurve | SpanningCurve] = [*clusters, *spanning]
@@ -246,7 +247,8 @@ def estimate_size(
             for curve, drawn in zip(spanning, draws[len(clusters) :])
         ]
         points = _joined(spanning, probability)
-        estimates.append(_estimate("median", MEDIAN, *points, locate_median))
+        half_way = locate_half if steps else locate_median
+        estimates.append(_estimate("median", MEDIAN, *points, half_way))
     at_edge = [own.name == "median" for own in estimates if own.at_edge]
     edge = "a maximum at an end of the p grid may lie beyond it: give other p values (-p)"
     half = "R(p) does not pass 1/2 on this p grid: give other p values (-p)"
@@ -314,11 +316,18 @@ def locate_median(p: Floats, probability: Floats, weights: Floats) -> Located:
     above = int(np.searchsorted(rising, 0.5))
     if above == 0:
         return float(p[0]), 0.5, False
-    # A probit is nearly straight along p; R at 0 or 1 is half a sample away from it.
-    ends = rising[above - 1 : above + 1]
-    low, high = ndtri(np.clip(ends, 0.5 / weights.max(), 1 - 0.5 / weights.max()))
+    # A probit is nearly straight along p; R at 0 or 1 is half a sample away from it, of a single
+    # sample a quarter.
+    ends, rim = rising[above - 1 : above + 1], 0.5 / max(weights.max(), 2.0)
+    low, high = ndtri(np.clip(ends, rim, 1 - rim))
     part = low / (low - high)
     return float(p[above - 1] + part * (p[above] - p[above - 1])), 0.5, False
+
+
+def locate_half(p: Floats, probability: Floats, weights: Floats) -> Located:
+    """Return (least p at which R is 1/2 or more, 1/2, False); without any, NaN at the edge."""
+    reached = p[probability >= 0.5 * (1 - _SAME)]
+    return (float(reached[0]), 0.5, False) if reached.size else (nan, 0.5, True)
 
 
 def _is_coarse(p: Floats, rows: Floats, found: Estimate) -> bool:

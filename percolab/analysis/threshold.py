@@ -320,7 +320,8 @@ def select(
         above = "" if min_size is None else f" of L >= {min_size}"
         got = _listed(allowed)
         raise AnalysisError(f"need at least two sizes{above} to find a threshold, got {got}")
-    if all(len(curve.p) == 1 for curve in allowed):
+    is_within = any(0 < R < 1 for curve in allowed for R in curve.probability)
+    if all(len(curve.p) == 1 for curve in allowed) and is_within:
         raise AnalysisError(
             "each size has one p, so R(p) has no slope; exponents at this p: percolab fit "
             "--exponents"

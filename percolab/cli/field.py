@@ -23,8 +23,8 @@ from percolab.errors import InputError
 def command(shape: str, exponent: float, seed: int | None, out: str) -> None:
     """Make a periodic Gaussian field of mean 0 and variance 1, with power-law correlations.
 
-    SHAPE is 512x512 or 128x128x128.  The file is one of weights of sites, for percolab threshold
-    --weights (docs/fields.md).
+    SHAPE is 512x256 (x by y) or 128x128x128, as -L of other commands.  The file is one of weights
+    of sites, for percolab threshold --weights (docs/fields.md).
     """
     from percolab.configurations.fields import gaussian_field
     from percolab.store import output_files as files
@@ -35,6 +35,6 @@ def command(shape: str, exponent: float, seed: int | None, out: str) -> None:
         sizes = tuple(map(int, shape.split("x")))
     except ValueError as error:
         raise InputError(f"SHAPE {shape!r}, but it must be integers as in 128x128") from error
-    field = gaussian_field(sizes, exponent, seed=1 if seed is None else seed)
+    field = gaussian_field(sizes[::-1], exponent, seed=1 if seed is None else seed)
     files.write_output(out, files.encode_array(field, kind), kind)
     echo(f"field in {out}")

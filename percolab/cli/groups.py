@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -27,13 +27,25 @@ class GroupedOption(click.Option):
 
 
 class Command(click.Command):
-    """A command that refuses a second value of an option, where Click takes the last one."""
+    """A command that refuses empty values, and a second one where Click takes the last one."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the line; InputError for an option with one value that is given twice."""
+        """Parse the line; InputError for an empty value or an option that is given twice."""
         if not ctx.resilient_parsing:
-            _refuse_repeated(self.make_parser(ctx).parse_args(list(args))[2])
+            values, _, given = self.make_parser(ctx).parse_args(list(args))
+            _refuse_empty(values, given)
+            _refuse_repeated(given)
         return super().parse_args(ctx, args)
+
+
+def _refuse_empty(values: Mapping[str, Any], given: Sequence[click.Parameter]) -> None:
+    """Raise InputError for an empty text, which as the name of a file means the current folder."""
+    for each in given:
+        value = values.get(each.name or "")
+        if "" in (value if isinstance(value, list | tuple) else (value,)):
+            is_option = isinstance(each, click.Option)
+            name = each.opts[0] if is_option else (each.metavar or "").strip("[.]")
+            raise InputError(f"{name} is empty: give it a value, or leave it out")
 
 
 def _refuse_repeated(given: Sequence[click.Parameter]) -> None:

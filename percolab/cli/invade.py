@@ -20,12 +20,9 @@ from percolab.tasks.setting_groups import HOW_MUCH, LATTICE, MEASURED, OUTPUT, W
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from matplotlib.figure import Figure
-
     from percolab.analysis.trees import InvasionMeans
     from percolab.analysis.value import Value
     from percolab.configurations.invade import Invader
-    from percolab.figures.invasion import Curves
     from percolab.trees.invasion import Invasion
 
 #: Radii within which sites are counted grow by this factor, from here on.
@@ -100,6 +97,7 @@ def command(**given: Any) -> None:
     from percolab.analysis.trees import INNER, InvasionMeans, fit_size_dimension
     from percolab.configurations.invade import make_invaders
     from percolab.configurations.invasion_files import check_invasion_target, write_invasion
+    from percolab.configurations.picture import draw_invasion, name_invasion
     from percolab.figures.invasion import Curves
     from percolab.tasks.values import parse_sizes
 
@@ -144,7 +142,7 @@ def command(**given: Any) -> None:
         names = getattr(invaders[0].field.structure, "names", None)
         write_invasion(given["out"], first, record, names)
     if curves is not None:
-        figure, numbers = _draw(invaders[0], first, curves, record)
+        figure, numbers = draw_invasion(invaders[0], first, curves, record)
         shared.write_figure(figure, given["plot"], quiet=given["as_json"])
         record |= {"figure": {"file": given["plot"], **numbers}}
     # Where several sizes are invaded to breakthrough.
@@ -153,7 +151,7 @@ def command(**given: Any) -> None:
     if given["as_json"]:
         shared.echo_json(_complete_record(record, means, sites, first, fit))
         return
-    echo(_name_invasion(invaders[0], record).replace("$", ""))
+    echo(name_invasion(invaders[0], record).replace("$", ""))
     _echo_means(invaders[0], means, first)
     if fit is not None:
         _echo_dimension(invaders[0], fit)
@@ -174,53 +172,6 @@ def _with_defaults(given: dict[str, Any]) -> dict[str, Any]:
         raise InputError(f"--p0 {p0}, but the weights of a sample are from 0 to 1")
     is_number = stop is not None and re.fullmatch(r"-?\d{1,18}", stop)
     return with_usual(given) | {"stop": int(stop) if is_number else stop}
-
-
-def _draw(
-    invader: Invader, invasion: Invasion, curves: Curves, record: dict[str, Any]
-) -> tuple[Figure, dict[str, Any]]:
-    """Return the figure of an invasion, with the p_c of what is random, and its numbers."""
-    from percolab.figures.invasion import plot_invasion
-
-    structure, known = invader.field.structure, None
-    if record["weights"] is None:
-        known = structure.threshold(record["model"])
-    threshold = None if known is None else known.value
-    title = _name_invasion(invader, record)
-    return plot_invasion(invasion, curves, structure, title=title, threshold=threshold)
-
-
-def stored_figure(file: str) -> tuple[Any, dict[str, Any]]:
-    """Return the figure of an invasion that --out stored, and its numbers.
-
-    InputError: as for :func:`stored_invasion`.
-    """
-    from percolab.figures.invasion import Curves
-
-    invader, invasion, record = stored_invasion(file)
-    figure, numbers = _draw(invader, invasion, Curves.of(invasion), record)
-    return figure, {"kind": "invasion"} | numbers | {"notes": []}
-
-
-def stored_invasion(file: str) -> tuple[Invader, Invasion, dict[str, Any]]:
-    """Return an invasion that --out stored, made again, with what makes it and its record.
-
-    The file tells the sample; it is invaded again, and the steps must be those of the file.
-    InputError: they are not, or the file alone does not tell what was invaded.
-    """
-    from percolab.configurations.invade import make_invaders
-    from percolab.configurations.invasion_files import read_invasion
-
-    record, sites = read_invasion(file)
-    if record["weights"] is not None:
-        raise InputError(f"{file}: its weights were given and are not in the file; draw such an "
-                         "invasion when it is made (percolab invade --plot)")  # fmt: skip
-    no_graph = dict.fromkeys(("graph", "multi", "columns"))
-    (invader,) = make_invaders(record | no_graph)
-    invasion = invader.run(record["sample"])
-    if not np.array_equal(invasion.sites, sites):
-        raise InputError(f"{file}: its steps are not those of lattice {record['lattice']}")
-    return invader, invasion, record
 
 
 def _choose_radii(invader: Invader) -> np.ndarray | None:
@@ -266,23 +217,6 @@ def _record(invaders: Sequence[Invader], given: dict[str, Any]) -> dict[str, Any
         "rng": task.rng,
         "weights": given["weights"],
     }
-
-
-def _name_invasion(invader: Invader, record: dict[str, Any]) -> str:
-    from percolab.figures.math_text import plain_text
-    from percolab.lattices.graph import Graph
-
-    structure = invader.field.structure
-    parts = [f"{record['model'].capitalize()} invasion", plain_text(structure.title)]
-    sizes = record["L"] if isinstance(record["L"], list) else [record["L"]]
-    parts += [f"$L = {', '.join(map(str, sizes))}$"] if not isinstance(structure, Graph) else []
-    parts += ["with trapping"] if record["trapping"] else []
-    periodic = [a for a, kind in zip(invader.field.axes, record["boundary"]) if kind == "periodic"]
-    parts += [f"periodic along {' and '.join(periodic)}"] if periodic else []
-    if record["weights"] is None:
-        parts.append(f"seed {record['seed']}")
-        parts += [f"sample {record['sample']}"] if record["sample"] else []
-    return ", ".join(parts)
 
 
 def _complete_record(

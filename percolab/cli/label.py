@@ -119,7 +119,9 @@ def command(
         check_target(sizes, "a table of clusters", (".csv", ".txt"), CLUSTERS_CSV)
     if given["slabs"] is not None:
         given["serial"] = serial
-        refuse(given, "labels in slabs (--slabs) have none", "serial", "sizes", "tortuosity")
+        if sizes is not None:
+            raise InputError(f"--sizes: not with --slabs; percolab export {target} has them later")
+        refuse(given, "labels in slabs (--slabs) have none", "serial", "tortuosity")
         _label_in_slabs(given, target, as_json=as_json)
         return
     if name is None and given["graph"] is None:

@@ -59,10 +59,9 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     docs/plots.md says what each needs, docs/spins.md those of spins.  With --json every number
     drawn goes to stdout.
     """
-    from percolab.cli.invade import stored_figure
     from percolab.configurations import read_labels
     from percolab.configurations.invasion_files import holds_invasion
-    from percolab.configurations.picture import draw_stored_labels
+    from percolab.configurations.picture import draw_stored_invasion, draw_stored_labels
     from percolab.figures.kinds import KINDS, study_figure
     from percolab.store.output_files import is_labels
 
@@ -90,7 +89,7 @@ def command(results: str, kind: str | None, out: str | None, as_json: bool, **op
     elif kind == "invasion" or (kind is None and holds_invasion(results)):
         shared.refuse(options, "an invasion has none", "observable")
         shared.refuse_scaling(options)
-        figure, numbers = stored_figure(results)
+        figure, numbers = draw_stored_invasion(results)
     else:
         stored = shared.read_study(results, options)
         keys = {name: options[name] for name in ("observable", "bootstrap")}

@@ -89,6 +89,8 @@ def _describe_study(study: Study, seeds: list[int]) -> Iterator[str]:
     placed = find_answers(study).p or usual
     seed = f"seeds {', '.join(map(str, seeds))}" if len(seeds) > 1 else f"seed {study.seed}"
     yield f"{seed}, {study.rng}, p {placed}{describe_removal(study.order)}"
+    if study.functions:
+        yield f"observables of your own: {', '.join(map(str, study.functions))}"
 
 
 def _describe_tasks(tasks: list[dict[str, Any]], answers: Answers) -> Iterator[str]:
@@ -192,7 +194,7 @@ def describe_labels(
         if summary.get("periodic_axes"):
             yield f"wrapping around {', '.join(summary['wrapping']) or 'no axis'}"
     if names is not None and summary["largest"]:
-        first = ", ".join(_largest_names(clusters, names))
+        first = ", ".join(map(_quoted, _largest_names(clusters, names)))
         hidden = summary["largest"] - _MOST_NAMED
         yield f"largest cluster: {first}{f' and {hidden} more' if hidden > 0 else ''}"
     for cluster in crossing[:_MOST_NAMED]:
@@ -213,6 +215,11 @@ def phase_lines(phases: Sequence[Phase]) -> Iterator[str]:
 
     if phases:
         yield f"\n{phase_table(phases).to_text()}"
+
+
+def _quoted(name: str) -> str:
+    """Return a name, in quotes if it would look like several in a list."""
+    return f'"{name}"' if "," in name else name
 
 
 def _name_crossing(clusters: Clusters, names: Sequence[str] | None) -> list[dict[str, Any]]:

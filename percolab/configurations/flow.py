@@ -159,10 +159,16 @@ def find_tortuosities(
             "tortuosity: of one phase of an image on the square or cubic lattice, between two open "
             "sides"
         )
-    ends = {"source": None, "target": None}
-    letters = [AXIS_NAMES[axis] for axis in topology.open_axes]
     sides = _take_voxel(voxel, chosen)
-    return {axis: _flow_through(chosen, ends, axis, None, sides).tortuosity for axis in letters}
+    return {AXIS_NAMES[axis]: _tortuosity(chosen, axis, sides) for axis in topology.open_axes}
+
+
+def _tortuosity(chosen: Configuration, axis: int, voxel: NDArray[np.float64] | None) -> float:
+    """Return the tortuosity of an image's phase along an axis."""
+    if chosen.topology.shape[axis] == 1 and chosen.sites.any():
+        return 1.0  # Every voxel touches both faces.
+    ends = {"source": None, "target": None}
+    return float(_flow_through(chosen, ends, AXIS_NAMES[axis], None, voxel).tortuosity)
 
 
 def _take_voxel(voxel: Any, chosen: Configuration) -> NDArray[np.float64] | None:

@@ -501,7 +501,7 @@ class Invader:
         if values.shape not in (expected, shaped):
             raise InputError(
                 f"weights: shape {values.shape}, but those of the {self.model}s of "
-                f"{structure.name} have {expected}"
+                f"{structure.name} have {shaped}"
             )
         if number.size == 0:
             raise InputError(f"{structure.name} has no {self.model}s to be given weights")

@@ -272,5 +272,5 @@ def _check_connected(name: str, labels: np.ndarray, topology: Topology, lattice:
         raise InputError(
             f"{name}: label {values[most]} is in {pieces[most]} pieces on {lattice}, but a cluster "
             "is connected: label an image first (percolab label), and name the lattice and "
-            "--boundary of labels"
+            f"--boundary of labels{'' if values[most] else ' (no site is -1, not 0)'}"
         )

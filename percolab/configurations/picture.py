@@ -1,4 +1,4 @@
-"""The picture of a configuration's clusters, with its title."""
+"""The picture of a configuration's clusters or of an invasion, with its title."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.model import Model
 from percolab.configurations.configuration import Configuration, random_configuration
 from percolab.configurations.flow import flow
+from percolab.configurations.invade import Invader, make_invaders
+from percolab.configurations.invasion_files import read_invasion
 from percolab.configurations.label_array import LabeledClusters
 from percolab.configurations.tree import tree
 from percolab.errors import InputError
 from percolab.figures.bond_maps import check_tree_drawable, plot_flow, plot_spanning_tree
 from percolab.figures.configuration import check_drawable, plot_clusters
+from percolab.figures.invasion import Curves, plot_invasion
 from percolab.figures.math_text import plain_text
 from percolab.figures.networks import check_network, check_shells, plot_bethe, plot_network
 from percolab.lattices.bethe import BetheLattice
@@ -27,6 +31,7 @@ from percolab.lattices.structure import Structure
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.columns import open_axes
 from percolab.tasks.study import axis_boundaries
+from percolab.trees.invasion import Invasion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -194,3 +199,52 @@ def make_title(name: str, record: dict[str, Any]) -> str:
     seed = f"seed {record.get('seed')}"
     second = parts.index(seed) if "sweeps" in record and seed in parts else len(parts)
     return "\n".join(filter(None, (", ".join(parts[:second]), ", ".join(parts[second:]))))
+
+
+def draw_invasion(
+    invader: Invader, invasion: Invasion, curves: Curves, record: dict[str, Any]
+) -> Drawn:
+    """Return the figure of an invasion, with the p_c of what is random, and its numbers.
+
+    record: what it is of, as :func:`percolab.configurations.invasion_files.write_invasion` has it.
+    """
+    structure, known = invader.field.structure, None
+    if record["weights"] is None:
+        known = structure.threshold(record["model"])
+    threshold = None if known is None else known.value
+    title = name_invasion(invader, record)
+    return plot_invasion(invasion, curves, structure, title=title, threshold=threshold)
+
+
+def draw_stored_invasion(file: str) -> Drawn:
+    """Return the figure of an invasion in a file, and its numbers.
+
+    The file tells the sample; it is invaded again, and the steps must be those of the file.
+    InputError: they are not, or the file alone does not tell what was invaded.
+    """
+    record, sites = read_invasion(file)
+    if record["weights"] is not None:
+        raise InputError(f"{file}: its weights were given and are not in the file; draw such an "
+                         "invasion when it is made (percolab invade --plot)")  # fmt: skip
+    no_graph = dict.fromkeys(("graph", "multi", "columns"))
+    (invader,) = make_invaders(record | no_graph)
+    invasion = invader.run(record["sample"])
+    if not np.array_equal(invasion.sites, sites):
+        raise InputError(f"{file}: its steps are not those of lattice {record['lattice']}")
+    figure, numbers = draw_invasion(invader, invasion, Curves.of(invasion), record)
+    return figure, {"kind": "invasion"} | numbers | {"notes": []}
+
+
+def name_invasion(invader: Invader, record: dict[str, Any]) -> str:
+    """Return the title of an invasion."""
+    structure = invader.field.structure
+    parts = [f"{record['model'].capitalize()} invasion", plain_text(structure.title)]
+    sizes = record["L"] if isinstance(record["L"], list) else [record["L"]]
+    parts += [f"$L = {', '.join(map(str, sizes))}$"] if not isinstance(structure, Graph) else []
+    parts += ["with trapping"] if record["trapping"] else []
+    periodic = [a for a, kind in zip(invader.field.axes, record["boundary"]) if kind == "periodic"]
+    parts += [f"periodic along {' and '.join(periodic)}"] if periodic else []
+    if record["weights"] is None:
+        parts.append(f"seed {record['seed']}")
+        parts += [f"sample {record['sample']}"] if record["sample"] else []
+    return ", ".join(parts)

@@ -105,6 +105,9 @@ def _check_same_chain(name: str, result: TaskResult, other_name: str, other: Tas
 
 def _check_alike(name: str, study: Study, others: Study) -> None:
     """Raise InputError unless the part with this name is of the same lattice as the others."""
+    lattice, known = study.structure, others.structure
+    if lattice.digest != known.digest and lattice.name != known.name:
+        raise InputError(f"{name}: holds lattice {lattice.name}, not {known.name} like the others")
     settings = [name for name in ADDED if name in study.kind.settings]
     pairs = [
         ("boundary", ", ".join(study.boundary), ", ".join(others.boundary)),
@@ -122,9 +125,6 @@ def _check_alike(name: str, study: Study, others: Study) -> None:
     own_names, names = (getattr(each.structure, "names", None) for each in (study, others))
     if own_names is not None and names is not None and own_names != names:
         raise InputError(f"{name}: its sites have other names than those of the others")
-    lattice, known = study.structure, others.structure
-    if lattice.digest != known.digest and lattice.name != known.name:
-        raise InputError(f"{name}: holds lattice {lattice.name}, not {known.name} like the others")
     if lattice.digest != known.digest:
         raise InputError(
             f"{name}: its {lattice.name} differs in content from that of the others "

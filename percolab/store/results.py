@@ -189,7 +189,7 @@ def take_results(given: Any) -> StoredResults:
         return read_results(take_path("results", given))
     results = getattr(given, "results", given)
     if not isinstance(results, StoredResults):
-        allowed = "what a sweep returns, or the name of a file"
+        allowed = "what a sweep returns, or the name of a file (a table: percolab.open_table)"
         raise InputError(f"results: {type(given).__name__} given, but they are {allowed}")
     return results
 
@@ -210,8 +210,8 @@ def read_results(path: str | Path) -> StoredResults:
     except (OSError, RuntimeError) as error:
         reason = "is not a readable HDF5 file (truncated, or another format)"
         if path.suffix.lower() not in (".h5", ".hdf5"):
-            reason = "is no results file of percolab, which ends in .h5 or .hdf5"
-            reason += "; tables, for percolab fit and plot, end in .csv, .tsv, .txt or .dat"
+            reason = "is no results file of percolab, which ends in .h5 or .hdf5; a table (.csv, "
+            reason += ".tsv, .txt, .dat) is for percolab fit and plot, and percolab.open_table"
         raise InputError(f"{path}: {reason}") from error
     except DAMAGE as error:
         raise InputError(f"{path}: is damaged or not a percolab file: {one_line(error)}") from error

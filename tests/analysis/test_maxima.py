@@ -60,6 +60,7 @@ def test_the_median_lies_between_two_points_or_nowhere():
     assert locate_median(p, np.array([0.1, 0.4, 0.6]), many)[0] == pytest.approx(0.6)
     assert locate_median(p, np.array([0.5, 0.6, 0.7]), many)[0] == 0.2
     assert locate_median(p, np.array([0.0, 0.0, 1.0]), many)[0] == pytest.approx(0.6)
+    assert locate_median(p, np.array([0.0, 0.0, 1.0]), np.ones(3))[0] == pytest.approx(0.6)
     for outside in ([0.6, 0.7, 0.8], [0.1, 0.2, 0.49]):
         found, _, at_edge = locate_median(p, np.array(outside), many)
         assert at_edge

@@ -267,6 +267,10 @@ def test_one_p_of_each_size_is_no_curve():
     curves = [SpanningCurve(size, [0.65], [1000], [[540]]) for size in (64, 128)]
     with pytest.raises(AnalysisError, match=r"each size has one p.*--exponents"):
         fit_threshold(curves)
+    # Where all samples span at p = 0, method threshold has no other p.
+    curves = [SpanningCurve(size, [0.0], [1000], [[1000]]) for size in (64, 128)]
+    with pytest.raises(AnalysisError, match="two p at which R is between 0 and 1, got none"):
+        fit_threshold(curves)
 
 
 def test_a_size_with_one_informative_point_is_left_out_and_named():

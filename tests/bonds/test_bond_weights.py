@@ -164,7 +164,7 @@ def test_thresholds_of_samples_are_those_of_all_configurations():
     for p in (0.3, 0.8):
         _, mean, error = found.means("spanning", p=[p])
         assert_z(mean[0], exact_means("bond-rate", p, [0])[0], error[0])
-    with pytest.raises(InputError, match="does not span at p = 1"):
+    with pytest.raises(InputError, match="spans at p = 1 in less than half of"):
         sweep(**study | {"graph": SHARES, "model": "bond-weight"}, method="threshold", **OPTIONS)
 
 

@@ -455,6 +455,22 @@ def test_a_second_value_of_an_option_is_refused_by_every_command():
         assert told.startswith(f"{first} is given twice: give it once"), name
 
 
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        (("label", ""), "INPUT"),
+        (("label", "a.png", ""), "INPUT"),
+        (("fit", "a.h5", ""), "RESULTS.h5"),
+        (("sweep", "--graph", ""), "--graph"),
+        (("sweep", "--measure", "sizes", "--measure="), "--measure"),
+        (("export", "a.h5", "-o", ""), "-o"),
+    ],
+    ids=str,
+)
+def test_an_empty_value_is_refused(line, name):
+    assert refusal(*line) == f"{name} is empty: give it a value, or leave it out"
+
+
 def test_flags_and_options_of_many_values_may_be_given_twice():
     told = answer(*TINY, "-q", "--quiet", "--measure", "sizes", "--measure", "gyration")
     assert "results in results.h5" in told

@@ -235,11 +235,14 @@ def test_merge_refuses_what_would_lose_or_double_samples(file):
     stored(Path("again.h5"))
     triangular = sweep("triangular", L=[4], p=[0.4], samples=10, device="cpu")
     stored(Path("triangular.h5"), triangular)
+    stored(Path("tree.h5"), sweep("bethe:3", L=[4], p=[0.4], samples=10, device="cpu"))
     before = left_in()
     told = refusal("merge", file, "again.h5", "--out", "new.h5")
     assert re.search(r"both hold samples 0 to 9 of L = \d+, seed 5", told)
     told = refusal("merge", file, "triangular.h5", "--out", "new.h5")
     assert told.startswith("triangular.h5: holds lattice triangular, not square")
+    told = refusal("merge", file, "tree.h5", "--out", "new.h5")
+    assert told.startswith("tree.h5: holds lattice bethe:3, not square")
     assert refusal("merge", "nowhere.h5", "--out", "new.h5") == "nowhere.h5: no such file"
     told = refusal("merge", file, "--out", "again.h5")
     assert told == "again.h5: exists already; merge writes a new file"

@@ -16,10 +16,10 @@ from percolab.tasks.values import parse_sizes
 
 BAD_SWEEPS = [
     (("--lattice", "honycomb"), "unknown lattice 'honycomb'; did you mean 'honeycomb'?"),
-    (("--lattice", ""), "unknown lattice ''"),
-    (("-L", ""), "L = ''"),
-    (("-p", ""), "p = ''"),
-    (("--boundary", ""), "boundary ''"),
+    (("--lattice", ""), "--lattice is empty"),
+    (("-L", ""), "-L is empty"),
+    (("-p", ""), "-p is empty"),
+    (("--boundary", ""), "--boundary is empty"),
     (("--out", "results.png"), "results.png ends in .png, but a results file ends in .h5"),
     (("--out", "results"), "results has no suffix, but a results file ends in .h5"),
     (("--method", "treshold"), "unknown method 'treshold'; did you mean 'threshold'?"),
@@ -57,7 +57,7 @@ BAD_SWEEPS = [
     ),
     (("--workers", "0"), "'--workers': 0 is not in the range x>=1"),
     (("--sampels", "5"), "--samples"),
-    (("--out", ""), "is a directory; give the name of a file"),
+    (("--out", ""), "-o is empty"),
     (("--out", "."), "is a directory; give the name of a file"),
     (("--out", "nowhere/results.h5"), "nowhere/results.h5: the directory"),
 ]

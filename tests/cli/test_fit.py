@@ -222,7 +222,9 @@ def test_every_series_is_fitted_or_says_why_not(codes):
 
 def test_commands_that_take_no_table_say_which_do(codes):
     for command in ("status", "report", "export"):
-        assert refusal(command, codes).endswith("end in .csv, .tsv, .txt or .dat")
+        assert refusal(command, codes).endswith(
+            "a table (.csv, .tsv, .txt, .dat) is for percolab fit and plot, and percolab.open_table"
+        )
 
 
 def test_the_collapse_is_drawn_with_the_answer_of_the_fit(codes):

@@ -647,6 +647,10 @@ def test_slabs_are_as_many_as_the_memory_takes(free_memory):
         ("--slabs 2 --threshold otsu", "image.npy: in slabs Otsu's threshold is not known"),
         ("--slabs 2 --phase 1 --out a.h5", "a.h5: in slabs labels are written as .npy"),
         ("--slabs 2 --phase 1 --serial", "--serial: labels in slabs (--slabs) have none"),
+        (
+            "--slabs 2 --phase 1 --out a.npy --sizes a.csv",
+            "--sizes: not with --slabs; percolab export a",
+        ),
         ("--slabs 2 --phase 1 --lattice diamond", "slabs: diamond on 4 layers cannot be cut"),
         ("--slabs 2 -L 4 --lattice square", "-L: an image (--slabs) has none; leave it out"),
         ("--slabs 2 --out image.npy --phase 1", "image.npy: is the input itself"),

@@ -288,6 +288,8 @@ def test_an_image_is_not_drawn_as_if_it_were_labels():
     np.save("sides.npy", ndimage.label(flat)[0] - 1)
     answer("show", "sides.npy")
     assert "pieces on square" in refusal("show", "corners.npy")
+    np.save("zeros.npy", ndimage.label(~flat)[0])
+    assert refusal("show", "zeros.npy").endswith("of labels (no site is -1, not 0)")
     answer("show", "corners.npy", "--lattice", "square-nnn")
     # Those that percolab wrote are read as they are.
     answer("label", "corners.npy", "--threshold", "-0.5", "--connectivity", "8", "--out", "own.npy")

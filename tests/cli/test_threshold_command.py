@@ -388,7 +388,11 @@ def test_another_fit_of_the_samples_of_a_search_says_so(searches):
 def test_a_field_is_written_and_percolates():
     assert answer("field", "16x8", "--exponent", "1", "--seed", "3") == "field in field.npy\n"
     field = np.load("field.npy")
-    assert np.array_equal(field, percolab.gaussian_field((16, 8), 1, seed=3))
+    assert np.array_equal(field, percolab.gaussian_field((8, 16), 1, seed=3))
+    site = ("--lattice", "square", "--model", "site", "--weights", "field.npy")
+    assert "invaded" in answer("invade", *site, "-L", "16x8")
+    told = refusal("invade", *site, "-L", "8x16")
+    assert told == "weights: shape (8, 16), but those of the sites of square 1x2 have (16, 8)"
     assert run("threshold", "--weights", "field.npy", "--boundary", "periodic").exit_code == 0
     answer("field", "8x8", "--exponent", "2")
     np.save("mine.npy", field)

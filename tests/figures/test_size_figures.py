@@ -280,5 +280,5 @@ def test_every_measure_that_is_named_is_measured_and_status_says_so():
     assert [task["measure"] for task in output["tasks"]] == [["sizes", "gyration"]] * 2
     line = "measured and stored as well: sizes, gyration (L = 4, 6)"
     assert line in answer("status", "both.h5").splitlines()
-    assert "must name some of sizes, gyration" in refusal("sweep", "--measure", "")
+    assert "must name some of sizes, gyration" in refusal("sweep", "--measure", ",")
     assert not Path("results.h5").exists()

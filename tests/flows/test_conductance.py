@@ -224,6 +224,15 @@ def test_sides_of_voxels_are_those_of_a_weighted_dense_solve():
         percolab.flow("square", 4, voxel=(1, 2))
 
 
+def test_across_a_single_layer_the_way_is_straight():
+    """As along a column of its own: here each voxel touches both faces."""
+    layer = np.random.default_rng(1).random((1, 6, 20)) < 0.8
+    np.save("layer.npy", layer)
+    told = json.loads(answer("label", "layer.npy", "--tortuosity", "--json"))["tortuosity"]
+    assert told["z"] == 1.0
+    assert told["y"] == percolab.flow(layer[0], axis="y").tortuosity > 1
+
+
 def test_the_command_takes_the_sides_of_voxels():
     bent = np.array([[1, 0, 0], [1, 1, 1], [0, 0, 1]], bool)
     np.save("bent.npy", bent)

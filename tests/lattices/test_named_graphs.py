@@ -271,6 +271,8 @@ def test_bad_lines_and_columns_are_refused(text, options, message):
 
 def test_the_command_line_speaks_in_names():
     Path("got.csv").write_text("Source,Target\nJon,Arya\nArya,Sansa\nBran,Hodor\n")
+    Path("comma.csv").write_text('Source,Target\n"Snow, Jon",Arya\n')
+    assert 'largest cluster: "Snow, Jon", Arya\n' in answer("label", "--graph", "comma.csv")
     Path("ends.txt").write_text("# the north\nSansa\nBran\n")
     output = answer("label", "--graph", "got.csv", "--source", "Jon", "--target", "ends.txt")
     assert "largest cluster: Jon, Arya, Sansa" in output

@@ -105,6 +105,7 @@ def test_bonds_and_labels_of_a_graph_are_in_its_own_numbers():
 def test_functions_are_stored_tabulated_and_continued_by_name():
     own = {"corner": corner}
     percolab.sweep("square", out="a.h5", observables=own, **OPTIONS)
+    assert "\nobservables of your own: corner\n" in run("status", "a.h5").stdout
     stored = percolab.open_results("a.h5")
     assert stored.tasks.keys() != percolab.sweep("square", **OPTIONS).tasks.keys()
     header, rows = long_table(stored)

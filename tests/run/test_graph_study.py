@@ -205,7 +205,7 @@ def test_a_study_file_names_a_graph_next_to_it(tmp_path, monkeypatch):
 def test_the_pilot_reports_terminals_without_a_path_and_given_p_count_them():
     write_edges("apart.txt", [(0, 1), (2, 3)])
     ends = ("--graph", "apart.txt", "--source", "0", "--target", "3", "--samples", 100, "--quiet")
-    assert "apart.txt does not span at p = 1" in refusal("sweep", *ends)
+    assert "apart.txt spans at p = 1 in no sample" in refusal("sweep", *ends)
     message = answer("sweep", *ends, "-p", "0.5,1")
     assert "p = -" in message
     assert "R(p) does not pass 1/2" in message

@@ -69,7 +69,7 @@ def test_progress_of_a_part_is_that_of_its_own_blocks():
     [
         (["0/4", "5/4", "0/0"], "part = {}: of n parts k is the first, 1, to the last, n"),
         (
-            ["", "x", "1", "1/", "/2", "1/x", "-1/4", "1/2/3", "1.5/4", "²/4"],
+            ["x", "1", "1/", "/2", "1/x", "-1/4", "1/2/3", "1.5/4", "²/4"],
             "part = {!r}, but a part is k/n, as in 3/16",
         ),
     ],

@@ -154,10 +154,10 @@ def test_p_values_stay_inside_0_and_1_on_a_chain_that_spans_at_1_alone():
 
 def test_a_lattice_that_cannot_span_is_reported():
     study = study_of(lattice_from_text(ROWS, where="rows.toml"), 8)
-    with pytest.raises(InputError, match="rows does not span at p = 1: give the p values"):
+    with pytest.raises(InputError, match="rows spans at p = 1 in no sample: give the p values"):
         place_probabilities(study, PILOT)
     # Method threshold takes no p.
-    with pytest.raises(InputError, match=r"at p = 1: give p values to method grid \(p\)"):
+    with pytest.raises(InputError, match=r"in no sample: give p values to method grid \(p\)"):
         place_windows(study, [8], (), PILOT)
 
 

@@ -130,6 +130,15 @@ def test_names_with_commas_are_quoted_in_a_file(tmp_path):
         assert file.task.id == listed.task.id
 
 
+def test_a_source_and_a_target_are_connected_from_the_level_of_their_weights_on():
+    edges = [(0, 1, 0.5), (1, 2, 0.9), (2, 3, 0.4), (3, 0, 0.7), (1, 3, 0.8), (0, 4, 0.1)]
+    given = {"graph": edges, "source": 0, "target": 2}
+    (size,) = sweep(**given, order="weight", samples=20, **OPTIONS).estimates()
+    share = percolab.threshold(**given, weights="file").axes["source-target"].share
+    assert size.estimates[-1].name == "median"
+    assert size.estimates[-1].p == share == 4 / 6
+
+
 def test_what_a_list_leaves_out_is_removed_last_and_at_random():
     graph = networkx.path_graph(6)
     results = sweep(graph=graph, model="site", order=[2], samples=4000, **OPTIONS)

@@ -179,6 +179,7 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
     """
     results, exact = figures.results, figures.exact
     clusters = read_cluster_curves(results)
+    means, errors = [each.means() for each in clusters], [each.errors() for each in clusters]
     has_curve = bool(results.study.boundary) and not figures.of_kind.no_curve
     spanning: Sequence[SpanningCurve] = read_curves(results) if has_curve else ()
     sizes: Sequence[SizeEstimates] = read_estimates(results, bootstrap=figures.bootstrap)
@@ -200,12 +201,13 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
                 axes.set_ylabel("source\n" r"$\langle s_\mathrm{src} \rangle / N$")
             else:
                 sites = {curve.L: curve.num_sites for curve in clusters}
-                for cluster, look, new in choose_looks(clusters):
+                looks = choose_looks(clusters)
+                for (cluster, look, new), mean, error in zip(looks, means, errors, strict=True):
                     unit = float(cluster.num_sites) if name in ("largest", "second") else 1.0
-                    values, errors = cluster.means()[name] / unit, cluster.errors()[name] / unit
                     is_named = name == "largest" and new
                     look |= {"label": elements.size_label(cluster.L, sites) if is_named else None}
-                    elements.draw_bars(axes, cluster.p, values, errors, look | _BARS)
+                    shown, width = mean[name] / unit, error[name] / unit
+                    elements.draw_bars(axes, cluster.p, shown, width, look | _BARS)
                 axes.set_ylabel(_MAXIMA[name])
             top = axes.get_ylim()[1]
             axes.set_ylim(-0.04 * top, top)
@@ -219,16 +221,14 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
         elements.letter_panels(panels)
         elements.keep_to_probabilities(*panels)
         panels[-1].set_xlabel("$p$")
-        known = elements.jackknife_title(
-            each for curve in clusters for each in curve.errors().values()
-        )
+        known = elements.jackknife_title(each for own in errors for each in own.values())
         intervals = "of $R$ 68 % Wilson intervals" if spanning else ""
         about = "; ".join(filter(None, [known, intervals])) or None
         sheet.add_legend(elements.legend_entries(*panels), ncols=2, title=about)
     return sheet.figure, {
         "curves": [
-            _list_numbers(each, each.samples.sum(), each.means(), each.errors())
-            for each in clusters
+            _list_numbers(each, each.samples.sum(), mean, error)
+            for each, mean, error in zip(clusters, means, errors, strict=True)
         ],
         "spanning": [curve.to_dict() for curve in spanning],
         "sizes": [size.to_dict() for size in sizes],

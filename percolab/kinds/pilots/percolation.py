@@ -164,9 +164,10 @@ def _sample_thresholds(
     if window != (0.0, 1.0):
         low[spans(low)] = 0.0
         high[~spans(high)] = 1.0
-    elif spans(high).reshape(SAMPLES, -1).mean(axis=0).min() < 0.5:
+    elif (share := spans(high).reshape(SAMPLES, -1).mean(axis=0).min()) < 0.5:
         # Where some bonds have a probability that is fixed, few samples may not span: T is 1 then.
-        raise InputError(f"{task.structure.name} does not span at p = 1: {remedy}")
+        found = "in less than half of the samples" if share else "in no sample"
+        raise InputError(f"{task.structure.name} spans at p = 1 {found}: {remedy}")
     for _ in range(_MAX_STEPS):
         middle = (low + high) / 2
         below = spans(middle)
