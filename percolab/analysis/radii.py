@@ -62,8 +62,8 @@ class GyrationSums:
         """Return (s, R_s^2, that without each block) of the bins at a p that contain clusters.
 
         s, R_s^2: float64 (k,); without a block: (n_blocks, k).  s is the mean of the sizes of a
-        bin, four a power of two: s^2 n_s hardly depends on s.  Bins that fewer than MIN_BLOCKS blocks
-        have clusters in, or not all of fewer blocks, are left out: their scatter says too little.
+        bin, four a power of two: s^2 n_s hardly depends on s.  Left out are bins with clusters in
+        fewer than MIN_BLOCKS blocks, of fewer blocks in less than all: they scatter too little.
         """
         edges = coarse_edges(self.edges)
         first = np.searchsorted(self.edges, edges[:-1])
