@@ -211,7 +211,8 @@ def collapse_table(collapses: Sequence[Collapse], axis: str = "p") -> str:
         elif own.others < NEAREST and not own.threshold_error == own.y_t_error == 0:
             notes.append(
                 f"note: {own.observable} has only {own.others} points to make the curve of other "
-                f"sizes: errors leave out what it misses between them; take more {axis} or sizes"
+                "sizes: errors leave out what it misses between them, and may leave out "
+                f"corrections to scaling; take more {axis} or sizes"
             )
     head = ("collapse of", "L", "quality S", "points", f"{axis}_c", "1/nu", "kappa")
     x = f"({axis} - {axis}_c) L^(1/nu)"
