@@ -11,16 +11,20 @@ less weight they have (W. S. Cleveland, J. Am. Stat. Assoc. 74, 829 (1979)), not
 of each size, because stored grids are coarse and the points of one other size may be all there are;
 and dY takes into account that the points of one size share their samples.
 
-p_c, 1/nu and kappa minimise S, as many of them as are not given. Their errors are those of a
-bootstrap over blocks, because S + 1, the rule of that paper, does not allow for correlated points.
-A collapse has no corrections to scaling: they raise S and shift the fitted numbers.
+p_c, 1/nu and kappa minimise S, as many of them as are not given. Their errors have two parts. One
+is that of a bootstrap over blocks, because S + 1, the rule of that paper, does not allow for
+correlated points. A collapse has no corrections to scaling: they raise S and shift the fitted
+numbers. So the other part, of three sizes and more, is how far these change if all sizes below L
+are left out, times L / (L - L_min), which is all of the shift if it falls as 1/L, and of all L that
+leave two sizes, and six points to make a curve for each other, the largest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import nan
+from math import isnan, nan
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,8 +124,8 @@ class Collapse(Record):
 
     L: int64 (P,). p, value, value_error: float64 (P,), before. x, y, dy: float64 (P,), after, with
     x = (p - threshold) L^y_t, y = value L^-exponent. quality: S; points: number of points in S.
-    threshold, y_t, exponent: p_c, 1/nu and kappa, with bootstrap errors, 0 for given values and NaN
-    without a bootstrap.
+    threshold, y_t, exponent: p_c, 1/nu and kappa, with whole errors, 0 for given values and NaN
+    without a bootstrap; statistical_errors: of the three, the part that the bootstrap gives.
     """
 
     observable: str
@@ -140,11 +144,16 @@ class Collapse(Record):
     threshold_error: float = nan
     y_t_error: float = nan
     exponent_error: float = nan
+    statistical_errors: tuple[float, ...] = (nan, nan, nan)
 
     @property
     def others(self) -> int:
         """The least number of points of other sizes, of which a master curve is made."""
-        return self.L.size - int(np.unique(self.L, return_counts=True)[1].max())
+        return _count_others(self.L)
+
+
+def _count_others(L: NDArray[Any]) -> int:
+    return L.size - int(np.unique(L, return_counts=True)[1].max())
 
 
 def collapse_curves(
@@ -155,13 +164,14 @@ def collapse_curves(
     fixed: tuple[bool, bool, bool],
     reach: float | None = None,
     bootstrap: int = 50,
-    seed: int = 0,
+    threshold_error: float = 0.0,
 ) -> Collapse:
     """Collapse the curves of at least two sizes.
 
     start: p_c, 1/nu and kappa to begin at; fixed: which of them are given. reach: largest |x| at
-    the start that is used. bootstrap: replicas, 0 for no errors. Raises AnalysisError when fewer
-    than two sizes have points, or the curves overlap too little.
+    the start that is used. bootstrap: replicas, 0 for no errors. threshold_error: of a p_c that is
+    given, for those of the others; NaN gives none. Raises AnalysisError when fewer than two sizes
+    have points, or the curves overlap too little.
     """
     if reach is not None:
         near = [np.abs(curve.p - start[0]) * curve.L ** start[1] <= reach for curve in measured]
@@ -182,16 +192,22 @@ def collapse_curves(
     quality, points = master.quality(values, best)
     if not np.isfinite(quality):
         raise AnalysisError(f"the curves of {observable} overlap too little to be collapsed")
-    errors = np.where(free, nan, 0.0)
-    if bootstrap:
-        rng = np.random.default_rng(seed)
-        drawn = np.hstack([curve.resampled(rng, bootstrap) for curve in measured])
-        # The minimum of a replica is near that of the data, where a tenth of the scatter is precise
-        # enough. S has small minima as points leave the overlap: from that of the data itself, or
-        # in smaller steps, replicas would not get away, and errors be too small, or 0.
+    errors = statistical = np.where(free, nan, [threshold_error, 0.0, 0.0])
+    if bootstrap and not isnan(threshold_error):
+        # S has small minima as points leave the overlap: from that of the data itself, or in
+        # smaller steps, others would not get away, and errors be too small, or 0.
         begin = best - 0.5 * steps * free
-        replicas = [_minimised(master, row, begin, free, steps, 0.02) for row in drawn]
-        errors = np.array([half_width(column) for column in np.array(replicas).T])
+        rng = np.random.default_rng(0)
+        drawn = np.hstack([curve.resampled(rng, bootstrap) for curve in measured])
+        begins = np.tile(begin, (bootstrap, 1))
+        begins[:, 0] += 0.0 if free[0] else threshold_error * rng.standard_normal(bootstrap)
+        # The minimum of a replica is near that of the data, where a tenth of the scatter is precise
+        # enough.
+        pairs = zip(drawn, begins, strict=True)
+        found = np.array([_minimised(master, *pair, free, steps, 0.02) for pair in pairs])
+        scatter = np.array([half_width(column) for column in found.T])
+        statistical = np.where(free, scatter, errors)
+        errors = np.hypot(statistical, free * _shift(measured, best, begin, free, steps))
     (p_c, y_t, kappa), error = best.tolist(), np.sqrt(master.variance)
     scale = master.L**-kappa
     return Collapse(
@@ -211,7 +227,28 @@ def collapse_curves(
         threshold_error=float(errors[0]),
         y_t_error=float(errors[1]),
         exponent_error=float(errors[2]),
+        statistical_errors=tuple(statistical.tolist()),
     )
+
+
+def _shift(
+    measured: Sequence[Measured],
+    best: Floats,
+    begin: Floats,
+    free: NDArray[np.bool_],
+    steps: Floats,
+) -> Floats:
+    """Return how far corrections may shift p_c, 1/nu and kappa, float64 (3,); 0 of two sizes."""
+    smallest, *cuts = sorted({curve.L for curve in measured})
+    shift = np.zeros(3)
+    for cut in cuts[:-1]:
+        master = _Master.of([curve for curve in measured if cut <= curve.L])
+        if _count_others(master.L) < _COEFFICIENTS:
+            break
+        values = np.concatenate([curve.values for curve in measured if cut <= curve.L])
+        without = _minimised(master, values, begin, free, steps)
+        shift = np.maximum(shift, cut / (cut - smallest) * np.abs(without - best))
+    return shift
 
 
 def _minimised(

@@ -62,14 +62,15 @@ class GyrationSums:
         """Return (s, R_s^2, that without each block) of the bins at a p that contain clusters.
 
         s, R_s^2: float64 (k,); without a block: (n_blocks, k).  s is the mean of the sizes of a
-        bin, four a power of two: s^2 n_s hardly depends on s.  Bins of one block are left out.
+        bin, four a power of two: s^2 n_s hardly depends on s.  Left out are bins with clusters in
+        fewer than MIN_BLOCKS blocks, of fewer blocks in less than all: they scatter too little.
         """
         edges = coarse_edges(self.edges)
         first = np.searchsorted(self.edges, edges[:-1])
         squares, spreads = (
             np.add.reduceat(sums[:, at], first, axis=1) for sums in (self.squares, self.spreads)
         )
-        kept = (squares > 0).sum(axis=0) > 1
+        kept = (squares > 0).sum(axis=0) >= max(min(MIN_BLOCKS, len(squares)), 2)
         s = ((edges[:-1] + edges[1:] - 1) / 2)[kept]
         squares, spreads = squares[:, kept], spreads[:, kept]
         total, spread = squares.sum(axis=0), spreads.sum(axis=0)

@@ -40,6 +40,7 @@ from percolab.analysis.theory.critical import critical_probability
 from percolab.analysis.theory.known_exponents import Known, correction_exponent
 from percolab.analysis.theory.potts import CONJECTURE, potts_exponents
 from percolab.analysis.threshold import ThresholdFit, fit_threshold
+from percolab.analysis.value import Value
 from percolab.errors import AnalysisError, InputError
 from percolab.lattices.ensemble import Ensemble
 from percolab.lattices.graph import Graph
@@ -198,7 +199,7 @@ def compute_collapse(
     results: StoredResults,
     observable: str | None = None,
     *,
-    threshold: float | None = None,
+    threshold: float | Value | None = None,
     y_t: float | None = None,
     exponent: float | None = None,
     min_size: int | None = None,
@@ -210,7 +211,8 @@ def compute_collapse(
     observable: a probability by its name, or "largest" (P_inf), "second_largest" or "chi".
     threshold, y_t, exponent: p_c, 1/nu and kappa of y = A L^-kappa; those not given are fitted, but
     for kappa = 0 of a probability. min_size: smallest L. reach: largest |x|. bootstrap: replicas
-    for the errors, 0 for none. InputError: no such observable. AnalysisError: too few sizes.
+    for the errors, 0 for none; of a p_c that is given as a Value its error is in the others.
+    InputError: no such observable. AnalysisError: too few sizes.
     """
     _check_scalable(results.study)
     name = observable or stored.default_observable(results)
@@ -221,7 +223,8 @@ def compute_collapse(
         cut = [Measured.of_spanning(curve) for curve in stored.read_curves(results, name)]
         every = [own for own in cut if own is not None]
     measured = [own for own in every if min_size is None or min_size <= own.L]
-    p_c, inverse_nu = threshold, y_t
+    given = threshold if isinstance(threshold, Value) else Value(threshold or 0.0, 0.0)
+    p_c, inverse_nu = None if threshold is None else given.value, y_t
     if p_c is None or inverse_nu is None:
         first: str | None = name
         if is_cluster:
@@ -246,6 +249,7 @@ def compute_collapse(
         fixed=(threshold is not None, y_t is not None, exponent is not None or not is_cluster),
         reach=reach,
         bootstrap=bootstrap,
+        threshold_error=given.error,
     )
 
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from percolab.analysis.averaging import FittedThreshold
 from percolab.analysis.collapse import NEAREST, POOR_COLLAPSE, Collapse
 from percolab.analysis.crossings import CurveCrossing, Drift, RatioCrossings
@@ -201,10 +203,16 @@ def collapse_table(collapses: Sequence[Collapse], axis: str = "p") -> str:
                 f"note: {own.observable} does not collapse (S above {POOR_COLLAPSE:g}): "
                 "corrections to scaling shift its exponents by more than their errors"
             )
-        if own.others < NEAREST and not own.threshold_error == own.y_t_error == 0:
+        if np.unique(own.L).size == 2 and own.y_t_error > 0:
+            notes.append(
+                f"note: {own.observable} has two sizes, which do not say how large corrections to "
+                "scaling are: errors leave them out"
+            )
+        elif own.others < NEAREST and not own.threshold_error == own.y_t_error == 0:
             notes.append(
                 f"note: {own.observable} has only {own.others} points to make the curve of other "
-                f"sizes: errors leave out what it misses between them; take more {axis} or sizes"
+                "sizes: errors leave out what it misses between them, and may leave out "
+                f"corrections to scaling; take more {axis} or sizes"
             )
     head = ("collapse of", "L", "quality S", "points", f"{axis}_c", "1/nu", "kappa")
     x = f"({axis} - {axis}_c) L^(1/nu)"

@@ -234,7 +234,7 @@ def fit_probability(stored: StoredResults, options: dict[str, Any]) -> Answer:
         more, lines = _find_exponents(stored, fit, options["bootstrap"])
         record, texts = record | more, texts + lines
     if options["collapse"]:
-        more, lines = _collapse(stored, name, fit.threshold, options)
+        more, lines = _collapse(stored, name, fit, options)
         record, texts = record | more, texts + lines
     texts += shared.published_lines(stored.study, fit.threshold, fit.threshold_error)
     return record, "\n\n".join(texts)
@@ -256,7 +256,7 @@ def _find_exponents(stored: StoredResults, fit: ThresholdFit, bootstrap: int) ->
     return record, texts
 
 
-def _collapse(stored: StoredResults, name: str, p_c: float, options: dict[str, Any]) -> Part:
+def _collapse(stored: StoredResults, name: str, fit: ThresholdFit, options: dict[str, Any]) -> Part:
     """Return the collapses of R and, where cluster sizes are stored, of P_inf and chi.
 
     These two are collapsed at the p_c of the fit: a free one takes in their corrections to scaling,
@@ -264,9 +264,11 @@ def _collapse(stored: StoredResults, name: str, p_c: float, options: dict[str, A
     """
     from percolab.analysis.stored_fits import compute_collapse
     from percolab.analysis.text import collapse_table
+    from percolab.analysis.value import Value
 
-    thresholds: dict[str, float | None] = {name: None}
+    thresholds: dict[str, Value | None] = {name: None}
     if "largest" in (column.name for column in stored.columns()):
+        p_c = Value(fit.threshold, fit.threshold_error)
         thresholds |= dict.fromkeys(("largest", "chi"), p_c)
     # A replica of a collapse is a search, so there are fewer of them.
     keys: dict[str, Any] = {"bootstrap": min(options["bootstrap"], 50)}

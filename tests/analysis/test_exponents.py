@@ -218,7 +218,7 @@ def test_the_exponents_are_found_and_their_errors_are_those_of_repetition():
     truth, scatter = (PURE.threshold, PURE.y_t), values.std(axis=0, ddof=1)
     assert (np.abs(values.mean(axis=0) - truth) * np.sqrt(40) <= 4 * scatter).all()
     again = [collapsed(measured(seed, **few), bootstrap=25) for seed in range(3)]
-    errors = np.mean([(item.threshold_error, item.y_t_error) for item in again], axis=0)
+    errors = np.mean([item.statistical_errors[:2] for item in again], axis=0)
     # A spread of n values is known to 1 / sqrt(2 n), one by quantiles to about 1.5 times that.
     assert np.abs(errors / scatter - 1).max() <= 4 * np.sqrt(1 / 80 + 1.5**2 / 150)
     assert np.isnan(found[0].threshold_error)
@@ -232,7 +232,7 @@ def test_the_percolation_strength_collapses_with_beta():
     assert abs(found.exponent + BETA) <= 4 * found.exponent_error
     # 40 blocks of 2 % noise at both ends of a factor 4 in L.
     expected = 0.02 / np.sqrt(40) * np.sqrt(2) / np.log(4)
-    assert found.exponent_error == pytest.approx(expected, rel=0.5)
+    assert found.statistical_errors[2] == pytest.approx(expected, rel=0.5)
 
 
 @pytest.mark.parametrize("seed", [19, 23])
@@ -244,7 +244,7 @@ def test_replicas_leave_the_small_minimum_of_the_data(seed):
     found = collapsed(clusters, fixed, start, bootstrap=25)
     # Of a line through four sizes, each a factor 2 larger; errors were 0.05 and 0.5 of it.
     expected = 0.02 / np.sqrt(40) / (np.log(2) * np.sqrt(5))
-    assert found.exponent_error == pytest.approx(expected, rel=0.5)
+    assert found.statistical_errors[2] == pytest.approx(expected, rel=0.5)
     assert abs(found.exponent - GAMMA) <= 4 * found.exponent_error
 
 
@@ -260,10 +260,44 @@ def test_the_points_are_those_of_the_formula():
     assert f"{found.quality:.2f}" in collapse_table([found])
 
 
-def test_a_collapse_on_few_points_says_that_its_errors_leave_something_out():
-    every = measured(0)
-    texts = [collapse_table([collapsed(own, bootstrap=2)]) for own in (every, every[:2])]
-    assert ["errors leave out" in text for text in texts] == [False, True]
+def test_a_collapse_on_few_points_or_two_sizes_says_that_its_errors_leave_something_out():
+    every, few = measured(0), measured(0, sizes=SIZES[:3], points=5)
+    texts = [collapse_table([collapsed(own, bootstrap=2)]) for own in (every, few, every[:2])]
+    assert ["errors leave out what it misses" in text for text in texts] == [False, True, False]
+    assert ["errors leave them out" in text for text in texts] == [False, False, True]
+
+
+def test_errors_of_a_collapse_contain_corrections_to_scaling():
+    """They are no part of the bootstrap, by whose errors p_c is off by three and more."""
+    found = [collapsed(measured(seed, TRUTH), bootstrap=10) for seed in range(10, 16)]
+    away = np.array([own.threshold for own in found]) - TRUTH.threshold
+    statistical = np.array([own.statistical_errors[0] for own in found])
+    whole = np.array([own.threshold_error for own in found])
+    assert np.median(away / statistical) > 3
+    assert np.median(away / whole) < 2
+    assert np.mean(np.abs(away) <= 2 * whole) > 0.8
+    two = collapsed(measured(0, TRUTH, SIZES[:2]), bootstrap=10)
+    assert two.threshold_error == two.statistical_errors[0]
+
+
+def test_the_error_of_a_given_threshold_is_in_that_of_kappa():
+    rng = np.random.default_rng(4)
+    curves = [clusters_of(curve, rng) for curve in synthetic_study(PURE, SIZES[:2], rng=rng)]
+    points = [Measured.of_clusters(curve, "largest") for curve in curves]
+    start, error = (TRUTH.threshold, 0.75, 5 / 48), 0.002
+    moved = [
+        collapsed(points, FIT_KAPPA, (start[0] + by, *start[1:])).exponent for by in (-error, error)
+    ]
+    expected = abs(moved[1] - moved[0]) / 2
+    few, more = (
+        collapsed(points, FIT_KAPPA, start, bootstrap=40, threshold_error=own)
+        for own in (0.0, error)
+    )
+    grown = np.sqrt(more.exponent_error**2 - few.exponent_error**2)
+    assert grown == pytest.approx(expected, rel=0.5)
+    assert (few.threshold_error, more.threshold_error) == (0, error)
+    none = collapsed(points, FIT_KAPPA, start, bootstrap=2, threshold_error=np.nan)
+    assert np.isnan(none.exponent_error)
 
 
 def test_the_master_curve_is_exact_on_a_quintic_and_made_by_other_sizes_alone():

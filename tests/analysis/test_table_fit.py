@@ -177,7 +177,7 @@ def test_the_collapse_of_a_table_is_good_without_corrections():
     fit = fit_series(Series("", "T", "y", L, x, y, np.full(L.size, 0.01)))
     found = fit.collapse()
     assert 0.3 < found.quality < 2
-    assert abs(found.threshold - X_C) <= 4 * found.threshold_error < 0.02
+    assert abs(found.threshold - X_C) <= 4 * found.statistical_errors[0] < 0.02
     assert abs(found.y_t - 1) <= 4 * found.y_t_error < 0.2
 
 

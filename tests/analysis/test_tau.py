@@ -253,6 +253,18 @@ def test_clusters_at_open_sides_may_have_a_correction_of_their_own(at_sides):
     assert np.max(np.abs(pulls)) < 4
 
 
+@pytest.mark.parametrize(
+    ("filled", "blocks", "enough"),
+    [(9, 20, False), (10, 20, True), (9, 10, False), (10, 10, True), (2, 3, False), (3, 3, True)],
+)
+def test_radii_of_clusters_in_few_blocks_are_left_out(filled, blocks, enough):
+    """With clusters in two of ten blocks a radius in four was off by more than two errors."""
+    sums = gyration_sums(np.random.default_rng(15), 1.9, blocks=blocks)
+    some = (np.arange(blocks) < filled)[:, None, None]
+    few = replace(sums, squares=sums.squares * some, spreads=sums.spreads * some)
+    assert (few.radii(0)[0].size > 0) == enough
+
+
 def test_the_correlation_length_is_that_of_all_bins():
     sums = gyration_sums(np.random.default_rng(13), 1.9)
     xi, error = sums.correlation_length()

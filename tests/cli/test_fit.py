@@ -116,6 +116,8 @@ def test_collapses_are_those_of_python(file, results):
         assert item["quality"] == direct.quality
         assert item["threshold"] == direct.threshold
         assert min(item["L"]) == 6
+        if p_c is not None:
+            assert item["threshold_error"] == whole["threshold_error"] > 0
     assert "quality S" in answer("fit", file, "--bootstrap", 0, "--collapse", "--min-size", 6)
 
 
