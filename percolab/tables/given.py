@@ -116,7 +116,7 @@ def read_table(source: Any, columns: str | Mapping[str, str] | None = None) -> G
     varied = [key for key in columns_there if len({row[key] for row in rows.values()}) > 1]
     unused = [key for key in varied if key and key not in used]
     if unused:
-        notes.append(f"not used: the columns {few(unused)}")
+        notes.append(f"columns not used: {few(unused)}")
     series = {}
     for label, own in sorted(groups.items()):
         series[label], repeats = _make_series(label, own, roles)

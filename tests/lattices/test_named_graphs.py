@@ -62,15 +62,15 @@ def test_files_from_the_wild_are_read(name):
     if name == "tabs.tsv":
         expected = ("Jon Snow", "Arya Stark", "Sansa Stark", "Bran")
     assert graph.names == expected
-    notes = {"gephi.csv": ("not used: the columns Type, Id, Label, timeset",), "plain.txt": ()}
+    notes = {"gephi.csv": ("columns not used: Type, Id, Label, timeset",), "plain.txt": ()}
     if name in notes:
         assert graph.notes == notes[name]
 
 
 FLOWS = "from_node,to_node,flow\nA,B,5\nB,C,3\nC,D,1\n"
 AS_HEADER = (
-    "line 1 is read as a header: sites are in the columns from_node and to_node; not used: the "
-    "columns flow",
+    "line 1 is read as a header: sites are in the columns from_node and to_node; columns "
+    "not used: flow",
 )
 
 
@@ -285,7 +285,7 @@ def test_the_command_line_speaks_in_names():
     assert wrong == "source: no site is named 'Jn'; did you mean 'Jon'?"
     Path("other.csv").write_text("Source,Target,Type,Label\nJon,Arya,Undirected,\n")
     assert run("label", "--graph", "other.csv").stderr == (
-        "other.csv: not used: the columns Type, Label\n"
+        "other.csv: columns not used: Type, Label\n"
     )
 
 

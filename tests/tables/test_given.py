@@ -50,7 +50,7 @@ def test_a_file_of_sinter_is_read_as_it_is(tmp_path):
     assert columns_of(one) == [[3, 3, 5, 5], [0.01, 0.02] * 2, [33 / 990] * 4]
     assert one.trials.tolist() == [990] * 4
     assert (one.axis, one.quantity) == ("p", "errors/shots")
-    assert table.notes == ("not used: the columns rounds",)
+    assert table.notes == ("columns not used: rounds",)
 
 
 def test_rows_of_sinter_that_continue_others_add_up(tmp_path):

@@ -278,7 +278,7 @@ def _header_notes(layout: Layout, place: int) -> tuple[str, ...]:
     rest = ", ".join(
         word for at, word in enumerate(words) if at not in (one, other, weight) and word
     )
-    unused = f"not used: the columns {rest[:80]}{'...' if len(rest) > 80 else ''}"
+    unused = f"columns not used: {rest[:80]}{'...' if len(rest) > 80 else ''}"
     sites = f"sites are in the columns {words[one]} and {words[other]}"
     text = f"line {place} is read as a header: {sites}"
     parts = [*([] if layout.is_plain else [text]), *([unused] if rest else [])]
