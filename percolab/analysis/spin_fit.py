@@ -222,15 +222,17 @@ def few_chains(items: Sequence[TaskResult]) -> str | None:
     """Return one line on chains, or blocks of one, too few for their scatter, or None."""
     from scipy.special import stdtr
 
-    few = min((result.num_blocks for result in items), default=MIN_BLOCKS)
+    sampled = [result for result in items if result.num_blocks]
+    few = min((result.num_blocks for result in sampled), default=MIN_BLOCKS)
     if few >= MIN_BLOCKS:
         return None
-    more = "add samples, or make chains shorter (--sweeps)"
+    name = "block" if any(result.task.is_serial for result in sampled) else "chain"
+    more = f"add samples, or make {name}s shorter (--sweeps)"
     if few == 1:
-        return f"one chain has no scatter, so there are no errors: {more}"
+        return f"one {name} has no scatter, so there are no errors: {more}"
     beyond = [f"{200 * float(stdtr(few - 1, -n)):.0f} %" for n in (1, 2)]
     return (
-        f"errors are the scatter of {few} chains: {beyond[0]} of the means are off by more than "
+        f"errors are the scatter of {few} {name}s: {beyond[0]} of the means are off by more than "
         f"one, not 32 %, and {beyond[1]} by more than two, not 5 %; {more}"
     )
 

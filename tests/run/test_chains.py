@@ -537,7 +537,12 @@ def test_few_chains_are_reported_with_what_their_errors_miss():
         assert words in note
         assert note.endswith("(--sweeps)")
     given |= {"samples": 15 * 10}
-    assert few_chains(list(sweep("square", **(LONG | given)).tasks.values())) is None
+    (enough,) = sweep("square", **(LONG | given)).tasks.values()
+    assert few_chains([enough, replace(enough, blocks={})]) is None
+    given |= {"chains": 1, "samples": 15 * 4}
+    note = few_chains(list(sweep("square", **(LONG | given)).tasks.values()))
+    assert note is not None
+    assert "4 blocks: 39 % of the means" in note
 
 
 def test_short_blocks_are_reported_and_a_single_start_is_not_compared():
