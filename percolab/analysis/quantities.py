@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.analysis.averaging import LEAST_SIZES
-from percolab.analysis.statistics import Floats, unit_diagonal, whitening
+from percolab.analysis.statistics import Floats, jackknife_value, unit_diagonal, whitening
 from percolab.analysis.theory.known_exponents import correction_exponent
 from percolab.errors import AnalysisError, InputError, nearest
 from percolab.lattices.lattice import AXIS_NAMES
@@ -224,7 +224,7 @@ class BlockMoments:
     def evaluate(self, functions: Sequence[Callable[[Moments], Floats]]) -> tuple[Floats, Floats]:
         """Return functions of the moments as :meth:`values` does; replicas of one block are NaN."""
         left, whole = {}, {}
-        total, n = int(self.samples.sum()), self.samples.size
+        total = int(self.samples.sum())
         # A function may be infinite, and nothing is left without the only block.
         with np.errstate(divide="ignore", invalid="ignore"):
             for name, sums in self.moments.items():
@@ -232,7 +232,7 @@ class BlockMoments:
                 left[name] = (sums.sum(axis=0) - sums) / (total - self.samples)[:, None]
             plain = np.stack([function(whole) for function in functions])
             replicas = np.stack([function(left) for function in functions], axis=1)
-        return plain if n == 1 else n * plain - (n - 1) * replicas.mean(axis=0), replicas
+        return jackknife_value(plain, replicas), replicas
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from percolab.analysis.statistics import Floats, jackknife_error
+from percolab.analysis.statistics import Floats, jackknife_error, jackknife_value
 from percolab.errors import AnalysisError
 
 #: Below this overlap the few samples that count are in the tail, where they may be missing.
@@ -94,7 +94,7 @@ def reweight(
     without = np.asarray(function(*(rest[1:] / rest[0])), np.float64)
     return Reweighted(
         betas=at,
-        values=len(energies) * plain - (len(energies) - 1) * without.mean(axis=0),
+        values=jackknife_value(plain, without),
         errors=jackknife_error(without),
         overlap=overlap,
     )

@@ -78,6 +78,15 @@ def jackknife_error(without: Floats) -> Floats:
     return np.asarray(np.sqrt((len(without) - 1) * without.var(axis=0)), np.float64)
 
 
+def jackknife_value(plain: Floats, without: Floats) -> Floats:
+    """Return numbers without their bias of order 1 / n_blocks, as they are of one block.
+
+    plain: of all blocks.  without: (n_blocks, ...), those without one block each.
+    """
+    n = len(without)
+    return plain if n < 2 else np.asarray(n * plain - (n - 1) * without.mean(axis=0), np.float64)
+
+
 def wilson_interval(
     successes: ArrayLike, trials: ArrayLike, *, z: float = 1.0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from percolab.analysis.autocorrelation import autocorrelation
 from percolab.analysis.quantities import BlockMoments, Moments
 from percolab.analysis.spin_fit import read_lagged, series_of
-from percolab.analysis.statistics import Floats, jackknife_error
+from percolab.analysis.statistics import Floats, jackknife_error, jackknife_value
 from percolab.analysis.stored_data import list_tasks, moment_names, read_moments
 from percolab.bonds.model import Model
 from percolab.errors import InputError
@@ -342,7 +342,7 @@ def compute_correlation_lengths(result: TaskResult) -> tuple[Floats, Floats]:
     with np.errstate(divide="ignore", invalid="ignore"):
         lengths = np.sqrt(zeros / waves - 1) / unit
         without = np.sqrt((zeros - zero) / (waves - wave) - 1) / unit
-        corrected = len(zero) * lengths - (len(zero) - 1) * without.mean(axis=0)
+        corrected = jackknife_value(lengths, without)
         errors = jackknife_error(without)
     return np.where(np.isfinite(corrected), corrected, lengths).T, errors.T
 
