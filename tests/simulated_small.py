@@ -12,11 +12,15 @@ from percolab.bonds.words import GENERATORS, NEVER, TOP, p_to_threshold
 from percolab.coupled import SampleBlocks, new_coupling, small, small_thresholds
 from percolab.coupled.small import SmallCoupling, is_small
 from percolab.kernels.device import Device
+from percolab.labelers import new_labeler
 from percolab.lattices.extent import Extent
+from percolab.lattices.topology import pack_bits
 from percolab.measure import block_sums, block_sums_cuda
+from percolab.measure.rows import SPANNING
 from percolab.tasks.blocks import same_block
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
+from percolab.validation.check import measure_words
 
 SEED = 5
 #: Shapes by the number of axes: several samples a team, one, and one of many words.
@@ -42,7 +46,16 @@ def topologies(name, count):
 
 
 def compare(topology, model, grid, samples):
-    """Compare rows at the p of a grid, and sums of blocks, with those of the reference."""
+    """Compare rows at the p of a grid, and sums of blocks, with those of the reference.
+
+    Samples are found by teams of threads, and where they can be scanned by a thread each.
+    """
+    for least in (2**30, 1):
+        with patch.object(small, "LEAST_SCANNED", least):
+            compare_rows(topology, model, grid, samples)
+
+
+def compare_rows(topology, model, grid, samples):
     coupling = new_coupling("tiled", "cuda", topology, model, capacity=4, openings=True)
     assert isinstance(coupling, SmallCoupling), topology
     generator = GENERATORS["xorwow"]
@@ -57,6 +70,43 @@ def compare(topology, model, grid, samples):
     # Chunks of two samples, so that a block has one and a half; a block of threads takes all teams.
     with patched_chunks(2), patch.object(small, "_BLOCKS", 1):
         assert_sums_equal(coupling, expected, (generator, SEED), blocks, grid)
+
+
+def spirals(size, rng, count=12):
+    """Return open bonds of square tori in which a loop winds as often as it can, and some more.
+
+    The loop visits all sites: a row but for one bond, one site down, and so on.  uint32 (count,
+    words); to the first no bond is added, to others several, from one that is missing in a row on.
+    """
+    topology = lattice("square").topology((size, size), ("periodic",) * 2)
+    x, y = np.arange(size)[None, :], np.arange(size)[:, None]
+    # The row y begins at x = -y, and its last site leads down.
+    rows = (x + y) % size != 0
+    down = (x + y) % size == 0
+    both = {(-1, 0): rows, (0, -1): down}
+    flat = np.stack([both[offset].ravel() for offset in topology.offsets])
+    made = np.repeat(flat[None], count, axis=0)
+    for n in range(1, count):
+        closed = np.flatnonzero(~flat.ravel())
+        made[n].reshape(-1)[rng.choice(closed, n // 3 + 1, replace=False)] = True
+    return topology, np.stack([np.concatenate(list(map(pack_bits, each))) for each in made])
+
+
+def compare_spirals(*sizes):
+    """Compare what wraps where loops wind as often as they can."""
+    for size in map(int, sizes):
+        topology, words = spirals(size, np.random.default_rng(size))
+        reference = new_labeler("reference", "cpu", topology, capacity=4)
+        expected = measure_words(reference, words)
+        coupling = new_coupling("tiled", "cuda", topology, capacity=4)
+        opened = coupling.make_words(len(words))
+        opened[: words.size].copy_to_device(words.ravel())
+        with patch.object(small, "LEAST_SCANNED", 1):
+            rows = coupling.measure_words(len(words))
+        found = rows[: expected.size].copy_to_host().reshape(expected.shape)
+        np.testing.assert_array_equal(found, expected, err_msg=str(size))
+        flags = {int(flag) for flag in expected[:, SPANNING]}
+        assert len(flags) > 1, "some wrap in one direction, others in two"
 
 
 def compare_thresholds(topology, model, samples, too_little=3):
@@ -100,6 +150,7 @@ def main(name, model="bond", count="2", few=""):
     """Compare samples of a lattice below, at and above its threshold."""
     if few:
         compare_blocks_with_radii()
+        compare_spirals(8, 20)
         # Every site spans by itself along one axis; along the other T needs all of five bonds, for
         # which there is too little room by one.
         topology, samples = lattice(name).topology((6, 1), ("open", "open")), np.arange(8)

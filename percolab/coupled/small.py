@@ -1,4 +1,4 @@
-"""CUDA: small lattices, a team of threads a sample or several samples, at every p on its own.
+"""CUDA: small lattices, a thread or a team of threads a sample, or a team several samples.
 
 Nothing but sums of blocks leaves the device, unless rows are read.
 """
@@ -20,9 +20,9 @@ from percolab.coupled.points import measure_by_batches
 from percolab.coupled.thresholds import bisect
 from percolab.coupled.tiled import TiledCoupling
 from percolab.kernels.device import load_cuda
-from percolab.kernels.launches import MOST_SHARED, THREADS
+from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
-from percolab.labelers import flood_cuda
+from percolab.labelers import scan_cuda
 from percolab.labelers import small_cuda as rows_cuda
 from percolab.labelers.forest import Reading
 from percolab.labelers.tiled.labeler import Tiled
@@ -40,6 +40,12 @@ cuda = load_cuda()
 _SITES, _ENTRIES = 2**30, 2**23
 #: Blocks of a launch that find rows: each takes the next team when it is done with one.
 _BLOCKS = 2**14
+#: Entries that threads scan, at least: teams of threads take less time for fewer, with which they
+#: put all of a GPU to work.
+LEAST_SCANNED = 2**16
+#: Values of p at which samples of a torus are scanned, at most: clusters that grow from p to p take
+#: less time for more.
+_MOST_SCANNED_STEPS = 8
 
 
 def is_small(extent: Extent) -> bool:
@@ -71,7 +77,7 @@ class SmallCoupling(TiledCoupling):
         self._topology, self._model, self._launches = batch.topology, batch.model, batch.launches
         self._exists = cuda.to_device(_words_of_entry(batch.topology, batch.model))
         self._small = _small_lattice(labeler, self._exists.size, self.row_width)
-        self._floods = _can_flood(batch.topology)
+        self._scan = scan_cuda.make_scan_lattice(batch.topology, self._small)
         self._buffers = _Buffers(0, None, None)
         self._opening: thresholds_cuda.Opening | None = None
 
@@ -187,9 +193,11 @@ class SmallCoupling(TiledCoupling):
     def _measure(self, generator: int, keys: SampleKeys, first: int, samples: int) -> None:
         """Write the rows of so many samples from number ``first`` on to the device's memory."""
         self._open(generator, keys, first, samples)
-        floods = self._floods and self._topology.num_words <= flood_cuda.MOST_GRID_WORDS
-        if self.reading is Reading.WRAPPING or floods or keys.steps == 1 or keys.own_limits:
-            self.measure_words(samples * int(keys.steps))
+        steps = 1 if keys.own_limits else int(keys.steps)
+        entries, wraps = samples * int(keys.steps), self.reading is Reading.WRAPPING
+        is_fast = steps <= _MOST_SCANNED_STEPS or not self._topology.num_periodic_bonds
+        if wraps or steps == 1 or (self._is_scanned(entries) and is_fast):
+            self.measure_words(entries)
             return
         rows = self._small, self._buffers.opened, np.uint32(samples), keys.steps, self._buffers.rows
         size, shared = self._teams(samples, 2)
@@ -249,18 +257,22 @@ class SmallCoupling(TiledCoupling):
 
     def measure_words(self, entries: int) -> Any:
         """Write the rows of entries from their words, and return them, where they are."""
-        rows = self._small, self._buffers.opened, np.uint32(entries), self._buffers.rows
-        if self._floods:
-            threads, classes = flood_cuda.SAMPLES, len(self._topology.deltas)
-            size = -(-entries // threads), threads
-            shared = flood_cuda.shared_bytes(self._topology.num_words, classes)
-            self._launches.blocks(flood_cuda.flood_rows_kernel, *size, *rows, shared=shared)
+        rows = self._buffers.opened, np.uint32(entries), self._buffers.rows
+        wraps = self.reading is Reading.WRAPPING
+        if self._scan and self._is_scanned(entries):
+            threads, shared = scan_cuda.SAMPLES, scan_cuda.shared_bytes(self._scan)
+            size, kernel = (-(-entries // threads), threads), scan_cuda.scan_rows_kernel
+            self._launches.blocks(kernel, *size, self._scan, *rows, shared=shared)
         else:
             size, shared = self._teams(entries, 1)
-            wraps = self.reading is Reading.WRAPPING
             kernel = rows_cuda.small_wrapping_kernel if wraps else rows_cuda.small_rows_kernel
-            self._launches.blocks(kernel, *size, *rows, shared=shared)
+            self._launches.blocks(kernel, *size, self._small, *rows, shared=shared)
         return self._buffers.rows
+
+    def _is_scanned(self, entries: int) -> bool:
+        """Return whether threads scan a sample each, where there are so many entries."""
+        wraps = self.reading is Reading.WRAPPING
+        return self._scan is not None and not wraps and entries >= LEAST_SCANNED
 
     def _teams(self, samples: int, tables: int) -> tuple[tuple[int, int], int]:
         """Return (blocks and their threads, their shared memory) of teams for so many samples."""
@@ -338,14 +350,6 @@ def _small_lattice(labeler: Tiled, stride: int, row_width: int) -> rows_cuda.Sma
         halves=np.uint32(sum(1 << axis * width + width - 1 for axis in range(axes))),
         row_width=np.uint32(row_width),
     )
-
-
-def _can_flood(topology: Topology) -> bool:
-    """Return whether a thread may flood the clusters of a sample; no site must span by itself."""
-    if topology.num_periodic_bonds or 1 in topology.shape:
-        return False
-    shared = flood_cuda.shared_bytes(topology.num_words, len(topology.deltas))
-    return topology.num_words <= flood_cuda.MOST_WORDS and shared <= MOST_SHARED
 
 
 def _choose_entries(words: int) -> int:

@@ -102,6 +102,17 @@ def _periodic_word(periodic, index):
     return lambda periodic, index: uint32(periodic[index]) if periodic.size else uint32(0)
 
 
+def are_there(periodic):
+    """Return whether there are bonds across periodic boundaries; the compiler knows it on CUDA."""
+    return len(periodic) != 0
+
+
+@inner_overload(are_there, target="generic")
+def _are_there(periodic):
+    is_array = not isinstance(periodic, types.BaseTuple)
+    return lambda periodic: is_array
+
+
 @inner
 def has_bit(word, bit):
     """Return whether a bit of a uint32 word is one."""

@@ -10,7 +10,6 @@ from helpers import CPU_LABELERS, LATTICES, assert_thresholds_equal, cpu_labeler
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, NEVER, TOP, XORWOW, p_to_threshold, uniform_number
 from percolab.coupled import new_coupling
-from percolab.coupled.small import _can_flood
 from percolab.coupled.thresholds import bisect, find_thresholds
 from percolab.lattices.graph import graph_topology
 
@@ -110,12 +109,3 @@ def test_kernels_that_count_no_references_leave_arrays_to_their_owner():
     for _ in range(3):
         work()
     assert [sys.getrefcount(array) for array in owned] == before
-
-
-@pytest.mark.parametrize(
-    ("name", "shape", "floods"),
-    [("cubic", (10, 10, 10), True), ("fcc", (10, 10, 10), False), ("square", (1, 9), False)],
-)
-def test_samples_are_flooded_that_fit_in_shared_memory(name, shape, floods):
-    topology = lattice(name).topology(shape, ("open",) * len(shape))
-    assert _can_flood(topology) is floods

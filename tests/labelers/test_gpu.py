@@ -1,6 +1,7 @@
 """CUDA against the CPU, bit for bit, on a real GPU: large lattices, and many small ones."""
 
 from itertools import product
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -23,11 +24,13 @@ from helpers import (
     parity_topologies,
     probabilities,
 )
+from simulated_small import compare_spirals
 
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, TOP, XORWOW, p_to_threshold
 from percolab.coupled import SampleBlocks, new_coupling
+from percolab.coupled import small as small_lattices
 from percolab.coupled.small import is_small
 from percolab.coupled.thresholds import find_thresholds
 from percolab.kernels.device import Device
@@ -347,10 +350,17 @@ def test_rows_and_sums_equal_those_of_the_cpu(name, model, generator):
             key = generator, 7
             samples = np.arange(2 * BLOCK if size == 8 else 60, dtype=np.uint64)
             expected = host.grid_rows(*key, samples, GRID)
-            np.testing.assert_array_equal(device.grid_rows(*key, samples, GRID), expected)
             blocks = SampleBlocks(samples[:: samples.size // 2], samples.size // 2)
-            assert_sums_equal(device, expected, key, blocks, GRID)
+            # By teams of threads, and scanned by a thread each.
+            for least in (2**30, 1):
+                with patch.object(small_lattices, "LEAST_SCANNED", least):
+                    np.testing.assert_array_equal(device.grid_rows(*key, samples, GRID), expected)
+                    assert_sums_equal(device, expected, key, blocks, GRID)
     assert small >= 6
+
+
+def test_loops_that_wind_as_often_as_they_can_are_found():
+    compare_spirals(8, 16, 20, 24, 32, 48, 64)
 
 
 @pytest.mark.parametrize("model", ["bond", "site", "site-bond", "bond:x=0.6"])
@@ -400,7 +410,15 @@ def test_squares_beyond_53_bits_are_rounded_like_those_of_the_cpu():
 def test_a_block_of_threads_measures_one_sample_after_the_other(size, boundary, model):
     # There are 2^14 blocks of threads, of which each has four samples of L = 16 at a time.
     samples = 2**17 + 1 if size < 24 else 2**15 + 1
-    compare_sums(size, (boundary,) * 2, model, samples, 0.5 if model == "bond" else 0.5927)
+    with patch.object(small_lattices, "LEAST_SCANNED", 2**30):
+        compare_sums(size, (boundary,) * 2, model, samples, 0.5 if model == "bond" else 0.5927)
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "open"])
+@pytest.mark.parametrize("size", [12, 48])
+def test_many_samples_are_scanned_by_a_thread_each(size, boundary):
+    with patch.object(small_lattices.rows_cuda, "small_rows_kernel", None):
+        compare_sums(size, (boundary,) * 2, "bond", 2**16 + 1, 0.5)
 
 
 @pytest.mark.parametrize("name", ["honeycomb", "cubic"])
