@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pkgutil import walk_packages
@@ -359,9 +359,11 @@ def small_launches(kind: str, topology: Topology, model: Model) -> list[Launch]:
             blocks = SampleBlocks(np.zeros(1, np.uint64), 1)
             grid, picks = np.array([1, 2], np.uint64), np.zeros((4, 2), np.int64)
             squared = np.array([True, False])
-            for steps in (1, 2):
+            # By teams of threads, at one p and several, and scanned by threads.
+            for least, steps in ((2, 1), (3, 2), (1, 1)):
                 given = blocks, grid[:steps], picks, squared
-                coupling.block_sums(GENERATORS["xorwow"], 0, *given)
+                with mock.patch("percolab.coupled.small.LEAST_SCANNED", least):
+                    coupling.block_sums(GENERATORS["xorwow"], 0, *given)
             # What wraps alone.
             torus = load_lattice("square").topology((20, 20), ("periodic", "periodic"))
             coupling = new_coupling("tiled", "cuda", torus, model, wraps_alone=True)
@@ -375,8 +377,9 @@ def image_launches() -> list[Launch]:
 
     launches: list[Launch] = []
     image = np.ones((40, 33), np.uint8).view(HostArray)
-    view = mock.patch("percolab.configurations.device_arrays._view", return_value=(image, 0))
-    with on_host(launches, "image"), view:
+    viewed = mock.patch("percolab.configurations.device_arrays._viewed")
+    with on_host(launches, "image"), viewed as given:
+        given.return_value = nullcontext((image, 0))
         label_device_array(image)
     return launches
 

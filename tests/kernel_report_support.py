@@ -1,5 +1,6 @@
 """CUDA labelers on host arrays, by scripts/kernel_report.py, and the bytes of arrays in use."""
 
+import importlib.util
 import weakref
 
 import pytest
@@ -25,3 +26,11 @@ def load_report():
     """Return scripts/kernel_report.py, which runs CUDA labelers on host arrays."""
     pytest.importorskip("numba_cuda")
     return script("kernel_report")
+
+
+def load_linking_report():
+    """Return the same where what it compiles can be linked."""
+    for package in ("cuda", "cuda.core"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
+    return load_report()

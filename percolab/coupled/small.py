@@ -269,10 +269,14 @@ class SmallCoupling(TiledCoupling):
             self._launches.blocks(kernel, *size, self._small, *rows, shared=shared)
         return self._buffers.rows
 
+    @property
+    def is_scannable(self) -> bool:
+        """Whether a thread can scan a sample, and is to."""
+        return self._scan is not None and self.reading is not Reading.WRAPPING
+
     def _is_scanned(self, entries: int) -> bool:
         """Return whether threads scan a sample each, where there are so many entries."""
-        wraps = self.reading is Reading.WRAPPING
-        return self._scan is not None and not wraps and entries >= LEAST_SCANNED
+        return self.is_scannable and entries >= LEAST_SCANNED
 
     def _teams(self, samples: int, tables: int) -> tuple[tuple[int, int], int]:
         """Return (blocks and their threads, their shared memory) of teams for so many samples."""

@@ -41,9 +41,9 @@ class LargeFlow:
     def __init__(self, labeler: Any, net: TileNet, word: str, numbers: int) -> None:
         self._labeler, self._word = labeler, word
         self._bonds, self._tiles = TileNet(*map(cuda.to_device, net)), net.starts.size - 1
-        lists = cuda.device_array(net.bonds.size, np.uint64), cuda.device_array_like(self._bonds.at)
+        bonds, at = (cuda.device_array(each.size, each.dtype) for each in (net.bonds, net.at))
         stops = cuda.device_array(self._tiles, np.uint32)
-        self._net = OpenNet(self._bonds.starts, stops, *lists, self._bonds.owners)
+        self._net = OpenNet(self._bonds.starts, stops, bonds, at, self._bonds.owners)
         arrays = [cuda.device_array(net.owners.size, kind) for kind in KINDS[word]]
         # Bridges need no numbers: none of their kernels uses the last arrays.
         unused = arrays[:1] * (len(forests.TileForest._fields) - len(arrays))

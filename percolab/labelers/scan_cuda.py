@@ -19,8 +19,9 @@ periods, in a slot that is free by then.
 The parent of a node is in a word after it or in its own, or in one of the first words if those are
 kept: so none leaves the window before its children.
 
-Periods modulo 128 are enough: a loop of a spanning tree and one bond visits no site twice, so it
-winds fewer times around, and whether two wind in the same direction follows from these numbers.
+Periods modulo 128 are enough: a loop of a spanning tree and one bond visits no site twice, so that
+it winds 64 times around at most, and 64 times only if it visits all sites, as one loop of a tree at
+most does.
 
 All arrays are in shared memory, each number of all threads side by side, so that no two threads of
 a warp meet in a bank.
@@ -49,6 +50,8 @@ SIMULATED = bool(config.ENABLE_CUDASIM)
 SAMPLES = 4 if SIMULATED else 64
 #: Slots of a window and of the first words, at most.
 MOST_SLOTS = 6
+#: Times that a loop winds around an axis, at most.
+MOST_TURNS = 64
 #: Where the periods to the parent of a node begin, and what marks one that has a parent.
 _PERIODS, _CHILD = 8, 1 << 15
 _empty, _with_cluster, _put = SUMS32.empty, SUMS32.with_cluster, SUMS32.put
@@ -111,13 +114,15 @@ def shared_bytes(lattice: ScanLattice) -> int:
 def make_scan_lattice(topology: Topology, small: SmallLattice) -> ScanLattice | None:
     """Return a topology as a thread scans it; None if a window has no room for it."""
     aside = [axis for axis in range(topology.num_axes - 1) if axis not in topology.open_axes]
+    around = aside[0] if aside else 0
     size_bits = 15 - (2 * topology.num_axes - 1) * bool(topology.open_axes)
     owners, ends = topology.periodic_bonds % (32 * topology.num_words), topology.periodic_ends
     later, earlier = np.maximum(owners, ends), np.minimum(owners, ends)
-    periods = decode_periods(topology.periodic_codes, topology.num_axes)
+    periods = _decode_periods(topology.periodic_codes, topology.num_axes)
     periods *= np.where(owners == later, -1, 1)
     closes = periods[-1] != 0
     kept = int(earlier[closes].max() // 32 + 1) if closes.any() else 0
+    turning = [*aside, *([-1] if kept else [])]
     reach = [-(int(delta) >> 5) for delta in topology.deltas]
     within = ~closes & (earlier // 32 >= kept)
     # Words of the last layer stay in the window, and where it is joined to the first one is free.
@@ -132,11 +137,11 @@ def make_scan_lattice(topology: Topology, small: SmallLattice) -> ScanLattice | 
         or ring + kept > MOST_SLOTS
         or kept > 2
         or np.any(periods[-1][closes] != -1)
+        or any(_count_turns(topology, axis) > MOST_TURNS for axis in turning)
     ):
         return None
     order = np.lexsort((later // 32, closes))
     words = np.where(closes, topology.num_words, later // 32)[order]
-    around = aside[0] if aside else 0
     own = periods[around] * (around != topology.num_axes - 1)
     first = np.searchsorted(words, np.arange(topology.num_words + 1))
 
@@ -154,7 +159,13 @@ def make_scan_lattice(topology: Topology, small: SmallLattice) -> ScanLattice | 
     )
 
 
-def decode_periods(codes: NDArray[np.int64], axes: int) -> NDArray[np.int64]:
+def _count_turns(topology: Topology, axis: int) -> float:
+    """Return how often a loop that visits no site twice winds around an axis at most."""
+    steps = max(abs(offset[axis]) for offset in topology.offsets)
+    return topology.num_points * steps / topology.shape[axis]
+
+
+def _decode_periods(codes: NDArray[np.int64], axes: int) -> NDArray[np.int64]:
     """Return the periods along each axis, (axes, n), of the codes of bonds."""
     half, periods = 1 << PERIOD_BITS - 1, []
     for _ in range(axes):
@@ -224,12 +235,12 @@ def _begin(window, lattice, opened, base, word, slot, before):
         if uint32(ends >> uint32(bit)) & uint32(1):
             sites = uint32(0)
         window.nodes[first + uint64(bit) * uint64(SAMPLES)] = uint16(sites)
-    _flag_ends(window, lattice, word, slot, occupied)
+    _flag_ends(window, lattice, word, slot, edges, occupied)
     return uint32(chained & uint32(1))
 
 
 @cuda.jit(device=True)
-def _flag_ends(window, lattice, word, slot, occupied):
+def _flag_ends(window, lattice, word, slot, edges, occupied):
     """Give the runs of a word the flags of the end layers that they touch, but for the very last.
 
     What is in the very last layer is in the window at the end.
@@ -239,9 +250,10 @@ def _flag_ends(window, lattice, word, slot, occupied):
     while uint32(place + words) < uint32(masks.size):
         left = uint32(masks[place] & occupied)
         while left:
-            bit = uint32(lowest_one(left))
-            left = uint32(left & uint32(left - uint32(1)))
-            n = _node(window, uint32(uint32(slot << uint32(5)) + bit))
+            below = uint32(left - uint32(1))
+            start = uint32(highest_one(uint32(edges & uint32(left ^ below))))
+            left = uint32(left & below)
+            n = _node_at(window, uint32(uint32(slot << uint32(5)) | start))
             window.nodes[n] = uint16(uint32(window.nodes[n]) | flag)
         flag, place = uint32(flag << uint32(1)), uint32(place + words)
 

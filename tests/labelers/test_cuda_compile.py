@@ -1,9 +1,7 @@
 """Every CUDA kernel compiles for sm_90, keeps its variables in registers, and fits in memory."""
 
-import importlib.util
-
 import pytest
-from kernel_report_support import load_report
+from kernel_report_support import load_linking_report
 
 #: All kernels take two minutes of processor time.
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.slow]
@@ -22,10 +20,7 @@ MOST_REGISTERS = {
 
 @pytest.fixture(scope="module")
 def report():
-    for package in ("cuda", "cuda.core"):
-        if importlib.util.find_spec(package) is None:
-            pytest.skip(f"{package} is not installed")
-    return load_report()
+    return load_linking_report()
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +30,6 @@ def usages(report, request):
     with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
         print("\n" + report.table_of(found))
     return found
-
-
-def test_every_kernel_is_launched_by_a_labeler(report):
-    assert {launch.name for launch in report.all_launches()} == report.all_kernels()
 
 
 def test_no_kernel_spills_registers_or_uses_a_stack(usages):

@@ -20,6 +20,9 @@ from percolab.labelers import scan_cuda
         ("cubic", (8, 8, 8), "periodic", None),
         ("cubic", (16, 16, 16), "open", None),
         ("square", (1, 9), "open", None),
+        ("square", (32, 128), "open", (2, 0)),
+        ("square", (32, 128), "periodic", None),
+        ("square-nnn", (48, 64), "periodic", (4, 2)),
     ],
 )
 def test_a_window_has_room_for_the_words_that_bonds_lead_to(name, shape, boundary, slots):
