@@ -44,7 +44,7 @@ def _refuse_empty(values: Mapping[str, Any], given: Sequence[click.Parameter]) -
         value = values.get(each.name or "")
         if "" in (value if isinstance(value, list | tuple) else (value,)):
             is_option = isinstance(each, click.Option)
-            name = each.opts[0] if is_option else (each.metavar or "").strip("[.]")
+            name = "/".join(each.opts) if is_option else (each.metavar or "").strip("[.]")
             raise InputError(f"{name} is empty: give it a value, or leave it out")
 
 
@@ -53,7 +53,7 @@ def _refuse_repeated(given: Sequence[click.Parameter]) -> None:
     for option in given:
         is_single = isinstance(option, click.Option) and not (option.is_flag or option.multiple)
         if is_single and given.count(option) > 1:
-            name = option.opts[0]
+            name = "/".join(option.opts)
             raise InputError(f"{name} is given twice: give it once (a list of values has commas)")
 
 

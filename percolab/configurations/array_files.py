@@ -31,6 +31,8 @@ Check = Callable[[tuple[int, ...], np.dtype], str]
 IMAGES = {".png": "PNG", ".tif": "TIFF", ".tiff": "TIFF"}
 #: What a folder of slices is looked through for.
 SLICES = (".npy", *IMAGES)
+#: Suffixes of files that list the bonds of a network, or rows of a table.
+_TEXTS = (".csv", ".tsv", ".txt", ".dat", ".edges", ".mtx", ".graphml")
 HDF5_SUFFIXES = (".h5", ".hdf5", ".hdf")
 _HDF5_DATASET = re.compile(r"(?P<file>.+\.(?:h5|hdf5|hdf)):(?P<dataset>.*)", re.I | re.S)
 #: How the grey images of Pillow are called: 1 bit, up to 8 bits, 16 bits, 32 bits, floats.
@@ -65,9 +67,9 @@ def read_array(name: str | Path, check: Check, *, as_grey: bool = False) -> np.n
             "percolab status shows what a file of percolab's own holds"
         )
     if suffix not in (".npy", *IMAGES, *HDF5_SUFFIXES):
-        raise InputError(
-            f"{name}: not .npy, .png, .tif, or an HDF5 dataset (file.h5:/path/to/dataset)"
-        )
+        network = "; a network is given as --graph FILE" if suffix in _TEXTS else ""
+        kinds = "not .npy, .png, .tif, or an HDF5 dataset (file.h5:/path/to/dataset)"
+        raise InputError(f"{name}: {kinds}{network}")
     check_file(path)
     check_header = _refuse_by(name, check)
     try:
