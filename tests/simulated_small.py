@@ -150,13 +150,23 @@ def main(name, model="bond", count="2", few=""):
     """Compare samples of a lattice below, at and above its threshold."""
     if few:
         compare_blocks_with_radii()
-        compare_spirals(8, 20)
+        compare_spirals(9, 17)
         # Every site spans by itself along one axis; along the other T needs all of five bonds, for
         # which there is too little room by one.
         topology, samples = lattice(name).topology((6, 1), ("open", "open")), np.arange(8)
         given = topology, Model.parse(model), samples.astype(np.uint64)
         assert compare_thresholds(*given, too_little=4)
     grid = np.array([p_to_threshold(p) for p in (0.15, 0.45, 0.7)], np.uint64)
+    if few:
+        # Only the last axis is periodic, in the plane and in space.
+        for item, shape in (lattice(name), (10, 12)), (lattice("cubic"), (3, 4, 5)):
+            boundary = (*("open",) * (item.dimension - 1), "periodic")
+            samples = np.arange(6, dtype=np.uint64)
+            compare(item.topology(shape, boundary), Model.parse(model), grid, samples)
+        # The last layer begins within a word.
+        torus, near = lattice("square").topology((20, 20), ("periodic", "periodic")), grid[1:2]
+        with patch.object(small, "LEAST_SCANNED", 1):
+            compare_rows(torus, Model.parse("bond"), near, np.arange(12, dtype=np.uint64))
     for topology in topologies(name, int(count)):
         compare(topology, Model.parse(model), grid, np.arange(6, dtype=np.uint64))
         if topology.open_axes:
