@@ -17,7 +17,7 @@ from percolab.tasks.values import parse_sizes
 BAD_SWEEPS = [
     (("--lattice", "honycomb"), "unknown lattice 'honycomb'; did you mean 'honeycomb'?"),
     (("--lattice", ""), "--lattice is empty"),
-    (("-L", ""), "-L is empty"),
+    (("-L", ""), "-L/--size is empty"),
     (("-p", ""), "-p is empty"),
     (("--boundary", ""), "--boundary is empty"),
     (("--out", "results.png"), "results.png ends in .png, but a results file ends in .h5"),
@@ -57,7 +57,7 @@ BAD_SWEEPS = [
     ),
     (("--workers", "0"), "'--workers': 0 is not in the range x>=1"),
     (("--sampels", "5"), "--samples"),
-    (("--out", ""), "-o is empty"),
+    (("--out", ""), "-o/--out is empty"),
     (("--out", "."), "is a directory; give the name of a file"),
     (("--out", "nowhere/results.h5"), "nowhere/results.h5: the directory"),
 ]
