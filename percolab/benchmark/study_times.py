@@ -95,7 +95,7 @@ def _study_times(
     setting: Setting, lattice: Lattice, base: TimeRecord, options: dict[str, Any]
 ) -> Iterator[TimeRecord]:
     one, every, number = _choose_workers(setting)
-    _run(lattice, samples=10, **options, **one)  # compiles
+    _run(lattice, samples=_count_few(base), **options, **one)  # compiles all that many samples take
     alone = _timed_study(lattice, base, options | one)
     if setting.kind == "cuda":
         few = max(base.samples // 10, 10)
@@ -114,9 +114,14 @@ def _study_times(
     yield together.compared(alone, "one")
 
 
+def _count_few(base: TimeRecord) -> int:
+    """Return how many samples are few beside those of a study."""
+    return max(base.samples // 30, 1)
+
+
 def _timed_study(lattice: Lattice, base: TimeRecord, settings: dict[str, Any]) -> TimeRecord:
     """Return the time of a sample once the study runs: of all samples less that of a few."""
-    seconds, few = [], max(base.samples // 30, 1)
+    seconds, few = [], _count_few(base)
     for samples in (few, base.samples):
         begin = time.perf_counter()
         _run(lattice, samples=samples, **settings)
