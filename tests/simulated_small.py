@@ -75,8 +75,9 @@ def compare_rows(topology, model, grid, samples):
 def spirals(size, rng, count=12):
     """Return open bonds of square tori in which a loop winds as often as it can, and some more.
 
-    The loop visits all sites: a row but for one bond, one site down, and so on.  uint32 (count,
-    words); to the first no bond is added, to others several, from one that is missing in a row on.
+    The loop visits all sites: a row but for one bond, one site down, and so on.  Returns the torus
+    and its open bonds, uint32 (count, words): the first has the loop alone, each third one a bond
+    more than those before it.
     """
     topology = lattice("square").topology((size, size), ("periodic",) * 2)
     x, y = np.arange(size)[None, :], np.arange(size)[:, None]

@@ -102,13 +102,13 @@ def _periodic_word(periodic, index):
     return lambda periodic, index: uint32(periodic[index]) if periodic.size else uint32(0)
 
 
-def are_there(periodic):
-    """Return whether there are bonds across periodic boundaries; the compiler knows it on CUDA."""
+def has_periodic(periodic):
+    """Return whether bonds cross periodic boundaries; on CUDA the compiler knows it."""
     return len(periodic) != 0
 
 
-@inner_overload(are_there, target="generic")
-def _are_there(periodic):
+@inner_overload(has_periodic, target="generic")
+def _has_periodic(periodic):
     is_array = not isinstance(periodic, types.BaseTuple)
     return lambda periodic: is_array
 

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from percolab.kernels.bits import highest_one, lowest_one, popcount
 from percolab.kernels.device import load_cuda
-from percolab.kernels.neighbours import are_there, inner_word
+from percolab.kernels.neighbours import has_periodic, inner_word
 from percolab.kernels.runs import low_bits, mark_segment_starts
 from percolab.labelers.small_cuda import SmallLattice, count_openings, even_bits
 from percolab.lattices.topology import PERIOD_BITS, Topology
@@ -282,7 +282,7 @@ def _join(window, lattice, i, j, slot, periods):
     periods: from the first to the second.  Returns those around a loop that this closes, modulo
     128; 0 if there is none.
     """
-    winds = are_there(lattice.small.adjacency.periodic_words)
+    winds = has_periodic(lattice.small.adjacency.periodic_words)
     a, b = uint32(window.nodes[i]), uint32(window.nodes[j])
     while uint32(a | b) >= uint32(_CHILD):
         if winds:
@@ -525,7 +525,7 @@ def _scan(window, lattice, opened, base):
     words, kept, ring = adjacency.num_words, lattice.kept, lattice.ring
     sums, spanned, single, loops = _empty(), uint32(0), uint32(0), uint32(0)
     slot, before = uint32(0), uint32(0)
-    winds = are_there(adjacency.periodic_words)
+    winds = has_periodic(adjacency.periodic_words)
     for each in range(words):
         word = uint32(each)
         slot = uint32(slot + uint32(1))
