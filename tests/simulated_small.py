@@ -1,7 +1,7 @@
 """Compares small lattices with the reference in CUDA's simulator."""
 
 from contextlib import ExitStack, contextmanager
-from itertools import cycle
+from itertools import cycle, product
 from unittest.mock import patch
 
 import numpy as np
@@ -72,40 +72,47 @@ def compare_rows(topology, model, grid, samples):
         assert_sums_equal(coupling, expected, (generator, SEED), blocks, grid)
 
 
-def spirals(size, rng, count=12):
-    """Return open bonds of square tori in which a loop winds as often as it can, and some more.
+def spirals(name, size, rng, count=12):
+    """Return open bonds of tori in which a loop winds as often as it can, and some more.
 
-    The loop visits all sites: a row but for one bond, one site down, and so on.  Returns the torus
-    and its open bonds, uint32 (count, words): the first has the loop alone, each third one a bond
-    more than those before it.
+    The loop visits all sites: a row but for one bond, one site down, and so on; on the square
+    lattice straight down, so that it winds ``size - 1`` times, on the triangular one along the
+    diagonal, so that it winds ``size`` times.  Returns the torus and its open bonds, uint32 (count,
+    words): the first three have the loop alone, each third one a bond more than those before it.
     """
-    topology = lattice("square").topology((size, size), ("periodic",) * 2)
+    topology = lattice(name).topology((size, size), ("periodic",) * 2)
     x, y = np.arange(size)[None, :], np.arange(size)[:, None]
-    # The row y begins at x = -y, and its last site leads down.
-    rows = (x + y) % size != 0
-    down = (x + y) % size == 0
-    both = {(-1, 0): rows, (0, -1): down}
-    flat = np.stack([both[offset].ravel() for offset in topology.offsets])
-    made = np.repeat(flat[None], count, axis=0)
+    # Where a row begins, and the one before it ends.
+    first = x + 0 * y == 0 if name == "triangular" else (x + y) % size == 0
+    down = (-1, -1) if name == "triangular" else (0, -1)
+    opened = {(-1, 0): ~first, down: first}
+    loop = [opened.get(offset, first & False).ravel() for offset in topology.offsets]
+    made = np.repeat(np.stack(loop)[None], count, axis=0)
+    closed = np.flatnonzero(~made[0].ravel())
     for n in range(1, count):
-        closed = np.flatnonzero(~flat.ravel())
-        made[n].reshape(-1)[rng.choice(closed, n // 3 + 1, replace=False)] = True
+        made[n].reshape(-1)[rng.choice(closed, n // 3, replace=False)] = True
+        # Anywhere on the torus, so that boundaries cut the loop elsewhere.
+        cut, shape = rng.integers(size, size=2), (-1, size, size)
+        made[n] = np.roll(made[n].reshape(shape), cut, axis=(1, 2)).reshape(made[n].shape)
     return topology, np.stack([np.concatenate(list(map(pack_bits, each))) for each in made])
 
 
 def compare_spirals(*sizes):
     """Compare what wraps where loops wind as often as they can."""
-    for size in map(int, sizes):
-        topology, words = spirals(size, np.random.default_rng(size))
+    for name, size in product(("square", "triangular"), map(int, sizes)):
+        topology, words = spirals(name, size, np.random.default_rng(size))
         reference = new_labeler("reference", "cpu", topology, capacity=4)
         expected = measure_words(reference, words)
-        coupling = new_coupling("tiled", "cuda", topology, capacity=4)
+        # The simulator takes no samples of so many words else.
+        with patch.object(small.rows_cuda, "MOST_WORDS", 128):
+            coupling = new_coupling("tiled", "cuda", topology, capacity=4)
+        assert coupling.is_scannable
         opened = coupling.make_words(len(words))
         opened[: words.size].copy_to_device(words.ravel())
         with patch.object(small, "LEAST_SCANNED", 1):
             rows = coupling.measure_words(len(words))
         found = rows[: expected.size].copy_to_host().reshape(expected.shape)
-        np.testing.assert_array_equal(found, expected, err_msg=str(size))
+        np.testing.assert_array_equal(found, expected, err_msg=f"{name}, {size}")
         flags = {int(flag) for flag in expected[:, SPANNING]}
         assert len(flags) > 1, "some wrap in one direction, others in two"
 
@@ -151,7 +158,7 @@ def main(name, model="bond", count="2", few=""):
     """Compare samples of a lattice below, at and above its threshold."""
     if few:
         compare_blocks_with_radii()
-        compare_spirals(9, 17)
+        compare_spirals(9, 17, 64)
         # Every site spans by itself along one axis; along the other T needs all of five bonds, for
         # which there is too little room by one.
         topology, samples = lattice(name).topology((6, 1), ("open", "open")), np.arange(8)

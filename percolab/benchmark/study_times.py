@@ -115,7 +115,7 @@ def _study_times(
 
 
 def _count_few(base: TimeRecord) -> int:
-    """Return how many samples are few beside those of a study."""
+    """Return a thirtieth of the samples of a study."""
     return max(base.samples // 30, 1)
 
 
