@@ -40,9 +40,6 @@ cuda = load_cuda()
 _SITES, _ENTRIES = 2**30, 2**23
 #: Blocks of a launch that find rows: each takes the next team when it is done with one.
 _BLOCKS = 2**14
-#: Entries that threads scan, at least: teams of threads take less time for fewer, with which they
-#: put all of a GPU to work.
-LEAST_SCANNED = 2**16
 #: Values of p at which samples of a torus are scanned, at most: clusters that grow from p to p take
 #: less time for more.
 _MOST_SCANNED_STEPS = 8
@@ -196,7 +193,7 @@ class SmallCoupling(TiledCoupling):
         steps = 1 if keys.own_limits else int(keys.steps)
         entries, wraps = samples * int(keys.steps), self.reading is Reading.WRAPPING
         is_fast = steps <= _MOST_SCANNED_STEPS or not self._topology.num_periodic_bonds
-        if wraps or steps == 1 or (self._is_scanned(entries) and is_fast):
+        if wraps or steps == 1 or (self.is_scannable and is_fast):
             self.measure_words(entries)
             return
         rows = self._small, self._buffers.opened, np.uint32(samples), keys.steps, self._buffers.rows
@@ -259,7 +256,8 @@ class SmallCoupling(TiledCoupling):
         """Write the rows of entries from their words, and return them, where they are."""
         rows = self._buffers.opened, np.uint32(entries), self._buffers.rows
         wraps = self.reading is Reading.WRAPPING
-        if self._scan and self._is_scanned(entries):
+        # So are few samples, though teams take a millisecond less: compiling takes seconds.
+        if self._scan and not wraps:
             threads, shared = scan_cuda.SAMPLES, scan_cuda.shared_bytes(self._scan)
             size, kernel = (-(-entries // threads), threads), scan_cuda.scan_rows_kernel
             self._launches.blocks(kernel, *size, self._scan, *rows, shared=shared)
@@ -271,12 +269,8 @@ class SmallCoupling(TiledCoupling):
 
     @property
     def is_scannable(self) -> bool:
-        """Whether a thread can scan a sample, and is to."""
+        """Whether threads scan a sample each."""
         return self._scan is not None and self.reading is not Reading.WRAPPING
-
-    def _is_scanned(self, entries: int) -> bool:
-        """Return whether threads scan a sample each, where there are so many entries."""
-        return self.is_scannable and entries >= LEAST_SCANNED
 
     def _teams(self, samples: int, tables: int) -> tuple[tuple[int, int], int]:
         """Return (blocks and their threads, their shared memory) of teams for so many samples."""
