@@ -356,7 +356,7 @@ def small_launches(kind: str, topology: Topology, model: Model) -> list[Launch]:
     launches: list[Launch] = []
     if topology.shape:
         with on_host(launches, kind):
-            blocks = SampleBlocks(np.zeros(1, np.uint64), 1)
+            blocks, begins = SampleBlocks(np.arange(2, dtype=np.uint64), 1), np.array([0, 2])
             grid, picks = np.array([1, 2], np.uint64), np.zeros((4, 2), np.int64)
             squared = np.array([True, False])
             # Scanned by a thread each, and by teams of threads, at one p and several.
@@ -364,7 +364,7 @@ def small_launches(kind: str, topology: Topology, model: Model) -> list[Launch]:
                 with scanned:
                     coupling = new_coupling("tiled", "cuda", topology, model)
                 for steps in (1, 2):
-                    given = blocks, grid[:steps], picks, squared
+                    given = blocks, grid[:steps], picks, squared, begins
                     coupling.block_sums(GENERATORS["xorwow"], 0, *given)
             # What wraps alone.
             torus = load_lattice("square").topology((20, 20), ("periodic", "periodic"))

@@ -109,12 +109,15 @@ class SmallCoupling(TiledCoupling):
         grid: Samples,
         picks: NDArray[np.int64],
         squared: NDArray[np.bool_],
+        begins: NDArray[np.int64] | None = None,
     ) -> tuple[Rows, NDArray[np.float64]]:
         """Return sums of observables and of the squares of some, of blocks at all p of a grid.
 
-        picks: int64 (4, C); squared: bool (C,).  The sums (blocks, m, C) and the squares (blocks,
-        m, Q) are those of :func:`percolab.measure.block_sums.sum_blocks`.  ValueError: rows have
-        tallies, or there are more observables than there is room for.
+        picks: int64 (4, C); squared: bool (C,).  begins: of groups of blocks that are added up
+        (:func:`percolab.tasks.groups.find_groups`).  The sums (blocks, m, C) and the squares
+        (blocks, m, Q) are those of :func:`percolab.measure.block_sums.sum_blocks`.  ValueError:
+        rows have tallies, or there are more observables than there is room for.  OverflowError: the
+        sum of a group does not fit in 64 bits.
         """
         width, steps, count = picks.shape[1], grid.size, len(blocks.starts)
         if self.labeler.read.tally_width or width + squared.sum() > sums_cuda.MOST_OBSERVABLES:
@@ -142,6 +145,8 @@ class SmallCoupling(TiledCoupling):
                 self._measure(generator, own_keys, first, many)
                 totals = chunk_sums, sums[part], squares[part]
                 self._sum_rows(samples, observables, totals, is_first=first == 0)
+        if begins is not None and len(begins) <= count:
+            sums, squares = sums_cuda.add_groups(self._launches, begins, sums, squares)
         self._launches.wait()
         return sums.copy_to_host(), squares.copy_to_host()
 

@@ -98,13 +98,13 @@ def missing_jobs(
         calls = min(max(rounds // _LEAST_ROUNDS, 1), sampler.calls_per_job)
         rounds = -(-rounds // calls)
         step = -(-own // max(at_once * rounds, 1))
-        missing = (number for number in part.below(count) if not result.has_block(number))
+        missing = result.missing_blocks(part.runs(count))
         for made in range(0, own, max(step, 1)):
             numbers = tuple(islice(missing, step))
             if not numbers:
                 return
-            # As many blocks as are there by now, or will be, are in groups as large.
-            largest = result.task.largest_group(made)
+            # As many blocks as will be there are in groups as large.
+            largest = result.task.largest_group(made + len(numbers))
             yield numbers[-1] / count, key, BlockJob(key, numbers, sampler.is_serial, largest)
 
     return Jobs(iterate_jobs(key, count) for key, count in blocks.items())

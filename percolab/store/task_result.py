@@ -6,7 +6,7 @@ one of a later version may have more.  Everything here goes by their names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,6 +31,9 @@ from percolab.tasks.codecs import StoredArray
 from percolab.tasks.groups import group_neighbours
 from percolab.tasks.part import WHOLE, JobPart
 from percolab.tasks.study import Task
+
+#: Blocks that are looked up at once.
+_LOOKED_UP = 2**16
 
 
 @dataclass(eq=False, repr=False)
@@ -95,6 +98,17 @@ class TaskResult(Shown):
                 return number - block.number < block.count
             count *= 2
         return False
+
+    def missing_blocks(self, runs: Iterable[range]) -> Iterator[int]:
+        """Yield the numbers of blocks that are not there now, of ascending runs of blocks."""
+        firsts, ends = self.numbers, self.numbers + self.counts
+        for run in runs:
+            for part in (run[n : n + _LOOKED_UP] for n in range(0, len(run), _LOOKED_UP)):
+                numbers = np.arange(part.start, part.stop)
+                if firsts.size:
+                    group = np.searchsorted(firsts, numbers, side="right") - 1
+                    numbers = numbers[(group < 0) | (numbers >= ends[group])]
+                yield from numbers.tolist()
 
     def count_below(self, end: int, part: JobPart = WHOLE) -> int:
         """Return how many blocks of a part are there with numbers below ``end``."""

@@ -24,7 +24,7 @@ from helpers import (
     parity_topologies,
     probabilities,
 )
-from simulated_small import compare_spirals
+from simulated_small import compare_groups, compare_spirals
 
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND, Model
@@ -368,6 +368,11 @@ def test_rows_and_sums_equal_those_of_the_cpu(name, model, generator):
 
 def test_loops_that_wind_as_often_as_they_can_are_found():
     compare_spirals(8, 9, 17, 20, 24, 33, 48, 64)
+
+
+@pytest.mark.parametrize("largest", [4, 64, 1024])
+def test_groups_of_blocks_are_added_up_as_on_the_host(largest):
+    compare_groups(5000, largest)
 
 
 @pytest.mark.parametrize("model", ["bond", "site", "site-bond", "bond:x=0.6"])
