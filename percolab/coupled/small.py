@@ -30,7 +30,7 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.grid_loops import put_periods
 from percolab.lattices.topology import PERIOD_BITS, Topology, count_words, set_bits
 from percolab.measure import block_sums_cuda as sums_cuda
-from percolab.measure.block_sums import CHUNK
+from percolab.measure.block_sums import CHUNK, MOST_SUMS
 from percolab.measure.rows import ROW_WIDTH
 
 cuda = load_cuda()
@@ -76,15 +76,17 @@ class SmallCoupling(TiledCoupling):
         self._small = _small_lattice(labeler, self._exists.size, self.row_width)
         self._scan = scan_cuda.make_scan_lattice(batch.topology, self._small)
         self._buffers = _Buffers(0, None, None)
+        self._kept: dict[str, Any] = {}
         self._opening: thresholds_cuda.Opening | None = None
 
     @staticmethod
     def memory(extent: Extent, model: Model, needs: Needs, entries: int) -> Memory:
-        """Return the memory of tiles, and of the words and rows of a launch."""
+        """Return the memory of tiles, of the words and rows of a launch, and of sums of blocks."""
         words = extent.num_words + count_words(extent.num_points) * model.draws_sites
         row = 8 * (ROW_WIDTH + needs.openings)
         each = 4 * words + row
-        own = Memory(host=row * entries, device=each * _most_entries(extent.num_points))
+        sums = 2 * 8 * sums_cuda.MOST_OBSERVABLES * MOST_SUMS
+        own = Memory(host=row * entries, device=each * _most_entries(extent.num_points) + sums)
         if needs.thresholds:
             bonds = extent.num_points * extent.num_classes
             own = own.plus(Memory(device=thresholds_cuda.opening_bytes(bonds)))
@@ -123,18 +125,17 @@ class SmallCoupling(TiledCoupling):
         if self.labeler.read.tally_width or width + squared.sum() > sums_cuda.MOST_OBSERVABLES:
             raise ValueError("rows with tallies, or so many observables, are summed on the host")
         keys = _keys(seed, blocks.starts, blocks.size, grid)
-        sums = cuda.device_array((count, steps, width), np.int64)
-        squares = cuda.device_array((count, steps, int(squared.sum())), np.float64)
+        sums = self._keep("sums", (count, steps, width), np.int64)
+        squares = self._keep("squares", (count, steps, int(squared.sum())), np.float64)
         observables = sums_cuda.Observables(*map(cuda.to_device, (picks, np.flatnonzero(squared))))
         most = self._most_samples(steps)
         together = min(max(most // blocks.size, 1), count)
         # A block of more samples than there is room for is summed piece by piece.
         step = min(max(most // CHUNK, 1) * CHUNK, blocks.size)
-        # Made once: to free device memory waits for all kernels.
         chunks = together * -(-step // CHUNK)
         chunk_sums = sums_cuda.ChunkSums(
-            cuda.device_array((chunks, steps, width), np.int64),
-            cuda.device_array((chunks, steps, max(squares.shape[2], 1)), np.float64),
+            self._keep("chunk sums", (chunks, steps, width), np.int64),
+            self._keep("chunk squares", (chunks, steps, max(squares.shape[2], 1)), np.float64),
         )
         for block in range(0, count, together):
             part = slice(block, min(block + together, count))
@@ -149,6 +150,15 @@ class SmallCoupling(TiledCoupling):
             sums, squares = sums_cuda.add_groups(self._launches, begins, sums, squares)
         self._launches.wait()
         return sums.copy_to_host(), squares.copy_to_host()
+
+    def _keep(self, name: str, shape: tuple[int, ...], kind: type) -> Any:
+        """Return device memory that calls share: to free some waits for all kernels."""
+        array = self._kept.pop(name, None)
+        if array is None or array.shape != shape:
+            array = None  # so that both need not fit
+            array = cuda.device_array(shape, kind)
+        self._kept[name] = array
+        return array
 
     def _sum_rows(
         self, samples: int, observables: Any, totals: tuple[Any, Any, Any], *, is_first: bool

@@ -24,19 +24,20 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.topology import Topology, unpack_bits
+from percolab.measure.block_sums import MOST_SUMS
 from percolab.measure.clusters import Clusters
 from percolab.measure.columns import WRAPPING
 from percolab.measure.measurements import Reader, list_measurements
 from percolab.measure.rows import OPENINGS
 from percolab.tasks import blocks
 from percolab.tasks.blocks import AnyBlock
-from percolab.tasks.groups import add_groups, find_groups, group_arrays
+from percolab.tasks.groups import add_groups, find_groups, group_arrays, number_array
 from percolab.tasks.kind import Kind, PilotConditions
 from percolab.tasks.study import Study, Task
 
-#: Site labelings of a call whose rows stay on a GPU, which then works for some fifty ms, and its
-#: blocks, at most: the host takes some ten microseconds for each.
-_LABELINGS_PER_CALL, _BLOCKS_PER_CALL = 2**33, 2**15
+#: Site labelings of a call whose rows stay on a GPU, which then works for some 150 ms, while the
+#: host makes the blocks of the call before.
+_LABELINGS_PER_CALL = 2**35
 
 
 class Grid(Kind):
@@ -144,8 +145,8 @@ class GridSampler(CoupledSampler):
             return 1  # they take longer than labeling, by far
         if self._readers or not self._sums_on_device:
             return super().blocks_per_call
-        labelings = self.task.num_points * self.task.block_size * max(len(self.task.p), 1)
-        return min(max(_LABELINGS_PER_CALL // labelings, 1), _BLOCKS_PER_CALL)
+        steps, samples = max(len(self.task.p), 1), self.task.num_points * self.task.block_size
+        return max(min(_LABELINGS_PER_CALL // (samples * steps), MOST_SUMS // steps), 1)
 
     @property
     def calls_per_job(self) -> int:
@@ -239,7 +240,7 @@ class GridSampler(CoupledSampler):
 
     def _number_blocks(self, numbers: Sequence[int]) -> SampleBlocks:
         size = self.task.block_size
-        return SampleBlocks(np.array(numbers, np.uint64) * np.uint64(size), size)
+        return SampleBlocks(number_array(numbers).astype(np.uint64) * np.uint64(size), size)
 
 
 class UserFunctions:

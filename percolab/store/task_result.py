@@ -6,6 +6,7 @@ one of a later version may have more.  Everything here goes by their names.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,9 +32,6 @@ from percolab.tasks.codecs import StoredArray
 from percolab.tasks.groups import group_neighbours
 from percolab.tasks.part import WHOLE, JobPart
 from percolab.tasks.study import Task
-
-#: Blocks that are looked up at once.
-_LOOKED_UP = 2**16
 
 
 @dataclass(eq=False, repr=False)
@@ -99,16 +97,15 @@ class TaskResult(Shown):
             count *= 2
         return False
 
-    def missing_blocks(self, runs: Iterable[range]) -> Iterator[int]:
-        """Yield the numbers of blocks that are not there now, of ascending runs of blocks."""
-        firsts, ends = self.numbers, self.numbers + self.counts
+    def missing_runs(self, runs: Iterable[range]) -> Iterator[range]:
+        """Yield the runs of blocks that are not there now, of ascending runs of blocks."""
+        firsts, ends = self.numbers.tolist(), (self.numbers + self.counts).tolist()
         for run in runs:
-            for part in (run[n : n + _LOOKED_UP] for n in range(0, len(run), _LOOKED_UP)):
-                numbers = np.arange(part.start, part.stop)
-                if firsts.size:
-                    group = np.searchsorted(firsts, numbers, side="right") - 1
-                    numbers = numbers[(group < 0) | (numbers >= ends[group])]
-                yield from numbers.tolist()
+            start = run.start
+            for n in range(bisect_right(ends, start), bisect_left(firsts, run.stop)):
+                yield range(start, firsts[n])
+                start = ends[n]
+            yield range(start, run.stop)
 
     def count_below(self, end: int, part: JobPart = WHOLE) -> int:
         """Return how many blocks of a part are there with numbers below ``end``."""

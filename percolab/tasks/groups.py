@@ -68,21 +68,28 @@ def _add_exactly(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any] | No
 def find_groups(numbers: Sequence[int], largest: int) -> NDArray[np.int64]:
     """Return where groups of at most ``largest`` blocks begin, and the end, int64 (groups + 1,).
 
-    numbers: of blocks, ascending; a group has two neighbours, four, ... of them.
+    numbers: of blocks, ascending; a group is the longest run of 2^k neighbours from its first on
+    whose number is a multiple of 2^k.  largest: a power of two.
 
     >>> find_groups([5, 6, 7, 8, 9, 10, 11], 4).tolist()
     [0, 1, 3, 7]
     """
-    firsts, begins, count = np.array(numbers, np.int64), np.arange(len(numbers) + 1), 1
-    while 2 * count <= largest:
-        own, is_whole = firsts[begins[:-1]], np.diff(begins) == count
-        is_first = is_whole[:-1] & is_whole[1:] & (own[:-1] & count == 0)
-        (pairs,) = np.nonzero(is_first & (own[1:] == own[:-1] + count))
-        if not len(pairs):
-            break
-        begins = np.delete(begins, pairs + 1)
-        count *= 2
-    return begins
+    begins, blocks = [0], number_array(numbers)
+    for end in (*np.flatnonzero(np.diff(blocks) != 1) + 1, len(blocks)):
+        while (begin := begins[-1]) < end:
+            first = int(blocks[begin])
+            count = min(first & -first or largest, largest)
+            while begin + count > end:
+                count //= 2
+            begins.append(begin + count)
+    return np.array(begins, np.int64)
+
+
+def number_array(numbers: Sequence[int]) -> NDArray[np.int64]:
+    """Return numbers of blocks as an array, int64; those of a range without counting them."""
+    if isinstance(numbers, range):
+        return np.arange(numbers.start, numbers.stop, numbers.step)
+    return np.array(numbers, np.int64)
 
 
 def group_arrays(

@@ -52,6 +52,9 @@ class JobPart:
 
     def runs(self, end: int) -> Iterator[range]:
         """Yield the runs of this part, as far as their blocks are below ``end``, ascending."""
+        if self.n == 1:
+            yield range(end)
+            return
         for level in count_from():
             first, last = _RUNS << level if level else 0, min(end, _RUNS << (level + 1))
             if first >= end:
