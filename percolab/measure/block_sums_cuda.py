@@ -181,11 +181,12 @@ def add_groups(
     begins: as :func:`percolab.tasks.groups.find_groups` returns it.  sums, squares: of blocks, on
     the device, as :func:`add_groups_kernel` takes them.
     """
-    overflow, count = cuda.to_device(np.zeros(1, np.int32)), len(sums)
-    places = np.arange(count) - np.repeat(begins[:-1], np.diff(begins))
+    overflow = cuda.to_device(np.zeros(1, np.int32))
     # Large groups in two steps, so that more threads are at work.
-    parts = np.append(np.flatnonzero(places % ADDED_BLOCKS == 0), count)
-    for own in (parts, np.searchsorted(parts, begins)):
+    places = np.append(0, np.cumsum(-(-np.diff(begins) // ADDED_BLOCKS)))
+    each = np.arange(places[-1]) - np.repeat(places[:-1], np.diff(places))
+    parts = np.append(np.repeat(begins[:-1], np.diff(places)) + ADDED_BLOCKS * each, begins[-1])
+    for own in (parts, places):
         shape = len(own) - 1, sums.shape[1]
         added = [cuda.device_array((*shape, each.shape[2]), each.dtype) for each in (sums, squares)]
         given = cuda.to_device(own), sums, squares, *added, overflow

@@ -74,10 +74,12 @@ def find_groups(numbers: Sequence[int], largest: int) -> NDArray[np.int64]:
     >>> find_groups([5, 6, 7, 8, 9, 10, 11], 4).tolist()
     [0, 1, 3, 7]
     """
-    begins, blocks = [0], number_array(numbers)
-    for end in (*np.flatnonzero(np.diff(blocks) != 1) + 1, len(blocks)):
+    begins, gaps = [0], []
+    if not isinstance(numbers, range):
+        gaps = (np.flatnonzero(np.diff(numbers) != 1) + 1).tolist()
+    for end in (*gaps, len(numbers)):
         while (begin := begins[-1]) < end:
-            first = int(blocks[begin])
+            first = int(numbers[begin])
             count = min(first & -first or largest, largest)
             while begin + count > end:
                 count //= 2
@@ -86,7 +88,7 @@ def find_groups(numbers: Sequence[int], largest: int) -> NDArray[np.int64]:
 
 
 def number_array(numbers: Sequence[int]) -> NDArray[np.int64]:
-    """Return numbers of blocks as an array, int64; those of a range without counting them."""
+    """Return numbers of blocks as an array, int64; NumPy would take those of a range in turn."""
     if isinstance(numbers, range):
         return np.arange(numbers.start, numbers.stop, numbers.step)
     return np.array(numbers, np.int64)
