@@ -11,15 +11,18 @@ from helpers import assert_sums_equal, assert_windows_equal, lattice
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, NEVER, TOP, p_to_threshold
 from percolab.coupled import SampleBlocks, new_coupling, small, small_thresholds
+from percolab.coupled import block_sums as coupled_sums
 from percolab.coupled.small import SmallCoupling, is_small
+from percolab.coupled.tiled import TiledCoupling
 from percolab.kernels.device import Device, load_cuda
 from percolab.kernels.launches import Launches
 from percolab.labelers import new_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import pack_bits
 from percolab.measure import block_sums, block_sums_cuda
+from percolab.measure.columns import list_columns
 from percolab.measure.rows import SPANNING
-from percolab.tasks.blocks import same_block
+from percolab.tasks.blocks import pick_observables, pick_squared, same_block
 from percolab.tasks.groups import add_groups, find_groups
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
@@ -119,6 +122,24 @@ def compare_spirals(*sizes):
         assert len(flags) > 1, "some wrap in one direction, others in two"
 
 
+def compare_sums_of_tiles(topology, *grids):
+    """Compare the sums of blocks whose rows the labeler of tiles leaves on the device."""
+    samples, generator = np.arange(12, dtype=np.uint64), GENERATORS["xorwow"]
+    reference = new_coupling("reference", "cpu", topology)
+    own = [each for each in list_columns(("open",) * 2) if each.is_observable]
+    picks, squared = pick_observables(own), pick_squared(own)
+    # By several blocks at a time, and blocks of more samples than there is room for.
+    for grid, capacity in product(grids, (4, 1)):
+        coupling = TiledCoupling(new_labeler("tiled", "cuda", topology, capacity=capacity))
+        rows = reference.grid_rows(generator, SEED, samples, grid).reshape(4, 3, grid.size, -1)
+        blocks = SampleBlocks(samples[::3], 3)
+        with patched_chunks(2):
+            expected = block_sums.sum_blocks(rows, squared, *picks)
+            found = coupling.block_sums(generator, SEED, blocks, grid, picks, squared)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
 def compare_groups(blocks, largest):
     """Compare the sums of groups of blocks with the host's, in two steps, and one too large."""
     rng, numbers = np.random.default_rng(blocks), np.arange(3, 3 + blocks)
@@ -159,7 +180,7 @@ def compare_thresholds(topology, model, samples, too_little=3):
 def patched_chunks(samples):
     """Have chunks of so many samples."""
     with ExitStack() as stack:
-        for module in (block_sums, block_sums_cuda, small):
+        for module in (block_sums, block_sums_cuda, coupled_sums):
             stack.enter_context(patch.object(module, "CHUNK", samples))
         yield
 
@@ -182,6 +203,12 @@ def main(name, model="bond", count="2", few=""):
         compare_spirals(9, 17, 64)
         with patch.object(block_sums_cuda, "ADDED_BLOCKS", 2):
             compare_groups(23, 8)
+        # One labeling serves the first grid, and of the second each p has its own.
+        near, wide, one = ([0.45, 0.4502], [0.2, 0.45, 0.7], [0.45])
+        grids = (
+            np.array([p_to_threshold(p) for p in each], np.uint64) for each in (near, wide, one)
+        )
+        compare_sums_of_tiles(lattice(name).topology((9, 8), ("open", "open")), *grids)
         # Every site spans by itself along one axis; along the other T needs all of five bonds, for
         # which there is too little room by one.
         topology, samples = lattice(name).topology((6, 1), ("open", "open")), np.arange(8)

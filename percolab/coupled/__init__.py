@@ -112,13 +112,15 @@ def compute_memory(
     return memory
 
 
-def sums_blocks(name: str, kind: str, model: Model, extent: Extent) -> bool:
-    """Return whether samples are measured by a coupling that has ``block_sums``.
+def sums_blocks(name: str, kind: str, model: Model, extent: Extent, *, openings: bool) -> bool:
+    """Return whether a coupling sums blocks of samples, whose rows need not leave the device.
 
-    It sums blocks of samples, whose rows need not leave the device
-    (:meth:`percolab.coupled.small.SmallCoupling.block_sums`).
+    By :meth:`percolab.coupled.block_sums.BlockSums.block_sums`.
     """
-    return hasattr(_class_for(name, kind, model, extent), "block_sums")
+    chosen = _class_for(name, kind, model, extent)
+    if not hasattr(chosen, "sums_blocks"):
+        return False
+    return bool(chosen.sums_blocks(extent, model, openings=openings))
 
 
 def new_coupling(

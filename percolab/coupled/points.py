@@ -138,6 +138,14 @@ class CapturedPoints(PointByPoint):
         return self.with_openings(rows, batch.topology.num_bonds - closed)
 
     def measured(self, generator: int, seed: int, samples: Samples, thresholds: Samples) -> Rows:
+        self.enqueue_rows(generator, seed, samples, thresholds)
+        entries = len(samples)
+        return self.with_counts(self.labeler.read.fetch(entries), entries)
+
+    def enqueue_rows(
+        self, generator: int, seed: int, samples: Samples, thresholds: Samples
+    ) -> None:
+        """Launch what writes the rows of up to ``capacity`` batch entries on the device."""
         labeler, batch, entries = self.labeler, self.labeler.batch, len(samples)
 
         def work() -> None:
@@ -151,7 +159,6 @@ class CapturedPoints(PointByPoint):
             batch.launches.call((self.reading, generator, entries), work)
         else:
             work()
-        return self.with_counts(labeler.read.fetch(entries), entries)
 
 
 class CoupledBatches(CapturedPoints):

@@ -5,6 +5,7 @@ Nothing but sums of blocks leaves the device, unless rows are read.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from percolab.bonds.small_cuda import WORDS_EACH, SampleKeys, open_small_kernel
 from percolab.bonds.words import TOP
 from percolab.coupled import Rows, SampleBlocks, Samples
 from percolab.coupled import small_thresholds as thresholds_cuda
+from percolab.coupled.block_sums import Measure
 from percolab.coupled.points import measure_by_batches
 from percolab.coupled.thresholds import bisect
 from percolab.coupled.tiled import TiledCoupling
@@ -29,8 +31,6 @@ from percolab.labelers.tiled.labeler import Tiled
 from percolab.lattices.extent import Extent
 from percolab.lattices.grid_loops import put_periods
 from percolab.lattices.topology import PERIOD_BITS, Topology, count_words, set_bits
-from percolab.measure import block_sums_cuda as sums_cuda
-from percolab.measure.block_sums import CHUNK, MOST_SUMS
 from percolab.measure.rows import ROW_WIDTH
 
 cuda = load_cuda()
@@ -76,21 +76,23 @@ class SmallCoupling(TiledCoupling):
         self._small = _small_lattice(labeler, self._exists.size, self.row_width)
         self._scan = scan_cuda.make_scan_lattice(batch.topology, self._small)
         self._buffers = _Buffers(0, None, None)
-        self._kept: dict[str, Any] = {}
         self._opening: thresholds_cuda.Opening | None = None
 
     @staticmethod
     def memory(extent: Extent, model: Model, needs: Needs, entries: int) -> Memory:
-        """Return the memory of tiles, of the words and rows of a launch, and of sums of blocks."""
+        """Return the memory of tiles, and of the words and rows of a launch."""
         words = extent.num_words + count_words(extent.num_points) * model.draws_sites
         row = 8 * (ROW_WIDTH + needs.openings)
         each = 4 * words + row
-        sums = 2 * 8 * sums_cuda.MOST_OBSERVABLES * MOST_SUMS
-        own = Memory(host=row * entries, device=each * _most_entries(extent.num_points) + sums)
+        own = Memory(host=row * entries, device=each * _most_entries(extent.num_points))
         if needs.thresholds:
             bonds = extent.num_points * extent.num_classes
             own = own.plus(Memory(device=thresholds_cuda.opening_bytes(bonds)))
         return TiledCoupling.memory(extent, model, needs, entries).plus(own)
+
+    @staticmethod
+    def sums_blocks(extent: Extent, model: Model, *, openings: bool) -> bool:
+        return True
 
     def rows(self, generator: int, seed: int, samples: Samples, thresholds: Samples) -> Rows:
         if self.labeler.read.tally_width:
@@ -103,83 +105,23 @@ class SmallCoupling(TiledCoupling):
         rows = self._rows(generator, _keys(seed, samples, 1, grid))
         return rows.reshape(len(samples), grid.size, self.row_width)
 
-    def block_sums(
-        self,
-        generator: int,
-        seed: int,
-        blocks: SampleBlocks,
-        grid: Samples,
-        picks: NDArray[np.int64],
-        squared: NDArray[np.bool_],
-        begins: NDArray[np.int64] | None = None,
-    ) -> tuple[Rows, NDArray[np.float64]]:
-        """Return sums of observables and of the squares of some, of blocks at all p of a grid.
-
-        picks: int64 (4, C); squared: bool (C,).  begins: of groups of blocks that are added up
-        (:func:`percolab.tasks.groups.find_groups`).  The sums (blocks, m, C) and the squares
-        (blocks, m, Q) are those of :func:`percolab.measure.block_sums.sum_blocks`.  ValueError:
-        rows have tallies, or there are more observables than there is room for.  OverflowError: the
-        sum of a group does not fit in 64 bits.
-        """
-        width, steps, count = picks.shape[1], grid.size, len(blocks.starts)
-        if self.labeler.read.tally_width or width + squared.sum() > sums_cuda.MOST_OBSERVABLES:
-            raise ValueError("rows with tallies, or so many observables, are summed on the host")
+    def measure_blocks(
+        self, generator: int, seed: int, blocks: SampleBlocks, grid: Samples
+    ) -> Measure:
         keys = _keys(seed, blocks.starts, blocks.size, grid)
-        sums = self._keep("sums", (count, steps, width), np.int64)
-        squares = self._keep("squares", (count, steps, int(squared.sum())), np.float64)
-        observables = sums_cuda.Observables(*map(cuda.to_device, (picks, np.flatnonzero(squared))))
-        most = self._most_samples(steps)
-        together = min(max(most // blocks.size, 1), count)
-        # A block of more samples than there is room for is summed piece by piece.
-        step = min(max(most // CHUNK, 1) * CHUNK, blocks.size)
-        chunks = together * -(-step // CHUNK)
-        chunk_sums = sums_cuda.ChunkSums(
-            self._keep("chunk sums", (chunks, steps, width), np.int64),
-            self._keep("chunk squares", (chunks, steps, max(squares.shape[2], 1)), np.float64),
-        )
-        for block in range(0, count, together):
-            part = slice(block, min(block + together, count))
-            for first in range(0, blocks.size, step):
-                samples = min(step, blocks.size - first)
-                own_keys = keys._replace(starts=keys.starts[part])
-                many = (part.stop - part.start) * samples
-                self._measure(generator, own_keys, first, many)
-                totals = chunk_sums, sums[part], squares[part]
-                self._sum_rows(samples, observables, totals, is_first=first == 0)
-        if begins is not None and len(begins) <= count:
-            sums, squares = sums_cuda.add_groups(self._launches, begins, sums, squares)
-        self._launches.wait()
-        return sums.copy_to_host(), squares.copy_to_host()
 
-    def _keep(self, name: str, shape: tuple[int, ...], kind: type) -> Any:
-        """Return device memory that calls share: to free some waits for all kernels."""
-        array = self._kept.pop(name, None)
-        if array is None or array.shape != shape:
-            array = None  # so that both need not fit
-            array = cuda.device_array(shape, kind)
-        self._kept[name] = array
-        return array
+        def measure(part: slice, first: int, samples: int) -> Iterator[tuple[slice, Any]]:
+            own_keys = keys._replace(starts=keys.starts[part])
+            self._measure(generator, own_keys, first, (part.stop - part.start) * samples)
+            yield slice(grid.size), self._buffers.rows
 
-    def _sum_rows(
-        self, samples: int, observables: Any, totals: tuple[Any, Any, Any], *, is_first: bool
-    ) -> None:
-        """Add the rows that were measured, so many samples of each block, to sums and squares."""
-        chunk_sums, sums, squares = totals
-        blocks, steps, width = sums.shape
-        chunks = -(-samples // CHUNK)
-        rows = self._buffers.rows, np.int64(self.row_width), np.int64(samples)
-        launch, threads = self._launches.blocks, sums_cuda.SUM_THREADS
-        grid, shared = (blocks * chunks, steps), sums_cuda.shared_bytes(width)
-        chunk_rows = *rows, observables, chunk_sums
-        launch(sums_cuda.sum_chunks_kernel, grid, threads, *chunk_rows, shared=shared)
-        places = np.int64(chunks), np.uint32(is_first), sums, squares
-        launch(sums_cuda.add_chunks_kernel, (blocks, steps), threads, chunk_sums, *places)
+        return measure
 
     def _rows(self, generator: int, keys: SampleKeys) -> Rows:
         """Return the rows (samples * steps, ROW_WIDTH) of samples that are a block each."""
         samples, steps = len(keys.starts), int(keys.steps)
         rows = np.empty((samples, steps * self.row_width), np.int64)
-        step = self._most_samples(steps)
+        step = self.most_samples(steps)
         for first in range(0, samples, step):
             count = min(step, samples - first)
             self._measure(generator, keys, first, count)
@@ -188,8 +130,7 @@ class SmallCoupling(TiledCoupling):
             rows[first : first + count] = own.reshape(count, -1)
         return rows.reshape(-1, self.row_width)
 
-    def _most_samples(self, steps: int) -> int:
-        """Return of how many samples a launch has the entries at so many p."""
+    def most_samples(self, steps: int) -> int:
         return max(_most_entries(self._topology.num_points) // steps, 1)
 
     def _open(self, generator: int, keys: SampleKeys, first: int, samples: int) -> None:
@@ -247,7 +188,7 @@ class SmallCoupling(TiledCoupling):
                 thresholds[many] = bisect(*key, low[many], high[many])
             return thresholds
 
-        most = self._most_samples(2)
+        most = self.most_samples(2)
         thresholds: Samples = measure_by_batches(measure, most, samples, low, high)
         return thresholds
 

@@ -7,6 +7,7 @@ p, and by bisection the spanning thresholds.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import isqrt
 from typing import Any
 
@@ -18,6 +19,7 @@ from percolab.bonds.model import Model
 from percolab.bonds.words import TOP
 from percolab.coupled import Rows, SampleBlocks, Samples
 from percolab.coupled import openings_cuda as kernels
+from percolab.coupled.block_sums import BlockSums, Measure
 from percolab.coupled.points import CoupledBatches, measure_by_batches
 from percolab.kernels.device import load_cuda
 from percolab.kernels.launches import THREADS
@@ -30,12 +32,16 @@ from percolab.labelers.tiled.tallies import copy_tally_kernel
 from percolab.labelers.tiled.tiling import tiling_bounds
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
+from percolab.measure import block_sums_cuda as sums_cuda
+from percolab.measure.block_sums import MOST_SUMS
 from percolab.measure.radii import PER_BIN, radii_row_width
 
 cuda = load_cuda()
 
 # Openings that a tile may have on average; a wider window of p is cut into several.
 _MOST_OPENINGS = TILE_NODES // 32
+#: Grid points of samples whose rows are summed on the device: of larger ones there are few rows.
+_MOST_SUMMED = 2**18
 #: Steps of a grid for which thresholds are kept on the device.
 _MOST_STEPS = 4096
 
@@ -58,7 +64,7 @@ def _count_nodes(border: int, room: int) -> int:
     return min(border + 2 * room, TILE_NODES)
 
 
-class TiledCoupling(CoupledBatches):
+class TiledCoupling(BlockSums, CoupledBatches):
     """The coupling of a tiled batch (:class:`percolab.coupled.Coupling`)."""
 
     labeler: Tiled
@@ -79,8 +85,10 @@ class TiledCoupling(CoupledBatches):
 
     @staticmethod
     def memory(extent: Extent, model: Model, needs: Needs, entries: int) -> Memory:
-        """Return the memory of openings, at their most, and of the search for thresholds."""
+        """Return the memory of openings, of sums of blocks, and of the search for thresholds."""
         keys = Memory(host=24 * entries, device=24 * entries)
+        if extent.num_points <= _MOST_SUMMED:
+            keys = keys.plus(Memory(device=2 * 8 * sums_cuda.MOST_OBSERVABLES * MOST_SUMS))
         if needs.steps == 1 and not needs.thresholds:
             return keys
         bounds = tiling_bounds(extent, TILE_WORDS, LANES)
@@ -97,21 +105,62 @@ class TiledCoupling(CoupledBatches):
             keys = keys.plus(Memory(device=entries * axes * (32 + 8 * kernels.LISTED)))
         return keys.plus(Memory(device=entries * (4 * extent.num_words + bounds.tiles * tile)))
 
+    @staticmethod
+    def sums_blocks(extent: Extent, model: Model, *, openings: bool) -> bool:
+        """Return whether the rows of samples are whole on the device."""
+        return extent.num_points <= _MOST_SUMMED and not (model.draws_sites or openings)
+
+    def most_samples(self, steps: int) -> int:
+        return int(self.labeler.batch.capacity)
+
+    def measure_blocks(
+        self, generator: int, seed: int, blocks: SampleBlocks, grid: Samples
+    ) -> Measure:
+        def measure(part: slice, first: int, samples: int) -> Iterator[tuple[slice, Any]]:
+            own = np.arange(first, first + samples, dtype=np.uint64)
+            numbers = np.add.outer(blocks.starts[part], own).ravel()
+            batch = self.labeler.batch
+            if batch.closed or len(numbers) > batch.capacity:
+                # The host completes the rows, or they are of a large block.
+                rows = self.grid_rows(generator, seed, numbers, grid)
+                yield slice(grid.size), cuda.to_device(rows.ravel())
+                return
+            for steps in self._enqueue_parts(generator, seed, numbers, grid):
+                yield steps, self.labeler.read.rows_on_device
+
+        return measure
+
     def coupled(self, generator: int, seed: int, samples: Samples, grid: Samples) -> Rows:
-        parts, begin = [], 0
+        parts, entries = [], len(samples)
+        for part in self._enqueue_parts(generator, seed, samples, grid):
+            steps = part.stop - part.start
+            rows = self.labeler.read.fetch(entries, steps)
+            if steps == 1:
+                parts.append(self.with_counts(rows, entries)[:, None])
+            else:
+                by_step = rows.reshape(entries, steps, self.labeler.row_width)
+                parts.append(self.with_counts(by_step, entries, steps))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def _enqueue_parts(
+        self, generator: int, seed: int, samples: Samples, grid: Samples
+    ) -> Iterator[slice]:
+        """Measure samples at a grid; yield for which of its p, one part after the other.
+
+        Then their rows are being written on the device.
+        """
+        begin = 0
         while begin < grid.size:
             end = self._find_part_end(grid, begin)
-            rows, part = None, grid[begin:end]
-            if part.size > 1:
-                rows = self.rows_from_openings(generator, seed, samples, part)
-            if rows is None:
+            if end - begin > 1 and self._enqueue_grid(generator, seed, samples, grid[begin:end]):
+                yield slice(begin, end)
+            else:
                 # There is one threshold, or too much opens for one labeling.
-                limits = (np.full(len(samples), threshold, np.uint64) for threshold in part)
-                each = [self.measured(generator, seed, samples, limit) for limit in limits]
-                rows = np.stack(each, axis=1)
-            parts.append(rows)
+                for step in range(begin, end):
+                    limits = np.full(len(samples), grid[step], np.uint64)
+                    self.enqueue_rows(generator, seed, samples, limits)
+                    yield slice(step, step + 1)
             begin = end
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
     def _expected(self, low: int, high: int) -> int:
         """Return the bonds of a tile that open on average between two thresholds."""
@@ -182,17 +231,15 @@ class TiledCoupling(CoupledBatches):
         labeler.batch.launches.wait()
         return np.ascontiguousarray(sums.copy_to_host().swapaxes(0, 1))
 
-    def rows_from_openings(
-        self, generator: int, seed: int, samples: Samples, grid: Samples
-    ) -> Rows | None:
-        """Return the rows (samples, grid, row_width) from one labeling at the lowest threshold.
+    def _enqueue_grid(self, generator: int, seed: int, samples: Samples, grid: Samples) -> bool:
+        """Measure samples at all p of a grid by one labeling at the lowest.
 
-        None if a tile had more openings than there is room for, which is rare.
+        Returns whether no tile had more openings than there is room for, which is rare.
         """
         entries, steps = len(samples), len(grid)
         expected = self._expected(grid[0], grid[-1])
         if expected > self._most_openings:
-            return None
+            return False
         openings, labeler = self._make_room(expected, steps), self.labeler
         batch, launches = labeler.batch, labeler.batch.launches
         ends = (np.full(entries, limit, np.uint64) for limit in (grid[0], grid[-1]))
@@ -211,10 +258,8 @@ class TiledCoupling(CoupledBatches):
             launches.download(self._overflow, self._pinned_overflow)
 
         launches.call(("grid", self.reading, generator, entries, steps), work)
-        rows = labeler.read.fetch(entries, steps)
-        if self._pinned_overflow[0]:
-            return None
-        return self.with_counts(rows.reshape(entries, steps, labeler.row_width), entries, steps)
+        launches.wait()
+        return not self._pinned_overflow[0]
 
     def _write_keys(self, seed: int, samples: Samples, low: Samples, high: Samples) -> None:
         self.labeler.batch.keys.write(seed, samples, low)

@@ -160,7 +160,8 @@ class GridSampler(CoupledSampler):
             return False
         topology = self._place.topology
         name = serving_labeler(self._labeler, kind, topology)
-        return sums_blocks(name, kind, task.draw, Extent.of_topology(topology))
+        counted = OPENINGS in task.measure
+        return sums_blocks(name, kind, task.draw, Extent.of_topology(topology), openings=counted)
 
     def grid_rows(self, samples: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
         """Return the rows of samples at ascending thresholds, int64 (n, m, row width)."""
@@ -180,10 +181,15 @@ class GridSampler(CoupledSampler):
             if is_summed:
                 groups = self._sum_on_device(numbers, extras, largest)
             else:
-                measured, *read = self._read_samples(numbers, readers, stopped)
+                pieces = self._read_samples(numbers, readers, stopped)
         # From here on other threads may drive the device.
         if is_summed:
             return list(blocks.make_grouped_blocks(numbers, *groups))
+        measured, *read = (
+            by_sample.reshape(len(numbers), -1, *by_sample.shape[1:])
+            for parts in zip(*pieces, strict=True)
+            for by_sample in [parts[0] if len(parts) == 1 else np.concatenate(parts)]
+        )
         task = self.task
         for reader, by_sample in zip(readers, read, strict=True):
             extras |= reader.sums(by_sample)
@@ -198,18 +204,14 @@ class GridSampler(CoupledSampler):
 
     def _read_samples(
         self, numbers: Sequence[int], readers: Sequence[Reader], stopped: IsStopped | None
-    ) -> list[np.ndarray]:
-        """Return the rows of blocks of samples, and what each reader reads, (blocks, n, m, ...)."""
+    ) -> list[list[np.ndarray]]:
+        """Return of every piece of the samples the rows, and what each reader reads."""
         pieces: list[list[np.ndarray]] = []
         for part in self._place.pieces(number_samples(numbers, self.task.block_size), stopped):
             given = *self._key, part, self._thresholds
             rows = self.coupling.grid_rows(*given)
             pieces.append([rows, *(each.rows(self.coupling, *given) for each in readers)])
-        return [
-            by_sample.reshape(len(numbers), -1, *by_sample.shape[1:])
-            for parts in zip(*pieces, strict=True)
-            for by_sample in [parts[0] if len(parts) == 1 else np.concatenate(parts)]
-        ]
+        return pieces
 
     def _sum_readings(self, numbers: Sequence[int]) -> tuple[dict[str, np.ndarray], list[Reader]]:
         """Return sums of blocks that are made on the device, and the readers that give none."""

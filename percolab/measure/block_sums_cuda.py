@@ -119,24 +119,26 @@ def sum_chunks_kernel(rows, row_width, samples, observables, chunk_sums):
 
 
 @cuda.jit(cache=True)
-def add_chunks_kernel(chunk_sums, chunks, first, sums, squares):
-    """Add up the chunks of every block, one after the other; grid (blocks, steps).
+def add_chunks_kernel(chunk_sums, chunks, first, first_step, sums, squares):
+    """Add up the chunks of every block, one after the other; grid (blocks, steps of the chunks).
 
     chunks: of each block.  first: whether they are the first ones, so that sums begin at 0.
-    sums: int64 (blocks, steps, C); squares: float64 (blocks, steps, Q)
+    first_step: of the chunks, among those of the sums.  sums: int64 (blocks, steps, C); squares:
+    float64 (blocks, steps, Q)
     """
-    block, step, thread = cuda.blockIdx.x, cuda.blockIdx.y, cuda.threadIdx.x
+    block, chunk_step, thread = cuda.blockIdx.x, cuda.blockIdx.y, cuda.threadIdx.x
+    step = chunk_step + first_step
     begin, width = block * chunks, sums.shape[2]
     if thread < width:
         total = int64(0) if first else sums[block, step, thread]
         for n in range(chunks):
-            total += chunk_sums.sums[begin + n, step, thread]
+            total += chunk_sums.sums[begin + n, chunk_step, thread]
         sums[block, step, thread] = total
     elif thread < width + squares.shape[2]:
         column = thread - width
         square = float64(0) if first else squares[block, step, column]
         for n in range(chunks):
-            square += chunk_sums.squares[begin + n, step, column]
+            square += chunk_sums.squares[begin + n, chunk_step, column]
         squares[block, step, column] = square
 
 
