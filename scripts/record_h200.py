@@ -316,6 +316,13 @@ RECORDS = (
         small=None,
     ),
     Record(
+        "study-rates.txt",
+        "whole studies of lattices of 256 to 65 536 points, and how long the GPU computes",
+        ("python results/h200/study_rates.py",),
+        60,
+        small=None,
+    ),
+    Record(
         "targets.txt",
         "what the engine was asked to do: time before, target, time now",
         ("python results/h200/targets.py",),

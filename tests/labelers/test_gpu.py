@@ -24,13 +24,13 @@ from helpers import (
     parity_topologies,
     probabilities,
 )
-from simulated_small import compare_groups, compare_spirals
+from simulated_small import compare_groups, compare_spirals, compare_sums_of_tiles
 
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, TOP, XORWOW, p_to_threshold
 from percolab.coupled import SampleBlocks, new_coupling
-from percolab.coupled.small import is_small
+from percolab.coupled.small import SmallCoupling, is_small
 from percolab.coupled.thresholds import find_thresholds
 from percolab.kernels.device import Device
 from percolab.labelers import labeler_class, scan_cuda, serving_labeler, small_cuda
@@ -328,7 +328,7 @@ def couplings(name, size, boundary, model, capacity=64):
         )
         for labeler, device in (("tiled", "cuda"), ("raster", "cpu"))
     ]
-    return hasattr(made[0], "block_sums"), *made
+    return isinstance(made[0], SmallCoupling), *made
 
 
 def by_teams():
@@ -364,6 +364,13 @@ def test_rows_and_sums_equal_those_of_the_cpu(name, model, generator):
                 np.testing.assert_array_equal(coupling.grid_rows(*key, samples, GRID), expected)
                 assert_sums_equal(coupling, expected, key, blocks, GRID)
     assert small >= 6
+
+
+@pytest.mark.parametrize("shape", [(70, 96), (200, 130)])
+def test_sums_of_rows_of_tiles_equal_those_of_the_cpu(shape):
+    grids = [[0.49, 0.491, 0.492], [0.3, 0.5, 0.501, 0.7], [0.5]]
+    grids = (np.array([p_to_threshold(p) for p in grid], np.uint64) for grid in grids)
+    compare_sums_of_tiles(load_lattice("square").topology(shape), *grids)
 
 
 def test_loops_that_wind_as_often_as_they_can_are_found():
