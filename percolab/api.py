@@ -109,7 +109,7 @@ class Results(StoredResults):
             "boundary": ", ".join(study.boundary) or "none",
             "method": study.method,
             **({"p": p} if study.kind.fixed_p != () else {}),
-            "seed": study.seed,
+            "seed": ", ".join(map(str, self.seeds)),
         }
         rows = [
             (each.task.size, each.task.num_sites, len(each.task.p) or "all", each.num_samples)

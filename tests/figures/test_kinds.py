@@ -95,7 +95,11 @@ def test_the_collapse_is_that_of_the_fitted_exponents():
     assert spanning["y"] == spanning["value"]
     assert spanning["quality"] > 0
     # The line goes through the points of the largest size; corrections are small.
-    largest, line = np.equal(spanning["L"], max(spanning["L"])), numbers["line"]
+    line = numbers["line"]
+    largest = (
+        np.equal(spanning["L"], max(spanning["L"])) & (x >= line["x"][0]) & (x <= line["x"][-1])
+    )
+    assert largest.sum() > 1
     on_line = np.interp(x[largest], line["x"], line["probability"])
     misses = on_line - known.probability(np.array(spanning["p"])[largest], max(spanning["L"]))
     assert np.abs(misses).max() < 0.02
@@ -104,6 +108,21 @@ def test_the_collapse_is_that_of_the_fitted_exponents():
         scale = np.array(item["L"], float) ** -item["exponent"]
         np.testing.assert_allclose(item["y"], item["value"] * scale, rtol=1e-12)
         assert item["exponent_error"] > 0
+
+
+def test_the_collapse_shows_its_fit_at_the_fitted_points_alone():
+    figure, numbers = drawn("collapse")
+    known = fitted()
+    (below,) = (axes for axes in figure.axes if "measured" in axes.get_ylabel())
+    shown = sorted(
+        x for line in below.lines if line.get_marker() != "None" for x in line.get_xdata()
+    )
+    at = [(p - known.threshold) * c.L**known.y_t for c in known.used for p in c.p]
+    assert len(shown) < len(numbers["collapses"][0]["p"])
+    np.testing.assert_allclose(shown, sorted(at))
+    np.testing.assert_allclose(
+        [numbers["line"]["x"][0], numbers["line"]["x"][-1]], [min(at), max(at)]
+    )
 
 
 def test_the_drift_is_that_of_the_fit():

@@ -45,6 +45,32 @@ def test_cell_is_drawn_with_one_copy_of_every_site_and_bond(name):
     assert Outline(cell.get_xy()).contains_points(places).all()
 
 
+@pytest.mark.parametrize(
+    "places", ["[0, 0], [0.5, 0.5]", "[0.5, 0.5], [0.5, 0.75]", "[0.9, 0.1], [0.3, 0.4]"]
+)
+def test_sites_of_a_unit_cell_keep_away_from_its_outline(places):
+    item = lattice_from_text(
+        f"""name = "own"
+        dimension = 2
+        [unit_cell]
+        vectors = [[1, 0], [0, 1]]
+        sites = [{places}]
+        bonds = [
+            {{ from = 0, to = 1, cell = [0, 0] }},
+            {{ from = 1, to = 0, cell = [1, 0] }},
+            {{ from = 1, to = 0, cell = [0, 1] }},
+        ]
+        """,
+        where="own",
+    )
+    axes = plot_lattice(item).axes[0]
+    (cell,), own_sites = axes.patches, np.stack(axes.lines[1].get_data(), axis=1)
+    parts = own_sites - cell.get_xy().min(axis=0)
+    assert parts.shape == (2, 2)
+    assert parts.min() > 0.2
+    assert parts.max() < 0.8
+
+
 @pytest.mark.parametrize("name", slow_but(FLAT, "honeycomb", "kagome"))
 def test_copies_fill_the_window(name):
     item = load_lattice(name)
