@@ -144,16 +144,20 @@ def _draw_layer(
 def draw_cells(
     axes: Axes, image: np.ndarray, extent: tuple[float, float, float, float], plane: np.ndarray
 ) -> None:
-    """Draw an image, sheared to the lattice: a parallelogram for every grid point.
+    """Draw an image, sheared to the lattice: a parallelogram for every grid point, and an outline.
 
     extent: left, right, bottom and top in grid points.  plane: as :func:`in_plane` has it.
     """
+    from matplotlib.patches import Polygon
     from matplotlib.transforms import Affine2D
 
     (a, b), (c, d) = plane
     sheared = Affine2D(np.array([[a, c, 0], [b, d, 0], [0, 0, 1]])) + axes.transData
     look: dict[str, Any] = {"origin": "lower", "interpolation": "nearest", "transform": sheared}
     axes.imshow(image, extent=extent, **look)
+    left, right, bottom, top = extent
+    corners = [(left, bottom), (right, bottom), (right, top), (left, top)]
+    axes.add_patch(Polygon(corners, fill=False, edgecolor=_ARROW, linewidth=0.5, transform=sheared))
 
 
 def _draw_bonds(

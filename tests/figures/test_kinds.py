@@ -135,6 +135,16 @@ def test_the_drift_is_that_of_the_fit():
     assert numbers["drift"]["line"] == known.by_size.drift.to_dict()
 
 
+@pytest.mark.parametrize(
+    ("order", "label"), [("degree", "$p$, share that is left"), ("random", "$p$")]
+)
+def test_the_axis_of_a_given_order_says_that_p_is_what_is_left(order, label):
+    options = {"model": "site", "method": "microcanonical", "samples": 20, "device": "cpu"}
+    results = sweep(graph=[(0, 1), (1, 2), (2, 3), (1, 3)], order=order, **options)
+    figure, _ = study_figure(results, kind="maxima", fitted=lambda: fit(results))
+    assert figure.axes[-1].get_xlabel() == label
+
+
 def test_the_distribution_of_t_has_the_moments_of_the_stored_thresholds(single):
     numbers = study_figure(single, kind="thresholds", fitted=lambda: fit(single))[1]
     for item, size in zip(single.tasks.values(), numbers["sizes"], strict=True):

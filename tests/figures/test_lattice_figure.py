@@ -337,6 +337,22 @@ def test_legend_says_what_is_drawn():
     assert text.get_text() == "largest cluster, 16 of 16 sites, spans along x and y"
 
 
+def test_an_image_has_an_outline_where_its_corners_are_vacant():
+    mask = np.zeros((3, 4, 5), bool)
+    mask[:, 1, 2] = True
+    np.save("image.npy", mask)
+    _, figure, _ = drawn(site_configuration("image.npy"))
+    for axes in figure.axes:
+        (outline,) = axes.patches
+        assert outline.get_xy()[:-1].tolist() == [
+            [-0.5, -0.5],
+            [4.5, -0.5],
+            [4.5, 3.5],
+            [-0.5, 3.5],
+        ]
+        assert not outline.get_fill()
+
+
 def test_many_spanning_clusters_are_counted_in_the_legend():
     stripes = np.zeros((13, 5), bool)
     stripes[::2] = True
