@@ -255,7 +255,10 @@ def test_results_answer_in_a_notebook():
     assert results.summary().startswith("p_c ")
     figure = results.plot(kind="clusters")
     assert figure._repr_png_().startswith(b"\x89PNG")
-    drawn = results.show(8, 0.5, sample=np.int64(1)).numbers
+    drawn = results.show(8, 0.5, sample=np.int64(1), out="sample.png").numbers
+    assert Path("sample.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(InputError, match="seed: the study has its own; show takes L, p, sample, sw"):
+        results.show(8, seed=2)
     assert drawn["title"] == "square, $L = 8$, $p = 0.5$, seed 5, sample 1"
 
 
