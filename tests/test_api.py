@@ -257,7 +257,7 @@ def test_results_answer_in_a_notebook():
     assert figure._repr_png_().startswith(b"\x89PNG")
     drawn = results.show(8, 0.5, sample=np.int64(1), out="sample.png").numbers
     assert Path("sample.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(InputError, match="seed: the study has its own; show takes L, p, sample, sw"):
+    with pytest.raises(InputError, match="seed: the study has its own; show takes L, p"):
         results.show(8, seed=2)
     assert drawn["title"] == "square, $L = 8$, $p = 0.5$, seed 5, sample 1"
 
