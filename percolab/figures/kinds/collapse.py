@@ -151,7 +151,7 @@ def draw_points(
 def _draw_line(axes: Axes, fit: ThresholdFit, collapse: Collapse) -> dict[str, Any]:
     """Draw the fit of the largest L without its corrections; return the points of this line.
 
-    It leads over the points that are fitted, of all sizes.
+    It covers the points that are fitted, of all sizes.
     The fit's own 1/nu has the known value as a prior, unlike that of the axis: hence a size.
     """
     limit = replace(fit.scaling, corrections=(0.0, 0.0, 0.0, 0.0), field=(0.0, 0.0))
