@@ -109,7 +109,7 @@ class Results(StoredResults):
             "boundary": ", ".join(study.boundary) or "none",
             "method": study.method,
             **({"p": p} if study.kind.fixed_p != () else {}),
-            "seed": study.seed,
+            "seed": ", ".join(map(str, self.seeds)),
         }
         rows = [
             (each.task.size, each.task.num_sites, len(each.task.p) or "all", each.num_samples)
@@ -224,7 +224,8 @@ class Results(StoredResults):
 
         L: one of the sizes, by default the smallest.  p: by default the middle one of that size;
         of method "threshold" it must be given.  sample: its number, of spins that of the chain.
-        options: of spins ``sweeps``, since the start of the chain.
+        options: ``out``, a file to write the figure to as well; of spins ``sweeps``, since the
+        start of the chain.
 
         What is drawn, with the clusters that span or wrap, is in ``numbers`` of the figure.
         InputError: a graph, a size that is too large to be drawn, or no p.
@@ -237,9 +238,10 @@ class Results(StoredResults):
 
         study = self.study
         size = study.sizes[0] if L is None else take_integer("L", L)
-        taken = sorted(options.keys() - {"sweeps"})
+        taken = sorted(options.keys() - {"sweeps", "out"})
         if taken:
-            raise InputError(f"{taken[0]}: the study has its own; show takes L, p, sample, sweeps")
+            takes = "show takes L, p, sample, sweeps, out"
+            raise InputError(f"{taken[0]}: the study has its own; {takes}")
         if p is None:
             grids = [result.task.p for result in self.of_size(size) if result.task.p]
             if not grids:

@@ -161,6 +161,9 @@ def test_results_are_saved_and_merged_as_by_the_command_line(tmp_path):
     assert_equal_datasets(tmp_path / "both.h5", tmp_path / "cli.h5")
     with pytest.raises(InputError, match="seed: give one of 1, 2"):
         merged.means("spanning_y", 8)
+    larger = percolab.merge([one, sweep("square", seed=2, **OPTIONS | {"L": [8, 24]})])
+    assert repr(larger).startswith("<Results of square, L = 4, 8, 24: ")
+    assert "1, 2" in larger._repr_html_()
     mean = merged.means("spanning_y", 8, seed=2)[1]
     np.testing.assert_array_equal(mean, other.means("spanning_y", 8)[1])
     with pytest.raises(InputError, match="part 2 and part 1 both hold samples"):
@@ -252,7 +255,10 @@ def test_results_answer_in_a_notebook():
     assert results.summary().startswith("p_c ")
     figure = results.plot(kind="clusters")
     assert figure._repr_png_().startswith(b"\x89PNG")
-    drawn = results.show(8, 0.5, sample=np.int64(1)).numbers
+    drawn = results.show(8, 0.5, sample=np.int64(1), out="sample.png").numbers
+    assert Path("sample.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(InputError, match="seed: the study has its own; show takes L, p"):
+        results.show(8, seed=2)
     assert drawn["title"] == "square, $L = 8$, $p = 0.5$, seed 5, sample 1"
 
 

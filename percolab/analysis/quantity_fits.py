@@ -191,6 +191,11 @@ def make_fitter(
     if len(sizes) < MIN_SIZES:
         shown = ", ".join(f"L = {size}" for size in sizes) or "none"
         raise AnalysisError(f"need at least two sizes for a joint fit, got {shown}")
+    if all(len({p for task in used if task.L == L for p in task.p.tolist()}) < 2 for L in sizes):
+        raise AnalysisError(
+            "each size has one p, so nothing has a slope: sample several p about the transition, "
+            "of spins several T"
+        )
     for quantity in quantities:
         if lack := find_lack(quantity, used):
             raise AnalysisError(f"{lack}: leave it out")

@@ -201,7 +201,8 @@ def collapse_table(collapses: Sequence[Collapse], axis: str = "p") -> str:
         if own.quality > POOR_COLLAPSE:
             notes.append(
                 f"note: {own.observable} does not collapse (S above {POOR_COLLAPSE:g}): "
-                "corrections to scaling shift its exponents by more than their errors"
+                "corrections to scaling are larger than the errors of its points; leave out the "
+                "smallest sizes (--min-size)"
             )
         if np.unique(own.L).size == 2 and own.y_t_error > 0:
             notes.append(
@@ -216,8 +217,8 @@ def collapse_table(collapses: Sequence[Collapse], axis: str = "p") -> str:
             )
     head = ("collapse of", "L", "quality S", "points", f"{axis}_c", "1/nu", "kappa")
     x = f"({axis} - {axis}_c) L^(1/nu)"
-    taken = f"{axis}_c and the exponents take in corrections to scaling"
-    meaning = f"y = A L^-kappa against x = {x}; S is 1 if perfect; {taken}"
+    shifted = f"corrections to scaling, which it leaves out, shift {axis}_c and the exponents"
+    meaning = f"y = A L^-kappa against x = {x}; S is 1 if perfect; {shifted}"
     return "\n".join([*Table(head, rows).lines(), meaning, *notes])
 
 

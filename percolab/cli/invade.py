@@ -66,7 +66,7 @@ _FIRST_RADIUS, _FACTOR = 4.0, 2**0.5
     help="Weights of your own: file, those of the bonds in the graph's file; or .npy or "
     "file.h5:/dataset, of bonds (classes, ..., y, x), of a graph one a bond, of sites (..., y, x).",
 )
-@setting_option("samples", help="Invasions a size.", shown_default="1")
+@setting_option("samples", kind=int, help="Invasions a size.", shown_default="1")
 @grouped(WHAT, "--sample", type=int, help="Number of the first sample.  [default: 0]")
 @setting_option("seed", help="Seed of the sweep.")
 @setting_option("rng")

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from percolab.cli.groups import grouped
-from percolab.cli.options import F, WholeNumber
+from percolab.cli.options import F, Numbers, WholeNumber
 from percolab.tasks.settings import SETTINGS
 
 _TYPES: dict[type, Any] = {str: str, float: float, Path: click.Path()}
@@ -25,7 +25,8 @@ def setting_option(name: str, **changed: Any) -> Callable[[F], F]:
     flags = (f"--{name.replace('_', '-')}",) if setting.flags is None else setting.flags
     if setting.kind is bool:
         return grouped(setting.group, *flags, name, is_flag=True, help=setting.option_help)
-    kind = _TYPES.get(setting.kind) or WholeNumber(setting.low, setting.high)
+    whole = WholeNumber(setting.low, setting.high)
+    kind = Numbers(whole) if setting.kind is tuple else _TYPES.get(setting.kind, whole)
     return grouped(
         setting.group, *flags, name, type=kind, multiple=setting.repeated, help=setting.option_help
     )

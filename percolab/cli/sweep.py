@@ -131,7 +131,7 @@ def _write_end(results: StoredResults, out: Path, target_error: float | None) ->
     study = results.study
     answers = find_answers(study)
     if study.structure.is_scalable:
-        sizes = ", ".join(map(str, sorted(study.sizes)))
+        sizes = ", ".join(map(str, results.sizes))
         echo(f"{study.structure.title}: L = {sizes}; results in {out}")
     else:
         echo(f"{shared.described(study)}; results in {out}")

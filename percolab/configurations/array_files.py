@@ -69,7 +69,8 @@ def read_array(name: str | Path, check: Check, *, as_grey: bool = False) -> np.n
     if suffix not in (".npy", *IMAGES, *HDF5_SUFFIXES):
         network = "; a network is given as --graph FILE" if suffix in _TEXTS else ""
         kinds = "not .npy, .png, .tif, or an HDF5 dataset (file.h5:/path/to/dataset)"
-        raise InputError(f"{name}: {kinds}{network}")
+        other = "" if network else "; save other data as .npy: numpy.fromfile reads raw files"
+        raise InputError(f"{name}: {kinds}{network}{other}")
     check_file(path)
     check_header = _refuse_by(name, check)
     try:

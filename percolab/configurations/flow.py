@@ -154,10 +154,12 @@ def find_tortuosities(
     lattice, or no open axis.
     """
     topology = chosen.topology
-    if _phase(chosen, None) is None or len(chosen.phase_names) > 1:
+    if len(chosen.phase_names) > 1:
+        raise InputError("tortuosity is that of one phase: give one (--phase 0, or 0+1 as one)")
+    if _phase(chosen, None) is None:
         raise InputError(
-            "tortuosity: of one phase of an image on the square or cubic lattice, between two open "
-            "sides"
+            "tortuosity is that of an image on the square or cubic lattice, between two open "
+            "sides: leave out --lattice and --connectivity, and leave an axis open (--boundary)"
         )
     sides = _take_voxel(voxel, chosen)
     return {AXIS_NAMES[axis]: _tortuosity(chosen, axis, sides) for axis in topology.open_axes}

@@ -63,6 +63,12 @@ def plot_clusters(
     plane = in_plane(lattice)
     ends = np.array([[0, 0], [1, 0], [0, 1], [1, 1]]) * topology.shape[:2] - 0.5
     corners = ends @ plane
+    # Side by side there is half the width.
+    most = MOST_WITH_BONDS if spins is None else MOST_WITH_BONDS // 4
+    if places is None or topology.num_points > most:
+        opened = None
+    elif opened is not None:
+        corners = _around(places, corners)
     width, height = np.ptp(corners, axis=0)
     rows, columns = (1, 1) if spins is None else (1, 2) if len(layers) == 1 else (2, 1)
     columns *= len(layers)
@@ -74,9 +80,7 @@ def plot_clusters(
         grid = figure.subplots(rows, columns, squeeze=False)
         panels = grid.ravel()[-len(layers) :]
         set_title(figure, title)
-        # Side by side there is half the width.
-        most = MOST_WITH_BONDS if spins is None else MOST_WITH_BONDS // 4
-        if places is not None and opened is not None and topology.num_points <= most:
+        if opened is not None:
             drawn = "bonds"
             _draw_bonds(panels[0], clusters, colours, lattice, opened)
         else:
@@ -105,6 +109,15 @@ def plot_clusters(
         colours.add_legend(figure, with_bonds=drawn == "bonds")
     layer_numbers = layers if lattice.dimension == 3 else None
     return figure, colours.to_dict(title, drawn=drawn, layers=layer_numbers)
+
+
+def _around(places: np.ndarray, corners: np.ndarray) -> np.ndarray:
+    """Return points (n, 2) that bound a picture of sites: the corners of its grid, moved to them.
+
+    Sites of a unit cell may lie anywhere in it, and so beside their grid points.
+    """
+    moved = corners + places.mean(axis=0) - corners.mean(axis=0)
+    return np.concatenate([moved, [places.min(axis=0), places.max(axis=0)]])
 
 
 def check_drawable(lattice: Lattice, num_points: int) -> None:
@@ -144,16 +157,20 @@ def _draw_layer(
 def draw_cells(
     axes: Axes, image: np.ndarray, extent: tuple[float, float, float, float], plane: np.ndarray
 ) -> None:
-    """Draw an image, sheared to the lattice: a parallelogram for every grid point.
+    """Draw an image, sheared to the lattice: a parallelogram for every grid point, and an outline.
 
     extent: left, right, bottom and top in grid points.  plane: as :func:`in_plane` has it.
     """
+    from matplotlib.patches import Polygon
     from matplotlib.transforms import Affine2D
 
     (a, b), (c, d) = plane
     sheared = Affine2D(np.array([[a, c, 0], [b, d, 0], [0, 0, 1]])) + axes.transData
     look: dict[str, Any] = {"origin": "lower", "interpolation": "nearest", "transform": sheared}
     axes.imshow(image, extent=extent, **look)
+    left, right, bottom, top = extent
+    corners = [(left, bottom), (right, bottom), (right, top), (left, top)]
+    axes.add_patch(Polygon(corners, fill=False, edgecolor=_ARROW, linewidth=0.5, transform=sheared))
 
 
 def _draw_bonds(

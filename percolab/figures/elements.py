@@ -73,11 +73,14 @@ def _parts(text: str, separator: str) -> list[str]:
 
 
 def letter_panels(panels: Iterable[Axes]) -> None:
-    """Write (a), (b), ... next to the upper left corners of panels, unless there is but one."""
+    """Write (a), (b), ... next to the upper left corners of panels, unless there is but one.
+
+    They are above the label of a tick at the corner.
+    """
     each = list(panels)
     for letter, axes in zip("abcdefghijklmnop", each if len(each) > 1 else ()):
         axes.annotate(
-            f"({letter})", (0, 1), (-6, 4), "axes fraction", "offset points", fontweight="bold",
+            f"({letter})", (0, 1), (-6, 7), "axes fraction", "offset points", fontweight="bold",
             fontsize=9, ha="right",
         )  # fmt: skip
 

@@ -140,8 +140,7 @@ def _draw_plane(axes: Axes, lattice: Lattice) -> list[Line2D]:
     from matplotlib.patches import Polygon
 
     steps, length = _steps(lattice), _bond_length(lattice)
-    # Between grid points, so that sites do not stand on the outline.
-    corner = -0.5 * np.sum(lattice.vectors, axis=0)
+    corner = _find_corner(lattice, steps)
     outline = corner + np.array([0 * steps[0], steps[0], steps[0] + steps[1], steps[1]])
     half = max(0.5 * np.ptp(outline, axis=0).max() + _MARGIN * length, 0.5 * _LEAST_WINDOW * length)
     low, high = outline.mean(axis=0) - half, outline.mean(axis=0) + half
@@ -160,6 +159,20 @@ def _draw_plane(axes: Axes, lattice: Lattice) -> list[Line2D]:
         _named("its sites and bonds", **_look(_OWN)),
         _named("copies", **_look(_COPY, 1.2)),
     ]
+
+
+def _find_corner(lattice: Lattice, steps: np.ndarray) -> np.ndarray:
+    """Return a corner of the cell with which its sites keep away from the outline.
+
+    Along each axis it is in the middle of the widest gap between sites, of equal ones in the first.
+    """
+    patch = _patch(lattice, *np.zeros((2, lattice.dimension)))
+    start = -0.5 * np.sum(lattice.vectors, axis=0)
+    parts = np.sort((patch.places[patch.sites] - start) @ np.linalg.inv(steps) % 1, axis=0)
+    gaps = np.diff(parts, axis=0, prepend=parts[-1:] - 1)
+    axes = np.arange(lattice.dimension)
+    widest = np.argmax(gaps > gaps.max(axis=0) - _EPSILON, axis=0)
+    return np.asarray(start + (parts - 0.5 * gaps)[widest, axes] @ steps)
 
 
 def _bond_paths(patch: _Patch, bonds: np.ndarray) -> list[np.ndarray]:

@@ -205,10 +205,10 @@ def _study(results: StoredResults) -> PageBlock:
             ("clusters span", "from the source to the target")
             if TERMINALS in study.boundary
             else ("boundary along each axis", ", ".join(study.boundary) or "none"),
-            ("L", ", ".join(map(str, study.sizes))),
+            ("L", ", ".join(map(str, results.sizes))),
             ("p", given),
             ("method", study.method),
-            ("seed, generator", f"{study.seed}, {study.rng}"),
+            ("seed, generator", ", ".join([*map(str, results.seeds), study.rng])),
             ("sample version", str(SAMPLE_VERSION)),
             ("digest of the lattice", study.structure.digest),
         ],

@@ -77,8 +77,9 @@ def _describe_start(
     if study.kind.fixed_p is None:
         parts.append(f"p = {few(study.p)}" if study.p else "p by a pilot")
     until = []
-    if counts := sorted(set((rule.samples or {}).values())):
-        until.append(f"{' or '.join(map(str, counts))} samples of each")
+    if counts := list((rule.samples or {}).values()):
+        equal = len(set(counts)) == 1
+        until.append(f"{counts[0]} samples of each" if equal else f"{few(counts)} samples")
     if rule.target_error:
         until.append(f"until the error of p_c is {rule.target_error:g}")
     devices, workers = map(str, engine.devices), counted(engine.workers, "worker")

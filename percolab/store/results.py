@@ -48,10 +48,20 @@ class StoredResults:
     runs: list[dict[str, Any]] = field(default_factory=list)
 
     def __repr__(self) -> str:
-        sizes, contents = ", ".join(map(str, self.study.sizes)), "no samples"
+        sizes, contents = ", ".join(map(str, self.sizes)), "no samples"
         if samples := sum(result.num_samples for result in self.tasks.values()):
             contents = f"{samples} samples in {counted(len(self.tasks), 'task')}"
         return f"<Results of {self.study.structure.name}, L = {sizes}: {contents}>"
+
+    @property
+    def sizes(self) -> list[int]:
+        """All L, ascending: those of the study, and of what was merged with it."""
+        return sorted({*self.study.sizes, *(each.task.size for each in self.tasks.values())})
+
+    @property
+    def seeds(self) -> list[int]:
+        """All seeds, ascending, of the study and of what was merged with it."""
+        return sorted({self.study.seed, *(each.task.seed for each in self.tasks.values())})
 
     def add_task(self, task: Task) -> TaskResult:
         """Return the result of a task; a new one does without the columns that others lack."""

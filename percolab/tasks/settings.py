@@ -77,8 +77,8 @@ class Setting:
     later.  help: of the option.  doc: of the argument in Python, where it takes other forms.
 
     flags: of the option, --name unless given; () for no option.  kind: of the option's value: str,
-    int, float, Path, or bool for a flag.  low, high: of an integer.  repeated: the option may be
-    given several times.
+    int, float, Path, tuple for integers with commas between them, or bool for a flag.  low, high:
+    of an integer.  repeated: the option may be given several times.
 
     in_file: whether it is a key of a study file, whose value is then taken as Python's is.
     resolve: makes the path of such a value, if it names a file, which is in the folder of the study
@@ -423,11 +423,12 @@ class Settings(TypedDict, total=False):
     samples: Annotated[
         int | Sequence[int] | None,
         _of_amount(
-            help="Samples of each size; of spins, the measured sweeps of all its chains.",
+            help="Samples of each size, one number or one for each size, 2000,1000,500; of spins, "
+            "the measured sweeps of all its chains.",
             shown_default=str(DEFAULT_SAMPLES),
             doc="how many of each size, one number or one for each size; of spins, the measured "
             "sweeps of all chains.",
-            kind=int,
+            kind=tuple,
             low=1,
         ),
     ]

@@ -219,7 +219,7 @@ def _per_size(samples: int | Sequence[int] | None, sizes: tuple[int, ...]) -> di
     if samples is None:
         return None
     counts = values.take_counts("samples", samples)
-    if np.ndim(samples) == 0:
+    if len(counts) == 1:
         counts *= len(sizes)
     if len(counts) != len(sizes):
         raise InputError(f"samples: {len(counts)} numbers given for {len(sizes)} sizes L")

@@ -40,7 +40,10 @@ def find_study(given: str) -> Path:
         near = _near(path)
         raise InputError(f"{given}: no such file, and no study of this name; {near}{lattice}")
     if path.suffix != _SUFFIX:
-        raise InputError(f"{given}: a study file ends in .toml; a lattice goes with --lattice")
+        raise InputError(
+            f"{given}: a study file ends in .toml; a lattice goes with --lattice, "
+            "a network with --graph"
+        )
     return path
 
 

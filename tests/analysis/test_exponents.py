@@ -258,6 +258,9 @@ def test_the_points_are_those_of_the_formula():
     np.testing.assert_allclose(found.value_error, np.sqrt(found.value * (1 - found.value) / n))
     json.dumps(found.to_dict(), allow_nan=False)
     assert f"{found.quality:.2f}" in collapse_table([found])
+    assert "(--min-size)" not in collapse_table([replace(found, quality=1.9)])
+    poor = collapse_table([replace(found, quality=2.1)])
+    assert "larger than the errors of its points; leave out the smallest sizes (--min-size)" in poor
 
 
 def test_a_collapse_on_few_points_or_two_sizes_says_that_its_errors_leave_something_out():

@@ -115,7 +115,7 @@ def test_what_the_data_cannot_tell_is_said_in_one_line():
     rng = np.random.default_rng(17)
     single = [task(rng, L, points=1, samples=10**5, blocks=100) for L in SIZES]
     same = [replace(m, p=np.array([P_C])) for m in single]
-    with pytest.raises(AnalysisError, match="'wrapping_any' is there at one p a size"):
+    with pytest.raises(AnalysisError, match="each size has one p, so nothing has a slope"):
         analysed(same)
     with pytest.raises(AnalysisError, match=r"at least two sizes .* got L = 8$"):
         analysed(three_p(rng)[:1])

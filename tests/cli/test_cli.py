@@ -21,6 +21,7 @@ from cli_support import (
     TINY,
     answer,
     assert_equal_datasets,
+    changed,
     refusal,
     run,
     small_results,
@@ -332,6 +333,20 @@ def test_verbose_holds_wherever_it_is_given(line):
         logger.handlers, logger.level = [], logging.NOTSET
 
 
+def test_samples_are_one_number_or_one_for_each_size():
+    line = "sweep", "--lattice", "square", "-L", "4,6", "-p", "0.5", "--device", "cpu", "--samples"
+    for samples, expected in (("20", [20, 20]), ("30,2e1", [30, 20]), ("40, 50", [40, 50])):
+        answer(*line, samples)
+        tasks = json.loads(answer("status", "results.h5", "--json"))["tasks"]
+        assert [task["samples"] for task in tasks] == expected
+    assert refusal(*line, "1,2,3") == "samples: 3 numbers given for 2 sizes L"
+    assert refusal(*line, "10,-1") == "Invalid value for '--samples': -1 is not in the range x>=1."
+    tree = "tree", "--lattice", "square", "-L", "4,6", "--samples", "20,10", "--out", "tree.h5"
+    answer(*tree)
+    tasks = json.loads(answer("status", "tree.h5", "--json"))["tasks"]
+    assert [task["samples"] for task in tasks] == [20, 10]
+
+
 def test_a_sweep_says_first_what_it_is_about_to_do():
     first = run(*TINY, "--device", "cpu", "--workers", 1).stderr.splitlines()[0]
     assert first == (
@@ -339,6 +354,8 @@ def test_a_sweep_says_first_what_it_is_about_to_do():
         "1 worker; file results.h5"
     )
     assert run(*TINY, "--device", "cpu").stderr == ""  # nothing is missing
+    first = run(*changed(TINY, "--samples", "30,20"), "--device", "cpu").stderr.splitlines()[0]
+    assert "; p = 0.5; 30, 20 samples; on cpu" in first
     more = "--boundary", "open,periodic", "--out", "b.h5", "--target-error", "0.1"
     line = run("sweep", "--lattice", "square", "-L", "4,6", *more).stderr.splitlines()[0]
     assert "boundary open, periodic; L = 4, 6; p by a pilot; until the error of p_c is 0.1" in line

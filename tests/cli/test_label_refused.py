@@ -77,6 +77,9 @@ def prepared():
     Path("folder.npy").mkdir()
 
 
+KINDS = "not .npy, .png, .tif, or an HDF5 dataset (file.h5:/path/to/dataset)"
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -95,6 +98,8 @@ def prepared():
         ("empty.npy", "empty.npy: 0 sites, but 1 to 2147483584 can be labeled"),
         ("objects.npy", "objects.npy: holds Python objects (a pickle), which are not read"),
         ("archive.npz", "archive.npz: not .npy, .png, .tif, or an HDF5 dataset"),
+        ("stack.raw", f"stack.raw: {KINDS}; save other data as .npy: numpy.fromfile reads"),
+        ("links.csv", f"links.csv: {KINDS}; a network is given as --graph FILE"),
         ("short.npy", "short.npy: truncated: 7 bytes of data, but (3, 3) of bool are 9"),
         ("stub.npy", "stub.npy: is not an NPY file, or its header is damaged"),
         ("renamed.npy", "renamed.npy: is not an NPY file"),

@@ -95,7 +95,11 @@ def test_the_collapse_is_that_of_the_fitted_exponents():
     assert spanning["y"] == spanning["value"]
     assert spanning["quality"] > 0
     # The line goes through the points of the largest size; corrections are small.
-    largest, line = np.equal(spanning["L"], max(spanning["L"])), numbers["line"]
+    line = numbers["line"]
+    largest = (
+        np.equal(spanning["L"], max(spanning["L"])) & (x >= line["x"][0]) & (x <= line["x"][-1])
+    )
+    assert largest.sum() > 1
     on_line = np.interp(x[largest], line["x"], line["probability"])
     misses = on_line - known.probability(np.array(spanning["p"])[largest], max(spanning["L"]))
     assert np.abs(misses).max() < 0.02
@@ -106,6 +110,21 @@ def test_the_collapse_is_that_of_the_fitted_exponents():
         assert item["exponent_error"] > 0
 
 
+def test_the_collapse_shows_its_fit_at_the_fitted_points_alone():
+    figure, numbers = drawn("collapse")
+    known = fitted()
+    (below,) = (axes for axes in figure.axes if "measured" in axes.get_ylabel())
+    shown = sorted(
+        x for line in below.lines if line.get_marker() != "None" for x in line.get_xdata()
+    )
+    at = [(p - known.threshold) * c.L**known.y_t for c in known.used for p in c.p]
+    assert len(shown) < len(numbers["collapses"][0]["p"])
+    np.testing.assert_allclose(shown, sorted(at))
+    np.testing.assert_allclose(
+        [numbers["line"]["x"][0], numbers["line"]["x"][-1]], [min(at), max(at)]
+    )
+
+
 def test_the_drift_is_that_of_the_fit():
     numbers = numbers_of("drift")
     known = fitted()
@@ -114,6 +133,16 @@ def test_the_drift_is_that_of_the_fit():
     exponent = known.scaling.omega + known.y_t
     np.testing.assert_allclose(numbers["drift"]["x"], [item.mean_size**-exponent for item in found])
     assert numbers["drift"]["line"] == known.by_size.drift.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("order", "label"), [("degree", "$p$, share that is left"), ("random", "$p$")]
+)
+def test_the_axis_of_a_given_order_says_that_p_is_what_is_left(order, label):
+    options = {"model": "site", "method": "microcanonical", "samples": 20, "device": "cpu"}
+    results = sweep(graph=[(0, 1), (1, 2), (2, 3), (1, 3)], order=order, **options)
+    figure, _ = study_figure(results, kind="maxima", fitted=lambda: fit(results))
+    assert figure.axes[-1].get_xlabel() == label
 
 
 def test_the_distribution_of_t_has_the_moments_of_the_stored_thresholds(single):

@@ -45,6 +45,37 @@ def test_cell_is_drawn_with_one_copy_of_every_site_and_bond(name):
     assert Outline(cell.get_xy()).contains_points(places).all()
 
 
+def lattice_of_two(places):
+    """Return a lattice whose unit cell has two sites at these places, in parts of its vectors."""
+    return lattice_from_text(
+        f"""name = "own"
+        dimension = 2
+        [unit_cell]
+        vectors = [[1, 0], [0, 1]]
+        sites = [{places}]
+        bonds = [
+            {{ from = 0, to = 1, cell = [0, 0] }},
+            {{ from = 1, to = 0, cell = [1, 0] }},
+            {{ from = 1, to = 0, cell = [0, 1] }},
+        ]
+        """,
+        where="own",
+    )
+
+
+@pytest.mark.parametrize(
+    "places", ["[0, 0], [0.5, 0.5]", "[0.5, 0.5], [0.5, 0.75]", "[0.9, 0.1], [0.3, 0.4]"]
+)
+def test_sites_of_a_unit_cell_keep_away_from_its_outline(places):
+    item = lattice_of_two(places)
+    axes = plot_lattice(item).axes[0]
+    (cell,), own_sites = axes.patches, np.stack(axes.lines[1].get_data(), axis=1)
+    parts = own_sites - cell.get_xy().min(axis=0)
+    assert parts.shape == (2, 2)
+    assert parts.min() > 0.2
+    assert parts.max() < 0.8
+
+
 @pytest.mark.parametrize("name", slow_but(FLAT, "honeycomb", "kagome"))
 def test_copies_fill_the_window(name):
     item = load_lattice(name)
@@ -309,6 +340,33 @@ def test_legend_says_what_is_drawn():
     every = random_configuration(load_lattice("square"), 4, 1.0)
     (text,) = drawn(every)[1].legends[0].get_texts()
     assert text.get_text() == "largest cluster, 16 of 16 sites, spans along x and y"
+
+
+@pytest.mark.parametrize("places", ["[0.5, 0.5], [0.5, 0.75]", "[0, 0.1], [0.9, 0.9]"])
+def test_all_sites_of_a_unit_cell_are_in_the_picture(places):
+    _, figure, _ = drawn(random_configuration(lattice_of_two(places), 5, 1.0))
+    axes = figure.axes[0]
+    sites = axes.collections[-1].get_offsets()
+    assert len(sites) == 50
+    low, high = np.transpose([axes.get_xlim(), axes.get_ylim()])
+    assert (sites > low).all()
+    assert (sites < high).all()
+
+
+def test_an_image_has_an_outline_where_its_corners_are_vacant():
+    mask = np.zeros((3, 4, 5), bool)
+    mask[:, 1, 2] = True
+    np.save("image.npy", mask)
+    _, figure, _ = drawn(site_configuration("image.npy"))
+    for axes in figure.axes:
+        (outline,) = axes.patches
+        assert outline.get_xy()[:-1].tolist() == [
+            [-0.5, -0.5],
+            [4.5, -0.5],
+            [4.5, 3.5],
+            [-0.5, 3.5],
+        ]
+        assert not outline.get_fill()
 
 
 def test_many_spanning_clusters_are_counted_in_the_legend():

@@ -68,6 +68,20 @@ def test_numbers_on_a_logarithmic_axis_are_plain_unless_long_or_of_many_decades(
         assert all("10^{" in label for label in labels)
 
 
+def test_letters_of_panels_are_above_the_label_of_a_tick_at_the_corner():
+    with new_figure(4, 4) as figure:
+        panels = figure.subplots(2, 1)
+        for axes in panels:
+            axes.set(ylim=(0, 1.5), yticks=[0, 0.5, 1, 1.5])
+        letter_panels(panels)
+        figure.draw_without_rendering()
+        for axes in panels:
+            (letter,) = axes.texts
+            tick = axes.yaxis.get_ticklabels()[-1]
+            assert "1.5" in tick.get_text()
+            assert not letter.get_window_extent().overlaps(tick.get_window_extent())
+
+
 @pytest.mark.parametrize("panels", [slow(1), slow(2), 3])
 @pytest.mark.parametrize(
     "span", [slow((0.2484, 0.2492)), (0.46, 0.54), slow((-1.1, 0.5)), (0.65, 0.6501)]

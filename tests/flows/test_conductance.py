@@ -275,8 +275,9 @@ def test_the_command_writes_it_for_every_open_axis():
     assert record["tortuosity"] == {"x": None, "y": pytest.approx(1)}
     assert "tortuosity" not in json.loads(answer("label", "channel.npy", "--json"))
     np.save("phases.npy", image + 1)
+    phases = "phases.npy", "--phase", "1,2"
+    assert refusal("label", *phases, "--tortuosity").startswith("tortuosity is that of one phase")
     for words in (
-        ("phases.npy", "--phase", "1,2"),
         ("channel.npy", "--lattice", "triangular"),
         ("channel.npy", "--boundary", "periodic"),
         ("--lattice", "square", "-L", "8", "-p", "0.5"),

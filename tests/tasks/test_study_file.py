@@ -360,7 +360,7 @@ def test_a_file_of_that_path_wins_over_the_name():
     Path("quick").rmdir()
     Path("quick").write_text("L = [4]\n")
     assert refusal("sweep", "quick") == (
-        "quick: a study file ends in .toml; a lattice goes with --lattice"
+        "quick: a study file ends in .toml; a lattice goes with --lattice, a network with --graph"
     )
     Path("quick.toml").write_text("L = [4]\n")
     assert find_study("quick.toml") == Path("quick.toml")

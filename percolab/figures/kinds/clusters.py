@@ -19,6 +19,7 @@ from percolab.figures import elements
 from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView, sizes_and_range
 from percolab.figures.style import COLOURS, PAGE_WIDTH, Axes, choose_looks
+from percolab.lattices.removal import RANDOM
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study
@@ -220,7 +221,8 @@ def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
         sheet.set_title(figures.title)
         elements.letter_panels(panels)
         elements.keep_to_probabilities(*panels)
-        panels[-1].set_xlabel("$p$")
+        is_random = figures.study.order == RANDOM
+        panels[-1].set_xlabel("$p$" if is_random else "$p$, share that is left")
         known = elements.jackknife_title(each for own in errors for each in own.values())
         intervals = "of $R$ 68 % Wilson intervals" if spanning else ""
         about = "; ".join(filter(None, [known, intervals])) or None

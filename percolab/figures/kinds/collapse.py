@@ -121,13 +121,20 @@ def _panels(sheet: Sheet, collapses: Sequence[Collapse]) -> tuple[list[tuple[Axe
 
 
 def _draw_misses(axes: Axes, fit: ThresholdFit, collapse: Collapse, sizes: Sequence[int]) -> None:
-    """Draw the points less the fit of all sizes with its corrections, in standard errors."""
-    series = []
+    """Draw the fitted points less the fit with its corrections, in standard errors."""
+    series, fitted = [], _is_fitted(fit, collapse)
     for index, size in enumerate(sizes):
-        own = np.equal(collapse.L, size) & (collapse.value_error > 0)
+        own = np.equal(collapse.L, size) & fitted & (collapse.value_error > 0)
         away = collapse.value[own] - fit.probability(collapse.p[own], size)
         series.append((collapse.x[own], away / collapse.value_error[own], size_look(index)))
     elements.draw_residuals(axes, series, of="fit")
+
+
+def _is_fitted(fit: ThresholdFit, collapse: Collapse) -> np.ndarray:
+    """Return which points of a collapse the fit uses, bool (n,): beyond them it means nothing."""
+    used = {(curve.L, float(p)) for curve in fit.used for p in curve.p}
+    points = zip(collapse.L.tolist(), collapse.p.tolist(), strict=True)
+    return np.array([point in used for point in points])
 
 
 def draw_points(
@@ -144,10 +151,12 @@ def draw_points(
 def _draw_line(axes: Axes, fit: ThresholdFit, collapse: Collapse) -> dict[str, Any]:
     """Draw the fit of the largest L without its corrections; return the points of this line.
 
+    It covers the points that are fitted, of all sizes.
     The fit's own 1/nu has the known value as a prior, unlike that of the axis: hence a size.
     """
     limit = replace(fit.scaling, corrections=(0.0, 0.0, 0.0, 0.0), field=(0.0, 0.0))
-    x, size = np.linspace(collapse.x.min(), collapse.x.max(), 200), int(collapse.L.max())
+    fitted = collapse.x[_is_fitted(fit, collapse)]
+    x, size = np.linspace(fitted.min(), fitted.max(), 200), int(collapse.L.max())
     probability = limit.probability(collapse.threshold + x / size**collapse.y_t, size)
     label = f"fit of $L = {size}$ without corrections"
     axes.plot(x, probability, color="black", linewidth=0.9, label=label, zorder=2)
@@ -178,7 +187,8 @@ COLLAPSE = FigureKind(
     errors=(
         "Error bars are one standard error of each point, without those of p_c and the exponents. "
         "S is the mean squared distance of a point from the other sizes in units of its error. "
-        "Below the collapse are the points less the fit with its corrections, in standard errors."
+        "Below the collapse are the fitted points less the fit with its corrections, in standard "
+        "errors."
     ),
     problems=(StudyView.no_fit, lambda figures: None if figures.collapses else ""),
     draw=_draw,
