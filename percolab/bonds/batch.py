@@ -4,8 +4,6 @@ It is filled with random bonds of a model, or with given ones; a labeler joins w
 neither knows of the other.
 """
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The open bonds and the occupied sites of many entries in the memory of a CUDA device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Labels of an array that lies on a GPU already, which stay there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache

@@ -7,8 +7,6 @@ labels, sizes: uint32 (entries * num_points,); opened, later: uint32 (entries * 
 num_words,).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -17,8 +17,6 @@ brackets: uint64 (2, axes, entries), thresholds: the entry spans at the upper on
 lower.  Equal ones are finished, and there is no threshold where the upper one is NEVER.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import ceil, log2
 from typing import Any

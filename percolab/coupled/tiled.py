@@ -5,8 +5,6 @@ The bonds that open in between become openings between nodes, as
 p, and by bisection the spanning thresholds.
 """
 
-from __future__ import annotations
-
 from math import isqrt
 from typing import Any
 

@@ -6,8 +6,6 @@ cylinder, but not on a torus.  So bridges are the closed bonds of the dual withi
 One labeling finds all of them, however large the sample is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What flows through the samples of a batch on a CUDA device, where it is read."""
 
-from __future__ import annotations
-
 from math import isqrt
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What flows through few large samples on a CUDA device: all of its blocks work on one of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The shortest paths of few large samples on a CUDA device, where they are read."""
 
-from __future__ import annotations
-
 from math import isqrt
 from typing import Any
 

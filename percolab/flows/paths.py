@@ -4,8 +4,6 @@ The length is the chemical distance; the bonds on shortest paths are the elastic
 Herrmann, D. C. Hong and H. E. Stanley, J. Phys. A 17, L261 (1984)).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

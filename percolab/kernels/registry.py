@@ -1,7 +1,5 @@
 """Classes that are found by name and kind of device, and loaded when they are."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping
 from typing import Any, Protocol

@@ -5,8 +5,6 @@ clusters of every entry, each known by its root.  Rows, labels and radii are rea
 protocol is the same on CPU and CUDA, where a batch holds one entry or many.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 from typing import Any, ClassVar, Protocol
 

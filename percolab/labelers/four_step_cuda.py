@@ -4,8 +4,6 @@ labels: uint32 (entries * num_points,), those of entry n from n * num_points on;
 (entries * classes * num_words,), words of open bonds.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from numba import uint32

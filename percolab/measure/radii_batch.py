@@ -1,7 +1,5 @@
 """How far the clusters of a batch reach, from its bonds joined in a forest with periods."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

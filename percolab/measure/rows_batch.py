@@ -1,7 +1,5 @@
 """The rows of a batch: what is summed on the device, and where the host finds it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ that sums over a tree and over a block are exact integers.  The rounding of one 
 2^-63, and far below what any number of samples tells.
 """
 
-from __future__ import annotations
-
 from percolab.lattices.lattice import AXIS_NAMES
 
 #: The numbers of a row by name: bonds of the tree, the sum of their weights, and along each axis T

@@ -5,8 +5,6 @@ device; its sums are on the host.  It is equal to that of the CPU but for the nu
 clusters: those of a face are about in the order of its bonds, not just in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -9,8 +9,6 @@ other; where it does not, interfaces go through the host.  Source: CUDA driver A
 communication.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 from contextlib import suppress

@@ -5,8 +5,6 @@ from the next, their number, lies on the device.  So it is captured once as a gr
 again, and the host waits when rows are to be fetched.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 What a sweep measures is copied to the host while the next ones are done.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

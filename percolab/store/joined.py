@@ -9,8 +9,6 @@ samples of a part of another one cannot be divided: either the large ones or the
 left out, whichever are less of their tasks: for tasks of one run, less than a hundredth.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

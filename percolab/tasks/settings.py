@@ -9,8 +9,6 @@ default, the help and the checks.  From it come
 * where it is part of a study, how a results file has it (:meth:`Study.description`).
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor

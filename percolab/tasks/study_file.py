@@ -3,8 +3,6 @@
 They come from Python, from the command line, or from a study file (TOML).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import lcm

@@ -7,8 +7,6 @@ captured as graphs; a round for which no bond is left takes a few microseconds, 
 only at the end of a call whether there is one left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import prod
 from typing import Any

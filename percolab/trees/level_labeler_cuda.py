@@ -5,8 +5,6 @@ layer, a bond across a periodic boundary, or a bond that opens; the host joins t
 samples would have to cut the array into tiles first, which takes the host seconds.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from math import prod
 from typing import Any, ClassVar

@@ -5,8 +5,6 @@ Weights, and how many bonds sites have, are what :mod:`percolab.trees.readings` 
 tree: uint32, bond words of the entries; degrees: uint32 (entries * num_points,).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

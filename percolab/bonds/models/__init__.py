@@ -1,7 +1,5 @@
 """The registry of models: what is drawn at random, one file each, loaded when it is used."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any

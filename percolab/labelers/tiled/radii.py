@@ -1,7 +1,5 @@
 """Radii of a batch that was joined tile by tile: its memory and the order of the kernels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -8,8 +8,6 @@ least candidate to the front, and a kernel that lowers the others.  Rounds are c
 some dozens at a time, since a launch by itself costs the host more than the kernels take.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 from typing import Any

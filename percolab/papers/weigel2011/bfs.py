@@ -1,7 +1,5 @@
 """Local labeling by breadth-first search: one thread a tile grows cluster after cluster."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import int32, uint32
 

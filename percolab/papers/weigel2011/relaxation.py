@@ -9,8 +9,6 @@ Against the paper: labels are lowered by atomics, so that the smallest of severa
 root stays.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, NamedTuple
 
 import numpy as np

@@ -7,8 +7,6 @@ is seen again in the next pass.  All that is written in a pass is below what was
 the passes end; and they end right, since the smallest label of a cluster never changes.
 """
 
-from __future__ import annotations
-
 from numba import int32, types, uint32
 
 from percolab.kernels.device import load_cuda

@@ -6,8 +6,6 @@ to join the ends of the open bonds across it, by union-find.  What crosses a per
 joined after the last level, one thread a bond.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import int32, uint32
 

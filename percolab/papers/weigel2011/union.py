@@ -1,7 +1,5 @@
 """Local labeling by union-find: one thread a tile inserts bond after bond."""
 
-from __future__ import annotations
-
 from numba import int32, uint32
 
 from percolab.kernels.device import load_cuda
