@@ -17,7 +17,7 @@ from percolab.bonds.words import TOP
 from percolab.coupled import Rows, SampleBlocks, Samples
 from percolab.coupled import openings_cuda as kernels
 from percolab.coupled.points import CoupledBatches, measure_by_batches
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.forest import Reading
@@ -29,8 +29,6 @@ from percolab.labelers.tiled.tiling import tiling_bounds
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
 from percolab.measure.radii import PER_BIN, radii_row_width
-
-cuda = load_cuda()
 
 # Openings that a tile may have on average; a wider window of p is cut into several.
 _MOST_OPENINGS = TILE_NODES // 32

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from percolab.flows import large_paths_cuda as kernels
 from percolab.flows.flow import Circuit
 from percolab.flows.search_cuda import SIMULATED
-from percolab.kernels.device import free_memory, load_cuda
+from percolab.kernels.cuda import cuda
+from percolab.kernels.device import free_memory
 from percolab.lattices.topology import Topology
-
-cuda = load_cuda()
 
 #: Threads of a block, at most.
 _MOST_THREADS = 1024

@@ -19,10 +19,8 @@ from numba import config, uint32, uint64
 
 from percolab.flows.cycle_words import bond_word
 from percolab.kernels.bits import lowest_one
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.neighbours import has_bit
-
-cuda = load_cuda()
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 #: In the place of the bond over which a node was reached: of one that was not, and of a root.

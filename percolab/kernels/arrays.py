@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from percolab.kernels.device import load_cuda
-
-cuda = load_cuda()
+from percolab.kernels.cuda import cuda
 
 
 class Arrays:

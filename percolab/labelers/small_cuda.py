@@ -26,14 +26,12 @@ from typing import Any, NamedTuple
 from numba import config, int32, int64, types, uint32, uint64
 
 from percolab.kernels.bits import highest_one, lowest_one, popcount
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.neighbours import inner_word, other_bits
 from percolab.kernels.runs import fill_segments, low_bits, mark_segment_starts
 from percolab.measure.rows import ROW_WIDTH, SPANNING
 from percolab.measure.sums import SUMS32
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
-
-cuda = load_cuda()
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 #: Threads of a warp, which work in step.  The simulator gets few, which meet more edges.

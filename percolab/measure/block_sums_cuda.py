@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 
 from numba import config, float64, int64, types, uint32
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.measure.block_sums import CHUNK
 from percolab.measure.rows import SPANNING, read_observable
-
-cuda = load_cuda()
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 #: Threads of a block, of which each reads the observables of a sample at a time.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import CudaBatch
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import Launches, zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.labelers.forest import Reading
@@ -25,8 +25,6 @@ from percolab.spins import kernels_cuda as kernels
 from percolab.spins.tiles_cuda import mark_tiles_kernel, paint_tiles_kernel, repaint_tiles_kernel
 from percolab.spins.update import UpdateRule, count_planes
 from percolab.spins.words import Chain
-
-cuda = load_cuda()
 
 #: Rows that are kept on the device until the host fetches them; with tallies, numbers of these.
 _KEPT_ROWS, _KEPT_TALLIES = 2**18, 2**25

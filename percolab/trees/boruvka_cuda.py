@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import CudaBatch, copied_by_class
 from percolab.bonds.model import BOND
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
@@ -25,8 +25,6 @@ from percolab.lattices.topology import PartWords, Topology, find_set_bits
 from percolab.trees import rounds_cuda as rounds
 from percolab.trees import tiles_cuda as tiles
 from percolab.trees.kruskal_tiles import count_crossing
-
-cuda = load_cuda()
 
 #: Rounds of the first captured call over light bonds and then over all, odd, so that the first of
 #: these end at the first list and the others at the second; and rounds of further calls, even.

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import end_flags_on_device
 from percolab.errors import InputError
-from percolab.kernels.device import free_memory, load_cuda
+from percolab.kernels.cuda import cuda
+from percolab.kernels.device import free_memory
 from percolab.kernels.launches import THREADS, Launches
 from percolab.kernels.memory import check_free
 from percolab.lattices.extent import Extent
@@ -31,8 +32,6 @@ from percolab.trees.level_labeler import (
     turned,
 )
 from percolab.trees.levels_cpu import Growth
-
-cuda = load_cuda()
 
 #: Candidates that are drawn: a labeling costs less than the host's work on many openings.
 _TRIED = 2 * TRIED

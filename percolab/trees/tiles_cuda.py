@@ -21,11 +21,9 @@ from typing import Any, NamedTuple
 from numba import config, types, uint32
 
 from percolab.kernels.bits import popcount
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.neighbours import has_bit
 from percolab.trees.rounds_cuda import NO_SITE, find_ends, listed_bond
-
-cuda = load_cuda()
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 #: Sites of a tile, by their binary logarithm, and its threads; the simulator gets tiny tiles.

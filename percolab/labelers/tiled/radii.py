@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import THREADS, zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.labelers.tiled.borders import TILES_PER_BLOCK
@@ -20,8 +20,6 @@ from percolab.labelers.tiled.one_tile import SIMULATED, TILE_NODES, TILE_WORDS
 from percolab.lattices.geometry import Geometry
 from percolab.measure.radii import PER_BIN, SCALARS, radii_row_width
 from percolab.measure.radii_cuda import SUM_BINS, SUM_THREADS, sum_gyration_kernel
-
-cuda = load_cuda()
 
 # Bytes of the bins of all entries, in pinned memory, too; one entry's must fit all the same.
 _BYTES = 2**26

@@ -18,10 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import config, int64, uint32, uint64
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import THREADS, Launches
-
-cuda = load_cuda()
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 #: Threads that compare by shuffles.  The simulator has none: there every thread is a warp.

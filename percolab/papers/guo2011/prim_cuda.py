@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import THREADS, Launches
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
@@ -39,8 +39,6 @@ from percolab.papers.guo2011.prim_kernels import (
     weigh_kernel,
 )
 from percolab.papers.guo2011.warps import WARP
-
-cuda = load_cuda()
 
 #: Rounds that are one captured call.
 _ROUNDS = 3 if SIMULATED else 64

@@ -9,7 +9,7 @@ joined after the last level, one thread a bond.
 import numpy as np
 from numba import int32, uint32
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import other_end
 from percolab.kernels.union_find import union
@@ -23,8 +23,6 @@ from percolab.papers.weigel2011.tiles import (
     site_at,
     tile_bounds,
 )
-
-cuda = load_cuda()
 
 
 @inner
