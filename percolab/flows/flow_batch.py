@@ -12,9 +12,9 @@ from percolab.flows.cycle_words_cuda import bridges_kernel
 from percolab.flows.flow import Circuit
 from percolab.flows.net import BondList, make_net
 from percolab.flows.paths_cuda import PathMemory, path_kernel
-from percolab.flows.search_cuda import SIMULATED, DeviceNet, Tree
+from percolab.flows.search_cuda import DeviceNet, Tree
 from percolab.flows.tile_net import LEAST_LARGE, MOST_LARGE, make_tiles
-from percolab.kernels.cuda import cuda
+from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.device import free_memory
 from percolab.labelers.forest import Reading
 from percolab.measure.rows import LARGEST

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from percolab.flows import large_paths_cuda as kernels
 from percolab.flows.flow import Circuit
-from percolab.flows.search_cuda import SIMULATED
-from percolab.kernels.cuda import cuda
+from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.device import free_memory
 from percolab.lattices.topology import Topology
 

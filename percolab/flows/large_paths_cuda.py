@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 from numba import types, uint32, uint64
 
-from percolab.flows.search_cuda import SIMULATED
 from percolab.kernels.bits import lowest_one, popcount
-from percolab.kernels.cuda import cuda
+from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.launches import PER_THREAD, element
 from percolab.kernels.neighbours import has_bit
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit, uint32
 
-from percolab.flows.net import UNSEEN, Net
+from percolab.flows.net import UNSEEN
 
 _UNSEEN = UNSEEN
 #: The highest bit of a distance, and all others.
@@ -21,11 +21,6 @@ class Distances(NamedTuple):
 
     order: Any
     away: Any
-
-
-def make_distances(net: Net) -> Distances:
-    """Return memory for the distances of one sample at a time."""
-    return Distances(*np.empty((2, net.starts.size - 1), np.uint32))
 
 
 @njit(nogil=True, cache=True)

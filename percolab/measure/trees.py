@@ -18,8 +18,3 @@ TREE_ROW = (
 WEIGHT_BITS = 32
 #: Bins of the weights, equally wide from 0 to 1; and of degrees, the last for all from there on.
 WEIGHT_BINS, DEGREE_BINS = 64, 64
-
-
-def tree_row_width(axes: int) -> int:
-    """Return how many integers a row has, of a lattice with so many axes."""
-    return 2 + 2 * axes

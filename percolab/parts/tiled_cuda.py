@@ -159,7 +159,7 @@ class SlabTiled:
         problem = refusal(whole)
         if problem:
             raise InputError(f"slabs of {whole.lattice.name} on CUDA: {problem}")
-        self.whole, self.most_layers, self.tally = whole, most_layers, tally
+        self.whole, self.tally = whole, tally
         self.row_width = compute_row_width(whole.num_points) if tally else rows.ROW_WIDTH
         self.launches, self._arrays = Launches(), SharedArrays()
         self._keys = KeysOfBatch(whole.model, 1, self.launches)

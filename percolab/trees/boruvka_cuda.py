@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import CudaBatch, copied_by_class
 from percolab.bonds.model import BOND
-from percolab.kernels.cuda import cuda
+from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
@@ -33,7 +33,7 @@ LIGHT_ROUNDS, ALL_ROUNDS, MORE_ROUNDS = 9, 5, 4
 LIGHT_RATIO = 1.15
 #: Blocks of threads that go through a list: enough to fill a device, few enough to cost little
 #: where the list is empty.
-_MOST_BLOCKS = 3 if tiles.SIMULATED else 2048
+_MOST_BLOCKS = 3 if SIMULATED else 2048
 _AXES = 3
 
 

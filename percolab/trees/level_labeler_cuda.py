@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import end_flags_on_device
 from percolab.errors import InputError
-from percolab.kernels.cuda import cuda
+from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.device import free_memory
 from percolab.kernels.launches import THREADS, Launches
 from percolab.kernels.memory import check_free
@@ -372,7 +372,7 @@ class CudaLevelLabeler:
 def _most_blocks() -> int:
     """Return how many blocks may wait for each other."""
     # The simulator runs one after the other.
-    if kernels.SIMULATED:
+    if SIMULATED:
         return 1
     return int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
 

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.kernels.cuda import cuda
+from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.launches import THREADS, Launches
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
-from percolab.papers.guo2011.min_reduction import MAX_BLOCKS, SIMULATED, blocks_for
+from percolab.papers.guo2011.min_reduction import MAX_BLOCKS, blocks_for
 from percolab.papers.guo2011.prim import CompressedAdjacency, adjacency_bytes, compressed_adjacency
 from percolab.papers.guo2011.prim_kernels import (
     FOLLOWED,
