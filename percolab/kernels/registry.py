@@ -13,12 +13,10 @@ class Entry(Protocol):
     @property
     def classes(self) -> Mapping[str, str]:
         """Places, as :func:`load` takes them, by "cpu" and "cuda"."""
-        ...
 
     @property
     def paper(self) -> str:
         """The folder of ``percolab/papers`` that its classes are in, or ""."""
-        ...
 
 
 def load(place: str) -> Any:
