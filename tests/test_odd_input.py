@@ -266,7 +266,6 @@ REFUSED = [
     (lambda _: percolab.label(EYE, lattice=3), "lattice = 3, but it must be a lattice"),
     (lambda _: percolab.label(EYE, seed=5), "seed: an image is a configuration already"),
     (lambda _: percolab.label(EYE, model="site"), "model: an image is a configuration al"),
-    (lambda _: percolab.label(np.ones(5)), "name its lattice with lattice="),
     (lambda _: percolab.label(np.array([[0.1, 0.2], [0.8, 0.9]])), "threshold 0.2 (Otsu"),
     (label(boundary=KINDS), "it must be a text, or a list of texts"),
     (lambda _: percolab.label(EYE, boundary=KINDS), "it must be a text, or a list of texts"),

@@ -12,6 +12,7 @@ from percolab.api import sweep
 from percolab.errors import InputError
 from percolab.lattices.lattice import Lattice
 from percolab.store.results import read_results
+from percolab.tasks.study_file import read_request
 from percolab.tasks.values import parse_sizes
 
 BAD_SWEEPS = [
@@ -290,14 +291,8 @@ def test_numbers_of_samples_may_be_powers_of_ten(text, samples):
 )
 def test_sizes_are_ranges_in_equal_ratios(text, sizes):
     assert parse_sizes(text) == sizes
-    study = percolab.sweep("square", L="4:16:3", p=0.5, samples=10, device="cpu").study
-    assert study.sizes == (4, 8, 16)
-
-
-def test_a_study_file_may_have_a_range_of_sizes(tmp_path):
-    (tmp_path / "own.toml").write_text('lattice = "square"\nL = "4:16:3"\np = 0.5\nsamples = 10\n')
-    answer("sweep", "own.toml", "--device", "cpu", "--out", "r.h5", "-q")
-    assert percolab.open_results("r.h5").study.sizes == (4, 8, 16)
+    Path("own.toml").write_text(f'lattice = "square"\nL = "{text}"\n')
+    assert read_request(Path("own.toml"), {}).study.sizes == sizes
 
 
 def test_samples_in_python_may_be_whole_floats():

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from analysis_support import counted, sorted_tasks
 from cli_support import answer, refusal, stored
-from counted_sizes import counted, sorted_tasks
 from helpers import assert_z, slow
 
 from percolab.analysis.stored_data import read_size_counts
