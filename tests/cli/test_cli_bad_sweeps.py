@@ -207,7 +207,6 @@ def test_a_sweep_refuses_bad_options_and_leaves_nothing(options, told):
         (("--burn-in", "10"), "burn_in: bond percolation has no spins (--model ising)"),
         (("--measure", "series"), "measure series: only chains of spins have one"),
     ],
-    ids=str,
 )
 @pytest.mark.parametrize("model", ["bond", "site"])
 def test_percolation_has_nothing_of_chains(model, options, told):
@@ -229,7 +228,6 @@ def test_percolation_has_nothing_of_chains(model, options, told):
         ("J = 1", "unknown key 'J'"),
         ("field = 0.1", "unknown key 'field'"),
     ],
-    ids=str,
 )
 def test_a_study_file_of_spins_is_refused_by_its_name(lines, told):
     size = "" if "L =" in lines else "L = 4\n"
@@ -255,7 +253,6 @@ def test_a_graph_without_bonds_has_no_transition_but_spins():
         ("--lattice", "bethe:3", "-L", "3,4"),
         slow(("--graph", "path.csv", "--source", "0", "--target", "3")),
     ],
-    ids=str,
 )
 def test_what_has_no_sizes_is_swept_and_reported_on_without_a_fit_of_spanning(where):
     """Chains at other p are other samples, so that spanning may fall as p rises."""
