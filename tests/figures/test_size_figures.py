@@ -244,8 +244,6 @@ def test_tidy_tables_carry_the_powers():
 
 
 def test_frames_carry_cluster_numbers():
-    pytest.importorskip("pandas")
-    pytest.importorskip("xarray")
     import percolab
 
     frame = percolab.to_pandas(counted(), sizes=True)
