@@ -65,6 +65,7 @@ ROOMS = (
 )
 COMPUTE_CAPABILITY = (9, 0)
 ARCHITECTURE = "sm_90a"
+_MAKE_SCANNED = "percolab.labelers.scan_cuda.make_scan_lattice"
 
 
 @dataclass(frozen=True)
@@ -355,14 +356,15 @@ def small_launches(kind: str, topology: Topology, model: Model) -> list[Launch]:
     launches: list[Launch] = []
     if topology.shape:
         with on_host(launches, kind):
-            coupling = new_coupling("tiled", "cuda", topology, model)
-            blocks = SampleBlocks(np.zeros(1, np.uint64), 1)
+            blocks, begins = SampleBlocks(np.arange(2, dtype=np.uint64), 1), np.array([0, 2])
             grid, picks = np.array([1, 2], np.uint64), np.zeros((4, 2), np.int64)
             squared = np.array([True, False])
-            # By teams of threads, at one p and several, and scanned by threads.
-            for least, steps in ((2, 1), (3, 2), (1, 1)):
-                given = blocks, grid[:steps], picks, squared
-                with mock.patch("percolab.coupled.small.LEAST_SCANNED", least):
+            # Scanned by a thread each, and by teams of threads, at one p and several.
+            for scanned in (nullcontext(), mock.patch(_MAKE_SCANNED, return_value=None)):
+                with scanned:
+                    coupling = new_coupling("tiled", "cuda", topology, model)
+                for steps in (1, 2):
+                    given = blocks, grid[:steps], picks, squared, begins
                     coupling.block_sums(GENERATORS["xorwow"], 0, *given)
             # What wraps alone.
             torus = load_lattice("square").topology((20, 20), ("periodic", "periodic"))

@@ -38,6 +38,7 @@ from percolab.measure.radii import sum_gyration
 from percolab.measure.rows import SPANNING
 from percolab.measure.wrapping import FIRST_WRAPPING
 from percolab.tasks.blocks import pick_observables, pick_squared, same_block
+from percolab.tasks.groups import add_groups, find_groups
 
 DATA = Path(__file__).parent / "data"
 RESULTS = Path(__file__).parents[1] / "results"
@@ -448,6 +449,10 @@ def assert_sums_equal(coupling, rows: np.ndarray, key, blocks: SampleBlocks, gri
         found = coupling.block_sums(*key, blocks, grid, picks, squared)
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_array_equal(one, other)
+        begins = find_groups(range(len(blocks.starts)), 2)
+        found = coupling.block_sums(*key, blocks, grid, picks, squared, begins)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, add_groups(other, begins))
         every.append(expected[1])
     if not open_axes:
         samples = blocks.starts[:, None] + np.arange(blocks.size, dtype=np.uint64)

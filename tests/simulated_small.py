@@ -5,19 +5,22 @@ from itertools import cycle, product
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from helpers import assert_sums_equal, assert_windows_equal, lattice
 
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, NEVER, TOP, p_to_threshold
 from percolab.coupled import SampleBlocks, new_coupling, small, small_thresholds
 from percolab.coupled.small import SmallCoupling, is_small
-from percolab.kernels.device import Device
+from percolab.kernels.device import Device, load_cuda
+from percolab.kernels.launches import Launches
 from percolab.labelers import new_labeler
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import pack_bits
 from percolab.measure import block_sums, block_sums_cuda
 from percolab.measure.rows import SPANNING
 from percolab.tasks.blocks import same_block
+from percolab.tasks.groups import add_groups, find_groups
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task
 from percolab.validation.check import measure_words
@@ -48,11 +51,11 @@ def topologies(name, count):
 def compare(topology, model, grid, samples):
     """Compare rows at the p of a grid, and sums of blocks, with those of the reference.
 
-    Samples are found by teams of threads, and where they can be scanned by a thread each.
+    Samples are scanned by a thread each where they can be, and labeled by teams of threads.
     """
-    for least in (2**30, 1):
-        with patch.object(small, "LEAST_SCANNED", least):
-            compare_rows(topology, model, grid, samples)
+    compare_rows(topology, model, grid, samples)
+    with patch.object(small.scan_cuda, "make_scan_lattice", return_value=None):
+        compare_rows(topology, model, grid, samples)
 
 
 def compare_rows(topology, model, grid, samples):
@@ -109,12 +112,30 @@ def compare_spirals(*sizes):
         assert coupling.is_scannable
         opened = coupling.make_words(len(words))
         opened[: words.size].copy_to_device(words.ravel())
-        with patch.object(small, "LEAST_SCANNED", 1):
-            rows = coupling.measure_words(len(words))
+        rows = coupling.measure_words(len(words))
         found = rows[: expected.size].copy_to_host().reshape(expected.shape)
         np.testing.assert_array_equal(found, expected, err_msg=f"{name}, {size}")
         flags = {int(flag) for flag in expected[:, SPANNING]}
         assert len(flags) > 1, "some wrap in one direction, others in two"
+
+
+def compare_groups(blocks, largest):
+    """Compare the sums of groups of blocks with the host's, in two steps, and one too large."""
+    rng, numbers = np.random.default_rng(blocks), np.arange(3, 3 + blocks)
+    begins = find_groups(np.delete(numbers, blocks // 3), largest)
+    sums = rng.integers(-(2**40), 2**40, (blocks - 1, 2, 3))
+    squares = rng.random((blocks - 1, 2, 2))
+    given = Launches(), begins
+    found = block_sums_cuda.add_groups(*given, *map(load_cuda().to_device, (sums, squares)))
+    for one, other in zip(found, (sums, squares), strict=True):
+        np.testing.assert_array_equal(one.copy_to_host(), add_groups(other, begins))
+    # Another order of additions is another number.
+    (whole,) = np.nonzero(np.diff(begins) == largest)
+    in_turn = np.add.reduceat(squares, begins[:-1])
+    assert np.any(in_turn[whole] != found[1].copy_to_host()[whole])
+    sums[begins[whole[-1]] :, 1, 2] = 2**63 // largest
+    with pytest.raises(OverflowError, match="64 bits"):
+        block_sums_cuda.add_groups(*given, *map(load_cuda().to_device, (sums, squares)))
 
 
 def compare_thresholds(topology, model, samples, too_little=3):
@@ -159,6 +180,8 @@ def main(name, model="bond", count="2", few=""):
     if few:
         compare_blocks_with_radii()
         compare_spirals(9, 17, 64)
+        with patch.object(block_sums_cuda, "ADDED_BLOCKS", 2):
+            compare_groups(23, 8)
         # Every site spans by itself along one axis; along the other T needs all of five bonds, for
         # which there is too little room by one.
         topology, samples = lattice(name).topology((6, 1), ("open", "open")), np.arange(8)
@@ -173,8 +196,7 @@ def main(name, model="bond", count="2", few=""):
             compare(item.topology(shape, boundary), Model.parse(model), grid, samples)
         # The last layer begins within a word.
         torus, near = lattice("square").topology((20, 20), ("periodic", "periodic")), grid[1:2]
-        with patch.object(small, "LEAST_SCANNED", 1):
-            compare_rows(torus, Model.parse("bond"), near, np.arange(12, dtype=np.uint64))
+        compare_rows(torus, Model.parse("bond"), near, np.arange(12, dtype=np.uint64))
     for topology in topologies(name, int(count)):
         compare(topology, Model.parse(model), grid, np.arange(6, dtype=np.uint64))
         if topology.open_axes:

@@ -502,7 +502,7 @@ def test_points_are_put_in_order_and_taken_once(options):
 def test_more_samples_than_there_can_be_blocks_are_counted():
     assert JobPart(1, 1).count(2**63) == 2**63
     assert [JobPart(2, 3).count(n) for n in range(9)] == [
-        len(list(JobPart(2, 3).below(n))) for n in range(9)
+        sum(map(len, JobPart(2, 3).runs(n))) for n in range(9)
     ]
 
 

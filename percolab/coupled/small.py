@@ -30,7 +30,7 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.grid_loops import put_periods
 from percolab.lattices.topology import PERIOD_BITS, Topology, count_words, set_bits
 from percolab.measure import block_sums_cuda as sums_cuda
-from percolab.measure.block_sums import CHUNK
+from percolab.measure.block_sums import CHUNK, MOST_SUMS
 from percolab.measure.rows import ROW_WIDTH
 
 cuda = load_cuda()
@@ -40,9 +40,6 @@ cuda = load_cuda()
 _SITES, _ENTRIES = 2**30, 2**23
 #: Blocks of a launch that find rows: each takes the next team when it is done with one.
 _BLOCKS = 2**14
-#: Entries that threads scan, at least: teams of threads take less time for fewer, with which they
-#: put all of a GPU to work.
-LEAST_SCANNED = 2**16
 #: Values of p at which samples of a torus are scanned, at most: clusters that grow from p to p take
 #: less time for more.
 _MOST_SCANNED_STEPS = 8
@@ -79,15 +76,17 @@ class SmallCoupling(TiledCoupling):
         self._small = _small_lattice(labeler, self._exists.size, self.row_width)
         self._scan = scan_cuda.make_scan_lattice(batch.topology, self._small)
         self._buffers = _Buffers(0, None, None)
+        self._kept: dict[str, Any] = {}
         self._opening: thresholds_cuda.Opening | None = None
 
     @staticmethod
     def memory(extent: Extent, model: Model, needs: Needs, entries: int) -> Memory:
-        """Return the memory of tiles, and of the words and rows of a launch."""
+        """Return the memory of tiles, of the words and rows of a launch, and of sums of blocks."""
         words = extent.num_words + count_words(extent.num_points) * model.draws_sites
         row = 8 * (ROW_WIDTH + needs.openings)
         each = 4 * words + row
-        own = Memory(host=row * entries, device=each * _most_entries(extent.num_points))
+        sums = 2 * 8 * sums_cuda.MOST_OBSERVABLES * MOST_SUMS
+        own = Memory(host=row * entries, device=each * _most_entries(extent.num_points) + sums)
         if needs.thresholds:
             bonds = extent.num_points * extent.num_classes
             own = own.plus(Memory(device=thresholds_cuda.opening_bytes(bonds)))
@@ -112,29 +111,31 @@ class SmallCoupling(TiledCoupling):
         grid: Samples,
         picks: NDArray[np.int64],
         squared: NDArray[np.bool_],
+        begins: NDArray[np.int64] | None = None,
     ) -> tuple[Rows, NDArray[np.float64]]:
         """Return sums of observables and of the squares of some, of blocks at all p of a grid.
 
-        picks: int64 (4, C); squared: bool (C,).  The sums (blocks, m, C) and the squares (blocks,
-        m, Q) are those of :func:`percolab.measure.block_sums.sum_blocks`.  ValueError: rows have
-        tallies, or there are more observables than there is room for.
+        picks: int64 (4, C); squared: bool (C,).  begins: of groups of blocks that are added up
+        (:func:`percolab.tasks.groups.find_groups`).  The sums (blocks, m, C) and the squares
+        (blocks, m, Q) are those of :func:`percolab.measure.block_sums.sum_blocks`.  ValueError:
+        rows have tallies, or there are more observables than there is room for.  OverflowError: the
+        sum of a group does not fit in 64 bits.
         """
         width, steps, count = picks.shape[1], grid.size, len(blocks.starts)
         if self.labeler.read.tally_width or width + squared.sum() > sums_cuda.MOST_OBSERVABLES:
             raise ValueError("rows with tallies, or so many observables, are summed on the host")
         keys = _keys(seed, blocks.starts, blocks.size, grid)
-        sums = cuda.device_array((count, steps, width), np.int64)
-        squares = cuda.device_array((count, steps, int(squared.sum())), np.float64)
+        sums = self._keep("sums", (count, steps, width), np.int64)
+        squares = self._keep("squares", (count, steps, int(squared.sum())), np.float64)
         observables = sums_cuda.Observables(*map(cuda.to_device, (picks, np.flatnonzero(squared))))
         most = self._most_samples(steps)
         together = min(max(most // blocks.size, 1), count)
         # A block of more samples than there is room for is summed piece by piece.
         step = min(max(most // CHUNK, 1) * CHUNK, blocks.size)
-        # Made once: to free device memory waits for all kernels.
         chunks = together * -(-step // CHUNK)
         chunk_sums = sums_cuda.ChunkSums(
-            cuda.device_array((chunks, steps, width), np.int64),
-            cuda.device_array((chunks, steps, max(squares.shape[2], 1)), np.float64),
+            self._keep("chunk sums", (chunks, steps, width), np.int64),
+            self._keep("chunk squares", (chunks, steps, max(squares.shape[2], 1)), np.float64),
         )
         for block in range(0, count, together):
             part = slice(block, min(block + together, count))
@@ -145,8 +146,19 @@ class SmallCoupling(TiledCoupling):
                 self._measure(generator, own_keys, first, many)
                 totals = chunk_sums, sums[part], squares[part]
                 self._sum_rows(samples, observables, totals, is_first=first == 0)
+        if begins is not None and len(begins) <= count:
+            sums, squares = sums_cuda.add_groups(self._launches, begins, sums, squares)
         self._launches.wait()
         return sums.copy_to_host(), squares.copy_to_host()
+
+    def _keep(self, name: str, shape: tuple[int, ...], kind: type) -> Any:
+        """Return device memory that calls share: to free some waits for all kernels."""
+        array = self._kept.pop(name, None)
+        if array is None or array.shape != shape:
+            array = None  # so that both need not fit
+            array = cuda.device_array(shape, kind)
+        self._kept[name] = array
+        return array
 
     def _sum_rows(
         self, samples: int, observables: Any, totals: tuple[Any, Any, Any], *, is_first: bool
@@ -196,7 +208,7 @@ class SmallCoupling(TiledCoupling):
         steps = 1 if keys.own_limits else int(keys.steps)
         entries, wraps = samples * int(keys.steps), self.reading is Reading.WRAPPING
         is_fast = steps <= _MOST_SCANNED_STEPS or not self._topology.num_periodic_bonds
-        if wraps or steps == 1 or (self._is_scanned(entries) and is_fast):
+        if wraps or steps == 1 or (self.is_scannable and is_fast):
             self.measure_words(entries)
             return
         rows = self._small, self._buffers.opened, np.uint32(samples), keys.steps, self._buffers.rows
@@ -259,7 +271,8 @@ class SmallCoupling(TiledCoupling):
         """Write the rows of entries from their words, and return them, where they are."""
         rows = self._buffers.opened, np.uint32(entries), self._buffers.rows
         wraps = self.reading is Reading.WRAPPING
-        if self._scan and self._is_scanned(entries):
+        # So are few samples, though teams take a millisecond less: compiling takes seconds.
+        if self._scan and not wraps:
             threads, shared = scan_cuda.SAMPLES, scan_cuda.shared_bytes(self._scan)
             size, kernel = (-(-entries // threads), threads), scan_cuda.scan_rows_kernel
             self._launches.blocks(kernel, *size, self._scan, *rows, shared=shared)
@@ -271,12 +284,8 @@ class SmallCoupling(TiledCoupling):
 
     @property
     def is_scannable(self) -> bool:
-        """Whether a thread can scan a sample, and is to."""
+        """Whether threads scan a sample each."""
         return self._scan is not None and self.reading is not Reading.WRAPPING
-
-    def _is_scanned(self, entries: int) -> bool:
-        """Return whether threads scan a sample each, where there are so many entries."""
-        return self.is_scannable and entries >= LEAST_SCANNED
 
     def _teams(self, samples: int, tables: int) -> tuple[tuple[int, int], int]:
         """Return (blocks and their threads, their shared memory) of teams for so many samples."""

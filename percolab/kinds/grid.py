@@ -22,18 +22,20 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.topology import Topology, unpack_bits
+from percolab.measure.block_sums import MOST_SUMS
 from percolab.measure.clusters import Clusters
 from percolab.measure.columns import WRAPPING
 from percolab.measure.measurements import Reader, list_measurements
 from percolab.measure.rows import OPENINGS
 from percolab.tasks import blocks
 from percolab.tasks.blocks import AnyBlock
+from percolab.tasks.groups import add_groups, find_groups, group_arrays, number_array
 from percolab.tasks.kind import Kind, PilotConditions
 from percolab.tasks.study import Study, Task
 
-#: Site labelings of a call whose rows stay on a GPU, which then works for some fifty ms, and its
-#: blocks, at most: the host takes some ten microseconds for each.
-_LABELINGS_PER_CALL, _BLOCKS_PER_CALL = 2**33, 2**15
+#: Site labelings of a call whose rows stay on a GPU, which then works for some 150 ms, while the
+#: host makes the blocks of the call before.
+_LABELINGS_PER_CALL = 2**35
 
 
 class Grid(Kind):
@@ -141,8 +143,8 @@ class GridSampler(CoupledSampler):
             return 1  # they take longer than labeling, by far
         if self._readers or not self._sums_on_device:
             return super().blocks_per_call
-        labelings = self.task.num_points * self.task.block_size * max(len(self.task.p), 1)
-        return min(max(_LABELINGS_PER_CALL // labelings, 1), _BLOCKS_PER_CALL)
+        steps, samples = max(len(self.task.p), 1), self.task.num_points * self.task.block_size
+        return max(min(_LABELINGS_PER_CALL // (samples * steps), MOST_SUMS // steps), 1)
 
     @property
     def calls_per_job(self) -> int:
@@ -170,32 +172,42 @@ class GridSampler(CoupledSampler):
         self, numbers: Sequence[int], stopped: IsStopped | None, largest: int
     ) -> list[AnyBlock]:
         """Return the blocks, neighbours added up in groups of at most ``largest``."""
-        task = self.task
-        # Of every piece the rows, and what each reader reads.
-        pieces: list[list[np.ndarray]] = []
         with self.device.driven():
             extras, readers = self._sum_readings(numbers)
-            if self._sums_on_device and not readers:
-                return self._sum_on_device(numbers, extras, largest)
-            samples = number_samples(numbers, task.block_size)
-            for part in self._place.pieces(samples, stopped):
-                given = *self._key, part, self._thresholds
-                rows = self.coupling.grid_rows(*given)
-                pieces.append([rows, *(each.rows(self.coupling, *given) for each in readers)])
-        measured, *read = (
-            by_sample.reshape(len(numbers), -1, *by_sample.shape[1:])
-            for parts in zip(*pieces, strict=True)
-            for by_sample in [parts[0] if len(parts) == 1 else np.concatenate(parts)]
-        )
+            is_summed = self._sums_on_device and not readers
+            if is_summed:
+                groups = self._sum_on_device(numbers, extras, largest)
+            else:
+                measured, *read = self._read_samples(numbers, readers, stopped)
+        # From here on other threads may drive the device.
+        if is_summed:
+            return list(blocks.make_grouped_blocks(numbers, *groups))
+        task = self.task
         for reader, by_sample in zip(readers, read, strict=True):
             extras |= reader.sums(by_sample)
         if task.functions:
+            samples = number_samples(numbers, task.block_size)
             extras |= self._functions.sums(len(numbers), samples, stopped)
         counted = None
         if OPENINGS in task.measure:
             measured, counted = measured[..., :-1], measured[..., -1:]
         more = extras, counted, largest
         return list(blocks.make_sample_blocks(numbers, measured, task.observables, *more))
+
+    def _read_samples(
+        self, numbers: Sequence[int], readers: Sequence[Reader], stopped: IsStopped | None
+    ) -> list[np.ndarray]:
+        """Return the rows of blocks of samples, and what each reader reads, (blocks, n, m, ...)."""
+        pieces: list[list[np.ndarray]] = []
+        for part in self._place.pieces(number_samples(numbers, self.task.block_size), stopped):
+            given = *self._key, part, self._thresholds
+            rows = self.coupling.grid_rows(*given)
+            pieces.append([rows, *(each.rows(self.coupling, *given) for each in readers)])
+        return [
+            by_sample.reshape(len(numbers), -1, *by_sample.shape[1:])
+            for parts in zip(*pieces, strict=True)
+            for by_sample in [parts[0] if len(parts) == 1 else np.concatenate(parts)]
+        ]
 
     def _sum_readings(self, numbers: Sequence[int]) -> tuple[dict[str, np.ndarray], list[Reader]]:
         """Return sums of blocks that are made on the device, and the readers that give none."""
@@ -211,17 +223,22 @@ class GridSampler(CoupledSampler):
 
     def _sum_on_device(
         self, numbers: Sequence[int], extras: dict[str, np.ndarray], largest: int
-    ) -> list[AnyBlock]:
-        """Return the blocks, whose rows never leave the device."""
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return where groups of blocks begin, and their arrays; rows never leave the device."""
         own, coupling = self.task.observables, cast(Any, self.coupling)
         picks = blocks.pick_observables(own), blocks.pick_squared(own)
-        given = *self._key, self._number_blocks(numbers), self._thresholds
-        sums, squares = coupling.block_sums(*given, *picks)
-        return list(blocks.make_summed_blocks(numbers, sums, squares, extras, largest))
+        given = *self._key, self._number_blocks(numbers), self._thresholds, *picks
+        begins, names = find_groups(numbers, largest), ("sums", "squares")
+        try:
+            sums = dict(zip(names, coupling.block_sums(*given, begins), strict=True))
+            return begins, sums | {name: add_groups(each, begins) for name, each in extras.items()}
+        except OverflowError:
+            sums = dict(zip(names, coupling.block_sums(*given), strict=True))
+            return group_arrays(numbers, sums | extras, largest)
 
     def _number_blocks(self, numbers: Sequence[int]) -> SampleBlocks:
         size = self.task.block_size
-        return SampleBlocks(np.array(numbers, np.uint64) * np.uint64(size), size)
+        return SampleBlocks(number_array(numbers).astype(np.uint64) * np.uint64(size), size)
 
 
 class UserFunctions:

@@ -14,6 +14,7 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
 from percolab.measure.rows import ROW_WIDTH
 from percolab.measure.tallies import compute_row_width
+from percolab.tasks.groups import number_array
 from percolab.tasks.kind import BlockSampler, SamplerSpec
 from percolab.tasks.study import Task
 
@@ -148,7 +149,7 @@ class TaskSampler(BlockSampler):
 
 def number_samples(numbers: Sequence[int], block_size: int) -> np.ndarray:
     """Return the numbers of the samples of blocks, uint64 (blocks * block_size,)."""
-    starts = np.array(numbers, np.uint64)[:, None] * np.uint64(block_size)
+    starts = number_array(numbers).astype(np.uint64)[:, None] * np.uint64(block_size)
     return (starts + np.arange(block_size, dtype=np.uint64)).ravel()
 
 

@@ -6,9 +6,12 @@ square and then a sum are rounded each, sample after sample in a chunk, and chun
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import float64, int64, types, uint32
+from numpy.typing import NDArray
 
 from percolab.kernels.cuda import SIMULATED, cuda
+from percolab.kernels.launches import Launches
 from percolab.measure.block_sums import CHUNK
 from percolab.measure.rows import SPANNING, read_observable
 
@@ -16,6 +19,10 @@ from percolab.measure.rows import SPANNING, read_observable
 SUM_THREADS = 32 if SIMULATED else 128
 #: Observables, and squares, of which a thread has one.
 MOST_OBSERVABLES = 32
+#: Blocks of a group that a thread adds up one after the other.
+ADDED_BLOCKS = 64
+# A group has fewer than 2^_HALVINGS blocks.
+_HALVINGS = 32
 
 if SIMULATED:
 
@@ -128,3 +135,60 @@ def add_chunks_kernel(chunk_sums, chunks, first, sums, squares):
         for n in range(chunks):
             square += chunk_sums.squares[begin + n, step, column]
         squares[block, step, column] = square
+
+
+@cuda.jit(cache=True)
+def add_groups_kernel(begins, sums, squares, group_sums, group_squares, overflow):
+    """Add up the blocks of groups as percolab.tasks.groups does; grid (groups, steps).
+
+    begins:   int64 (groups + 1,), where the 2^k blocks of each group begin, and the last one ends
+    sums:     int64 (blocks, steps, C), and of groups, (groups, steps, C)
+    squares:  float64 (blocks, steps, Q) alike, added in pairs, first half to second
+    overflow: int32 (1,), becomes 1 where a sum does not fit in 64 bits
+    """
+    group, step, thread = cuda.blockIdx.x, cuda.blockIdx.y, cuda.threadIdx.x
+    begin, end, width = begins[group], begins[group + 1], sums.shape[2]
+    if thread < width:
+        total = int64(0)
+        for n in range(begin, end):
+            value = sums[n, step, thread]
+            after = total + value
+            if (total ^ after) & (value ^ after) < 0:
+                overflow[0] = 1
+            total = after
+        group_sums[group, step, thread] = total
+    elif thread < width + squares.shape[2]:
+        column = thread - width
+        # By level, the last half of so many blocks that waits for the second one.
+        halves, square = cuda.local.array(_HALVINGS, types.float64), float64(0)
+        for n in range(begin, end):
+            square, level = squares[n, step, column], 0
+            while (n - begin) >> level & 1:
+                square = halves[level] + square
+                level += 1
+            halves[level] = square
+        group_squares[group, step, column] = square
+
+
+def add_groups(
+    launches: Launches, begins: NDArray[np.int64], sums: Any, squares: Any
+) -> tuple[Any, Any]:
+    """Return the sums and squares of groups of blocks, on the device; OverflowError.
+
+    begins: as :func:`percolab.tasks.groups.find_groups` returns it.  sums, squares: of blocks, on
+    the device, as :func:`add_groups_kernel` takes them.
+    """
+    overflow, count = cuda.to_device(np.zeros(1, np.int32)), len(sums)
+    places = np.arange(count) - np.repeat(begins[:-1], np.diff(begins))
+    # Large groups in two steps, so that more threads are at work.
+    parts = np.append(np.flatnonzero(places % ADDED_BLOCKS == 0), count)
+    for own in (parts, np.searchsorted(parts, begins)):
+        shape = len(own) - 1, sums.shape[1]
+        added = [cuda.device_array((*shape, each.shape[2]), each.dtype) for each in (sums, squares)]
+        given = cuda.to_device(own), sums, squares, *added, overflow
+        launches.blocks(add_groups_kernel, shape, SUM_THREADS, *given)
+        sums, squares = added
+    launches.wait()
+    if overflow.copy_to_host()[0]:
+        raise OverflowError("the sum of a group does not fit in 64 bits")
+    return sums, squares

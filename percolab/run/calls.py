@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,7 +34,7 @@ class Call:
     run: str
     spec: SamplerSpec
     devices: tuple[str, ...]
-    numbers: tuple[int, ...] = ()
+    numbers: Sequence[int] = ()
     end: ChainEnd | None = None
     largest: int = 1
 

@@ -33,8 +33,9 @@ from percolab.tasks.study import Study, Task
 
 # Kernels do not depend on the size of a lattice on the CPU, so the smallest of this L will do.
 _SMALL = 4
-# So near that one labeling serves both, as it does those of a study.
-_TWO_P = 0.5, 0.5001
+# As many p as a pilot places, so near that one labeling serves them all: the kernels of a study
+# that are made for more p are the same.
+_NEAR_P = tuple(0.5 + 1e-5 * n for n in range(9))
 
 
 @dataclass(frozen=True)
@@ -290,7 +291,7 @@ def _task(study: Study, size: int) -> Task:
     """Return a task of one sample a block; it matters only whether it has one p or several."""
     p = study.some_p
     if study.kind.fixed_p is None and len(study.p or ()) != 1:
-        p = _TWO_P
+        p = _NEAR_P[: len(study.p or _NEAR_P)]
     task = replace(study.task(size, p), block_size=1, functions=())
     short: Task = study.kind.shorten(task)
     return short

@@ -4,11 +4,11 @@ import heapq
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain
 from math import inf
 from typing import Any
 from uuid import uuid4
@@ -31,11 +31,12 @@ _LEAST_ROUNDS = 32
 class BlockJob:
     """Consecutive missing blocks of one task.
 
-    follows: whether they follow those before.  largest: how many neighbours may be added up to one.
+    numbers: ascending.  follows: whether they follow those before.  largest: how many neighbours
+    may be added up to one.
     """
 
     task_id: str
-    numbers: tuple[int, ...]
+    numbers: Sequence[int]
     follows: bool = False
     largest: int = 1
 
@@ -96,16 +97,32 @@ def missing_jobs(
         calls = min(max(rounds // _LEAST_ROUNDS, 1), sampler.calls_per_job)
         rounds = -(-rounds // calls)
         step = -(-own // max(at_once * rounds, 1))
-        missing = (number for number in part.below(count) if not result.has_block(number))
-        for made in range(0, own, max(step, 1)):
-            numbers = tuple(islice(missing, step))
-            if not numbers:
-                return
-            # As many blocks as are there by now, or will be, are in groups as large.
-            largest = result.task.largest_group(made)
+        missing = _cut(result.missing_runs(part.runs(count)), max(step, 1))
+        for made, numbers in zip(range(0, own, max(step, 1)), missing):
+            # As many blocks as will be there are in groups as large.
+            largest = result.task.largest_group(made + len(numbers))
             yield numbers[-1] / count, key, BlockJob(key, numbers, sampler.is_serial, largest)
 
     return Jobs(iterate_jobs(key, count) for key, count in blocks.items())
+
+
+def _cut(runs: Iterable[range], size: int) -> Iterator[Sequence[int]]:
+    """Yield so many numbers of runs at a time; neighbours as a range, which takes no memory."""
+    taken: list[range] = []
+    for run in runs:
+        left = run
+        while left:
+            taken.append(left[: size - sum(map(len, taken))])
+            left = left[len(taken[-1]) :]
+            if sum(map(len, taken)) == size:
+                yield _as_one(taken)
+                taken = []
+    if taken:
+        yield _as_one(taken)
+
+
+def _as_one(runs: Sequence[range]) -> Sequence[int]:
+    return runs[0] if len(runs) == 1 else tuple(chain.from_iterable(runs))
 
 
 def sites_to_label(

@@ -6,7 +6,8 @@ one of a later version may have more.  Everything here goes by their names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -95,6 +96,16 @@ class TaskResult(Shown):
                 return number - block.number < block.count
             count *= 2
         return False
+
+    def missing_runs(self, runs: Iterable[range]) -> Iterator[range]:
+        """Yield the runs of blocks that are not there now, of ascending runs of blocks."""
+        firsts, ends = self.numbers.tolist(), (self.numbers + self.counts).tolist()
+        for run in runs:
+            start = run.start
+            for n in range(bisect_right(ends, start), bisect_left(firsts, run.stop)):
+                yield range(start, firsts[n])
+                start = ends[n]
+            yield range(start, run.stop)
 
     def count_below(self, end: int, part: JobPart = WHOLE) -> int:
         """Return how many blocks of a part are there with numbers below ``end``."""

@@ -215,13 +215,29 @@ def make_summed_blocks(
     largest: how many neighbouring blocks are added up to one at most.
     """
     arrays = {"sums": sums, "squares": squares} | (extras or {})
-    firsts, counts, arrays = group_arrays(numbers, arrays, largest)
-    sums, squares = arrays.pop("sums"), arrays.pop("squares")
+    return make_grouped_blocks(numbers, *group_arrays(numbers, arrays, largest))
+
+
+def make_grouped_blocks(
+    numbers: Sequence[int], begins: NDArray[np.int64], arrays: Mapping[str, NDArray[Any]]
+) -> list[Block]:
+    """Return groups of blocks as blocks.
+
+    numbers: of all blocks.  begins: of groups (:func:`percolab.tasks.groups.find_groups`).
+    arrays: of the groups, (groups, ...) by name: sums, squares, and extras.
+    """
+    names = [name for name in arrays if name not in ("sums", "squares")]
+    sums, squares, counts = arrays["sums"], arrays["squares"], np.diff(begins).tolist()
     return [
         Block(
-            first, sums[n], squares[n], {name: own[n] for name, own in arrays.items()}, None, count
+            numbers[begin],
+            sums[n],
+            squares[n],
+            {name: arrays[name][n] for name in names},
+            None,
+            counts[n],
         )
-        for n, (first, count) in enumerate(zip(firsts, counts))
+        for n, begin in enumerate(begins[:-1].tolist())
     ]
 
 

@@ -63,29 +63,62 @@ def _add_exactly(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any] | No
     return None if is_integer and np.any((first ^ total) & (second ^ total) < 0) else total
 
 
+def find_groups(numbers: Sequence[int], largest: int) -> NDArray[np.int64]:
+    """Return where groups of at most ``largest`` blocks begin, and the end, int64 (groups + 1,).
+
+    numbers: of blocks, ascending; a group is the longest run of 2^k neighbours from its first on
+    whose number is a multiple of 2^k.  largest: a power of two.
+
+    >>> find_groups([5, 6, 7, 8, 9, 10, 11], 4).tolist()
+    [0, 1, 3, 7]
+    """
+    begins, blocks = [0], number_array(numbers)
+    for end in (*np.flatnonzero(np.diff(blocks) != 1) + 1, len(blocks)):
+        while (begin := begins[-1]) < end:
+            first = int(blocks[begin])
+            count = min(first & -first or largest, largest)
+            while begin + count > end:
+                count //= 2
+            begins.append(begin + count)
+    return np.array(begins, np.int64)
+
+
+def number_array(numbers: Sequence[int]) -> NDArray[np.int64]:
+    """Return numbers of blocks as an array, int64; those of a range without counting them."""
+    if isinstance(numbers, range):
+        return np.arange(numbers.start, numbers.stop, numbers.step)
+    return np.array(numbers, np.int64)
+
+
 def group_arrays(
     numbers: Sequence[int], arrays: dict[str, NDArray[Any]], largest: int
-) -> tuple[list[int], list[int], dict[str, NDArray[Any]]]:
+) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
     """Add up neighbours as :func:`group_neighbours` does, all blocks of a call at once.
 
     numbers: of the blocks, ascending.  arrays: what they hold, (n_blocks, ...) by name.
-    Returns the numbers of the groups' first blocks, how many blocks each has, and their arrays.
+    Returns where groups begin, as :func:`find_groups` does, and their arrays.
     """
-    firsts, counts, count = np.array(numbers, np.int64), np.ones(len(numbers), np.int64), 1
-    while 2 * count <= largest:
-        is_alike = (counts[:-1] == count) & (counts[1:] == count)
-        is_pair = (firsts[:-1] & count == 0) & (firsts[1:] == firsts[:-1] + count)
-        (pairs,) = np.nonzero(is_alike & is_pair)
-        totals = {name: _add_exactly(own[pairs], own[pairs + 1]) for name, own in arrays.items()}
-        if not len(pairs) or any(total is None for total in totals.values()):
-            break
-        is_kept = np.ones(len(firsts), bool)
-        is_kept[pairs + 1] = False
-        counts[pairs] = 2 * count
-        places = np.cumsum(is_kept)[pairs] - 1
-        firsts, counts = firsts[is_kept], counts[is_kept]
-        arrays = {name: own[is_kept] for name, own in arrays.items()}
-        for name, total in totals.items():
-            arrays[name][places] = total
-        count *= 2
-    return firsts.tolist(), counts.tolist(), arrays
+    begins = find_groups(numbers, largest)
+    try:
+        return begins, {name: add_groups(own, begins) for name, own in arrays.items()}
+    except OverflowError:
+        return group_arrays(numbers, arrays, largest // 2)
+
+
+def add_groups(array: NDArray[Any], begins: NDArray[np.int64]) -> NDArray[Any]:
+    """Return an array's sums over groups, (groups, ...); OverflowError if an integer is too large.
+
+    array: (n_blocks, ...).  begins: as :func:`find_groups` returns it.
+    """
+    sizes = np.repeat(np.diff(begins), np.diff(begins))
+    places, half = np.arange(len(array)) - np.repeat(begins[:-1], np.diff(begins)), 1
+    totals = array
+    while half < sizes.max(initial=1):
+        (first,) = np.nonzero((sizes > half) & (places % (2 * half) == 0))
+        both = _add_exactly(totals[first], totals[first + half])
+        if both is None:
+            raise OverflowError("the sum of a group does not fit in 64 bits")
+        totals = array.copy() if totals is array else totals
+        totals[first] = both
+        half *= 2
+    return totals[begins[:-1]]

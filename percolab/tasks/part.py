@@ -24,8 +24,8 @@ class JobPart:
     """The blocks of the runs whose number leaves k - 1 when divided by n, 1 <= k <= n.
 
     >>> part = JobPart.parse("2/4")
-    >>> str(part), list(part.below(10)), part.count(10)
-    ('2/4', [1, 5, 9], 3)
+    >>> str(part), list(part.runs(10)), part.count(10)
+    ('2/4', [range(1, 2), range(5, 6), range(9, 10)], 3)
     """
 
     k: int
@@ -46,17 +46,15 @@ class JobPart:
         level = max((number // _RUNS).bit_length() - 1, 0)
         return (number >> level) % self.n == self.k - 1
 
-    def below(self, count: int) -> Iterator[int]:
-        """Yield the numbers of its blocks among the first ``count`` ones, ascending."""
-        for run in self._runs(count):
-            yield from run
-
     def count(self, blocks: int) -> int:
         """Return how many of the first ``blocks`` blocks are of this part."""
-        return blocks if self.n == 1 else sum(map(len, self._runs(blocks)))
+        return blocks if self.n == 1 else sum(map(len, self.runs(blocks)))
 
-    def _runs(self, end: int) -> Iterator[range]:
-        """Yield the runs of this part, as far as their blocks are below ``end``."""
+    def runs(self, end: int) -> Iterator[range]:
+        """Yield the runs of this part, as far as their blocks are below ``end``, ascending."""
+        if self.n == 1:
+            yield range(end)
+            return
         for level in count_from():
             first, last = _RUNS << level if level else 0, min(end, _RUNS << (level + 1))
             if first >= end:

@@ -24,17 +24,16 @@ from helpers import (
     parity_topologies,
     probabilities,
 )
-from simulated_small import compare_spirals
+from simulated_small import compare_groups, compare_spirals
 
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import GENERATORS, TOP, XORWOW, p_to_threshold
 from percolab.coupled import SampleBlocks, new_coupling
-from percolab.coupled import small as small_lattices
 from percolab.coupled.small import is_small
 from percolab.coupled.thresholds import find_thresholds
 from percolab.kernels.device import Device
-from percolab.labelers import labeler_class, serving_labeler
+from percolab.labelers import labeler_class, scan_cuda, serving_labeler, small_cuda
 from percolab.labelers.forest import Reading
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import make_geometry
@@ -332,6 +331,11 @@ def couplings(name, size, boundary, model, capacity=64):
     return hasattr(made[0], "block_sums"), *made
 
 
+def by_teams():
+    """Let couplings that are made inside have teams of threads for all samples."""
+    return patch.object(scan_cuda, "make_scan_lattice", return_value=None)
+
+
 @pytest.mark.parametrize("generator", GENERATORS.values(), ids=GENERATORS)
 @pytest.mark.parametrize("model", ["bond", "site", "site-bond"])
 @pytest.mark.parametrize(
@@ -351,16 +355,24 @@ def test_rows_and_sums_equal_those_of_the_cpu(name, model, generator):
             samples = np.arange(2 * BLOCK if size == 8 else 60, dtype=np.uint64)
             expected = host.grid_rows(*key, samples, GRID)
             blocks = SampleBlocks(samples[:: samples.size // 2], samples.size // 2)
-            # By teams of threads, and where they can be, scanned by a thread each.
-            for least in (2**30, 1) if device.is_scannable else (1,):
-                with patch.object(small_lattices, "LEAST_SCANNED", least):
-                    np.testing.assert_array_equal(device.grid_rows(*key, samples, GRID), expected)
-                    assert_sums_equal(device, expected, key, blocks, GRID)
+            # Scanned by a thread each where they can be, and by teams of threads.
+            devices = [device]
+            if device.is_scannable:
+                with by_teams():
+                    devices.append(couplings(name, size, boundary, model)[1])
+            for coupling in devices:
+                np.testing.assert_array_equal(coupling.grid_rows(*key, samples, GRID), expected)
+                assert_sums_equal(coupling, expected, key, blocks, GRID)
     assert small >= 6
 
 
 def test_loops_that_wind_as_often_as_they_can_are_found():
     compare_spirals(8, 9, 17, 20, 24, 33, 48, 64)
+
+
+@pytest.mark.parametrize("largest", [4, 64, 1024])
+def test_groups_of_blocks_are_added_up_as_on_the_host(largest):
+    compare_groups(5000, largest)
 
 
 @pytest.mark.parametrize("model", ["bond", "site", "site-bond", "bond:x=0.6"])
@@ -410,15 +422,16 @@ def test_squares_beyond_53_bits_are_rounded_like_those_of_the_cpu():
 def test_a_block_of_threads_measures_one_sample_after_the_other(size, boundary, model):
     # There are 2^14 blocks of threads, of which each has four samples of L = 16 at a time.
     samples = 2**17 + 1 if size < 24 else 2**15 + 1
-    with patch.object(small_lattices, "LEAST_SCANNED", 2**30):
+    with by_teams():
         compare_sums(size, (boundary,) * 2, model, samples, 0.5 if model == "bond" else 0.5927)
 
 
 @pytest.mark.parametrize("boundary", ["periodic", "open"])
+@pytest.mark.parametrize("samples", [1, 2**16 + 1])
 @pytest.mark.parametrize("size", [12, 48])
-def test_many_samples_are_scanned_by_a_thread_each(size, boundary):
-    with patch.object(small_lattices.rows_cuda, "small_rows_kernel", None):
-        compare_sums(size, (boundary,) * 2, "bond", 2**16 + 1, 0.5)
+def test_samples_are_scanned_by_a_thread_each(size, samples, boundary):
+    with patch.object(small_cuda, "small_rows_kernel", None):
+        compare_sums(size, (boundary,) * 2, "bond", samples, 0.5)
 
 
 @pytest.mark.parametrize("name", ["honeycomb", "cubic"])

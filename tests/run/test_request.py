@@ -442,14 +442,14 @@ def test_jobs_hold_several_calls_where_a_task_has_many(blocks, largest):
 
 
 def test_jobs_say_how_many_blocks_may_be_added_up():
-    assert [job.largest for job in jobs_of(20, per_call=5, most_groups=4)] == [1, 2, 4, 4]
+    assert [job.largest for job in jobs_of(20, per_call=5, most_groups=4)] == [2, 4, 4, 8]
 
 
 def test_jobs_are_made_when_workers_are_free():
     fresh()
     tracemalloc.start()
     jobs = jobs_of(10**7, existing=(0, 2))
-    first = [next(jobs).numbers for _ in range(3)]
+    first = [tuple(next(jobs).numbers) for _ in range(3)]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert first == [(1,), (3,), (4,)]
