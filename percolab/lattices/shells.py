@@ -4,19 +4,14 @@ A shell is all sites at one distance from a site, where the lattice is drawn; sh
 nearest.  The bonds are found from the cell's vectors, whatever the lattice's own bonds are.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from percolab.errors import InputError
-
-if TYPE_CHECKING:
-    from percolab.lattices.lattice import Lattice
 
 #: The last shell that may be named.
 MOST_SHELLS = 20
@@ -28,6 +23,25 @@ _MOST_NEIGHBOURS = 512
 Point = tuple[int, ...]
 # A site of the cell, the grid points from it to another site, and the distance.
 _Pair = tuple[Point, Point, float]
+
+
+class DrawnLattice(Protocol):
+    """What is read of a lattice (:class:`percolab.lattices.lattice.Lattice`)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def cell(self) -> Point: ...
+    @property
+    def vacant(self) -> frozenset[Point]: ...
+    @property
+    def sites(self) -> frozenset[Point]: ...
+    @property
+    def vectors(self) -> tuple[tuple[float, ...], ...]: ...
+    @property
+    def shifts(self) -> tuple[tuple[Point, tuple[float, ...]], ...]: ...
 
 
 def parse_shells(text: str, where: str) -> tuple[int, ...]:
@@ -65,7 +79,7 @@ def shells_text(shells: Sequence[int]) -> str:
     return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
 
 
-def neighbourhood_text(lattice: Lattice, name: str) -> str:
+def neighbourhood_text(lattice: DrawnLattice, name: str) -> str:
     """Return NAME:SHELLS, which joins the sites of a lattice that are in these shells, as TOML.
 
     InputError: a lattice without coordinates or whose sites have different shells, or what is no
@@ -78,7 +92,7 @@ def neighbourhood_text(lattice: Lattice, name: str) -> str:
     return _text(lattice, {shell: every[shell - 1] for shell in shells})
 
 
-def find_shells(lattice: Lattice, last: int, name: str = "") -> list[list[_Pair]]:
+def find_shells(lattice: DrawnLattice, last: int, name: str = "") -> list[list[_Pair]]:
     """Return the pairs (site of the cell, offset, distance) of every shell up to the last.
 
     lattice: one with coordinates.  name: for errors.  InputError: its sites have different shells,
@@ -102,7 +116,9 @@ def find_shells(lattice: Lattice, last: int, name: str = "") -> list[list[_Pair]
     return [[pair for each in by_site for pair in each[n]] for n in range(last)]
 
 
-def _shells_of(lattice: Lattice, site: Point, reach: int, complete: float) -> list[list[_Pair]]:
+def _shells_of(
+    lattice: DrawnLattice, site: Point, reach: int, complete: float
+) -> list[list[_Pair]]:
     """Return the shells around a site of the cell, as far as distances are below ``complete``."""
     shifts, vectors = dict(lattice.shifts), np.array(lattice.vectors)
     own, zero = np.array(shifts.get(site, (0.0,) * len(site))), (0.0,) * len(site)
@@ -122,7 +138,7 @@ def _shells_of(lattice: Lattice, site: Point, reach: int, complete: float) -> li
     return groups
 
 
-def _text(lattice: Lattice, pairs: dict[int, list[_Pair]]) -> str:
+def _text(lattice: DrawnLattice, pairs: dict[int, list[_Pair]]) -> str:
     """Return the lattice with these bonds as TOML; docs/lattice-format.md describes it."""
     at: dict[Point, list[Point]] = {}
     of_shell: dict[Point, set[int]] = {}
