@@ -3,8 +3,6 @@
 The names below are loaded when first used, so that ``import percolab`` costs next to nothing.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

@@ -1,7 +1,5 @@
 """``percolab`` and ``python -m percolab`` are the command line."""
 
-from __future__ import annotations
-
 import signal
 
 

@@ -1,7 +1,5 @@
 """What a user can mend: errors whose text is one line, and arguments that exclude each other."""
 
-from __future__ import annotations
-
 import difflib
 import importlib
 import re

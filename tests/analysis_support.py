@@ -1,11 +1,14 @@
 """Synthetic studies with a known answer, for tests of the analysis."""
 
+from functools import cache
+
 import numpy as np
 from synthetic_support import synthetic_study
 
 from percolab.analysis.curves import ClusterCurve
 from percolab.analysis.scaling import CORRECTION_WIDTHS, ScalingFunction
 from percolab.analysis.tau import SizeCounts
+from percolab.api import sweep
 
 TRUTH = ScalingFunction(0.6527, 0.75, (0.1, 1.3, 0.05, -0.06), corrections=(0.8, 0.0, 0.0, 0.0))
 SIZES = (64, 128, 256, 512)
@@ -81,3 +84,17 @@ def drawn_study(seed, *, sizes=(16, 32, 64, 128), samples=100_000, **options):
         except ValueError:
             # R would fall along p.
             continue
+
+
+@cache
+def counted():
+    """Return a small torus with counted sizes; for reading only."""
+    return sweep(
+        "square", L=[16, 32, 64], p=[0.46, 0.48, 0.5, 0.52, 0.54], samples=600, block_size=30,
+        boundary="periodic", measure="sizes", device="cpu", seed=5,
+    )  # fmt: skip
+
+
+def sorted_tasks():
+    """Return its tasks, ascending in L."""
+    return sorted(counted().tasks.values(), key=lambda item: item.task.size)

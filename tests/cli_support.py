@@ -1,7 +1,5 @@
 """What the tests of stored results and of the command line share."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -57,6 +57,12 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=problem))
 
 
+def pytest_make_parametrize_id(val):
+    """Name a case by the options that it is given, as they are written."""
+    text = str(val) if isinstance(val, tuple | list | dict) else ""
+    return text if 0 < len(text) < 200 and " at 0x" not in text else None
+
+
 @pytest.fixture(autouse=True)
 def own_directory(tmp_path, monkeypatch):
     """Nothing is written outside a test's directory."""

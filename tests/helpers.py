@@ -3,8 +3,6 @@
 A new lattice or labeler is tested by adding one entry here.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -9,7 +9,7 @@ from parts_support import interfaces_of
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import p_to_threshold
 from percolab.errors import InputError
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import THREADS, Launches
 from percolab.labelers.four_step_cuda import analysis_kernel
 from percolab.labelers.tiled.borders import NODES, TILES_PER_BLOCK, gather_kernel
@@ -23,8 +23,6 @@ from percolab.parts.join_kernels import GATHERED, TOTALS, gather_clusters_kernel
 from percolab.parts.parts import Whole
 from percolab.parts.raster import SampleKey
 from percolab.parts.slabs import thicknesses
-
-cuda = load_cuda()
 
 #: Shapes and boundaries of a few dozen sites, which meet the edges of blocks.
 SHAPES = {

@@ -16,8 +16,6 @@ and does so again.
 Memory that nobody wrote, shared or not, is full of one large number, which no index survives.
 """
 
-from __future__ import annotations
-
 import importlib
 import random
 import sys

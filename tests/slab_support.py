@@ -6,15 +6,13 @@ import numpy as np
 from interface_support import assert_same_interface
 from parts_support import row_of_the_whole
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import PER_THREAD, THREADS
 from percolab.parts.interface import Face, Interface, close, join, make_row
 from percolab.parts.interface_cuda import FACE_WORDS, count_bonds_kernel, scan_counts_kernel
 from percolab.parts.parts import Parts
 from percolab.parts.raster import SlabRaster
 from percolab.parts.tiled_cuda import SlabTiled
-
-cuda = load_cuda()
 
 
 def on_host(interface: Interface) -> Interface:

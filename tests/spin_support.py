@@ -1,7 +1,5 @@
 """What the tests of spins share: tiny graphs with exact means, chains, and means with errors."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -3,8 +3,6 @@
 Fitting a synthetic study tells what error bar a number of samples will buy before they are made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any

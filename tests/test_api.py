@@ -407,7 +407,6 @@ def results():
         slow({"tree": True, "seed": 4}, ("--tree", "--seed", "4")),
         slow({"model": "ising", "T": 2.2}, ("--model", "ising", "-T", "2.2")),
     ],
-    ids=str,
 )
 def test_show_draws_what_the_command_draws(given, options):
     figure = percolab.show("square", 8, **given, out="own.svg")

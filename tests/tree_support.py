@@ -1,7 +1,5 @@
 """What the tests of trees and levels share: plain references, graphs and values to compare."""
 
-from __future__ import annotations
-
 from itertools import product
 from math import prod
 

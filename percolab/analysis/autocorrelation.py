@@ -20,8 +20,6 @@ too small: where no window is found among the stored lags, tau is a lower bound.
 Source: U. Wolff, Comput. Phys. Commun. 156, 143 (2004), with erratum 176, 383 (2007).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import nan
 

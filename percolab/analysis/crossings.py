@@ -14,8 +14,6 @@ well, without an open axis: J. Wang et al., Phys. Rev. E 87, 052107 (2013). Each
 polynomial through the grid points nearest to the expected crossing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Results as plain values that JSON can store."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass

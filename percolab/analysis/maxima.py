@@ -30,8 +30,6 @@ bound       1 / lambda, lambda being the largest eigenvalue of the non-backtrack
             adjacency matrix and D the degrees (Ihara and Bass).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import nan

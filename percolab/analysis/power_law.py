@@ -19,8 +19,6 @@ theta = G y, so that of the average
 and the systematic error is the rest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

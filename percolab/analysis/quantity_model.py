@@ -9,8 +9,6 @@ The fit: generalised least squares with the same natural priors, whitened by the
 task.  Errors are corrected for the noise of covariances that a finite number of blocks gives.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

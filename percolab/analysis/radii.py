@@ -19,8 +19,6 @@ d, and the average over smallest and largest s are those of :mod:`percolab.analy
 Errors: jackknife over blocks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar

@@ -15,8 +15,6 @@ Sources: A. M. Ferrenberg and R. H. Swendsen, Phys. Rev. Lett. 61, 2635 (1988); 
 Janke, Phys. Rev. Lett. 68, 1738 (1992).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

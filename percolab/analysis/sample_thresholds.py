@@ -16,8 +16,6 @@ of L1 is renormalised to one of L2, p -> p' with R_L1(p') = R_L2(p); its fixed p
 curves cross, and the slopes there give 1/nu = ln(R'_L2 / R'_L1) / ln(L2 / L1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -94,12 +94,6 @@ class Units:
     L_0: float
     scale: float | None = None
 
-    @property
-    def field_width(self) -> float:
-        """Width of the prior of n in these units."""
-        scale = self.p_0 * (1.0 - self.p_0) if self.scale is None else self.scale
-        return FIELD_WIDTH * self.width / scale
-
     def scaled(self, p: Floats, sizes: ArrayLike) -> tuple[Floats, Floats]:
         """Return p in units of the width and ln(L / L_0) of the same points."""
         return (p - self.p_0) / self.width, np.log(np.asarray(sizes, float) / self.L_0)
@@ -160,7 +154,8 @@ def amplitude_precision(units: Units, degree: int, omega: float, wider: float) -
 def outer_prior(units: Units, known: Known | None, wider: float) -> tuple[Floats, Floats]:
     """Return mean and 1 / sigma^2 of the priors of delta, y, n and m, float64 (4,) each."""
     mean, precision = np.zeros(OUTER), np.zeros(OUTER)
-    width = wider * units.field_width
+    scale = units.p_0 * (1.0 - units.p_0) if units.scale is None else units.scale
+    width = wider * (FIELD_WIDTH * units.width / scale)
     precision[2:] = width**-2, width**-4
     value, error = FREE_EXPONENT if known is None else (known.value, max(known.error, _EXACT))
     mean[1], precision[1] = value, error**-2

@@ -12,8 +12,6 @@ one more observation, however many files there are.  One likelihood of all sampl
 numbers in every fit, count as independent: next to p_c they hardly matter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations

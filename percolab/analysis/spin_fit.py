@@ -11,8 +11,6 @@ standard errors, the burn-in was too short, or the transition is of first order 
 the phase in which it began: then no error is quoted.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress

@@ -3,8 +3,6 @@
 Bootstrap and jackknife over blocks: B. Efron, Ann. Stat. 7, 1 (1979) and SIAM (1982).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import nan
 

@@ -1,7 +1,5 @@
 """The input of the analysis from stored results: curves, cluster numbers, radii, moments."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise

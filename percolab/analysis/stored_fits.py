@@ -3,8 +3,6 @@
 Options that are not given follow from the dimension and boundary of the study.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal

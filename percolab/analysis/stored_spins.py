@@ -21,8 +21,6 @@ Sources: F. Y. Wu, Rev. Mod. Phys. 54, 235 (1982); K. Binder, Z. Phys. B 43, 119
 Nucl. Phys. B 300, 501 (1988) for the improved estimators.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial

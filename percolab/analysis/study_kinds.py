@@ -3,8 +3,6 @@
 A new kind has a line in :data:`ANALYSES`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import ceil, log10
 

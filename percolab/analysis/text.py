@@ -1,7 +1,5 @@
 """Results of the analysis as tables of text, numbers in the short form 0.65271(13)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

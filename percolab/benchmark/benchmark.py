@@ -1,7 +1,5 @@
 """A whole benchmark: what can be timed, and the records as a document and a table."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Kernels one by one: on CUDA every kernel of a call is timed by itself, by device events."""
 
-from __future__ import annotations
-
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping

@@ -9,8 +9,6 @@ slabs      rows, interfaces and joins of one large lattice, compared with a latt
 trees      minimum spanning trees of samples of a torus, and of a random graph with given weights
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Other programs on the same samples: scipy on the CPU, and cupyx where it is installed."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Iterator
 from typing import Any

@@ -6,8 +6,6 @@ measure  the open bonds and the row, by way of labels where the labeler needs th
 sweep    the rows at a grid of p around this one
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

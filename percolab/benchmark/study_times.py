@@ -1,7 +1,5 @@
 """Whole studies, and one sample over several processors, compared with one processor."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import replace

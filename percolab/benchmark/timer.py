@@ -3,8 +3,6 @@
 Both measure the machine's copy bandwidth the same way as everything else, by timing a copy.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import platform

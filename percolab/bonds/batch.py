@@ -4,8 +4,6 @@ It is filled with random bonds of a model, or with given ones; a labeler joins w
 neither knows of the other.
 """
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,23 +23,18 @@ class Batch(Protocol):
 
     def fill(self, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s) -> int:
         """Draw the open bonds of entries (sample, threshold), uint64 each; return their number."""
-        ...
 
     def load(self, opened: NDArray[np.uint32]) -> int:
         """Take given open bonds, (entries, num_classes * num_words); return how many entries."""
-        ...
 
     def copy_open_words(self, entries: int) -> NDArray[np.uint32]:
         """Return the bond words of the first entries, (entries, num_classes * num_words)."""
-        ...
 
     def copy_occupied(self, entries: int) -> NDArray[np.uint32]:
         """Return the occupied sites of the first entries, (entries, num_words), one bit a site."""
-        ...
 
     def copy_vacant(self, entries: int) -> NDArray[np.int64]:
         """Return how many sites of the first entries are vacant as drawn last, int64 (entries,)."""
-        ...
 
 
 #: The class of each kind of device.

@@ -1,7 +1,5 @@
 """The open bonds of one sample in the memory of the host."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

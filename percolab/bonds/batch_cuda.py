@@ -1,7 +1,5 @@
 """The open bonds and the occupied sites of many entries in the memory of a CUDA device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -21,7 +19,7 @@ from percolab.bonds.sites_cuda import close_bonds_kernel, close_periodic_kernel
 from percolab.bonds.words_cuda import BatchKeys, open_words_kernel
 from percolab.errors import InputError
 from percolab.kernels.arrays import Arrays
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import Launches, zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import Adjacency
@@ -35,8 +33,6 @@ from percolab.lattices.topology import (
     count_words,
     write_parts,
 )
-
-cuda = load_cuda()
 
 _MAX_GRID_Y = 65535
 

@@ -8,10 +8,8 @@ from percolab.bonds.hooks import word_limit
 from percolab.bonds.words import BLIND_PLANES, XORWOW, open_by_planes, open_word
 from percolab.bonds.xorwow import next_digits, xorwow_state
 from percolab.kernels.bits import popcount
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
-
-cuda = load_cuda()
 
 #: Thresholds at which is counted in one launch.
 MOST_LIMITS = 32

@@ -9,8 +9,6 @@ A bond that does not have the threshold of p is open or closed at all p: what op
 has the order of uniform numbers, whatever the limits of other classes.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Models of percolation: the class, and bond percolation, which most things have by default."""
 
-from __future__ import annotations
-
 from percolab.bonds.models.base import Model, Rule
 
 __all__ = ["BOND", "Model", "Rule"]

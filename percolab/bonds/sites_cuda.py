@@ -7,10 +7,8 @@ from numba import int32, uint32, uint64
 
 from percolab.bonds.sites import close_word, is_vacant
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.neighbours import find_bond_end, has_bit
-
-cuda = load_cuda()
 
 
 @cuda.jit(cache=True)

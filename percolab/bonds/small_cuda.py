@@ -9,9 +9,7 @@ from percolab.bonds.keys import stream_keys
 from percolab.bonds.sites import limits_at
 from percolab.bonds.words import BLIND_PLANES, TOP, XORWOW, open_by_planes, open_word
 from percolab.bonds.xorwow import make_xorwow_state, next_digits
-from percolab.kernels.device import load_cuda
-
-cuda = load_cuda()
+from percolab.kernels.cuda import cuda
 
 #: Words that a thread draws, which have the keys of their sample in common.
 WORDS_EACH = 2

@@ -6,10 +6,8 @@ from numba import uint32, uint64
 
 from percolab.bonds.hooks import word_limit
 from percolab.bonds.words import open_word
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import PER_THREAD, element
-
-cuda = load_cuda()
 
 
 class BatchKeys(NamedTuple):

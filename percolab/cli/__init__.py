@@ -1,7 +1,5 @@
 """The command line: one file a command, each loaded when it is called."""
 
-from __future__ import annotations
-
 import atexit
 import gc
 import importlib

@@ -1,7 +1,5 @@
 """percolab exact: the polynomial in p with which two sites of a small graph are connected."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """percolab field: a Gaussian field with power-law correlations, as a .npy file."""
 
-from __future__ import annotations
-
 import click
 
 from percolab.cli.groups import Command

@@ -1,7 +1,5 @@
 """Options in groups: what the help of a long command lists under headings of their own."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

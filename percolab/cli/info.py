@@ -1,7 +1,5 @@
 """percolab info: versions and devices, for a bug report or a methods section."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

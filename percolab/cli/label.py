@@ -1,7 +1,5 @@
 """percolab label: the clusters of a configuration as a file of labels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """percolab lattices: the lattices that come with percolab, or one described and drawn."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

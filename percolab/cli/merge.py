@@ -1,7 +1,5 @@
 """percolab merge: several results files into one."""
 
-from __future__ import annotations
-
 import click
 
 from percolab.cli.groups import Command

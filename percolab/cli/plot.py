@@ -1,7 +1,5 @@
 """percolab plot: stored results as a figure, and the numbers drawn."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Progress of a sweep: work done, rate, time left, and the current p_c; on stderr or in a log."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import threading

@@ -1,7 +1,5 @@
 """percolab removals: what is left of a graph without each single site or bond."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

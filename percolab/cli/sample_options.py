@@ -1,7 +1,5 @@
 """Options that name one sample, as `percolab label` and `percolab show` take them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from percolab.cli.groups import grouped

@@ -1,7 +1,5 @@
 """Options made from the table of settings (:mod:`percolab.tasks.settings`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path

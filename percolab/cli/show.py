@@ -1,7 +1,5 @@
 """percolab show: the clusters of a sample, or of a file of labels, as a figure."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """percolab studies: the studies that come with percolab, or one of them as a file."""
 
-from __future__ import annotations
-
 import click
 
 from percolab.cli.groups import Command

@@ -4,8 +4,6 @@ A terminal obeys escape sequences, wherever they come from; a file may hold any 
 written to a terminal alone, and not where NO_COLOR is set.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

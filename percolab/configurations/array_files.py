@@ -4,8 +4,6 @@ Shape and dtype come from the file's header; a file with fewer data than they cl
 before memory is taken for them.
 """
 
-from __future__ import annotations
-
 import glob
 import os
 import re

@@ -1,7 +1,5 @@
 """Configuration: which sites are there and which bonds are open, and where they come from."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod

@@ -1,7 +1,5 @@
 """Labels of an array that lies on a GPU already, which stay there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -13,13 +11,12 @@ from percolab.bonds.model import BOND
 from percolab.bonds.sites_cuda import mark_empty_kernel, open_between_kernel
 from percolab.configurations.configuration import image_lattice, lattice_problem
 from percolab.errors import InputError
-from percolab.kernels.device import cuda_problem, load_cuda, memory_gpu
+from percolab.kernels.cuda import cuda
+from percolab.kernels.device import cuda_problem, memory_gpu
 from percolab.labelers import fitting_labeler, new_labeler
 from percolab.labelers.forest import Reading
 from percolab.lattices.lattice import Lattice
 from percolab.tasks.study import axis_boundaries
-
-cuda = load_cuda()
 
 
 def label_device_array(

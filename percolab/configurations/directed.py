@@ -5,8 +5,6 @@ leads to; *tubes* lead from in to out past the core, *tendrils* can be reached f
 out, and *others* are none of these: A. Broder et al., Comput. Netw. 33, 309 (2000).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -7,8 +7,6 @@ open elements.  So the work grows with the states of the frontier, not with all 
 narrow graphs of some hundred bonds are as easy as dense ones of twenty.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ correlation that is finite at r = 0.  Unlike theirs the spectrum is that of the 
 that the correlation is exact at every distance.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any

@@ -1,7 +1,5 @@
 """What flows through the open bonds of one configuration, for Python."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

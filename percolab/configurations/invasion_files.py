@@ -3,8 +3,6 @@
 docs/invasion.md describes them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The cluster labels of one configuration, as an array."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 docs/labels.md describes both.
 """
 
-from __future__ import annotations
-
 import json
 from math import prod
 from pathlib import Path

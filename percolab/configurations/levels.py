@@ -1,7 +1,5 @@
 """The levels at which an array or a weighted graph of a user percolates, and their paths as CSV."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from pathlib import Path

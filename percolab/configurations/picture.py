@@ -169,7 +169,7 @@ def _sample_title(lattice: Lattice, record: dict[str, Any]) -> str:
     """Return the title of a sample: the lattice, its size or its sides, and what names it."""
     if lattice.aspect and "L" in record:
         sides = lattice.size_text(record["L"]).replace("x", r" \times ")
-        return make_title(plain_text(lattice.own_title), record | {"L": sides})
+        return make_title(plain_text(lattice.title.rpartition(", ")[0]), record | {"L": sides})
     return make_title(plain_text(lattice.title), record)
 
 

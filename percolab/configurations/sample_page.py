@@ -1,7 +1,5 @@
 """One sample at every p as a page for a browser, with a slider for p (pages/clusters.js)."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from math import prod
 from typing import Any

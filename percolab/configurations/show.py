@@ -1,7 +1,5 @@
 """The picture of one sample, as `percolab show` draws it, for Python."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The minimum spanning tree of weights that a user gives, or of one sample, for Python."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from pathlib import Path

@@ -3,8 +3,6 @@
 docs/trees.md describes them.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ A *coupling* draws samples into a labeler's batch, has them joined, and brings t
 Which one serves a labeler is listed here; all give the same numbers.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np

@@ -14,8 +14,6 @@ bond or site.  Degrees of sites need no scores
 (:func:`percolab.coupled.one_by_one.order_by_degree`).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import float64, int64, njit, uint32
 

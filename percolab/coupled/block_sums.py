@@ -1,7 +1,5 @@
 """CUDA: sums of blocks of samples whose rows are measured, and stay, on the device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -9,11 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.coupled import Rows, SampleBlocks, Samples
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.measure import block_sums_cuda as sums_cuda
 from percolab.measure.block_sums import CHUNK
-
-cuda = load_cuda()
 
 #: Measures samples: those from number ``first`` on, so many, of a slice of the blocks; yields for
 #: which p of the grid, and the rows, flat, on the device, in the order of (block, sample, p).

@@ -7,8 +7,6 @@ labels, sizes: uint32 (entries * num_points,); opened, later: uint32 (entries * 
 num_words,).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from percolab.bonds.model import Model
 from percolab.coupled import Rows, Samples
 from percolab.coupled.points import CoupledBatches
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import PER_THREAD, element
 from percolab.kernels.memory import Memory, Needs
 from percolab.kernels.neighbours import inner_word, other_end
@@ -26,8 +24,6 @@ from percolab.kernels.union_find import find, union
 from percolab.labelers.labeled_batch import LabeledBatch
 from percolab.lattices.extent import Extent
 from percolab.measure.wrapping_cuda import join_more
-
-cuda = load_cuda()
 
 
 @cuda.jit(cache=True)

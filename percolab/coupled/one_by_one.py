@@ -7,8 +7,6 @@ order; of equal ranks that with the largest u is removed first, so that all orde
 likely.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

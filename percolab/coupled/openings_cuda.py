@@ -17,8 +17,6 @@ brackets: uint64 (2, axes, entries), thresholds: the entry spans at the upper on
 lower.  Equal ones are finished, and there is no threshold where the upper one is NEVER.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import ceil, log2
 from typing import Any
@@ -29,7 +27,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.hooks import bond_number
 from percolab.bonds.words import NEVER
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.neighbours import has_bit
 from percolab.kernels.union_find import find, union
@@ -39,8 +37,6 @@ from percolab.labelers.tiled.one_tile import LANES
 from percolab.labelers.tiled.records import Openings
 from percolab.measure.rows import spanning_bits
 from percolab.measure.wrapping_cuda import join_over_periods, note_loop
-
-cuda = load_cuda()
 
 #: Openings that one thread puts in order at last, and how many of them a bracket should hold.
 LISTED, WANTED = 128, 32

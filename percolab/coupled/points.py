@@ -3,8 +3,6 @@
 Any labeler will do.  On CUDA a call of many kernels is captured once for a number of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ Entries of one sample that follow one another share its labeling; many samples a
 measured in a single call, since on small lattices a call from Python costs more than a sample.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from percolab.bonds.model import Model

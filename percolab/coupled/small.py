@@ -3,8 +3,6 @@
 Nothing but sums of blocks leaves the device, unless rows are read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any, NamedTuple
@@ -21,7 +19,7 @@ from percolab.coupled.block_sums import Measure
 from percolab.coupled.points import measure_by_batches
 from percolab.coupled.thresholds import bisect
 from percolab.coupled.tiled import TiledCoupling
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers import scan_cuda
@@ -32,8 +30,6 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.grid_loops import put_periods
 from percolab.lattices.topology import PERIOD_BITS, Topology, count_words, set_bits
 from percolab.measure.rows import ROW_WIDTH
-
-cuda = load_cuda()
 
 #: Sites of the entries of a launch, and its entries, at most: a GPU is at work for some ten ms, and
 #: the host takes one to launch the kernels.

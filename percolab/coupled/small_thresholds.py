@@ -18,7 +18,7 @@ from numba import int32, types, uint32, uint64
 from percolab.bonds.hooks import bond_number
 from percolab.bonds.words import NEVER
 from percolab.kernels.bits import highest_one, lowest_one
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.union_find import find, union
 from percolab.labelers.small_cuda import (
     ENDS,
@@ -34,8 +34,6 @@ from percolab.labelers.small_cuda import (
     read_new_bonds,
     team_threads,
 )
-
-cuda = load_cuda()
 
 #: Bonds for which a team has room, at most; a window has three quarters of them on average.
 MOST_OPENING = 4096

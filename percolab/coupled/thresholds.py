@@ -8,8 +8,6 @@ A coupling *scans* a window of thresholds for T.  Where T lies outside, the wind
 as wide each time, until T is in it, so no sample is ever left out.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -5,8 +5,6 @@ The bonds that open in between become openings between nodes, as
 p, and by bisection the spanning thresholds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import isqrt
 from typing import Any
@@ -21,7 +19,7 @@ from percolab.coupled import Rows, SampleBlocks, Samples
 from percolab.coupled import openings_cuda as kernels
 from percolab.coupled.block_sums import BlockSums, Measure
 from percolab.coupled.points import CoupledBatches, measure_by_batches
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.forest import Reading
@@ -35,8 +33,6 @@ from percolab.lattices.geometry import Geometry
 from percolab.measure import block_sums_cuda as sums_cuda
 from percolab.measure.block_sums import MOST_SUMS
 from percolab.measure.radii import PER_BIN, radii_row_width
-
-cuda = load_cuda()
 
 # Openings that a tile may have on average; a wider window of p is cut into several.
 _MOST_OPENINGS = TILE_NODES // 32

@@ -4,8 +4,6 @@ The trunk is the path between two sides.  What flows are the backbone, its red b
 dangling ends.  matplotlib loads when a figure is made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

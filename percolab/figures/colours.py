@@ -7,8 +7,6 @@ with the fewest neighbours last (D. W. Matula and L. L. Beck, J. ACM 30, 417 (19
 are enough for a tree then, and six for every planar lattice.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

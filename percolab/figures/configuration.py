@@ -5,8 +5,6 @@ every grid point; in three, a few layers stand side by side.  matplotlib loads w
 made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from typing import Any

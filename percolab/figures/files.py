@@ -1,7 +1,5 @@
 """How a figure is written: as a file, or as a part of a page; equal figures give equal bytes."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Mapping

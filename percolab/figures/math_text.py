@@ -1,7 +1,5 @@
 """Expressions as lattice files write them, ``1 - 2 sin(pi/18)``, in the mathematics of a figure."""
 
-from __future__ import annotations
-
 import ast
 import re
 

@@ -6,8 +6,6 @@ colour of their cluster, which no neighbouring cluster has.  A spring layout of 
 sites of a graph.  matplotlib loads when a figure is made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """A figure that a notebook shows, with or without pyplot, and that knows its numbers."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -5,8 +5,6 @@ other files.  All text is escaped, for a name in a results file may hold anythin
 make equal pages, which therefore carry no date but those of the runs.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable

@@ -3,8 +3,6 @@
 Both have the same methods, so that what draws does not ask which it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A new kind has a line in :data:`OF_KIND`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from percolab.analysis.roots import NO_CURVES, asks_for_roots

@@ -1,7 +1,5 @@
 """Stored results as figures ask of them, and what a kind of figure declares."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

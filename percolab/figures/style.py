@@ -7,8 +7,6 @@ Oliveira and L. A. F. Fernandes, IEEE Trans. Vis. Comput. Graph. 15, 1291 (2009)
 as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any

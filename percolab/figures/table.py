@@ -1,7 +1,5 @@
 """The fit of a table as a figure: its curves, the crossings of neighbouring sizes, the collapse."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -7,8 +7,6 @@ what hangs on one node alone, and leaves this block.
 Source: R. Tarjan, SIAM J. Comput. 1, 146 (1972).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

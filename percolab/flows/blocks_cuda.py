@@ -31,9 +31,7 @@ from percolab.flows.search_cuda import (
     read_level,
     search,
 )
-from percolab.kernels.device import load_cuda
-
-cuda = load_cuda()
+from percolab.kernels.cuda import cuda
 
 #: What the words become when they are done with: whether trails come to a node, whether the bond
 #: over which it was reached is no fence, and whether it is in the backbone.

@@ -3,8 +3,6 @@
 Source: R. Tarjan, SIAM J. Comput. 1, 146 (1972).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

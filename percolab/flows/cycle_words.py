@@ -10,8 +10,6 @@ Neither depends on which forest it is.
 Source: D. Pritchard and R. Thurimella, ACM Trans. Algorithms 7, 46 (2011).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -4,9 +4,7 @@ from numba import types, uint32, uint64
 
 from percolab.flows.cycle_words import word_streams
 from percolab.flows.search_cuda import ROOT, UNSEEN, Tree, add_up, close_bond, push, search
-from percolab.kernels.device import load_cuda
-
-cuda = load_cuda()
+from percolab.kernels.cuda import cuda
 
 
 @cuda.jit(cache=True)

@@ -6,8 +6,6 @@ cylinder, but not on a torus.  So bridges are the closed bonds of the dual withi
 One labeling finds all of them, however large the sample is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +15,8 @@ from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import CudaBatch
 from percolab.bonds.model import BOND
-from percolab.kernels.device import free_memory, load_cuda
+from percolab.kernels.cuda import cuda
+from percolab.kernels.device import free_memory
 from percolab.kernels.launches import PER_THREAD, Launches, element, zero_kernel
 from percolab.kernels.memory import Memory, Needs, entries_that_fit
 from percolab.kernels.neighbours import has_bit, inner_word, other_end, periodic_bond
@@ -26,8 +25,6 @@ from percolab.labelers.forest import Reading
 from percolab.lattices.dual import CONTRACTED, MISSING, DualTopology
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
-
-cuda = load_cuda()
 
 #: In the place of the bond that a bond of the dual crosses: there is none, or it is contracted.
 _NONE, _CONTRACTED = MISSING & 0xFFFFFFFF, CONTRACTED & 0xFFFFFFFF

@@ -37,7 +37,8 @@ from percolab.flows.dual_bridges_cuda import (
 )
 from percolab.flows.net import end_layers
 from percolab.kernels.atomics import atomic_or
-from percolab.kernels.device import free_memory, load_cuda
+from percolab.kernels.cuda import cuda
+from percolab.kernels.device import free_memory
 from percolab.kernels.launches import PER_THREAD, THREADS, element, zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import has_bit
@@ -46,8 +47,6 @@ from percolab.labelers.forest import Reading
 from percolab.lattices.corners import MOST_BONDS, Corners
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.topology import Topology
-
-cuda = load_cuda()
 
 #: What is found of a sample, in the order of the numbers of the reader.
 _RED, _TRAILS, _BONDS, _SITES = 0, 1, 2, 3

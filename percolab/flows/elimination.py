@@ -15,8 +15,6 @@ dimensions; W. F. Tinney and J. W. Walker, Proc. IEEE 55, 1801 (1967), the fewes
 M. R. Hestenes and E. Stiefel, J. Res. Natl. Bur. Stand. 49, 409 (1952), conjugate gradients.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

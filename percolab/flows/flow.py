@@ -21,7 +21,7 @@ from percolab.flows.cycle_words import (
 )
 from percolab.flows.elimination import solve, sum_powers
 from percolab.flows.net import ROOT, BondList, Net, count_sites, make_net, mark_inside, spread
-from percolab.flows.paths import find_length, make_distances, mark_shortest
+from percolab.flows.paths import Distances, find_length, mark_shortest
 from percolab.lattices.shown import Shown
 
 Marks = NDArray[np.uint8]
@@ -361,7 +361,8 @@ class Flow(Shown):
     @cached_property
     def _shortest(self) -> tuple[int, int, Marks]:
         net = self.circuit.joined
-        distances, marks = make_distances(net), self._no_marks()
+        distances = Distances(*np.empty((2, net.starts.size - 1), np.uint32))
+        marks = self._no_marks()
         length = find_length(net, self.is_open, distances)
         count = mark_shortest(net, self.is_open, distances, marks) if length else 0
         return int(length), int(count), marks

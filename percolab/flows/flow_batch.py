@@ -1,7 +1,5 @@
 """What flows through the samples of a batch on a CUDA device, where it is read."""
 
-from __future__ import annotations
-
 from math import isqrt
 from typing import Any
 
@@ -14,13 +12,12 @@ from percolab.flows.cycle_words_cuda import bridges_kernel
 from percolab.flows.flow import Circuit
 from percolab.flows.net import BondList, make_net
 from percolab.flows.paths_cuda import PathMemory, path_kernel
-from percolab.flows.search_cuda import SIMULATED, DeviceNet, Tree
+from percolab.flows.search_cuda import DeviceNet, Tree
 from percolab.flows.tile_net import LEAST_LARGE, MOST_LARGE, make_tiles
-from percolab.kernels.device import free_memory, load_cuda
+from percolab.kernels.cuda import SIMULATED, cuda
+from percolab.kernels.device import free_memory
 from percolab.labelers.forest import Reading
 from percolab.measure.rows import LARGEST
-
-cuda = load_cuda()
 
 _TREE = (np.uint64, np.uint64, np.uint32, np.uint32)
 #: The arrays that a search needs, of points + 2 numbers each, by what is measured.

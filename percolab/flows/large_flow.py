@@ -1,7 +1,5 @@
 """What flows through few large samples on a CUDA device: all of its blocks work on one of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -11,11 +9,9 @@ from percolab.flows import tile_forest_cuda as forests
 from percolab.flows import tile_trees_cuda as trees
 from percolab.flows.open_bonds_cuda import OpenNet, open_bonds_kernel
 from percolab.flows.tile_net import TILE, TileNet
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import zero_kernel
 from percolab.measure.rows import LARGEST
-
-cuda = load_cuda()
 
 #: The types of the arrays of a :class:`~percolab.flows.tile_forest_cuda.TileForest`.
 _FOREST = np.uint32, *[np.uint64] * 3, *[np.uint32] * 5

@@ -1,7 +1,5 @@
 """The shortest paths of few large samples on a CUDA device, where they are read."""
 
-from __future__ import annotations
-
 from math import isqrt
 from typing import Any
 
@@ -10,11 +8,9 @@ from numpy.typing import NDArray
 
 from percolab.flows import large_paths_cuda as kernels
 from percolab.flows.flow import Circuit
-from percolab.flows.search_cuda import SIMULATED
-from percolab.kernels.device import free_memory, load_cuda
+from percolab.kernels.cuda import SIMULATED, cuda
+from percolab.kernels.device import free_memory
 from percolab.lattices.topology import Topology
-
-cuda = load_cuda()
 
 #: Threads of a block, at most.
 _MOST_THREADS = 1024

@@ -14,13 +14,10 @@ from typing import Any, NamedTuple
 
 from numba import types, uint32, uint64
 
-from percolab.flows.search_cuda import SIMULATED
 from percolab.kernels.bits import lowest_one, popcount
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.launches import PER_THREAD, element
 from percolab.kernels.neighbours import has_bit
-
-cuda = load_cuda()
 
 #: Ends of a level that are in shared memory, a thread of the block.
 NEAR = 1 if SIMULATED else 4

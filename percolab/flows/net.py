@@ -5,8 +5,6 @@ of an electrode are at one potential.  A bond between two sites of one terminal 
 which carries nothing, and so is a bond from a site to itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

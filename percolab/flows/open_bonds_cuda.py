@@ -14,10 +14,8 @@ from numba import types, uint32, uint64
 from percolab.flows.search_cuda import close_bond, is_open, low_half
 from percolab.flows.tile_forest_cuda import add_up, end_in_tile, this_node
 from percolab.flows.tile_net import TILE
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.neighbours import has_bit
-
-cuda = load_cuda()
 
 #: In place of the end of a bond that leads to another tile.  Ends within are one more than their
 #: number, so that no bond is 0.

@@ -4,14 +4,12 @@ The length is the chemical distance; the bonds on shortest paths are the elastic
 Herrmann, D. C. Hong and H. E. Stanley, J. Phys. A 17, L261 (1984)).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, uint32
 
-from percolab.flows.net import UNSEEN, Net
+from percolab.flows.net import UNSEEN
 
 _UNSEEN = UNSEEN
 #: The highest bit of a distance, and all others.
@@ -23,11 +21,6 @@ class Distances(NamedTuple):
 
     order: Any
     away: Any
-
-
-def make_distances(net: Net) -> Distances:
-    """Return memory for the distances of one sample at a time."""
-    return Distances(*np.empty((2, net.starts.size - 1), np.uint32))
 
 
 @njit(nogil=True, cache=True)

@@ -18,9 +18,7 @@ from percolab.flows.search_cuda import (
     read_level,
 )
 from percolab.kernels.bits import lowest_one
-from percolab.kernels.device import load_cuda
-
-cuda = load_cuda()
+from percolab.kernels.cuda import cuda
 
 #: The distance of a site of the second terminal, and of any other, that was not reached.
 _TARGET, _UNSEEN = 0xFFFFFFFE, 0xFFFFFFFF

@@ -5,8 +5,6 @@ are taken to the host.  All devices give the same integers.  The terminals are t
 last open axis or those that are given, and the source and the target of a graph.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from contextlib import suppress

@@ -15,16 +15,13 @@ opened: uint32, bond words of the samples, one's from ``base`` on; bonds: uint64
 
 from typing import Any, NamedTuple
 
-from numba import config, uint32, uint64
+from numba import uint32, uint64
 
 from percolab.flows.cycle_words import bond_word
 from percolab.kernels.bits import lowest_one
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.neighbours import has_bit
 
-cuda = load_cuda()
-
-SIMULATED = bool(config.ENABLE_CUDASIM)
 #: In the place of the bond over which a node was reached: of one that was not, and of a root.
 UNSEEN, ROOT = 0xFFFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFE
 

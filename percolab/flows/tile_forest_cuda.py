@@ -24,10 +24,8 @@ from percolab.flows.cycle_words import bond_word, virtual_word, word_streams
 from percolab.flows.search_cuda import UNSEEN as NO_BOND
 from percolab.flows.search_cuda import low_half
 from percolab.flows.tile_net import TILE, TILE_BITS
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.union_find import find
-
-cuda = load_cuda()
 
 #: What a node of a tile has above it where its bond leads out of the tile or there is none.
 OUT = 0xFFFFFFFF

@@ -5,8 +5,6 @@ an axis may have numbers that no site has.  Sites of a graph keep their order.  
 the two terminals, which *own* their sites: each is one node with all of these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import reduce
 from math import prod

@@ -32,10 +32,8 @@ from percolab.flows.tile_forest_cuda import (
     whole,
 )
 from percolab.flows.tile_net import TILE, TILE_BITS
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.union_find import find, union
-
-cuda = load_cuda()
 
 #: Whether trails come to a node, whether the bond above it is no fence, whether it is in the block,
 #: whether it is connected with the first terminal.

@@ -1,12 +1,8 @@
 """Where the large arrays of a batch and its labeler lie in the memory of a device."""
 
-from __future__ import annotations
-
 from typing import Any
 
-from percolab.kernels.device import load_cuda
-
-cuda = load_cuda()
+from percolab.kernels.cuda import cuda
 
 
 class Arrays:

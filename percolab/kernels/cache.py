@@ -5,8 +5,6 @@ the functions that it calls from other files.  The stamp of the kernels of later
 content of ``measure/sums.py`` as well, so that no study is measured by yesterday's arithmetic.
 """
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any

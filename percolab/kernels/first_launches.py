@@ -4,8 +4,6 @@ Several processes then compile the kernels of a study.  Each kernel has a lock, 
 process has while it compiles; the cache of Numba hands what it made to the others.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress

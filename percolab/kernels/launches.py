@@ -12,12 +12,9 @@ from typing import Any
 
 from numba import config, uint32
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.first_launches import launch
 from percolab.kernels.memory import without_collections
-
-cuda = load_cuda()
-
 
 # The simulator runs a Python thread per thread: small blocks there, which also meet more edges.
 THREADS = 8 if config.ENABLE_CUDASIM else 256

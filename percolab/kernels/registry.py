@@ -1,7 +1,5 @@
 """Classes that are found by name and kind of device, and loaded when they are."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -15,12 +13,10 @@ class Entry(Protocol):
     @property
     def classes(self) -> Mapping[str, str]:
         """Places, as :func:`load` takes them, by "cpu" and "cuda"."""
-        ...
 
     @property
     def paper(self) -> str:
         """The folder of ``percolab/papers`` that its classes are in, or ""."""
-        ...
 
 
 def load(place: str) -> Any:

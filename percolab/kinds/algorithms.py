@@ -1,7 +1,5 @@
 """What finds the clusters or the trees of samples, by name."""
 
-from __future__ import annotations
-
 from percolab.labelers import DEFAULT_LABELER, check_labeler, fitting_labeler, labeler_class
 from percolab.lattices.structure import Structure
 from percolab.tasks.kind import Algorithms

@@ -1,7 +1,5 @@
 """Spins: samples are the sweeps of Markov chains, which differ at every p."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial

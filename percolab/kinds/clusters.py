@@ -1,7 +1,5 @@
 """Random clusters: samples are the sweeps of Markov chains without spins, by Chayes and Machta."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 

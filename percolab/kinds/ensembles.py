@@ -4,8 +4,6 @@ Graphs follow from the seed of the task's samples and the number of the block, s
 not depend on who makes which block.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Percolation on a grid of p: every sample is measured at all p at once."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence

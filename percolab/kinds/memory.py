@@ -1,7 +1,5 @@
 """The memory that measuring a task takes, and whether there is enough of it."""
 
-from __future__ import annotations
-
 import psutil
 
 from percolab.errors import InputError

@@ -1,7 +1,5 @@
 """Bonds or sites open one by one, and every observable is summed after every opening."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar

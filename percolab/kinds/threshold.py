@@ -1,7 +1,5 @@
 """Exact thresholds: the smallest p at which each sample spans, along every open axis."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 

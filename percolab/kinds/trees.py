@@ -1,7 +1,5 @@
 """Minimum spanning trees: one of every sample, whose bonds have the uniform numbers as weights."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """What samplers of all kinds have in common: where a task is measured, in pieces that can stop."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace

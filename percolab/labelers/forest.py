@@ -5,8 +5,6 @@ clusters of every entry, each known by its root.  Rows, labels and radii are rea
 protocol is the same on CPU and CUDA, where a batch holds one entry or many.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 from typing import Any, ClassVar, Protocol
 
@@ -35,19 +33,15 @@ class Forest(Protocol):
         Row width: ROW_WIDTH columns (:mod:`percolab.measure.rows`), and those of the tally behind
         them if the labeler keeps one.
         """
-        ...
 
     def make_labels(self) -> None:
         """Have the labels written in the memory of the device."""
-        ...
 
     def labels(self) -> NDArray[np.int32]:
         """Return the labels (entries, num_points): of every site its cluster's smallest site."""
-        ...
 
     def radii(self, geometry: Geometry) -> NDArray[np.int64]:
         """Return how far clusters reach (`percolab.measure.radii`), (entries, PER_BIN * bins)."""
-        ...
 
 
 class DeviceForest:
@@ -91,8 +85,6 @@ class Labeler(Protocol):
 
     def join(self, entries: int, reading: Reading = Reading.ROWS) -> Forest:
         """Return the forest of the first entries of the batch."""
-        ...
 
     def entries_with_radii(self, geometry: Geometry) -> int:
         """Return of how many entries of the batch radii can be read at a time."""
-        ...

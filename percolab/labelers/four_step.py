@@ -13,8 +13,6 @@ labels: uint32, a sample's from ``start`` on; opened: uint32, its bond words fro
 start, base, word: uint32.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

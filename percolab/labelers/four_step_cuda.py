@@ -4,18 +4,14 @@ labels: uint32 (entries * num_points,), those of entry n from n * num_points on;
 (entries * classes * num_words,), words of open bonds.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from numba import uint32
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import PER_THREAD, element
 from percolab.labelers.four_step import analysis, initialization, label_reduction, word_reduction
 from percolab.labelers.labeled_batch import LabeledBatch
-
-cuda = load_cuda()
 
 
 @cuda.jit(device=True)

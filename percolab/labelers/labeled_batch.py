@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import CudaBatch
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.forest import DeviceForest, Reading
@@ -27,8 +27,6 @@ from percolab.measure.rows_cuda import (
 )
 from percolab.measure.tallies_cuda import tally_sizes_kernel
 from percolab.measure.wrapping_cuda import join_all
-
-cuda = load_cuda()
 
 
 def _num_partials(num_points: int) -> int:

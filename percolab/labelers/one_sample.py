@@ -1,7 +1,5 @@
 """What the CPU's labelers share: a batch of one sample, and what is read off its labels."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

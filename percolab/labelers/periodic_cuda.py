@@ -6,10 +6,8 @@ labels: uint32 (entries * num_points,), those of entry n from n * num_points on;
 
 from numba import uint32
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.union_find import union_across_boundary
-
-cuda = load_cuda()
 
 
 @cuda.jit(cache=True)

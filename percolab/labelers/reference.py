@@ -3,8 +3,6 @@
 It shares nothing with the other labelers but the bond words, and is slow: about 1 us a bond.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from typing import ClassVar
 

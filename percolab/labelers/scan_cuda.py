@@ -30,11 +30,11 @@ a warp meet in a bank.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import config, int32, int64, types, uint8, uint16, uint32, uint64
+from numba import int32, int64, types, uint8, uint16, uint32, uint64
 from numpy.typing import NDArray
 
 from percolab.kernels.bits import highest_one, lowest_one, popcount
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.neighbours import has_periodic, inner_word
 from percolab.kernels.runs import low_bits, mark_segment_starts
 from percolab.labelers.small_cuda import SmallLattice, count_openings, even_bits
@@ -43,9 +43,6 @@ from percolab.measure.rows import ROW_WIDTH, SPANNING
 from percolab.measure.sums import SUMS32
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
 
-cuda = load_cuda()
-
-SIMULATED = bool(config.ENABLE_CUDASIM)
 #: Threads of a block, a sample each.
 SAMPLES = 4 if SIMULATED else 64
 #: Slots of a window and of the first words, at most.

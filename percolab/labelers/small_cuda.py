@@ -23,19 +23,16 @@ that are none any more hand on their sizes.
 
 from typing import Any, NamedTuple
 
-from numba import config, int32, int64, types, uint32, uint64
+from numba import int32, int64, types, uint32, uint64
 
 from percolab.kernels.bits import highest_one, lowest_one, popcount
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.neighbours import inner_word, other_bits
 from percolab.kernels.runs import fill_segments, low_bits, mark_segment_starts
 from percolab.measure.rows import ROW_WIDTH, SPANNING
 from percolab.measure.sums import SUMS32
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
 
-cuda = load_cuda()
-
-SIMULATED = bool(config.ENABLE_CUDASIM)
 #: Threads of a warp, which work in step.  The simulator gets few, which meet more edges.
 LANES = 4 if SIMULATED else 32
 #: Words of a team of several samples, at most, and those of a larger sample.

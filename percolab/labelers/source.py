@@ -1,7 +1,5 @@
 """The measurement "source": how many sites are in the clusters of a graph's source, off labels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

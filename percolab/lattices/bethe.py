@@ -5,8 +5,6 @@ with the sites numbered in two ways: *standard*, from the centre outwards, shell
 children of a site side by side; *random*, by a permutation of these numbers.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass

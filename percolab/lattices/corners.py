@@ -4,8 +4,6 @@ Two sides of a lattice are *terminals*: each is one node with all that lies beyo
 bonds there contract.  Around a terminal the other bonds have an order too, along its side.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Geometry: where the sites of a finite lattice are, in whole steps so fine that sums are exact."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod

@@ -4,8 +4,6 @@ A bond leads from a grid point, its owner, to the point an offset away.  Point (
 index x + shape[0] * (y + ...): the first axis runs fastest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from math import gcd, prod
 

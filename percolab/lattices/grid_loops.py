@@ -1,7 +1,5 @@
 """Compiled loops: masks over a grid, and bonds across periodic boundaries and where they lead."""
 
-from __future__ import annotations
-
 from numba import int64, njit, uint32, uint64
 
 

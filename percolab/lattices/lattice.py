@@ -193,10 +193,6 @@ class Lattice(Shown):
             text = f"aspect = {list(aspect)}\n{text}"
         return lattice_from_text(text, where=f"lattice {self.name}")
 
-    @property
-    def own_title(self) -> str:
-        return self.title.rpartition(", ")[0] if self.aspect else self.title
-
     def size_text(self, size: int) -> str:
         """Return a size as users give it: 64, or 64x128."""
         return "x".join(map(str, self.sides(size))) if self.aspect else str(size)

@@ -6,8 +6,6 @@ in one piece if every site of the cell is reached from the first, and if the clo
 all translations Z^d, not a sublattice of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 
 Point = tuple[int, ...]

@@ -4,8 +4,6 @@ A drawing without crossings proves that a lattice is planar.  One with crossings
 the answer is cautious: a planar lattice that is drawn badly counts as not planar.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import product
 

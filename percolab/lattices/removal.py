@@ -11,8 +11,6 @@ and what a list leaves out comes last.  "degree:adaptive", "betweenness:adaptive
 "influence:adaptive" have no ranks: these numbers are found again after every removal.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress

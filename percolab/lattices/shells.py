@@ -4,8 +4,6 @@ A shell is all sites at one distance from a site, where the lattice is drawn; sh
 nearest.  The bonds are found from the cell's vectors, whatever the lattice's own bonds are.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import product

@@ -1,7 +1,5 @@
 """How results are shown: tables as text, HTML, JSON and CSV; objects in one line or a notebook."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Sequence

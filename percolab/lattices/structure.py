@@ -4,8 +4,6 @@ It is stored with the results: a lattice as its TOML text, the others as a recor
 :func:`structure_from_record` reads.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

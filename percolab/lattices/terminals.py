@@ -1,7 +1,5 @@
 """Terminals of a lattice by name: its sides, the site in the middle, or sites by number."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

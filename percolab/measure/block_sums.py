@@ -1,7 +1,5 @@
 """Sums of observables over the samples of blocks, from rows."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray

@@ -7,17 +7,14 @@ square and then a sum are rounded each, sample after sample in a chunk, and chun
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import config, float64, int64, types, uint32
+from numba import float64, int64, types, uint32
 from numpy.typing import NDArray
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.launches import Launches
 from percolab.measure.block_sums import CHUNK
 from percolab.measure.rows import SPANNING, read_observable
 
-cuda = load_cuda()
-
-SIMULATED = bool(config.ENABLE_CUDASIM)
 #: Threads of a block, of which each reads the observables of a sample at a time.
 SUM_THREADS = 32 if SIMULATED else 128
 #: Observables, and squares, of which a thread has one.

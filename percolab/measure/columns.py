@@ -5,8 +5,6 @@ sample, read off its row; blocks hold its sum over their samples, and that of it
 is a probability.  Of other columns, with a word of ``--measure``, the sums alone are kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 

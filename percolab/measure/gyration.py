@@ -1,7 +1,5 @@
 """The measurement "gyration": how far clusters reach, read off open bonds and the forest."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ A measurement is a line here and a file with its *reader*.  Its columns are decl
 (:data:`percolab.measure.columns.EXTRA_COLUMNS`), under its word.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ binomial B(n) = M! / n! (M - n)! p^n (1 - p)^(M - n): M. E. J. Newman and R. M. 
 64, 016706 (2001).  A bin has the B of its n.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

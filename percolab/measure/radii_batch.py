@@ -1,20 +1,16 @@
 """How far the clusters of a batch reach, from its bonds joined in a forest with periods."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import CudaBatch, end_flags_on_device, period_width
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.lattices.geometry import Geometry
 from percolab.measure import radii_cuda
 from percolab.measure.radii import SCALARS, radii_row_width
 from percolab.measure.wrapping_cuda import Loops, join_all
-
-cuda = load_cuda()
 
 # Device memory that forests and sums may take; one entry's must fit all the same.
 _BYTES = 2**31

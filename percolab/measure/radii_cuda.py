@@ -11,7 +11,7 @@ forest: uint64 (entries * num_points,); reach: uint32, as long; sums: uint64 (en
 
 from numba import config, float64, int32, int64, types, uint32, uint64
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import PER_THREAD, element
 from percolab.kernels.neighbours import has_bit, periodic_bond
 from percolab.measure.radii import OUT, PER_BIN, SCALARS, has_end, read_spread
@@ -19,8 +19,6 @@ from percolab.measure.tallies import size_bin
 from percolab.measure.tallies_cuda import add_wide
 from percolab.measure.wrapping import periods_to, read_parent
 from percolab.measure.wrapping_cuda import periods_along
-
-cuda = load_cuda()
 
 #: Threads of a block that sums bins, how many bins it has, and of how many samples at a time.
 SUM_THREADS, SUM_BINS, SUM_SAMPLES = (8, 4, 2) if config.ENABLE_CUDASIM else (128, 8, 128)

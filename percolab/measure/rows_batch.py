@@ -1,14 +1,12 @@
 """The rows of a batch: what is summed on the device, and where the host finds it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import CudaBatch, period_width
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import zero_kernel
 from percolab.kernels.memory import Memory, Needs
 from percolab.measure.rows import ROW_WIDTH
@@ -16,8 +14,6 @@ from percolab.measure.rows_cuda import FULL, PARTIALS, finish_rows_kernel
 from percolab.measure.sums import NUMBERS
 from percolab.measure.tallies import compute_row_width
 from percolab.measure.wrapping_cuda import Loops
-
-cuda = load_cuda()
 
 #: Rows that are copied through pinned memory, as a captured call does; more go straight to theirs,
 #: since another copy would cost more than a captured one saves.

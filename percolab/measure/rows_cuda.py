@@ -12,14 +12,12 @@ memory.
 from numba import config, int64, types, uint32
 
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
 from percolab.kernels.neighbours import inner_word
 from percolab.kernels.union_find import find
 from percolab.measure.rows import ROW_WIDTH, SPANNING
 from percolab.measure.sums import ADDED, FIELDS, NUMBERS, SUMS, SUMS32, SUMS64
-
-cuda = load_cuda()
 
 #: Words whose sites one block counts together.
 COUNTED_WORDS = THREADS // 2

@@ -7,12 +7,10 @@ small add their powers there at once, two halves of 128 bits, with a carry from 
 
 from numba import types, uint32, uint64
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import THREADS
 from percolab.measure.rows import BINS, CUBES, FOURTHS, ROW_WIDTH
 from percolab.measure.tallies import EXACT, num_bins, product, size_bin
-
-cuda = load_cuda()
 
 #: Bins for clusters of any size.
 ALL_BINS = num_bins(2**32 - 1)

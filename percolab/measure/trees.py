@@ -5,8 +5,6 @@ that sums over a tree and over a block are exact integers.  The rounding of one 
 2^-63, and far below what any number of samples tells.
 """
 
-from __future__ import annotations
-
 from percolab.lattices.lattice import AXIS_NAMES
 
 #: The numbers of a row by name: bonds of the tree, the sum of their weights, and along each axis T
@@ -20,8 +18,3 @@ TREE_ROW = (
 WEIGHT_BITS = 32
 #: Bins of the weights, equally wide from 0 to 1; and of degrees, the last for all from there on.
 WEIGHT_BINS, DEGREE_BINS = 64, 64
-
-
-def tree_row_width(axes: int) -> int:
-    """Return how many integers a row has, of a lattice with so many axes."""
-    return 2 + 2 * axes

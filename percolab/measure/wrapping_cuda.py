@@ -11,12 +11,10 @@ from numba import int32, uint32, uint64
 
 from percolab.bonds.batch_cuda import CudaBatch
 from percolab.kernels.bits import trailing_zeros
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import PER_THREAD, element
 from percolab.kernels.neighbours import inner_word, other_end, periodic_bond
 from percolab.measure.wrapping import periods_to, read_parent, winding_in
-
-cuda = load_cuda()
 
 periods_along, _, wrapping_bits = winding_in(int32, uint32)
 

@@ -1,7 +1,5 @@
 """What the programs of papers share: a record, what it was made by, and how figures replace it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -20,7 +20,7 @@ from numba import int64, types, uint32, uint64
 from percolab.bonds.hooks import class_limit
 from percolab.bonds.words import open_word
 from percolab.kernels.bits import popcount, trailing_zeros
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
 from percolab.kernels.neighbours import has_bit, periodic_word
 from percolab.labelers.tiled.borders import NODES, TILES_PER_BLOCK, mark_from
@@ -30,8 +30,6 @@ from percolab.measure.rows import spanning_bits
 from percolab.measure.wrapping import periods_to
 from percolab.measure.wrapping_cuda import periods_along
 from percolab.parts.kernels import close_cut_word, find_cut_bond
-
-cuda = load_cuda()
 
 #: Words that a block makes where they have to be shifted; the last one is made for its bits alone.
 SPAN = PER_THREAD * THREADS

@@ -5,15 +5,13 @@ device; its sums are on the host.  It is equal to that of the CPU but for the nu
 clusters: those of a face are about in the order of its bonds, not just in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from percolab.errors import InputError
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import THREADS, Launches
 from percolab.kernels.memory import Memory
 from percolab.lattices.topology import PERIOD_BITS
@@ -30,8 +28,6 @@ from percolab.parts.interface import (
 )
 from percolab.parts.kernels import merge_sums
 from percolab.parts.parts import Whole
-
-cuda = load_cuda()
 
 # Arrays grow by this part of what is requested, so that they do not grow at every slab.
 _SPARE = 16

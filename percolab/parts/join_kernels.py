@@ -15,7 +15,7 @@ behind them the sums over finished clusters (:mod:`percolab.measure.sums`) of ea
 
 from numba import config, int64, types, uint32, uint64
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import PER_THREAD, THREADS
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.rows import spanning_bits
@@ -31,8 +31,6 @@ from percolab.measure.sums import NUMBERS, SUMS64
 from percolab.measure.tallies import EXACT, find_wide_bin, num_bins, product
 from percolab.measure.wrapping import wrapping_bits
 from percolab.parts.kernels import INSIDE
-
-cuda = load_cuda()
 
 _empty, _with_cluster, _put = SUMS64.empty, SUMS64.with_cluster, SUMS64.put
 

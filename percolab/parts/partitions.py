@@ -5,8 +5,6 @@ A partition is loaded when its options are given; slabs are the default.  It mak
 has others, which reproduce what a paper does: nothing else knows them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol

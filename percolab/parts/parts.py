@@ -10,8 +10,6 @@ Nothing here is made from the whole lattice: the tables of a slab are those of a
 shape, and slabs that are equally thick and begin at the same layer of a cell share them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -9,8 +9,6 @@ other; where it does not, interfaces go through the host.  Source: CUDA driver A
 communication.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,12 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import checked
 from percolab.parts.interface import ARRAY_KINDS, Interface
 from percolab.parts.join_cuda import DeviceArrays
-
-cuda = load_cuda()
 
 # Bytes that arrays begin at multiples of, and those of a handle.
 _ALIGNED, _HANDLE = 256, 64

@@ -1,7 +1,5 @@
 """The interface of a slab on the CPU: its runs joined as by the labeler raster, its faces read."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

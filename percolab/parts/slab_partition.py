@@ -3,8 +3,6 @@
 One rank alone is a chain of slabs, which measures a sample in the memory of one slab.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial

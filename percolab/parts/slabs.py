@@ -1,7 +1,5 @@
 """The row of one sample by slabs: interfaces made and joined one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any

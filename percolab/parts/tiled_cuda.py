@@ -17,7 +17,7 @@ from percolab.bonds.closed_cuda import count_closed_kernel
 from percolab.bonds.hooks import VARIES
 from percolab.errors import InputError
 from percolab.kernels.arrays import SharedArrays
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, Launches
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.tiled.labeler import MAX_ENTRIES, Tiled
@@ -34,8 +34,6 @@ from percolab.parts.interface import Face, Interface, InterfaceSums, interface_b
 from percolab.parts.join_cuda import DeviceArrays
 from percolab.parts.parts import Cut, Slab, Tables, Whole
 from percolab.parts.raster import SampleKey, sums_from_row
-
-cuda = load_cuda()
 
 # Seconds of a bond between tiles, and how many of them the faces take, per site of a layer.
 _SECONDS_A_BOND, _BONDS_A_FACE = 33e-12, 3
@@ -161,7 +159,7 @@ class SlabTiled:
         problem = refusal(whole)
         if problem:
             raise InputError(f"slabs of {whole.lattice.name} on CUDA: {problem}")
-        self.whole, self.most_layers, self.tally = whole, most_layers, tally
+        self.whole, self.tally = whole, tally
         self.row_width = compute_row_width(whole.num_points) if tally else rows.ROW_WIDTH
         self.launches, self._arrays = Launches(), SharedArrays()
         self._keys = KeysOfBatch(whole.model, 1, self.launches)

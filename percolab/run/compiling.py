@@ -5,8 +5,6 @@ process of the study makes real calls, of one sample each.  The others launch no
 what no process is at, and a call of theirs ends where it would read what a kernel has written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial

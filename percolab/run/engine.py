@@ -4,8 +4,6 @@ Numba compiles a kernel when it is first called and keeps it on the disk.  A swe
 single sample before it starts to count, so that its rate is that of sampling.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress

@@ -3,8 +3,6 @@
 Blocks are the same whoever makes them, and only the process of the study writes its file.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import signal

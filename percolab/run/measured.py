@@ -1,7 +1,5 @@
 """Measured blocks: which are missing, who makes them, and what comes out as they are finished."""
 
-from __future__ import annotations
-
 import heapq
 import threading
 import time

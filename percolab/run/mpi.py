@@ -5,8 +5,6 @@ All ranks call the same command.  Rank 0 runs it; the others wait for jobs until
 them, as MPI has it, and the same command goes on from the last save.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import signal
 import time

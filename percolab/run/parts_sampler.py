@@ -5,8 +5,6 @@ Whoever measures the parts is a rank: all ranks of a group together
 (:mod:`percolab.run.rank_group`), or one rank alone, slab after slab.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Where a study is sampled: its tasks with their p, placed by pilots unless they are given."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 

@@ -6,8 +6,6 @@ fewer layers of the same cross-section.  The same samples give the information o
 p_c, from which the samples for a target error follow.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor

@@ -9,8 +9,6 @@ when one process is killed all calls fail and the executor takes no more; proces
 that started them by ten seconds and more; and neither has several threads in a process.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -4,8 +4,6 @@ Rank 0 is in this process: it decides what is measured, writes the file, and mea
 the others (:mod:`percolab.parts.ranks`).  Rows are those of whole samples, bit for bit.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import threading

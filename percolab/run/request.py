@@ -6,8 +6,6 @@ What a request leaves open, sizes, p, and samples or target error, is as the rec
 runs have it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace

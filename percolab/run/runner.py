@@ -3,8 +3,6 @@
 request -> placed tasks -> target blocks -> measured blocks -> results
 """
 
-from __future__ import annotations
-
 import logging
 from contextlib import ExitStack
 from typing import Unpack

@@ -4,8 +4,6 @@ A block has a checkpoint with its finished rows, and every rank of slabs has one
 of its own slabs of the row in work; a rank may be alone.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

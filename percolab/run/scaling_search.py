@@ -8,8 +8,6 @@ with the least work; larger sizes are added where they make it less, or where th
 the error is above the target.  That samples decide the p of later ones biases nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import cycle, takewhile

@@ -3,8 +3,6 @@
 The results that a run begins with stay as they are; it returns new ones.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress

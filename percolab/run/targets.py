@@ -10,8 +10,6 @@ for the cost ends near the best division: the c-optimal design of G. Elfving, An
 255 (1952).  That leaves out sizes that could contradict the fit: a part of the cost goes to all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

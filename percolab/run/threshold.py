@@ -12,8 +12,6 @@ L^(1/4).  Elsewhere p_c comes from a fit of several sizes (:mod:`percolab.run.sc
 Work is counted in sites, so that the same target gives about the same samples on every machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, inf, log2, sqrt

@@ -4,8 +4,6 @@ With the labeler ``raster`` many sweeps are one call of compiled code.  Any othe
 bonds of a sweep and gives labels, from which the spins follow.
 """
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import numpy as np

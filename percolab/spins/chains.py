@@ -4,8 +4,6 @@ One kind serves the CPU and one CUDA; both take any labeler and give the same nu
 another one sweeps lattices that fit in the shared memory of one block.
 """
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 import numpy as np

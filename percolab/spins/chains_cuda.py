@@ -5,15 +5,13 @@ from the next, their number, lies on the device.  So it is captured once as a gr
 again, and the host waits when rows are to be fetched.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import CudaBatch
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import Launches, zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.labelers.forest import Reading
@@ -27,8 +25,6 @@ from percolab.spins import kernels_cuda as kernels
 from percolab.spins.tiles_cuda import mark_tiles_kernel, paint_tiles_kernel, repaint_tiles_kernel
 from percolab.spins.update import UpdateRule, count_planes
 from percolab.spins.words import Chain
-
-cuda = load_cuda()
 
 #: Rows that are kept on the device until the host fetches them; with tallies, numbers of these.
 _KEPT_ROWS, _KEPT_TALLIES = 2**18, 2**25

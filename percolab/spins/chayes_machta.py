@@ -11,8 +11,6 @@ each site is active with probability 1 / q.
 Source: L. Chayes and J. Machta, Physica A 254, 477 (1998).
 """
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Compiled sweeps of random clusters on the CPU: active sites, open bonds, what is measured."""
 
-from __future__ import annotations
-
 from numba import njit, uint32, uint64
 
 from percolab.bonds.keys import seed_at

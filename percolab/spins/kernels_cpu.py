@@ -4,8 +4,6 @@ With the runs of the labeler ``raster`` many sweeps are one call, in which a run
 spin at once.  chain: keys and a threshold; occupied, exists, opened: uint32 words; labels: int32.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -13,7 +13,7 @@ from percolab.bonds.keys import seed_at
 from percolab.bonds.models.potts import MOST_STATES
 from percolab.bonds.words import open_word
 from percolab.kernels.bits import lowest_one, popcount
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.neighbours import has_bit, periodic_bond, periodic_word
 from percolab.measure.rows import ROW_WIDTH
@@ -26,8 +26,6 @@ from percolab.spins.words import (
     spin_change,
     write_spin,
 )
-
-cuda = load_cuda()
 
 #: Up to so many states are counted by words, more by sites.
 _FEW_STATES = 8

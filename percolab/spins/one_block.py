@@ -3,8 +3,6 @@
 What a sweep measures is copied to the host while the next ones are done.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import period_width
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import MOST_SHARED
 from percolab.labelers.tiled.one_tile import LANES, TILE_WORDS
 from percolab.lattices.topology import Topology
@@ -21,8 +19,6 @@ from percolab.measure.spins import SPIN_ROW_WIDTH
 from percolab.spins import one_block_cuda as kernels
 from percolab.spins.chains_cuda import CudaChains, Kept
 from percolab.spins.update import UpdateRule
-
-cuda = load_cuda()
 
 #: Classes of bonds other than the chain's, and axes, that numbers of a few bits have room for.
 _MOST_CLASSES, _MOST_AXES = 14, 3

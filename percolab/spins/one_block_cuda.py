@@ -29,7 +29,7 @@ from numba import int32, int64, types, uint32, uint64
 from percolab.bonds.keys import seed_at
 from percolab.bonds.words import open_word
 from percolab.kernels.bits import lowest_one, popcount
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.neighbours import has_bit, periodic_word
 from percolab.kernels.runs import fill_segments, low_bits
 from percolab.labelers.tiled.all_tiles import run_at
@@ -70,8 +70,6 @@ from percolab.spins.words import (
     spin_change,
     write_digits,
 )
-
-cuda = load_cuda()
 
 #: Where the parts of a node's ``info`` begin, and the mark of a chosen site.
 RUN, ENDS, CHOSEN_NODE = 13, 25, 1 << 31

@@ -7,7 +7,7 @@ from numba import int64, types, uint32, uint64
 
 from percolab.bonds.keys import seed_at
 from percolab.kernels.bits import lowest_one, popcount
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.neighbours import has_bit
 from percolab.kernels.runs import bits_at, fill_segments
 from percolab.kernels.union_find import find
@@ -31,8 +31,6 @@ from percolab.labelers.tiled.one_tile import (
 )
 from percolab.spins.kernels_cuda import is_marked, mark_cluster
 from percolab.spins.words import add_digits, changed, chosen_site, spin_change, write_digits
-
-cuda = load_cuda()
 
 
 @cuda.jit(device=True)

@@ -8,8 +8,6 @@ clusters are all labeled, so a walk is given up where its clusters get large, be
 changed.  Source: U. Wolff, Phys. Rev. Lett. 62, 361 (1989).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

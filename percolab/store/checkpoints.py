@@ -4,8 +4,6 @@ A checkpoint is a sealed HDF5 file, whole at any moment.  That of a block has th
 every rank of slabs has one with the interface of its layers of the row in work.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable

@@ -5,8 +5,6 @@ become such a tree, and a tree contents: the root, and below it one group for ea
 depend on the study alone; who made them, and when, is kept in attributes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -9,16 +9,12 @@ samples of a part of another one cannot be divided: either the large ones or the
 left out, whichever are less of their tasks: for tasks of one run, less than a hundredth.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult, not_in_all
@@ -112,15 +108,12 @@ def _joined(members: Sequence[TaskResult], numbers: Sequence[int]) -> TaskResult
     members = [result.of_columns(columns) for result in members]
     order = np.argsort([p for result in members for p in result.task.p])
 
-    def along_p(arrays: list[NDArray[Any]]) -> NDArray[Any]:
-        return np.concatenate(arrays)[order]
-
     merged = TaskResult(joined_task([result.task for result in members]), columns=columns)
     for number in numbers:
         arrays = [result.blocks[number].arrays for result in members]
-        joined_arrays = {name: along_p([each[name] for each in arrays]) for name in arrays[0]}
+        along_p = {key: np.concatenate([own[key] for own in arrays])[order] for key in arrays[0]}
         count = members[0].blocks[number].count
-        merged.blocks[number] = merged.task.kind.codec.block(number, joined_arrays, count)
+        merged.blocks[number] = merged.task.kind.codec.block(number, along_p, count)
     return merged
 
 

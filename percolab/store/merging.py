@@ -1,7 +1,5 @@
 """Merging results: blocks add, whatever run made them, as long as no sample comes in twice."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 

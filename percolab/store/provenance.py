@@ -1,7 +1,5 @@
 """What made a run's numbers: versions, device, command line and times, as plain JSON values."""
 
-from __future__ import annotations
-
 import math
 import platform
 import sys

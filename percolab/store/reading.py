@@ -4,8 +4,6 @@ HDF5 keeps checksums of its own over all but the data in these files.  Any other
 refused: of one that an earlier percolab wrote, only its schema version is read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -3,8 +3,6 @@
 A number that there is not is None.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

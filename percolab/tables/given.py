@@ -8,8 +8,6 @@ Text in other columns, and metadata, split a table into series.  Metadata that a
 follow from the size or from x alone, such as the rounds of a code, do not.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -4,8 +4,6 @@ A codec says which arrays there are, of which type and shape, and makes blocks o
 are in a file is the matter of :mod:`percolab.store`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol

@@ -9,8 +9,6 @@ came; K never falls, and those of a part of a study are groups of the whole stud
 Floats are added in pairs, first half to second, so that each sum is the same on every machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which kinds of study there are, and where each is found; a kind is loaded at first use."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from typing import Any

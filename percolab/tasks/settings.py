@@ -9,8 +9,6 @@ default, the help and the checks.  From it come
 * where it is part of a study, how a results file has it (:meth:`Study.description`).
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -21,7 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, ParamSpec, TypedDict, TypeVar, get_type_hints
 
 from percolab.bonds.model import Model
-from percolab.bonds.models import list_models
+from percolab.bonds.models import MODELS
 from percolab.bonds.words import GENERATORS
 from percolab.errors import InputError, nearest
 from percolab.kernels.registry import list_names
@@ -291,7 +289,7 @@ class Settings(TypedDict, total=False):
         str,
         Setting(
             default="bond",
-            help=f"{list_models()}.",
+            help="; ".join(each.examples for each in MODELS.values() if each.examples) + ".",
             check=lambda key, value: str(Model.parse(value)),
         ),
     ]
@@ -578,10 +576,6 @@ SETTINGS = _declared(LatticeSetting) | _declared(Settings)
 KIND_SETTINGS = tuple(name for name, setting in SETTINGS.items() if setting.refusal)
 #: Those that a study file may have.
 FILE_KEYS = tuple(name for name, setting in SETTINGS.items() if setting.in_file)
-
-
-def with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: setting.default for name, setting in SETTINGS.items()} | dict(given)
 
 
 _P = ParamSpec("_P")

@@ -3,8 +3,6 @@
 They come from Python, from the command line, or from a study file (TOML).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import lcm
@@ -35,7 +33,6 @@ from percolab.tasks.settings import (
     SETTINGS,
     Settings,
     takes_settings,
-    with_defaults,
 )
 from percolab.tasks.study import StopRule, Study, axis_boundaries, explain_refusal
 from percolab.tasks.values import take_shapes
@@ -77,7 +74,7 @@ def make_request(
         key: value.item() if isinstance(value, np.generic) else value
         for key, value in given.items()
     }
-    settings = with_defaults(plain)
+    settings = {name: setting.default for name, setting in SETTINGS.items()} | plain
     settings["p"] = _read_p(settings)
     structure = _choose_structure(lattice, settings)
     settings["order"], structure = _order_structure(structure, settings)

@@ -4,8 +4,6 @@ A name is a file's path there without its suffix: ``quick``, ``thresholds/kagome
 has the files in ``percolab/configs``, a checkout next to the package.
 """
 
-from __future__ import annotations
-
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path

@@ -3,8 +3,6 @@
 Every function raises InputError that names the setting, what was given and what is allowed.
 """
 
-from __future__ import annotations
-
 import errno
 import math
 import operator

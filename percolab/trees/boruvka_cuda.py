@@ -7,8 +7,6 @@ captured as graphs; a round for which no bond is left takes a few microseconds, 
 only at the end of a call whether there is one left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import prod
 from typing import Any
@@ -18,7 +16,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import CudaBatch, copied_by_class
 from percolab.bonds.model import BOND
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
@@ -28,8 +26,6 @@ from percolab.trees import rounds_cuda as rounds
 from percolab.trees import tiles_cuda as tiles
 from percolab.trees.kruskal_tiles import count_crossing
 
-cuda = load_cuda()
-
 #: Rounds of the first captured call over light bonds and then over all, odd, so that the first of
 #: these end at the first list and the others at the second; and rounds of further calls, even.
 LIGHT_ROUNDS, ALL_ROUNDS, MORE_ROUNDS = 9, 5, 4
@@ -37,7 +33,7 @@ LIGHT_ROUNDS, ALL_ROUNDS, MORE_ROUNDS = 9, 5, 4
 LIGHT_RATIO = 1.15
 #: Blocks of threads that go through a list: enough to fill a device, few enough to cost little
 #: where the list is empty.
-_MOST_BLOCKS = 3 if tiles.SIMULATED else 2048
+_MOST_BLOCKS = 3 if SIMULATED else 2048
 _AXES = 3
 
 

@@ -5,8 +5,6 @@ bond of a graph.  Bonds of equal weight are ordered by their numbers; a bond of 
 in no tree.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from functools import cached_property

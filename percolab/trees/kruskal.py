@@ -6,8 +6,6 @@ is joined band by band: a band is a range of keys, and of its bonds only those a
 no smaller bond has joined (filter-Kruskal: Osipov, Sanders and Singler 2009).
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -11,8 +11,6 @@ A *fragment* is what certain bonds join: a node of the graph of what is left ove
 crossing bonds holds the rest of the tree.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple

@@ -88,35 +88,27 @@ class LevelLabeler(Protocol):
 
         InputError: NaN, or the infinity that would always be open.
         """
-        ...
 
     def count_open(self, level: Any) -> int:
         """Return how many sites, or bonds, are open at a level."""
-        ...
 
     def label(self, level: Any) -> Nodes:
         """Return the clusters at a level; they are valid until the next labeling."""
-        ...
 
     def label_between(self, low: Any, high: Any) -> tuple[Nodes, NewBonds]:
         """Return the clusters at a level, None below all values, and what opens up to another."""
-        ...
 
     def values_at(self, places: NDArray[Any]) -> Values:
         """Return the values of sites, or of bonds by their numbers, in an array of any shape."""
-        ...
 
     def release(self) -> None:
         """Let go of the memory of labelings."""
-        ...
 
     def find_path(self, level: Any, axis: int) -> FoundPath:
         """Return the path of the fewest steps along an open axis at a level where there is one."""
-        ...
 
     def find_loop(self, level: Any, axis: int, site: int) -> FoundPath:
         """Return the loop of the fewest steps around an axis through a site, where there is one."""
-        ...
 
 
 def turned(values: Values, *, above: bool) -> Values:

@@ -5,8 +5,6 @@ layer, a bond across a periodic boundary, or a bond that opens; the host joins t
 samples would have to cut the array into tiles first, which takes the host seconds.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from math import prod
 from typing import Any, ClassVar
@@ -16,7 +14,8 @@ from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import end_flags_on_device
 from percolab.errors import InputError
-from percolab.kernels.device import free_memory, load_cuda
+from percolab.kernels.cuda import SIMULATED, cuda
+from percolab.kernels.device import free_memory
 from percolab.kernels.launches import THREADS, Launches
 from percolab.kernels.memory import check_free
 from percolab.lattices.extent import Extent
@@ -33,8 +32,6 @@ from percolab.trees.level_labeler import (
     turned,
 )
 from percolab.trees.levels_cpu import Growth
-
-cuda = load_cuda()
 
 #: Candidates that are drawn: a labeling costs less than the host's work on many openings.
 _TRIED = 2 * TRIED
@@ -375,7 +372,7 @@ class CudaLevelLabeler:
 def _most_blocks() -> int:
     """Return how many blocks may wait for each other."""
     # The simulator runs one after the other.
-    if kernels.SIMULATED:
+    if SIMULATED:
         return 1
     return int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
 

@@ -7,8 +7,6 @@ the values, a labeling each; where few values are left, bonds are opened one by 
 order, as Newman and Ziff (2001) do.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast

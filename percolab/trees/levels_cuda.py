@@ -14,18 +14,15 @@ is found does not depend on the order in which sites are reached (:mod:`percolab
 
 from typing import Any, NamedTuple
 
-from numba import config, int64, types, uint32, uint64
+from numba import int64, types, uint32, uint64
 
 from percolab.kernels.bits import highest_one, popcount, trailing_zeros
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
 from percolab.kernels.neighbours import has_bit, other_bits
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.wrapping import periods_along
 
-cuda = load_cuda()
-
-SIMULATED = bool(config.ENABLE_CUDASIM)
 #: Blocks that go through all values, or all words, with a result for each thread.
 BLOCKS = 2 if SIMULATED else 1024
 _FLAGS = 36 * THREADS

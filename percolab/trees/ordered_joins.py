@@ -6,8 +6,6 @@ their bits.  Digit k of the 32 bonds of a word is one word of its stream, a *pla
 planes are 32 prefixes.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from percolab.bonds.batch_cpu import make_adjacency
 from percolab.errors import InputError
 from percolab.lattices.topology import Topology, unpack_bits
-from percolab.measure.trees import DEGREE_BINS, TREE_ROW, WEIGHT_BITS, tree_row_width
+from percolab.measure.trees import DEGREE_BINS, TREE_ROW, WEIGHT_BITS
 from percolab.trees.ordered_joins import fill_prefixes, sort_bonds
 from percolab.trees.readings_cpu import BIN_DIGITS, list_tree, mark_path, weigh_bonds
 from percolab.trees.weights import BondWeights, compute_key, make_sample_weights
@@ -162,7 +162,7 @@ def _make_row(
     degrees: NDArray[np.int64],
     weights: NDArray[np.int64],
 ) -> TreeRow:
-    row = np.zeros(tree_row_width(topology.num_axes), np.int64)
+    row = np.zeros(2 + 2 * topology.num_axes, np.int64)
     row[TREE_ROW.index("tree_bonds")], row[TREE_ROW.index("tree_weight")] = bonds, weight
     # The last bin is for all degrees from there on.
     bins = np.bincount(np.arange(degrees.size).clip(max=DEGREE_BINS - 1), degrees, DEGREE_BINS)

@@ -5,8 +5,6 @@ Weights, and how many bonds sites have, are what :mod:`percolab.trees.readings` 
 tree: uint32, bond words of the entries; degrees: uint32 (entries * num_points,).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,15 +13,13 @@ from numpy.typing import NDArray
 
 from percolab.bonds.digits import fill_planes, leading_digits
 from percolab.kernels.bits import lowest_one, popcount
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element, zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.kernels.neighbours import has_bit, inner_word, periodic_bond
 from percolab.lattices.topology import Topology
 from percolab.trees.boruvka_cuda import BoruvkaCuda
 from percolab.trees.rounds_cuda import find_ends
-
-cuda = load_cuda()
 
 #: Digits of a weight that are summed up, with one more that rounds, and those of its bin.
 WEIGHT_DIGITS, BIN_DIGITS = 32, 6

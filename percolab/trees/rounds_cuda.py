@@ -25,11 +25,9 @@ from numba import int64, types, uint32, uint64
 from percolab.bonds.digits import fill_planes
 from percolab.bonds.words import uniform_number
 from percolab.kernels.bits import highest_one, lowest_one, popcount
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
 from percolab.kernels.neighbours import find_periodic_number, has_bit, other_end, periodic_word
-
-cuda = load_cuda()
 
 #: No site, and no bond.
 NO_SITE = 0xFFFFFFFF

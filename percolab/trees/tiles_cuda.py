@@ -18,16 +18,13 @@ after the least outward ones of both their clusters, which cannot be chosen unti
 
 from typing import Any, NamedTuple
 
-from numba import config, types, uint32
+from numba import types, uint32
 
 from percolab.kernels.bits import popcount
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.neighbours import has_bit
 from percolab.trees.rounds_cuda import NO_SITE, find_ends, listed_bond
 
-cuda = load_cuda()
-
-SIMULATED = bool(config.ENABLE_CUDASIM)
 #: Sites of a tile, by their binary logarithm, and its threads; the simulator gets tiny tiles.
 SITE_BITS = 5 if SIMULATED else 10
 TILE_SITES = 1 << SITE_BITS

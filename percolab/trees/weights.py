@@ -6,8 +6,6 @@ other.  Its *key* is an integer, uint64, that is smaller where its weight is: of
 spanning tree is one and the same however it is found; cut at p, it has the sample's clusters at p.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

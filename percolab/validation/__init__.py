@@ -1,7 +1,5 @@
 """Checks of an installation against exact results: ``percolab validate``."""
 
-from __future__ import annotations
-
 from percolab.lattices.lattice import lattice_names
 from percolab.validation import critical, duals, exact, generator, parity, spins, sweeps
 from percolab.validation.check import LIMIT, Check, Conditions, Outcome, run_check

@@ -3,8 +3,6 @@
 Statistics are outcomes as normal deviates, to which one limit applies.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Known numbers at p_c: spanning and wrapping probabilities, clusters per site of tori."""
 
-from __future__ import annotations
-
 import cmath
 import math
 from collections.abc import Iterator

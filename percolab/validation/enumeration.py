@@ -24,8 +24,6 @@ Sources: C. M. Fortuin and P. W. Kasteleyn, Physica 57, 536 (1972); R. G. Edward
 Phys. Rev. D 38, 2009 (1988).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from math import comb, perm
 

@@ -1,7 +1,5 @@
 """The engine against exact enumerations of tiny graphs: all configurations, and samples."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The random numbers: known outputs, the definition of an open bond, uniformity, independence."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from itertools import product

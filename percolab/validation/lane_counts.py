@@ -1,7 +1,5 @@
 """How often the bonds of a word are open alone, in pairs and in triples."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -1,7 +1,5 @@
 """Every labeler of the device against the reference: open bonds, labels and rows, bit for bit."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial

@@ -3,8 +3,6 @@
 Chains are the blocks of a task on the device.  Errors are those of the means of independent chains.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial

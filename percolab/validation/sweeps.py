@@ -1,7 +1,5 @@
 """Sweeps as a whole: thresholds, interruptions, and the two generators."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace

@@ -13,15 +13,13 @@ from numba import int64, uint64
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import new_coupling
 from percolab.flows.dual_bridges_cuda import copy_sources, dual_words_kernel
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import Launches
 from percolab.lattices.dual import make_dual_topology
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.topology import Topology
 from percolab.measure.rows import CLUSTERS, ROW_WIDTH, SPANNING
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
-
-cuda = load_cuda()
 
 #: Samples whose dual is made by one launch, and samples of all others.
 _DUALS, _SAMPLES = 2**15, 2**22

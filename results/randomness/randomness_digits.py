@@ -27,9 +27,7 @@ from randomness_lanes import Line, lane_module
 from randomness_relations import walsh_amplitude
 
 from percolab.bonds.xorwow import next_digits, xorwow_state
-from percolab.kernels.device import load_cuda
-
-cuda = load_cuda()
+from percolab.kernels.cuda import cuda
 
 SETS = ((0, 4, 5), (0, 1, 4, 6))
 #: S(d) of linear-response.txt, L = 8: p_c moves by S(d) times the mean correlation of bonds whose

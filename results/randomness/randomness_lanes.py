@@ -36,10 +36,8 @@ from scipy.stats import chi2, norm
 
 from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.bonds.words_cuda import open_words_kernel
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import PER_THREAD, THREADS
-
-cuda = load_cuda()
 
 PROBABILITIES = (0.0497, 0.120164, 0.180288, 0.248813, 1 / 3, 0.347296, 0.3896, 0.5, 0.652704, 0.73)
 PER_SAMPLE = 2**16

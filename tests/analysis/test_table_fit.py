@@ -189,7 +189,6 @@ def test_one_size_or_one_x_is_no_table_to_fit():
         fit_series(rows, min_size=32)
 
 
-@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("share", [0, 0.5, 1])
 def test_rows_of_one_value_have_no_transition(share):
     L, p = grid((5, 9), 0.5, 0.1, 5)

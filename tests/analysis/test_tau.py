@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from analysis_support import synthetic_task
+from analysis_support import counted, synthetic_task
 from cli_support import answer, refusal, stored
-from counted_sizes import counted
 from helpers import assert_z
 
 from percolab.analysis.radii import GyrationSums, fit_radius

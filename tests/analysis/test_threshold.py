@@ -286,7 +286,6 @@ def test_a_size_with_one_informative_point_is_left_out_and_named():
 @pytest.mark.parametrize(
     "option",
     [{"omega": 0.0}, {"degree": 0}, {"degree": 9}, {"window": (0.5, 0.5)}, {"priors": 0.0}],
-    ids=str,
 )
 def test_an_option_out_of_range_is_named(option):
     with pytest.raises(ValueError, match=next(iter(option))):

@@ -216,7 +216,6 @@ def test_the_command_line_and_label_take_weights(tmp_path):
         ({"graph": SHARES, "measure": "source"}, "measure source: "),
         ({"graph": SHARES, "measure": "source", "source": 9}, "source names site 9"),
     ],
-    ids=str,
 )
 def test_what_has_no_weights_or_source_is_refused_in_a_line(given, message):
     with pytest.raises(InputError) as error:

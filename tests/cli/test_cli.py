@@ -482,7 +482,6 @@ def test_a_second_value_of_an_option_is_refused_by_every_command():
         (("sweep", "--measure", "sizes", "--measure="), "--measure"),
         (("export", "a.h5", "-o", ""), "-o/--out"),
     ],
-    ids=str,
 )
 def test_an_empty_value_is_refused(line, name):
     assert refusal(*line) == f"{name} is empty: give it a value, or leave it out"
@@ -504,7 +503,6 @@ def test_flags_and_options_of_many_values_may_be_given_twice():
          "(did you mean --target-error?); it is an option of threshold; use "),
         (("fit", "a.h5", "--jsn"), "No such option '--jsn' (did you mean --json?)"),
     ],
-    ids=str,
 )  # fmt: skip
 def test_an_option_of_other_commands_is_refused_with_what_to_use(line, told):
     refused = refusal(*line)

@@ -129,7 +129,6 @@ def test_a_sweep_never_overwrites_what_it_cannot_read(content):
         (("--boundary", "open,periodic"), "boundary is ['open', 'open'] there"),
         (("--rng", "philox"), "rng is xorwow there, philox here"),
     ],
-    ids=str,
 )
 def test_a_sweep_refuses_the_file_of_another_study(options, told):
     answer(*TINY, "--quiet")
@@ -166,7 +165,6 @@ def test_a_sweep_refuses_the_file_of_another_study(options, told):
         (("--observable", "spaning_x"), "did you mean 'spanning_x'?"),
         (("--observable", "largest"), "--observable largest: no spanning observable; known: spann"),
     ],
-    ids=str,
 )
 def test_bad_fit_options_are_refused(file, name, options, told):
     assert told in refusal(name, file, *options)
@@ -271,7 +269,6 @@ def test_merge_refuses_what_would_lose_or_double_samples(file):
         (("threshold", "square", "--boundary", "open"), "--boundary: only given weights"),
         (("threshold", "--weights", "file"), "--weights file: only a graph's file"),
     ],
-    ids=str,
 )
 def test_what_is_no_command_option_or_value_is_told(given, told):
     assert told in refusal(*given)

@@ -85,7 +85,6 @@ def test_sites_are_counted_without_the_vacant_points_of_the_grid(name, size):
 
 
 def test_pandas_gets_the_tidy_table():
-    pytest.importorskip("pandas")
     frame = percolab.to_pandas(small_results())
     header, rows = long_table(small_results())
     assert list(frame.columns) == header
@@ -95,7 +94,6 @@ def test_pandas_gets_the_tidy_table():
 
 
 def test_xarray_gets_every_observable_over_tasks_and_points():
-    pytest.importorskip("xarray")
     results = uneven()
     data = percolab.to_xarray(results)
     assert dict(data.sizes) == {"task": 2, "point": 3}
@@ -123,8 +121,6 @@ def test_parquet_holds_the_table_of_the_csv_file(options):
 
 @pytest.mark.parametrize("target", ["t.csv", "t.parquet"])
 def test_thresholds_of_samples_go_to_a_file(target):
-    if target.endswith("parquet"):
-        pytest.importorskip("pyarrow")
     path = stored(Path("t.h5"), thresholds())
     shown = answer("export", path, "--thresholds")
     count = len(shown.splitlines()) - 1
@@ -166,7 +162,6 @@ def test_numpy_gets_nan_where_t_gives_nothing():
 @pytest.mark.parametrize("made", [small_results, slow(thresholds)])
 def test_netcdf_holds_the_dataset_of_xarray(made):
     xarray = pytest.importorskip("xarray")
-    pytest.importorskip("h5netcdf")
     results = made()
     path = stored(Path("t.h5"), results)
     assert answer("export", path, "--format", "netcdf") == "all means in t.nc\n"
@@ -177,8 +172,6 @@ def test_netcdf_holds_the_dataset_of_xarray(made):
 
 @pytest.mark.slow
 def test_netcdf_on_a_full_disk_is_refused_in_one_line():
-    pytest.importorskip("xarray")
-    pytest.importorskip("h5netcdf")
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))"
     code = f"{limit}; from percolab.cli import main; main()"
     command = [sys.executable, "-c", code, "export", stored(Path("t.h5")), "--out", "t.nc"]

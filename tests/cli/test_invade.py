@@ -87,7 +87,6 @@ def test_mass_dimension_allows_for_an_invasion_that_ends_and_for_small_radii():
 @pytest.mark.parametrize(
     "options",
     [("square", 12), slow(("cubic", 6, "--trapping", "--model", "site")), slow(("bethe:3", 5))],
-    ids=str,
 )
 def test_figures_hold_the_numbers_of_the_invasion(options):
     name, L, *more = options
@@ -216,7 +215,6 @@ def prepared():
         ("--graph g.csv --source 0 --target 2 --weights few.npy", "weights: shape (3,), but"),
         ("--graph bare.mtx --source 0 --stop all --plot a.png", "nothing was invaded but"),
     ],
-    ids=str,
 )  # fmt: skip
 def test_what_cannot_be_invaded_is_refused_in_one_line(arguments, told):
     prepared()

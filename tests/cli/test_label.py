@@ -655,7 +655,6 @@ def test_slabs_are_as_many_as_the_memory_takes(free_memory):
         ("--slabs 2 -L 4 --lattice square", "-L: an image (--slabs) has none; leave it out"),
         ("--slabs 2 --out image.npy --phase 1", "image.npy: is the input itself"),
     ],
-    ids=str,
 )
 def test_what_slabs_cannot_do_is_refused_in_one_line_and_leaves_nothing(options, told):
     np.save("image.npy", np.arange(48).reshape(4, 3, 4) % 3)

@@ -107,7 +107,6 @@ def segmented(shape=(7, 9, 11), seed=1, values=(0, 1, 2, 5)):
         ("all", [[0], [1], [2], [5]]),
         ("1,7", [[1], [7]]),
     ],
-    ids=str,
 )
 def test_every_phase_has_the_labels_and_sums_that_it_has_alone(phase, sets):
     image = segmented()
@@ -362,7 +361,6 @@ def test_what_is_no_stack_is_refused_in_one_line():
         ("--phase 1 --connectivity 5", "Invalid value for '--connectivity': '5' is not one of"),
         ("-L 4 --lattice square --phase 1", "--phase: only an image has it; leave it out"),
     ],
-    ids=str,
 )  # fmt: skip
 def test_phases_that_cannot_be_are_refused_in_one_line(options, told):
     np.save("image.npy", segmented())

@@ -170,7 +170,6 @@ KINDS = "not .npy, .png, .tif, or an HDF5 dataset (file.h5:/path/to/dataset)"
         ("data.h5:/mask --out data.h5", "data.h5: is the input itself; give another name"),
         ("good.npy --out data.h5", "data.h5: holds something else than labels; give another name"),
     ],
-    ids=str,
 )  # fmt: skip
 def test_bad_input_is_refused_in_one_line_and_leaves_nothing(arguments, told):
     prepared()

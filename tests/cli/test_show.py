@@ -277,7 +277,6 @@ def prepared():
         ("good.npy --out figure.gif", "figure.gif: cannot write a figure as '.gif'; use .png"),
         ("good.npy --out no/figure.png", "no/figure.png: the directory no does not exist"),
     ],
-    ids=str,
 )  # fmt: skip
 def test_what_cannot_be_drawn_is_refused_in_one_line(arguments, told):
     prepared()
@@ -314,7 +313,6 @@ def test_damage_anywhere_in_a_file_of_labels_is_told_in_one_line():
         ({"L": "4"}, "(46,) labels, but it says that they are those of bethe:3 with 4 shells"),
         ({"L": None}, "(46,) labels, but"),
     ],
-    ids=str,
 )
 def test_a_record_that_was_edited_is_refused_in_one_line(change, told):
     answer("label", *(("--lattice", "bethe:3", "-L", 4, "-p", 0.5) if "L" in change else SAMPLE))

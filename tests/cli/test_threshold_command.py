@@ -193,8 +193,6 @@ def test_what_the_file_of_a_search_is_not_for_is_refused(path, command, reason):
         (("cubic", "--model", "bond:z=0.6"), "p = 0 clusters wrap around more tori of L = 8"),
         (("graph.csv",), "a network is given by --graph"),
         (("--graph", "graph.csv"), "percolab sweep --graph graph.csv --order random"),
-        (("--error", "1e-3"), "LATTICE"),
-        (("square", "--boundary", "open"), "--boundary"),
         (("square", "--out", "threshold.png"), "ends in .png"),
     ],
     ids=" ".join,

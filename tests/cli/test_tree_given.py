@@ -56,7 +56,6 @@ def test_what_only_solid_bonds_connect_is_not_said_to_be_unconnected(middle, tol
 
 
 def test_names_of_sites_are_written():
-    pytest.importorskip("networkx")
     text = 'graph [ node [ id 0 label "a, b" ] node [ id 1 label "c" ] edge [ source 0 target 1 '
     Path("a.gml").write_text(text + "weight 0.25 ] ]")
     answer("tree", "--graph", "a.gml", "--weights", "file", "--out", "a.csv", *ON_CPU)

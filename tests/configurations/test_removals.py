@@ -79,7 +79,6 @@ def test_the_command_lists_what_matters_most_and_writes_all(tmp_path):
 
 @pytest.mark.parametrize("model", ["site", "bond"])
 def test_removals_are_a_table_of_pandas(model):
-    pytest.importorskip("pandas")
     found = percolab.remove_each([("a", "b"), ("b", "c"), ("b", "d")], model=model)
     frame = found.to_pandas()
     names = frame.columns[:-2].tolist()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from analysis_support import counted, sorted_tasks
 from cli_support import answer, refusal, stored
-from counted_sizes import counted, sorted_tasks
 from helpers import assert_z, slow
 
 from percolab.analysis.stored_data import read_size_counts
@@ -244,8 +244,6 @@ def test_tidy_tables_carry_the_powers():
 
 
 def test_frames_carry_cluster_numbers():
-    pytest.importorskip("pandas")
-    pytest.importorskip("xarray")
     import percolab
 
     frame = percolab.to_pandas(counted(), sizes=True)

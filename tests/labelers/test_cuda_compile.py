@@ -1,4 +1,4 @@
-"""Every CUDA kernel compiles for sm_90, keeps its variables in registers, and fits in memory."""
+"""Every CUDA kernel is launched, compiles for sm_90, keeps its variables in registers, and fits."""
 
 import pytest
 from kernel_report_support import load_linking_report
@@ -42,3 +42,7 @@ def test_every_kernel_fits_in_registers_and_shared_memory(usages):
     for usage in usages:
         assert 0 < usage.registers <= MOST_REGISTERS.get(usage.name, 64), usage
         assert usage.shared <= STATIC_SHARED, usage
+
+
+def test_every_kernel_is_launched_by_a_labeler(report):
+    assert {launch.name for launch in report.all_launches()} == report.all_kernels()

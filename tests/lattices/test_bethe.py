@@ -135,7 +135,6 @@ def test_memory_is_that_of_a_few_arrays(numbering):
         (3, {"numbering": "random", "seed": -1}, "seed = -1, but it must be"),
         (3, {"numbering": "random", "seed": 2**64}, "seed = 18446744073709551616, but"),
     ],
-    ids=str,
 )
 def test_trees_that_cannot_be_made_are_refused(shells, options, message):
     with pytest.raises(InputError) as error:

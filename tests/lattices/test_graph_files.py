@@ -232,14 +232,12 @@ def test_numbered_names_are_numbers_in_any_order(tmp_path):
 
 
 def test_labels_that_do_not_tell_sites_apart_are_no_names(tmp_path):
-    pytest.importorskip("networkx")
     nodes = 'node [ id 3 label "x" ] node [ id 5 label "x" ]'
     path = written(tmp_path / "a.gml", f"graph [ {nodes} edge [ source 5 target 3 ] ]")
     assert read_graph(path).names == ("3", "5")
 
 
 def test_parallel_edges_without_ids_are_counted(tmp_path):
-    pytest.importorskip("networkx")
     edges = "<edge source='a' target='b'/><edge source='b' target='a'/>"
     text = f"<graph edgedefault='undirected'><node id='a'/><node id='b'/>{edges}</graph>"
     namespace = "http://graphml.graphdrawing.org/xmlns"
@@ -459,8 +457,6 @@ GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
     ],
 )
 def test_bad_weights_are_refused_in_one_line(name, text, message, tmp_path):
-    if name.endswith("ml"):
-        pytest.importorskip("networkx")
     refusal(written(tmp_path / name, text), message, weights=True)
 
 

@@ -204,7 +204,6 @@ def test_gzip_data_that_unpack_to_too_much_are_refused(tmp_path):
 
 
 def test_a_huge_file_is_not_given_to_networkx(tmp_path, monkeypatch):
-    pytest.importorskip("networkx")
     monkeypatch.setattr(through_networkx, "MOST_BYTES", 99)
     refusal(written(tmp_path / "a.gml", "graph []" * 20), "holds more than 99 bytes; GML is for")
 
@@ -232,7 +231,6 @@ GRAPHML = {
 
 
 def test_a_billion_entities_take_no_memory(tmp_path):
-    pytest.importorskip("networkx")
     names = "abcdefghijklm"
     more = [f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in pairwise(names)]
     text = f'<!DOCTYPE g [<!ENTITY a "{"x" * 99}">{"".join(more)}]>{XML}&m;</graphml>'
@@ -260,12 +258,10 @@ GML = {
     ids=[*GRAPHML, *GML],
 )
 def test_bad_graphml_and_gml_are_refused(ending, text, message, tmp_path):
-    pytest.importorskip("networkx")
     refusal(written(tmp_path / f"a.{ending}", text), message)
 
 
 def test_lists_within_lists_are_refused(tmp_path):
-    pytest.importorskip("networkx")
     # What is finalized at the end of a reader's recursion has no room for it.
     gc.collect()
     gc.disable()
@@ -287,7 +283,6 @@ def test_whatever_another_package_says_becomes_one_line():
 
 
 def test_gml_is_not_evaluated(tmp_path):
-    pytest.importorskip("networkx")
     label = f"__import__('pathlib').Path('{tmp_path}/made').touch()"
     found = read_graph(written(tmp_path / "a.gml", f'graph [ node [ id 0 label "{label}" ] ]'))
     assert found.names == (label,)

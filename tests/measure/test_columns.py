@@ -56,7 +56,6 @@ def spanning_of(bits, boundary):
             ["spanning_x", "spanning_z", "spanning_any", "spanning_all"],
         ),
     ],
-    ids=str,
 )
 def test_spanning_is_measured_along_open_axes_alone(boundary, spanning):
     measured = SIZES + spanning + wrapping_names(boundary)

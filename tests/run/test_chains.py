@@ -93,7 +93,6 @@ def test_blocks_depend_neither_on_the_order_nor_on_other_requests():
         {"rng": "philox"},
         {"purpose": "pilot"},
     ],
-    ids=str,
 )
 def test_any_other_setting_gives_other_chains(changes):
     (one,), (other,) = blocks_of(task_of(), [1]), blocks_of(task_of(**changes), [1])
@@ -228,7 +227,6 @@ COMMAND = ("sweep", "--lattice", "square", "--boundary", "periodic", "-L", "6", 
         (("--measure", "series"), "measure is [] there, ['series'] here"),
         (("--rng", "philox"), "rng is xorwow there, philox here"),
     ],
-    ids=str,
 )
 def test_a_file_of_other_chains_is_not_continued(options, message):
     answer(*COMMAND)
@@ -262,7 +260,6 @@ def parts(**changes):
         ({"burn_in": "auto", "sweeps": 300}, "b: has burn_in auto, not 10 like the others"),
         ({"model": "potts:q=2"}, "b: has model potts:q=2, not potts:q=3 like the others"),
     ],
-    ids=str,
 )
 def test_files_of_other_chains_are_not_merged(changes, message):
     one, other = parts(seed=6, **changes)
@@ -398,7 +395,6 @@ SHORT = {"burn_in": 10, "sweeps": 25, "L": [4]}
         ({"chains": -1}, "chains = -1, but it can only be 1"),
         ({"chains": 1, "model": "bond"}, "chains: bond percolation has no spins"),
     ],
-    ids=str,
 )
 def test_other_numbers_and_percolation_are_refused(settings, message):
     with pytest.raises(InputError) as found:

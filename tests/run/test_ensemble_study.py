@@ -212,7 +212,6 @@ def test_thresholds_of_samples_are_distributed_as_the_recursion_says():
         (("--lattice", "bethe", "--boundary", "open"), "boundary = open, but bethe:3 has none"),
         (("--lattice", "bethe", "--target-error", "0.1"), "give the number of samples"),
     ],
-    ids=str,
 )
 def test_a_bethe_lattice_that_is_none_is_refused(options, message):
     assert message in refusal("sweep", *options)

@@ -275,7 +275,6 @@ def test_what_is_no_time_is_refused(given):
         ({"universal": "known"}, "in three dimensions"),
         ({"lattice": None, "graph": "g.csv"}, "percolab sweep --graph g.csv --order random"),
     ],
-    ids=str,
 )
 def test_what_cannot_be_used_is_refused_in_one_line(options, reason):
     with pytest.raises(InputError, match=reason) as refusal:

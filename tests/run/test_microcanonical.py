@@ -230,7 +230,6 @@ def test_a_graph_without_terminals_has_its_clusters_at_any_p(tmp_path):
         (("--labeler", "raster"), "unknown labeler of method microcanonical 'raster'"),
         (("-L", "4096"), "L = 4096: 33546240 bonds on 16777216 grid points, but"),
     ],
-    ids=str,
 )
 def test_what_it_does_not_have_is_refused_in_a_line(options, message, tmp_path):
     out = tmp_path / "m.h5"

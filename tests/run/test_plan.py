@@ -237,7 +237,6 @@ def test_the_command_prints_a_row_a_size_and_totals(tmp_path):
         (("--plan", "--target-error", "1e-3", "-p", "0.1,0.2"), "the pilot finds no p_c"),
         (("--plan", "--samples", "10", "--export", "a.csv"), "No such option"),
     ],
-    ids=str,
 )
 def test_what_cannot_be_planned_is_one_line(tmp_path, options, message):
     given = ("sweep", "-L", "8,16", "--device", "cpu", "--workers", "1")

@@ -311,7 +311,6 @@ def test_a_stored_study_says_its_order():
             "score.txt: line 1: score 'nan', but it must be a finite number",
         ),
     ],
-    ids=str,
 )
 def test_orders_that_cannot_be_used_are_refused_in_a_line(options, message, tmp_path):
     networkx.write_edgelist(networkx.path_graph(6), "path.txt", data=False)

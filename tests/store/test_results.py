@@ -413,7 +413,6 @@ def test_the_same_samples_at_other_p_are_one_task_of_all_p():
         {"block_size": 7},
         {"L": [6]},
     ],
-    ids=str,
 )
 def test_the_same_samples_twice_are_refused(second):
     with pytest.raises(InputError) as error:

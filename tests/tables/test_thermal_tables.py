@@ -159,7 +159,6 @@ def test_percolation_has_no_thermal_means():
 
 
 def test_xarray_has_temperatures_as_coordinates():
-    pytest.importorskip("xarray")
     data = torus().to_xarray()
     assert data.K.values[0].tolist() == pytest.approx(COUPLINGS)
     assert (data["T"] * data.K).values.ravel().tolist() == pytest.approx([1.0] * 4)

@@ -89,7 +89,6 @@ def test_the_order_in_which_sizes_are_given_does_not_matter():
         {"rng": "philox"},
         {"block_size": 7},
     ],
-    ids=str,
 )
 def test_the_description_tells_studies_apart(change):
     assert replace(STUDY, **change).description() != STUDY.description()
@@ -124,7 +123,6 @@ def test_the_sums_of_a_default_block_fit_in_int64(num_points):
         ({"sizes": (8, 8)}, "twice"),
         ({"sizes": (8, 0)}, "L = 0"),
     ],
-    ids=str,
 )
 def test_a_task_or_study_that_cannot_be_sampled_is_refused(change, message):
     with pytest.raises(InputError) as error:

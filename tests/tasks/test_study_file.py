@@ -110,7 +110,6 @@ def test_a_target_error_alone_sets_no_number_of_samples():
         (["periodic"], ("periodic", "periodic")),
         (["periodic", "open"], ("periodic", "open")),
     ],
-    ids=str,
 )
 def test_one_boundary_holds_for_all_axes(boundary, meant):
     assert make_request(boundary=boundary, p=[0.5]).study.boundary == meant

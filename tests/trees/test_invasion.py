@@ -150,7 +150,6 @@ CASES = list(product((False, True), ("spanning", "all", 17)))
         ("square-nnn", (1, 9), ("periodic", "open")),
         ("cubic", (3, 4, 4), ("open", "periodic", "open")),
     ],
-    ids=str,
 )
 def test_lattice_is_invaded_as_the_reference_does(name, shape, boundary, model, monkeypatch):
     lattice = load_lattice(name)
@@ -397,7 +396,6 @@ def test_mass_within_a_distance_uses_the_places_of_sites():
         ),
         ({"weights": [["a"]]}, "weights must be floats or integers"),
     ],
-    ids=str,
 )
 def test_bad_input_from_python_is_refused(options, message):
     with pytest.raises(InputError) as error:

@@ -7,8 +7,6 @@ cylinder.  In three dimensions those of tori that are cubes are known from sampl
 Zhou, W. Zhang, T. M. Garoni and Y. Deng, Phys. Rev. E 87, 052107 (2013)).
 """
 
-from __future__ import annotations
-
 import cmath
 from collections.abc import Iterator
 from contextlib import suppress

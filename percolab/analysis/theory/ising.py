@@ -19,8 +19,6 @@ Sources: B. Kaufman, Phys. Rev. 76, 1232 (1949); A. E. Ferdinand and M. E. Fishe
 The names of thermal means are those of :data:`percolab.analysis.stored_spins.THERMAL`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cache

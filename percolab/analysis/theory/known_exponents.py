@@ -11,8 +11,6 @@ arXiv:2410.06419; shortest paths there, Z. Zhou, J. Yang, Y. Deng and R. M. Ziff
 conductivity in three, G. G. Batrouni, A. Hansen and B. Larson, arXiv:cond-mat/9508041.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 

@@ -10,8 +10,6 @@ because the mean number of open bonds is B v / (1 + v) at q = 1.  Baxter's f(q) 
 gives the closed forms below, which tests/test_theory.py finds again by numerical integration.
 """
 
-from __future__ import annotations
-
 import math
 
 #: p_c of bond percolation on the triangular lattice, the root of 1 - 3 p + p^3 in (0, 1).

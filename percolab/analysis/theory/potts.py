@@ -21,8 +21,6 @@ Probab. 18, 44 (2013) for q = 2; M. den Nijs, J. Phys. A 12, 1857 (1979) and B. 
 Phys. 34, 731 (1984) for the exponents.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

@@ -27,8 +27,6 @@ H. T. Pinson, J. Stat. Phys. 75, 1167 (1994); M. E. J. Newman and R. M. Ziff, Ph
 Phys. Rev. B 57, R8075 (1998) for the clusters.
 """
 
-from __future__ import annotations
-
 import cmath
 import math
 from dataclasses import dataclass

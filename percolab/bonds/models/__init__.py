@@ -1,7 +1,5 @@
 """The registry of models: what is drawn at random, one file each, loaded when it is used."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -68,8 +66,3 @@ def parse_model(text: str) -> Any:
         known = [name for name in MODELS if not name.endswith(":")]
         raise InputError(f"unknown model {name!r}; {nearest(name, known)}")
     return load(entry.place).read(text, rest if colon else None)
-
-
-def list_models() -> str:
-    """Return all models by example, as the help of --model has them."""
-    return "; ".join(entry.examples for entry in MODELS.values() if entry.examples)

@@ -1,7 +1,5 @@
 """Bond percolation: every bond is open with probability p, all sites are occupied."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

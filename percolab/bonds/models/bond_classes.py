@@ -8,8 +8,6 @@ The critical line of the square lattice is p_x + p_y = 1, that of the triangular
 p_x + p_y + p_d - p_x p_y p_d = 1: M. F. Sykes and J. W. Essam, J. Math. Phys. 5, 1117 (1964).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar

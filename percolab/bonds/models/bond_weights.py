@@ -8,8 +8,6 @@ bond-rate    1 - (1 - p)^w, for w of at least 0: with beta = -ln(1 - p) it is 1 
 The hooks are in :mod:`percolab.bonds.weights`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

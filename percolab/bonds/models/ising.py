@@ -4,8 +4,6 @@ It is the Potts model of two states with beta = 2 K: the bond of two equal spins
 probability p = 1 - exp(-2 K).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

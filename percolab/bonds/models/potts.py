@@ -4,8 +4,6 @@ The bond of two equal spins is open with probability p = 1 - exp(-beta) in the r
 Fortuin and Kasteleyn, Physica 57, 536 (1972); p is what tasks store, whatever it was given by.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -7,8 +7,6 @@ Machta takes (:mod:`percolab.spins.chayes_machta`).
 Source: C. M. Fortuin and P. W. Kasteleyn, Physica 57, 536 (1972).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -3,8 +3,6 @@
 matplotlib loads when one is drawn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Chains of spins near the transition: autocorrelation, its times against L, energies."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

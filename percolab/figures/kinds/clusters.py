@@ -1,7 +1,5 @@
 """Sizes and number of clusters against p, and the thresholds that sizes of a graph give."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The data collapse: curves of all sizes before and after they are scaled by the fit."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """R_L(p) with its threshold, its crossings close up in an inset, and their drift."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from textwrap import fill

@@ -1,7 +1,5 @@
 """What flows at p_c against L: the backbone, the shortest path, red bonds and the conductance."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

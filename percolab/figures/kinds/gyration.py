@@ -1,7 +1,5 @@
 """Radii of clusters: R_s against s at p_c, and the correlation length against p."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Any
 

@@ -4,8 +4,6 @@ Crossings are those of the wrapping probabilities of neighbouring sizes.  Both a
 with p_c and its error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

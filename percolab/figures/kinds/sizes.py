@@ -1,7 +1,5 @@
 """The cluster numbers n_s: at p_c against s, their flat region, their cut-off, and off p_c."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Thermal means of spins against temperature, with what is known exactly: six kinds of figures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The distribution of T, the p at which a sample begins to span, for all sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

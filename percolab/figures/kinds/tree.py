@@ -1,7 +1,5 @@
 """Minimum spanning trees: which bonds they take, degrees, weight a site, and the way across."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 Those of Markov chains, which have no spanning curves, also span open axes here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -17,8 +17,6 @@ and the scatter of the largest, (<s_1^2> - <s_1>^2)/<s_1>:
    where there are ends to connect also the p between which that begins.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace

@@ -15,8 +15,6 @@ added, and of long chains only every n-th update is measured.  At a transition o
 of a large lattice stay in their phase; the burn-in is that within it, and a note reports this.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

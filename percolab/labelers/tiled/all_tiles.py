@@ -7,7 +7,7 @@ labels: uint32 (entries * points,); opened: uint32, bond words of the entries; s
 from numba import int32, types, uint32, uint64
 
 from percolab.kernels.bits import lowest_one, popcount
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.neighbours import has_bit
 from percolab.kernels.runs import bits_at
 from percolab.kernels.union_find import find
@@ -39,8 +39,6 @@ from percolab.labelers.tiled.tallies import TILE_BINS, tally_finished
 from percolab.measure.rows_cuda import reduce_block32
 from percolab.measure.sums import SUMS32
 from percolab.measure.tallies_cuda import clear_bins, flush_bins
-
-cuda = load_cuda()
 
 _empty, _with_cluster, _put = SUMS32.empty, SUMS32.with_cluster, SUMS32.put
 

@@ -1,7 +1,5 @@
 """Packed words on the host: bonds between tiles listed, their ends marked and counted by tile."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import int64, njit, uint32
 

@@ -16,7 +16,7 @@ smallest site, the origin.
 from numba import int64, types, uint32, uint64
 
 from percolab.kernels.bits import lowest_one, popcount
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
 from percolab.kernels.neighbours import has_bit
 from percolab.kernels.union_find import find, union
@@ -32,8 +32,6 @@ from percolab.measure.rows_cuda import (
 )
 from percolab.measure.sums import NUMBERS, SUMS
 from percolab.measure.wrapping_cuda import join_over_periods, note_loop, shortened
-
-cuda = load_cuda()
 
 #: Tiles whose nodes one block of threads goes through.
 TILES_PER_BLOCK = THREADS // LANES

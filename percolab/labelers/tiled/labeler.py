@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from percolab.bonds.batch_cuda import CudaBatch, copied_by_class, end_flags_on_device, narrow_codes
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.memory import Memory, Needs
 from percolab.labelers.forest import DeviceForest, Reading
@@ -32,8 +32,6 @@ from percolab.lattices.geometry import Geometry
 from percolab.lattices.topology import MAX_POINTS, Topology, count_words
 from percolab.measure.rows_batch import RowsBatch
 from percolab.measure.rows_cuda import FULL, PARTIALS
-
-cuda = load_cuda()
 
 # Extra bonds that a strip lists for each class; about 70 and 125 are usual near p_c.
 _LISTED = 4 * LANES

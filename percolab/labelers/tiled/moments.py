@@ -13,7 +13,7 @@ bins: uint64 (entries * width,), PER_BIN numbers a bin.  places: int32 (axes, gr
 from numba import int32, int64, types, uint32, uint64
 
 from percolab.kernels.bits import popcount
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.neighbours import has_bit
 from percolab.kernels.runs import bits_at
 from percolab.labelers.tiled.all_tiles import block_number, occupied_at, run_at, word_span
@@ -36,8 +36,6 @@ from percolab.measure.tallies import negative, num_bins, product, size_bin
 from percolab.measure.tallies_cuda import add_wide
 from percolab.measure.wrapping import periods_to, read_parent
 from percolab.measure.wrapping_cuda import periods_along
-
-cuda = load_cuda()
 
 #: 32-bit words of a slot: sites, two halves of the squares; two more for every axis.
 WORDS = 3

@@ -19,15 +19,12 @@ A table holds one uint32 a run, at ``strip * STRIP_NODES + number``:
     bit 31      this run is a root
 """
 
-from numba import config, int32, uint32
+from numba import int32, uint32
 
 from percolab.kernels.bits import lowest_one, popcount
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.runs import bits_at, fill_segments, low_bits, mark_segment_starts
 
-cuda = load_cuda()
-
-SIMULATED = bool(config.ENABLE_CUDASIM)
 #: Threads that work in step.  The simulator gets tiny tiles, which meet more edges.
 LANES = 4 if SIMULATED else 32
 STRIPS = 2 if SIMULATED else 4

@@ -6,7 +6,7 @@ Arrays are those of :func:`percolab.labelers.tiled.one_tile.join_tile`, uint32.
 from numba import uint32
 
 from percolab.kernels.bits import lowest_one
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.runs import bits_at
 from percolab.labelers.tiled.one_tile import (
     before_first,
@@ -16,8 +16,6 @@ from percolab.labelers.tiled.one_tile import (
     other_starts,
     table_root,
 )
-
-cuda = load_cuda()
 
 
 @cuda.jit(device=True)

@@ -1,13 +1,11 @@
 """Radii of a batch that was joined tile by tile: its memory and the order of the kernels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.launches import THREADS, zero_kernel
 from percolab.kernels.memory import Memory
 from percolab.labelers.tiled.borders import TILES_PER_BLOCK
@@ -18,12 +16,10 @@ from percolab.labelers.tiled.moments import (
     root_spreads_kernel,
     tile_moments_kernel,
 )
-from percolab.labelers.tiled.one_tile import SIMULATED, TILE_NODES, TILE_WORDS
+from percolab.labelers.tiled.one_tile import TILE_NODES, TILE_WORDS
 from percolab.lattices.geometry import Geometry
 from percolab.measure.radii import PER_BIN, SCALARS, radii_row_width
 from percolab.measure.radii_cuda import SUM_BINS, SUM_THREADS, sum_gyration_kernel
-
-cuda = load_cuda()
 
 # Bytes of the bins of all entries, in pinned memory, too; one entry's must fit all the same.
 _BYTES = 2**26

@@ -1,7 +1,5 @@
 """The records that the kernels of the tiled labeler take as arguments."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 

@@ -5,7 +5,7 @@ tallies: uint64, ``width`` numbers an entry; bins: uint32 (TILE_BINS,), in share
 
 from numba import types, uint32, uint64
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import PER_THREAD, element
 from percolab.labelers.tiled.borders import NODES
 from percolab.labelers.tiled.one_tile import (
@@ -18,9 +18,6 @@ from percolab.labelers.tiled.one_tile import (
 )
 from percolab.measure.tallies import num_bins
 from percolab.measure.tallies_cuda import ALL_BINS, add_cluster, clear_bins, flush_bins
-
-cuda = load_cuda()
-
 
 #: Bins for the clusters that a tile holds.
 TILE_BINS = num_bins(TILE_NODES)

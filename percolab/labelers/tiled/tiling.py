@@ -3,8 +3,6 @@
 Everything here is the same for all samples of a topology.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial

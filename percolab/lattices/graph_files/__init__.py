@@ -14,8 +14,6 @@ and a file that cannot be used is rejected in one line.  docs/graph-files.md is 
     site_list         the sites of a source or a target
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Edge lists as text: two columns of site numbers or names, between blanks, commas, semicolons."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

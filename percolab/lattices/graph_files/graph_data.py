@@ -1,7 +1,5 @@
 """GraphData: the sites and bonds of a file, self-loops left out, parallel edges merged."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple

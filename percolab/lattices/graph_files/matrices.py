@@ -9,8 +9,6 @@ Before SciPy reads an array of an .npz file, its header is compared with the byt
 so that no memory is taken for data that are not there.  Nothing is unpickled.
 """
 
-from __future__ import annotations
-
 import re
 import zipfile
 from math import prod

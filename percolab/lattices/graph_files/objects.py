@@ -4,8 +4,6 @@ Sites that are not numbered 0, 1, 2, ... have names, which are numbered in the o
 come.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ NumPy reads lines that are plain numbers.  Anything else is read line by line, w
 and so are sites with names; that is slower, and reports the line that is wrong.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 import warnings

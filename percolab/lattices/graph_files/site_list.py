@@ -1,7 +1,5 @@
 """read_sites: the sites of a source or a target."""
 
-from __future__ import annotations
-
 import difflib
 import os
 from collections.abc import Iterable, Iterator, Sequence

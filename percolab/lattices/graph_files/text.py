@@ -1,7 +1,5 @@
 """Bytes and lines of a file that a user names, unpacked when gzipped, within limits."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import stat

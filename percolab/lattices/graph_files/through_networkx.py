@@ -4,8 +4,6 @@ networkx evaluates nothing and follows no entities to elsewhere, but entities de
 itself may expand to gigabytes, so GraphML with a document type declaration is rejected.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from io import BytesIO

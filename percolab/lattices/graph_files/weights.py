@@ -3,8 +3,6 @@
 Integers never become floats that would not distinguish them.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

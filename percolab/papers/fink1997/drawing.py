@@ -9,8 +9,6 @@ curves, so that shapes and claims are compared; and its bonds are those of Ising
 of percolation.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 from itertools import pairwise

@@ -20,8 +20,6 @@ stages, the bubble exchange and the closing of the torus among them.  Sending ta
 of merging must give the same row, or no number of it is written down.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from math import prod

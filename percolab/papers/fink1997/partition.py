@@ -5,8 +5,6 @@ merge boxes as :mod:`percolab.papers.fink1997.quad` does.  After every row each 
 what it did.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ findings.txt with a sentence a figure: what agrees with the paper and what does 
 are others than the paper's, so that orderings and crossings are compared, not times.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

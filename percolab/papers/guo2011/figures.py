@@ -16,8 +16,6 @@ weights brought there.  Nothing of the graph's own arrays is in either.  The pri
 timed too: its elements, and microseconds by device events.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from functools import partial

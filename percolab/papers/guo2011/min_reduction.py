@@ -16,14 +16,11 @@ second kernel only for very long arrays; here it follows wherever the first had 
 from typing import NamedTuple
 
 import numpy as np
-from numba import config, int64, uint32, uint64
+from numba import int64, uint32, uint64
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.launches import THREADS, Launches
 
-cuda = load_cuda()
-
-SIMULATED = bool(config.ENABLE_CUDASIM)
 #: Threads that compare by shuffles.  The simulator has none: there every thread is a warp.
 LANES = 1 if SIMULATED else 32
 #: Blocks of the first kernel at most.

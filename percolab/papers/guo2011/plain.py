@@ -5,8 +5,6 @@ bond that leads to a new site is taken.  Boruvka's (1926): in every round each c
 least bond outward; the clusters that these bonds join are the next round's, at most half as many.
 """
 
-from __future__ import annotations
-
 from heapq import heappop, heappush
 
 import numpy as np

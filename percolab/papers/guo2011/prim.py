@@ -15,8 +15,6 @@ The work is V^2 / 2 comparisons.  A binary heap does better on sparse graphs
 (:mod:`percolab.papers.guo2011.plain`).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -8,8 +8,6 @@ least candidate to the front, and a kernel that lowers the others.  Rounds are c
 some dozens at a time, since a launch by itself costs the host more than the kernels take.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -17,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.launches import THREADS, Launches
 from percolab.kernels.memory import Memory
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
-from percolab.papers.guo2011.min_reduction import MAX_BLOCKS, SIMULATED, blocks_for
+from percolab.papers.guo2011.min_reduction import MAX_BLOCKS, blocks_for
 from percolab.papers.guo2011.prim import CompressedAdjacency, adjacency_bytes, compressed_adjacency
 from percolab.papers.guo2011.prim_kernels import (
     FOLLOWED,
@@ -41,8 +39,6 @@ from percolab.papers.guo2011.prim_kernels import (
     weigh_kernel,
 )
 from percolab.papers.guo2011.warps import WARP
-
-cuda = load_cuda()
 
 #: Rounds that are one captured call.
 _ROUNDS = 3 if SIMULATED else 64

@@ -11,7 +11,7 @@ from numba import uint32, uint64
 
 from percolab.bonds.words import uniform_number
 from percolab.kernels.atomics import atomic_or
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import THREADS
 from percolab.papers.guo2011.min_reduction import (
     NO_KEY,
@@ -31,8 +31,6 @@ from percolab.papers.guo2011.warps import (
     lanes_where,
     least_of_lanes,
 )
-
-cuda = load_cuda()
 
 #: Flags in ``ends`` of all rounds in one launch: the entry leads to the same site as the one before
 #: it, or as the one after it.  Of such a run the first one's thread sees to all.

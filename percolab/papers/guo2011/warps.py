@@ -8,10 +8,8 @@ from typing import Any
 
 from numba import int32, int64, uint32, uint64
 
-from percolab.kernels.device import load_cuda
-from percolab.papers.guo2011.min_reduction import SIMULATED, min_of_warp
-
-cuda = load_cuda()
+from percolab.kernels.cuda import SIMULATED, cuda
+from percolab.papers.guo2011.min_reduction import min_of_warp
 
 #: Threads of a warp.
 WARP = 4 if SIMULATED else 32

@@ -11,8 +11,6 @@ With a CUDA device at the paper's sizes: N = 2^18 ... 2^24, and 393214 ... 12582
 Without one: N = 2^12 ... 2^18, and 6142 ... 196606.  ``scripts/reproduce_figures.py`` runs it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields

@@ -13,15 +13,13 @@ labels: uint32 (entries * num_points,), those of entry n from n * num_points on;
 (entries * classes * num_words,), words of open bonds.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
 from numba import uint32
 
 from percolab.bonds.batch_cuda import CudaBatch
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.inner import inner
 from percolab.kernels.launches import PER_THREAD, element
 from percolab.kernels.neighbours import has_bit
@@ -29,8 +27,6 @@ from percolab.kernels.union_find import union
 from percolab.labelers.four_step import bond_word
 from percolab.labelers.four_step_cuda import analysis_kernel, entry_offsets
 from percolab.labelers.labeled_batch import LabeledBatch
-
-cuda = load_cuda()
 
 
 def why_not(offsets):

@@ -12,8 +12,6 @@ one end, and the scan lowers the roots at both ends.
 labels: uint32, a sample's from ``start`` on; opened: uint32, its bond words from ``base`` on.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

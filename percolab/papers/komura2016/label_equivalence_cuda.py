@@ -4,21 +4,17 @@ labels: uint32 (entries * num_points,), those of entry n from n * num_points on;
 (entries * classes * num_words,), words of open bonds.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
 from numba import uint32
 
 from percolab.bonds.batch_cuda import CudaBatch
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import PER_THREAD, element
 from percolab.labelers.four_step_cuda import analysis_kernel, entry_offsets
 from percolab.labelers.labeled_batch import LabeledBatch
 from percolab.papers.komura2016.label_equivalence import scan, scan_periodic_bonds
-
-cuda = load_cuda()
 
 
 @cuda.jit(cache=True)

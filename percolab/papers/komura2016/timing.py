@@ -1,7 +1,5 @@
 """The time per sample of labelers as a figure, like Fig 7 of Komura (2016)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,17 +1,13 @@
 """Local labeling by breadth-first search: one thread a tile grows cluster after cluster."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import int32, uint32
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.inner import inner
 from percolab.labelers.four_step_cuda import entry_offsets
 from percolab.papers.weigel2011.own_labels import own_labels_kernel
 from percolab.papers.weigel2011.tiles import TileStep, is_in, is_open, site_at, tile_bounds
-
-cuda = load_cuda()
 
 
 @inner

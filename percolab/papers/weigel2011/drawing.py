@@ -6,8 +6,6 @@ SVG, table.md, and findings.txt with a sentence a figure: what agrees with the p
 not.  Shapes, exponents and orderings are compared, not its digits.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from itertools import pairwise

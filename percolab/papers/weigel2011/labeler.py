@@ -1,7 +1,5 @@
 """The labelers that a local labeling and a consolidation make together."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from percolab.bonds.batch_cuda import CudaBatch

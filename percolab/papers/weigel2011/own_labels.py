@@ -2,10 +2,8 @@
 
 from numba import uint32
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import PER_THREAD, element
-
-cuda = load_cuda()
 
 
 @cuda.jit(cache=True)

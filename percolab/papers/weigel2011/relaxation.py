@@ -9,22 +9,18 @@ Against the paper: labels are lowered by atomics, so that the smallest of severa
 root stays.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numba import uint32, uint64
 
 from percolab.kernels.atomics import atomic_min
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import THREADS
 from percolab.kernels.neighbours import has_bit
 from percolab.kernels.union_find import find
 from percolab.lattices.topology import unpack_bits
 from percolab.papers.weigel2011.tiles import TileStep, num_tiles
-
-cuda = load_cuda()
 
 
 class TileEdges(NamedTuple):

@@ -7,18 +7,14 @@ is seen again in the next pass.  All that is written in a pass is below what was
 the passes end; and they end right, since the smallest label of a cluster never changes.
 """
 
-from __future__ import annotations
-
 from numba import int32, types, uint32
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.inner import inner
 from percolab.kernels.launches import MOST_SHARED
 from percolab.kernels.neighbours import has_bit
 from percolab.labelers.four_step_cuda import entry_offsets
 from percolab.papers.weigel2011.tiles import TileStep, is_in, is_open, site_at, tile_bounds
-
-cuda = load_cuda()
 
 #: The most threads of a block.
 _MOST_THREADS = 1024

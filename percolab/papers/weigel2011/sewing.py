@@ -6,12 +6,10 @@ to join the ends of the open bonds across it, by union-find.  What crosses a per
 joined after the last level, one thread a bond.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import int32, uint32
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import other_end
 from percolab.kernels.union_find import union
@@ -25,8 +23,6 @@ from percolab.papers.weigel2011.tiles import (
     site_at,
     tile_bounds,
 )
-
-cuda = load_cuda()
 
 
 @inner

@@ -1,7 +1,5 @@
 """Square tiles of a lattice of two dimensions, and what works on them."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np

@@ -1,18 +1,14 @@
 """Local labeling by union-find: one thread a tile inserts bond after bond."""
 
-from __future__ import annotations
-
 from numba import int32, uint32
 
-from percolab.kernels.device import load_cuda
+from percolab.kernels.cuda import cuda
 from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import other_end
 from percolab.kernels.union_find import find
 from percolab.labelers.four_step_cuda import entry_offsets
 from percolab.papers.weigel2011.own_labels import own_labels_kernel
 from percolab.papers.weigel2011.tiles import TileStep, is_in, is_open, site_at, tile_bounds
-
-cuda = load_cuda()
 
 
 @inner
