@@ -79,14 +79,14 @@ _S_2 = ("sum_squares", "sum_squares*sum_squares")
 Q_1 = Quantity(
     "Q_1", "<s_1>^2/<s_1^2>", "how sharp the largest cluster is", _WANG, RATIO,
     ("largest", "largest*largest"), lambda of: of["largest"] ** 2 / of["largest*largest"],
-    span=0.2,
+    span=0.25,
 )  # fmt: skip
 #: The moment ratios, on every lattice and boundary.
 RATIOS = (
     Q_1,
     Quantity(
         "Q_2", "<S_2>^2/<S_2^2>", "how sharp the sum of squared cluster sizes is", _WANG, RATIO,
-        _S_2, lambda of: of["sum_squares"] ** 2 / of["sum_squares*sum_squares"], span=0.3,
+        _S_2, lambda of: of["sum_squares"] ** 2 / of["sum_squares*sum_squares"], span=0.35,
     ),
     Quantity(
         "Q_B", "<S_2>^2/<3 S_2^2 - 2 S_4>",
