@@ -12,9 +12,9 @@ and with a source and a target the median, at which one cluster connects them wi
 interpolated linearly in the probit of R.  A maximum is that of a cubic through the points about the
 highest one that reach 90 % of it; where these are fewer than six, of the quartic through the two
 next points on both sides as well.  Errors are those of a bootstrap over blocks (Efron 1979) in
-which all of this is repeated; they leave out what a polynomial misses between p far apart.  Of the
-highest point itself, for a given order of removal, they are the root mean square distance of the
-replicas from it: most of these may be at one and the same point.
+which all of this is repeated; they leave out what a polynomial misses between p far apart.  Of a
+maximum they are the root mean square distance of the replicas from it, which jump from one to
+another where the top is flat; of a given order of removal most may be at one and the same point.
 
 What is known of a network without samples at p, or of its removal:
 
@@ -365,7 +365,7 @@ def _estimate(
     (here, height, at_edge), *others = (locate(p, row, weights) for row in rows)
     replicas = np.array([maximum[0] for maximum in others])
     error = half_width(replicas)
-    if locate is locate_highest and others:
+    if name in MAXIMA and others:
         error = float(np.sqrt(np.mean((replicas - here) ** 2)))
     error = nan if at_edge else error
     return Estimate(name, meaning, here, error, height, at_edge)

@@ -60,6 +60,7 @@ class Quantity:
 
     kind: PROBABILITY or RATIO (of moments of cluster sizes), which differ in their corrections.
     needs: the moments that `value` is a function of, arrays of one shape, which it has too.
+    span: its slope at p_c as a part of that of a probability, about.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Quantity:
     kind: str
     needs: tuple[str, ...]
     value: Callable[[Moments], Floats]
+    span: float = 1.0
 
 
 _S_2 = ("sum_squares", "sum_squares*sum_squares")
@@ -77,23 +79,26 @@ _S_2 = ("sum_squares", "sum_squares*sum_squares")
 Q_1 = Quantity(
     "Q_1", "<s_1>^2/<s_1^2>", "how sharp the largest cluster is", _WANG, RATIO,
     ("largest", "largest*largest"), lambda of: of["largest"] ** 2 / of["largest*largest"],
+    span=0.25,
 )  # fmt: skip
 #: The moment ratios, on every lattice and boundary.
 RATIOS = (
     Q_1,
     Quantity(
         "Q_2", "<S_2>^2/<S_2^2>", "how sharp the sum of squared cluster sizes is", _WANG, RATIO,
-        _S_2, lambda of: of["sum_squares"] ** 2 / of["sum_squares*sum_squares"],
+        _S_2, lambda of: of["sum_squares"] ** 2 / of["sum_squares*sum_squares"], span=0.35,
     ),
     Quantity(
         "Q_B", "<S_2>^2/<3 S_2^2 - 2 S_4>",
         "Binder's ratio of spins, one drawn at random for every cluster", _DENG, RATIO,
         (*_S_2, "s^4"),
         lambda of: of["sum_squares"] ** 2 / (3 * of["sum_squares*sum_squares"] - 2 * of["s^4"]),
+        span=0.6,
     ),
     Quantity(
         "s_2/s_1", "<s_2>/<s_1>", "second largest cluster over the largest", _SILVA, RATIO,
         ("largest", "second_largest"), lambda of: of["second_largest"] / of["largest"],
+        span=0.5,
     ),
 )  # fmt: skip
 #: The ratio that only spins have; its moments are made of the numbers of sites in every state.

@@ -155,7 +155,7 @@ class Fitter:
 
     def only(self, index: int) -> Fitter:
         parts = [task.only(index) for task in self.observations if np.any(task.quantity == index)]
-        start = replace(self.start, slopes=(self.start.slopes[index],))
+        start = replace(self.start, slopes=self.start.slopes[index : index + 1], spans=())
         omegas, critical = (self.omegas[index],), self.critical[index : index + 1]
         return replace(
             self, observations=tuple(parts), start=start, omegas=omegas, critical=critical

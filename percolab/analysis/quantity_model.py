@@ -10,13 +10,13 @@ task.  Errors are corrected for the noise of covariances that a finite number of
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from percolab.analysis.averaging import ThresholdMember
-from percolab.analysis.quantities import BlockMoments, Observations, Quantity
+from percolab.analysis.quantities import PROBABILITY, BlockMoments, Observations, Quantity
 from percolab.analysis.scaling import (
     FREE_EXPONENT,
     OUTER,
@@ -169,16 +169,22 @@ class JointMaximum(ThresholdMember):
 
 @dataclass(frozen=True)
 class Start:
-    """p_c, y and |a_1| of each quantity in a rough fit; power: kappa of L^kappa f, else 0."""
+    """p_c, y and |a_1| of each quantity in a rough fit.
+
+    power: kappa of L^kappa f, else 0.  spans: of each, () where one is a probability.
+    """
 
     threshold: float
     y_t: float
     slopes: tuple[float, ...]
     power: float = 0.0
+    spans: tuple[float, ...] = ()
 
     @property
     def steepest(self) -> float:
-        return max(*self.slopes, 1e-3)
+        """The slope of a probability, as the quantities have or suggest it."""
+        spans = self.spans or (1.0,) * len(self.slopes)
+        return max(*(slope / span for slope, span in zip(self.slopes, spans, strict=True)), 1e-3)
 
     def near(self, moments: BlockMoments) -> np.ndarray:
         """Return which p of a task are near p_c, bool (m,)."""
@@ -198,7 +204,14 @@ def near_threshold(
 ) -> tuple[Start, list[BlockMoments]]:
     """Return the start of a fit and the moments near p_c, of two sizes at least; known: 1/nu."""
     kept = list(moments)
-    start = search_start([_table(kept, each) for each in quantities], known)
+    has_probability = any(each.kind == PROBABILITY for each in quantities)
+    spans = () if has_probability else tuple(each.span for each in quantities)
+
+    def search() -> Start:
+        found = search_start([_table(kept, each) for each in quantities], known)
+        return replace(found, spans=spans)
+
+    start = search()
     for _ in range(2):
         masks = [start.near(each) for each in moments]
         near = [each.at(mask) for each, mask in zip(moments, masks, strict=True) if mask.any()]
@@ -210,7 +223,7 @@ def near_threshold(
         if [each.p.size for each in near] == [each.p.size for each in kept]:
             break
         kept = near
-        start = search_start([_table(near, each) for each in quantities], known)
+        start = search()
     return start, kept
 
 

@@ -31,7 +31,7 @@ from percolab.analysis.power_law import (
     fit_member,
     fit_power_law,
 )
-from percolab.analysis.statistics import Floats, mean_of_blocks, standard_error
+from percolab.analysis.statistics import MIN_BLOCKS, Floats, mean_of_blocks, standard_error
 from percolab.analysis.value import Value, list_rejections
 from percolab.errors import AnalysisError, InputError
 from percolab.lattices.extent import count_bonds
@@ -179,6 +179,17 @@ class InvasionMeans:
         numbers = table.mean(axis=0), standard_error(table)
         means, errors = (dict(zip(AVERAGED, each.tolist())) for each in numbers)
         return cls(L, len(rows), sum(bool(row["reached"]) for row in rows), means, errors)
+
+    @property
+    def notes(self) -> list[str]:
+        """A warning where the errors are of few samples, whose means they contain too seldom."""
+        if not 2 <= self.samples < MIN_BLOCKS:
+            return []
+        unsure = round(100 / math.sqrt(2 * (self.samples - 1)))
+        return [
+            f"errors of {self.samples} samples are themselves uncertain by {unsure} %, and often "
+            f"too small: give --samples {MIN_BLOCKS} or more"
+        ]
 
 
 def fit_size_dimension(means: Sequence[InvasionMeans]) -> Value | None:

@@ -239,6 +239,8 @@ def _complete_record(
         counted = {"sites": count, "samples": each.samples, "reached": each.reached}
         sizes.append({"L": each.L, **counted, **numbers})
     record |= {"sites": sites[0] if len(sites) == 1 else sites, "sizes": sizes}
+    if means[0].notes:
+        record["notes"] = means[0].notes
     if len(sizes) == 1:
         record["breakthrough"] = first.breakthrough
     if fit is not None:
@@ -265,6 +267,8 @@ def _echo_means(invader: Invader, means: list[InvasionMeans], first: Invasion) -
             rows.append((each.L, each.samples, each.reached, *texts))
         head = ("L", "samples", "reached", "invaded", taken, "front", "largest burst")
         echo(Table(head, rows).to_text())
+        for note in means[0].notes:
+            echo(f"note: {note}")
         return
     numbers = means[0].means
     share = 100 * first.num_invaded / first.num_sites

@@ -111,6 +111,19 @@ def test_errors_of_the_highest_point_are_seldom_zero_though_most_replicas_agree_
     assert np.mean(errors**2) == pytest.approx(p.var(), rel=0.6)
 
 
+def test_pulls_of_maxima_are_no_wider_than_they_should():
+    p, found = np.linspace(0.15, 0.4, 17).round(4).tolist(), []
+    for seed in range(1, 41):
+        study = {"L": [100], "p": p, "samples": 100, "seed": seed}
+        results = percolab.sweep("er:k=4", **study, device="cpu", workers=1)
+        (size,) = percolab.estimates(results, bootstrap=100)
+        found.append([(own.p, own.error) for own in size.estimates])
+    places, errors = np.moveaxis(np.array(found), 2, 0)
+    pulls = (places - places.mean(axis=0)) / errors
+    # 1.5 by the central 68 % of the replicas; 120 pulls of ten blocks, three of a study.
+    assert pulls.std() < 1.25
+
+
 def test_chi_and_ratio_are_what_they_are_said_to_be():
     means = curve_of(1).means()
     np.testing.assert_allclose(means["chi"], 0.9 * means["second"] / 9)

@@ -14,8 +14,10 @@ from helpers import slow
 from percolab.analysis.quantities import BlockMoments, list_quantities, observe
 from percolab.analysis.quantity_fits import JointInput, analyse_quantities
 from percolab.analysis.quantity_model import JointModel, fit_joint, near_threshold
+from percolab.analysis.stored_fits import fit_quantities
 from percolab.analysis.text import quantity_table
 from percolab.analysis.theory.known_exponents import Known
+from percolab.api import sweep
 from percolab.errors import AnalysisError
 
 P_C, Y_T, OMEGA = 0.2488, 1.14, 1.2
@@ -109,6 +111,18 @@ def test_the_joint_fit_finds_the_truth_with_both_parts_of_its_error(found):
     record = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert record["y_t"] == found.y_t
     assert record["quantities"][0]["alone"]["value"] == found.quantities[0].alone.value
+
+
+def test_a_moment_ratio_alone_finds_the_threshold():
+    sizes = {"L": [8, 16, 32], "boundary": "periodic", "samples": 4000, "seed": 1}
+    results = sweep("square", **sizes, device="cpu", workers=1)
+    for name in ("Q_1", "Q_2", "s_2/s_1"):
+        # Over the whole transition no polynomial follows Q_1 and Q_2: chi^2 of 156 and 26.
+        found = fit_quantities(results, [name])
+        assert found.problem is None
+        assert abs(found.threshold - 0.5) <= 4 * found.threshold_error
+        assert abs(found.y_t - 0.75) <= 4 * found.y_t_error
+        assert found.threshold_error < 0.005
 
 
 @pytest.mark.slow

@@ -59,6 +59,16 @@ def test_means_of_several_sizes_give_the_dimension():
     assert "breakthrough" not in told  # which is of one size
 
 
+@pytest.mark.parametrize(("samples", "unsure"), [(1, ""), (2, "71 %"), (9, "25 %"), (10, "")])
+def test_errors_of_few_samples_have_a_note(samples, unsure):
+    text = answer("invade", *SQUARE, "--samples", samples)
+    record = json.loads(answer("invade", *SQUARE, "--samples", samples, "--json"))
+    (note,) = record.get("notes", [""])
+    assert (unsure in note) if unsure else not note
+    assert text.count("note: ") == bool(unsure)
+    assert f"note: {note}" in text or not unsure
+
+
 def test_dimensions_of_exact_power_laws():
     errors = {"invaded": 1.0, "threshold": 0.0, "front": 0.0, "largest_burst": 0.0}
     means = [
