@@ -109,14 +109,16 @@ def missing_jobs(
 def _cut(runs: Iterable[range], size: int) -> Iterator[Sequence[int]]:
     """Yield so many numbers of runs at a time; neighbours as a range, which takes no memory."""
     taken: list[range] = []
+    room = size
     for run in runs:
         left = run
         while left:
-            taken.append(left[: size - sum(map(len, taken))])
-            left = left[len(taken[-1]) :]
-            if sum(map(len, taken)) == size:
+            taken.append(left[:room])
+            left = left[room:]
+            room -= len(taken[-1])
+            if not room:
                 yield _as_one(taken)
-                taken = []
+                taken, room = [], size
     if taken:
         yield _as_one(taken)
 
