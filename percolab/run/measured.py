@@ -99,7 +99,7 @@ def missing_jobs(
         step = -(-own // max(at_once * rounds, 1))
         missing = _cut(result.missing_runs(part.runs(count)), max(step, 1))
         for made, numbers in zip(range(0, own, max(step, 1)), missing):
-            # As many blocks as will be there are in groups as large.
+            # The blocks that will be there by then are in groups as large.
             largest = result.task.largest_group(made + len(numbers))
             yield numbers[-1] / count, key, BlockJob(key, numbers, sampler.is_serial, largest)
 
