@@ -30,8 +30,6 @@ from percolab.labelers.tiled.tallies import copy_tally_kernel
 from percolab.labelers.tiled.tiling import tiling_bounds
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
-from percolab.measure import block_sums_cuda as sums_cuda
-from percolab.measure.block_sums import MOST_SUMS
 from percolab.measure.radii import PER_BIN, radii_row_width
 
 # Openings that a tile may have on average; a wider window of p is cut into several.
@@ -81,10 +79,8 @@ class TiledCoupling(BlockSums, CoupledBatches):
 
     @staticmethod
     def memory(extent: Extent, model: Model, needs: Needs, entries: int) -> Memory:
-        """Return the memory of openings, of sums of blocks, and of the search for thresholds."""
+        """Return the memory of openings, at their most, and of the search for thresholds."""
         keys = Memory(host=24 * entries, device=24 * entries)
-        if extent.num_points <= _MOST_SUMMED:
-            keys = keys.plus(Memory(device=2 * 8 * sums_cuda.MOST_OBSERVABLES * MOST_SUMS))
         if needs.steps == 1 and not needs.thresholds:
             return keys
         bounds = tiling_bounds(extent, TILE_WORDS, LANES)
