@@ -91,6 +91,10 @@ class Grid(Kind):
         for reader in readers:
             own = reader.memory(extent)
             memory = memory.plus(own if device == "cuda" else Memory(own.host))
+        if sums_blocks(name, device, task.draw, extent, openings=counted):
+            columns = len(task.observables) + int(blocks.pick_squared(task.observables).sum())
+            # Of blocks, and of their parts.
+            memory = memory.plus(Memory(device=2 * 8 * columns * MOST_SUMS))
         return memory
 
 

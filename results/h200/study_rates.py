@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import time
 
+import percolab
 from percolab.benchmark.calls import kernel_events, sum_events
 from percolab.benchmark.records import make_grid
-from percolab.benchmark.study_times import _run
 from percolab.kernels.device import open_device
 from percolab.lattices.lattice import load_lattice
 
@@ -41,12 +41,12 @@ def time_study(name: str, boundary: str, size: int, points: int, samples: int) -
     seconds, few = [], samples // 30
     for count in (few, few, samples):  # the first compiles
         begin = time.perf_counter()
-        _run(lattice, samples=count, **given)
+        percolab.sweep(lattice, samples=count, **given)
         seconds.append(time.perf_counter() - begin)
     sites = points * topology.num_points
     rate = 1e-9 * sites * (samples - few) / (seconds[2] - seconds[1])
     with kernel_events(open_device("cuda:0")) as events:
-        _run(lattice, samples=samples // 10, **given)
+        percolab.sweep(lattice, samples=samples // 10, **given)
         kernels = {each: 10 * took for each, took in sum_events(events).items()}
     ps = {each: round(1e12 * took / (sites * samples), 2) for each, took in kernels.items()}
     busy = sum(kernels.values()) / seconds[2]
