@@ -22,7 +22,7 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.topology import Topology, unpack_bits
-from percolab.measure.block_sums import MOST_SUMS, SUM_BYTES
+from percolab.measure.block_sums import MOST_SUMS
 from percolab.measure.clusters import Clusters
 from percolab.measure.columns import WRAPPING
 from percolab.measure.measurements import Reader, list_measurements
@@ -86,15 +86,13 @@ class Grid(Kind):
         for reader in readers:
             needs = reader.add_needs(task.structure, needs)
         memory = compute_memory(name, device, extent, task.draw, needs, items)
-        if sums_blocks(name, device, task.draw, extent, openings=counted):
-            memory = memory.plus(Memory(device=SUM_BYTES))
         for reader in readers:
             own = reader.memory(extent)
             memory = memory.plus(own if device == "cuda" else Memory(own.host))
         if sums_blocks(name, device, task.draw, extent, openings=counted):
             columns = len(task.observables) + int(blocks.pick_squared(task.observables).sum())
-            # Of blocks, and of their parts.
-            memory = memory.plus(Memory(device=2 * 8 * columns * MOST_SUMS))
+            # Of blocks, of their parts, and of groups, which are half as many, in two steps.
+            memory = memory.plus(Memory(device=3 * 8 * columns * MOST_SUMS))
         return memory
 
 

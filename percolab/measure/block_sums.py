@@ -11,8 +11,6 @@ from percolab.measure.rows import SPANNING, read_observable
 CHUNK = 1024
 #: Sums of a call in the memory of a GPU, one for each block and each p, at most.
 MOST_SUMS = 2**19
-#: Their bytes: of up to 32 numbers each, and as many of chunks and groups.
-SUM_BYTES = 2 * 8 * 32 * MOST_SUMS
 
 
 def sum_blocks(
