@@ -190,6 +190,8 @@ def compare_blocks_with_radii():
     settings = {"boundary": ("periodic", "open"), "p": (0.4, 0.6), "measure": ("gyration",)}
     task = Task(lattice("triangular"), 6, **settings, seed=3, block_size=2)
     device, host = (make_sampler(task, device=Device(kind)) for kind in ("cuda", "cpu"))
+    # As many as there is room for on the device.
+    assert device.blocks_per_call * len(task.p) == block_sums.MOST_SUMS
     with patch.object(device.coupling, "grid_rows", side_effect=AssertionError):
         found = device.sample([1, 4])
     for one, other in zip(found, host.sample([1, 4]), strict=True):

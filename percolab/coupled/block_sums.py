@@ -17,7 +17,7 @@ Measure = Callable[[slice, int, int], Iterable[tuple[slice, Any]]]
 
 
 class BlockSums:
-    """What sums blocks for a coupling, of which ``labeler`` and ``row_width`` are those."""
+    """The sums of blocks of a coupling, which has a ``labeler`` and a ``row_width``."""
 
     labeler: Any
     row_width: int
@@ -33,7 +33,7 @@ class BlockSums:
         raise NotImplementedError
 
     def most_samples(self, steps: int) -> int:
-        """Return of how many samples at so many p there are rows at a time, at most."""
+        """Return the most samples whose rows at so many p are on the device at a time."""
         raise NotImplementedError
 
     def block_sums(

@@ -208,7 +208,7 @@ class SmallCoupling(TiledCoupling):
         """Write the rows of entries from their words, and return them, where they are."""
         rows = self._buffers.opened, np.uint32(entries), self._buffers.rows
         wraps = self.reading is Reading.WRAPPING
-        # So are few samples, though teams take a millisecond less: compiling takes seconds.
+        # Few samples, too: teams take a millisecond less, but seconds to compile their kernel.
         if self._scan and not wraps:
             threads, shared = scan_cuda.SAMPLES, scan_cuda.shared_bytes(self._scan)
             size, kernel = (-(-entries // threads), threads), scan_cuda.scan_rows_kernel

@@ -91,8 +91,8 @@ class Grid(Kind):
             memory = memory.plus(own if device == "cuda" else Memory(own.host))
         if sums_blocks(name, device, task.draw, extent, openings=counted):
             columns = len(task.observables) + int(blocks.pick_squared(task.observables).sum())
-            # Of blocks, and of their parts.
-            memory = memory.plus(Memory(device=2 * 8 * columns * MOST_SUMS))
+            # Of blocks, of their parts, and of groups, which are half as many, in two steps.
+            memory = memory.plus(Memory(device=3 * 8 * columns * MOST_SUMS))
         return memory
 
 
@@ -145,10 +145,12 @@ class GridSampler(CoupledSampler):
     def blocks_per_call(self) -> int:
         if not self.device.is_shared and (self._readers or self.task.functions):
             return 1  # they take longer than labeling, by far
-        if self._readers or not self._sums_on_device:
+        if not self._sums_on_device:
             return super().blocks_per_call
-        steps, samples = max(len(self.task.p), 1), self.task.num_points * self.task.block_size
-        return max(min(_LABELINGS_PER_CALL // (samples * steps), MOST_SUMS // steps), 1)
+        steps = max(len(self.task.p), 1)
+        labelings = self.task.num_points * self.task.block_size * steps
+        fitting = super().blocks_per_call if self._readers else _LABELINGS_PER_CALL // labelings
+        return max(min(fitting, MOST_SUMS // steps), 1)
 
     @property
     def calls_per_job(self) -> int:

@@ -9,7 +9,7 @@ from percolab.measure.rows import SPANNING, read_observable
 #: Samples whose squares are added up before they are added to those of a block, so that a GPU can
 #: do the same in parallel.
 CHUNK = 1024
-#: Sums of a call, of a block at a value of p each, that share the memory of a GPU, at most.
+#: Sums of a call in the memory of a GPU, one for each block and each p, at most.
 MOST_SUMS = 2**19
 
 

@@ -288,7 +288,7 @@ def _small_task(study: Study) -> Task:
 
 
 def _task(study: Study, size: int) -> Task:
-    """Return a task of one sample a block; it matters only whether it has one p or several."""
+    """Return a task of one sample a block, at as many p as the study has, nine at most."""
     p = study.some_p
     if study.kind.fixed_p is None and len(study.p or ()) != 1:
         p = _NEAR_P[: len(study.p or _NEAR_P)]

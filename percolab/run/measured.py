@@ -99,7 +99,7 @@ def missing_jobs(
         step = -(-own // max(at_once * rounds, 1))
         missing = _cut(result.missing_runs(part.runs(count)), max(step, 1))
         for made, numbers in zip(range(0, own, max(step, 1)), missing):
-            # As many blocks as will be there are in groups as large.
+            # The blocks that will be there by then are in groups as large.
             largest = result.task.largest_group(made + len(numbers))
             yield numbers[-1] / count, key, BlockJob(key, numbers, sampler.is_serial, largest)
 
@@ -109,14 +109,16 @@ def missing_jobs(
 def _cut(runs: Iterable[range], size: int) -> Iterator[Sequence[int]]:
     """Yield so many numbers of runs at a time; neighbours as a range, which takes no memory."""
     taken: list[range] = []
+    room = size
     for run in runs:
         left = run
         while left:
-            taken.append(left[: size - sum(map(len, taken))])
-            left = left[len(taken[-1]) :]
-            if sum(map(len, taken)) == size:
+            taken.append(left[:room])
+            left = left[room:]
+            room -= len(taken[-1])
+            if not room:
                 yield _as_one(taken)
-                taken = []
+                taken, room = [], size
     if taken:
         yield _as_one(taken)
 

@@ -98,7 +98,7 @@ class TaskResult(Shown):
         return False
 
     def missing_runs(self, runs: Iterable[range]) -> Iterator[range]:
-        """Yield the runs of blocks that are not there now, of ascending runs of blocks."""
+        """Yield the runs of missing blocks, some empty, in ascending runs of blocks."""
         firsts, ends = self.numbers.tolist(), (self.numbers + self.counts).tolist()
         for run in runs:
             start = run.start

@@ -6,6 +6,7 @@ import signal
 import tracemalloc
 from concurrent.futures import Executor, Future
 from pathlib import Path
+from time import process_time
 
 import numpy as np
 import pytest
@@ -423,6 +424,14 @@ def test_only_missing_blocks_are_given_out_each_once(step):
     jobs = list(jobs_of(8, existing=(0, 4, 5), per_call=step))
     assert [number for job in jobs for number in job.numbers] == [1, 2, 3, 6, 7]
     assert max(len(job.numbers) for job in jobs) <= step
+
+
+def test_many_short_runs_of_missing_blocks_take_no_time():
+    start = process_time()
+    (job,) = jobs_of(40_000, existing=range(0, 40_000, 2), per_call=20_000)
+    assert job.numbers == tuple(range(1, 40_000, 2))
+    # Tenths of a second; where each run looked at those before it were some ten.
+    assert process_time() - start < 3
 
 
 @pytest.mark.parametrize(("per_call", "at_once"), [(149, 4), (10**6, 4), (1, 3), (149, 1)])

@@ -5,6 +5,7 @@ Limits are lowered, so that a few blocks are many.
 
 from copy import deepcopy
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from percolab.store.tree import encode_tree
 from percolab.tasks import kind
 from percolab.tasks.blocks import make_summed_blocks, same_block
 from percolab.tasks.groups import group_neighbours
+from percolab.tasks.part import JobPart
 from percolab.tasks.study import StopRule, Study
 
 STUDY = {"L": [4, 8], "p": [0.4, 0.5, 0.6], "seed": 5, "block_size": 3, "device": "cpu"}
@@ -113,6 +115,18 @@ def test_kills_change_nothing(tmp_path, monkeypatch):
                 kills += 1
     assert kills > 3
     assert without_runs(results) == without_runs(sample())
+
+
+@pytest.mark.parametrize("part", [JobPart(1, 1), JobPart(2, 3)], ids=str)
+def test_missing_blocks_are_those_in_no_group(part):
+    item = next(iter(sample().tasks.values()))
+    for first in (0, 48, 64, 96):
+        del item.blocks[first]
+    for end in (0, 1, 20, 48, 70, 100, 130):
+        found = item.missing_runs(part.runs(end))
+        expected = [n for n in range(end) if part.has(n) and not item.has_block(n)]
+        assert list(chain.from_iterable(found)) == expected
+        assert expected or end < 2
 
 
 def test_files_of_different_levels_merge_to_the_larger_one():
