@@ -118,12 +118,14 @@ def find_crossing(small: SizeFit, large: SizeFit, *, rises: bool = True) -> Curv
     return CurveCrossing(small.L, large.L, p, float(large.probability(p)))
 
 
-def cross_sizes(
-    fits: Sequence[SizeFit], *, rises: bool = True
-) -> tuple[tuple[CurveCrossing, ...], Floats]:
-    """Return crossings of neighbours, fits ascending in L, and the covariance of p, (n, n)."""
+#: Crossings of neighbouring sizes, and the covariance of their p, float64 (n, n).
+Crossed = tuple[tuple[CurveCrossing, ...], Floats]
+
+
+def cross_sizes(fits: Sequence[SizeFit]) -> Crossed:
+    """Return crossings of neighbours, fits ascending in L, with errors of first order."""
     pairs = list(pairwise(fits))
-    crossings = [find_crossing(small, large, rises=rises) for small, large in pairs]
+    crossings = [find_crossing(small, large) for small, large in pairs]
     covariance = np.zeros((len(crossings), len(crossings)))
     # How much steeper the probit of the larger size is at each crossing.
     steeper = [
@@ -144,6 +146,36 @@ def cross_sizes(
             errors = float(np.sqrt(covariance[i, i])), float(large.density(own.p) * error)
             crossings[i] = replace(own, p_error=errors[0], probability_error=errors[1])
     return tuple(crossings), covariance
+
+
+def cross_replicas(
+    fits: Sequence[SizeFit], *, rises: bool = True, replicas: int = 200, seed: int = 0
+) -> Crossed:
+    """Return crossings of neighbours, fits ascending in L, with errors that need not be small.
+
+    Errors are root mean square distances from crossings of curves that are drawn with the
+    covariance of each fit.  Where drawn curves do not cross they count as at the end of the common
+    p that is farther from the crossing.
+    """
+    rng, crossings, away = np.random.default_rng(seed), [], []
+    drawn = []
+    for fit in fits:
+        noise = rng.standard_normal((replicas, len(fit.coefficients)))
+        drawn.append(fit.coefficients + noise @ np.linalg.cholesky(np.array(fit.covariance)).T)
+    for (small, below), (large, above) in pairwise(zip(fits, drawn, strict=True)):
+        own = find_crossing(small, large, rises=rises)
+        p = np.linspace(max(small.p_low, large.p_low), min(small.p_high, large.p_high), _STEPS)
+        lines = small.evaluate(p, below), large.evaluate(p, above)
+        far = -1 if own.p - p[0] < p[-1] - own.p else 0
+        moved = np.array(_cross_lines(p, *lines, near=0.5 * (p[0] + p[-1]), rises=rises))
+        ends = np.stack([np.full(replicas, p[far]), lines[1][:, far]], axis=1)
+        moved = np.where(np.isfinite(moved), moved, ends) - (own.p, large.probit(own.p))
+        error, of_probit = np.sqrt(np.mean(moved**2, axis=0)).tolist()
+        away.append(moved[:, 0])
+        if own.found:
+            own = replace(own, p_error=error, probability_error=large.density(own.p) * of_probit)
+        crossings.append(own)
+    return tuple(crossings), np.atleast_2d(np.array(away) @ np.array(away).T / replicas)
 
 
 def transition_width(fits: Sequence[SizeFit], p: float, y_t: float) -> float:
@@ -258,14 +290,21 @@ def _cross_ratios(small: Weighted, large: Weighted, near: float) -> list[tuple[f
     nodes = [curve.p[nearest_nodes(curve.p, near)] for curve, _ in (*small, *large)]
     low, high = max(p[0] for p in nodes), min(p[-1] for p in nodes)
     p = np.linspace(low, high, _STEPS) if high > low else np.array([near])
-    crossings = []
-    for below, above in zip(_ratio(small, p, near), _ratio(large, p, near), strict=True):
-        difference = above - below
-        rises = np.flatnonzero((difference[:-1] < 0) & (difference[1:] >= 0))
-        if not rises.size:
+    return _cross_lines(p, _ratio(small, p, near), _ratio(large, p, near), near=near)
+
+
+def _cross_lines(
+    p: Floats, small: Floats, large: Floats, *, near: float, rises: bool = True
+) -> list[tuple[float, float]]:
+    """Return where rows (r, m) at p cross nearest to `near`, and their value there, or NaN."""
+    crossings, sign = [], 1 if rises else -1
+    for below, above in zip(small, large, strict=True):
+        difference = sign * (above - below)
+        passes = np.flatnonzero((difference[:-1] < 0) & (difference[1:] >= 0))
+        if not passes.size:
             crossings.append((nan, nan))
             continue
-        at = rises[np.argmin(np.abs(p[rises] - near))]
+        at = passes[np.argmin(np.abs(p[passes] - near))]
         part = difference[at] / (difference[at] - difference[at + 1])
         ends = slice(at, at + 2)
         here, value = (float(x[0] + part * (x[1] - x[0])) for x in (p[ends], above[ends]))

@@ -323,6 +323,11 @@ class SizeFit(Record):
         domain = [self.p_mid - self.scale, self.p_mid + self.scale]
         return Polynomial(self.coefficients, domain=domain, window=[-1.0, 1.0])
 
+    def evaluate(self, p: Floats, coefficients: Floats) -> Floats:
+        """Return the probit with other coefficients, (r, k), at p (m,), float64 (r, m)."""
+        powers = np.vander((p - self.p_mid) / self.scale, coefficients.shape[1], increasing=True)
+        return np.asarray(coefficients @ powers.T, np.float64)
+
     def probability(self, p: ArrayLike) -> Floats:
         """Spanning probability at `p`, float64 of the same shape."""
         return np.asarray(ndtr(self.probit(np.asarray(p, float))), np.float64)

@@ -11,10 +11,11 @@ ratio   (<s_1^2> - <s_1>^2) / <s_1>     Colomer-de-Simon and Boguna, Phys. Rev. 
 and with a source and a target the median, at which one cluster connects them with probability 1/2,
 interpolated linearly in the probit of R.  A maximum is that of a cubic through the points about the
 highest one that reach 90 % of it; where these are fewer than six, of the quartic through the two
-next points on both sides as well.  Errors are those of a bootstrap over blocks (Efron 1979) in
-which all of this is repeated; they leave out what a polynomial misses between p far apart.  Of a
-maximum they are the root mean square distance of the replicas from it, which jump from one to
-another where the top is flat; of a given order of removal most may be at one and the same point.
+next points on both sides as well.  Errors are those of a bootstrap (Efron 1979) in which all of
+this is repeated, over blocks, and of the median over samples, as blocks may be ten; they leave out
+what a polynomial misses between p far apart.  They are the root mean square distance of the
+replicas from the data: maxima jump from one to another where the top is flat; of a given order of
+removal most may be at one and the same point.
 
 What is known of a network without samples at p, or of its removal:
 
@@ -44,7 +45,6 @@ from percolab.analysis.statistics import (
     MIN_BLOCKS,
     Floats,
     draw_blocks,
-    half_width,
     with_data_first,
 )
 from percolab.analysis.study_kinds import block_mean_and_error
@@ -233,8 +233,10 @@ def estimate_size(
         blocks = "1 block is" if few == 1 else f"{few} blocks are"
         notes.append(f"{blocks} too few for an error (at least {MIN_BLOCKS}): add samples")
         bootstrap = 0
-    draws = [with_data_first(draw_blocks(own.samples.size, rng, bootstrap)) for own in curves]
-    means = [curve.means(drawn) for curve, drawn in zip(clusters, draws)]
+    means = [
+        own.means(with_data_first(draw_blocks(own.samples.size, rng, bootstrap)))
+        for own in clusters
+    ]
     for name, meaning in MAXIMA.items() if clusters else ():
         if not (steps and name == "ratio"):
             points = _joined(clusters, [mean[name] for mean in means])
@@ -242,11 +244,7 @@ def estimate_size(
             estimates.append(_estimate(name, meaning, *points, locate))
             coarse.append(not steps and _is_coarse(*points[:2], estimates[-1]))
     if spanning:
-        probability = [
-            drawn @ curve.spanning / (drawn @ curve.samples)[:, None]
-            for curve, drawn in zip(spanning, draws[len(clusters) :])
-        ]
-        points = _joined(spanning, probability)
+        points = _joined(spanning, [_draw_spanning(own, rng, bootstrap) for own in spanning])
         half_way = locate_half if steps else locate_median
         estimates.append(_estimate("median", MEDIAN, *points, half_way))
     at_edge = [own.name == "median" for own in estimates if own.at_edge]
@@ -330,6 +328,14 @@ def locate_half(p: Floats, probability: Floats, weights: Floats) -> Located:
     return (float(reached[0]), 0.5, False) if reached.size else (nan, 0.5, True)
 
 
+def _draw_spanning(curve: SpanningCurve, rng: np.random.Generator, replicas: int) -> Floats:
+    """Return R of the data and of as many samples drawn of them, float64 (1 + replicas, m)."""
+    counts = curve.threshold_counts.sum(axis=0)
+    drawn = rng.multinomial(counts.sum(), counts / counts.sum(), size=replicas)
+    rows = np.concatenate([counts[None], drawn])
+    return np.asarray(rows[:, :-1].cumsum(axis=1) / counts.sum(), np.float64)
+
+
 def _is_coarse(p: Floats, rows: Floats, found: Estimate) -> bool:
     """Return whether few of the points are high, and the error is a small part of their step."""
     top = int(np.argmax(rows[0]))
@@ -364,8 +370,7 @@ def _estimate(
     """Locate p in the first row, the data, and in the others, the replicas, for its error."""
     (here, height, at_edge), *others = (locate(p, row, weights) for row in rows)
     replicas = np.array([maximum[0] for maximum in others])
-    error = half_width(replicas)
-    if name in MAXIMA and others:
-        error = float(np.sqrt(np.mean((replicas - here) ** 2)))
-    error = nan if at_edge else error
+    away = replicas[np.isfinite(replicas)] - here
+    has_error = not at_edge and 2 * away.size > replicas.size
+    error = float(np.sqrt(np.mean(away**2))) if has_error else nan
     return Estimate(name, meaning, here, error, height, at_edge)

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr, ndtr, ndtri, xlogy
+from scipy.special import erfcx, log_ndtr, ndtr, ndtri, xlogy
 
 from percolab.analysis.averaging import (
     FittedThreshold,
@@ -34,6 +34,7 @@ from percolab.analysis.averaging import (
     average_three_times,
 )
 from percolab.analysis.collapse import Collapse, Measured, collapse_curves
+from percolab.analysis.crossings import cross_replicas
 from percolab.analysis.json_values import Part
 from percolab.analysis.likelihood import SizeFit, invert_curvature
 from percolab.analysis.quantity_model import Start, search_start
@@ -66,7 +67,7 @@ REACHES = {True: (1.28, 0.64), False: (0.8, 0.4)}
 _FLOOR = 0.02
 # Deviance residuals below this are in the linear regime, where their slope is that of Pearson's.
 _LINEAR = 1e-6
-_LOG_ROOT_2PI = 0.5 * float(np.log(2 * np.pi))
+_LOG_ROOT_2PI, _ROOT_2_OVER_PI = 0.5 * float(np.log(2 * np.pi)), float(np.sqrt(2 / np.pi))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,12 +150,13 @@ class Series(Shown):
         log_p, log_q = log_ndtr(f), log_ndtr(-f)
         hits = self.trials * self.values
         misses = self.trials - hits
-        log_density = -0.5 * f * f - _LOG_ROOT_2PI
         deviance = xlogy(hits, self.values) + xlogy(misses, 1 - self.values)
         deviance = np.maximum(2 * (deviance - hits * log_p - misses * log_q), 0.0)
-        root = np.exp(0.5 * np.log(self.trials) + log_density - 0.5 * (log_p + log_q))
+        # Density over probability, which is finite however far a step of the fit leads.
+        over_q, over_p = (_ROOT_2_OVER_PI / erfcx(side * f / np.sqrt(2)) for side in (1, -1))
+        root = np.sqrt(self.trials * over_p * over_q)
         residual = np.where(ndtr(f) >= self.values, 1.0, -1.0) * np.sqrt(deviance)
-        score = misses * np.exp(log_density - log_q) - hits * np.exp(log_density - log_p)
+        score = misses * over_q - hits * over_p
         far = np.abs(residual) > _LINEAR
         slope = np.where(far, score / np.where(far, residual, 1.0), root)
         return residual, slope, root
@@ -427,7 +429,7 @@ def fit_series(
         for size in rows.lines:
             with suppress(AnalysisError):
                 fits.append(_fit_size(rows.of_size(size)))
-        by_size = SizeAnalysis.of(fits, rises=slope > 0, **own)
+        by_size = SizeAnalysis.of(fits, cross_replicas(fits, rises=slope > 0), **own)
     apart = [f"{each.L1} and {each.L2}" for each in by_size.crossings if not each.found]
     if apart:
         why = "" if series.is_probability else ": a mean that has a power of L needs --kappa"

@@ -34,6 +34,7 @@ from percolab.analysis.averaging import (
     average_three_times,
 )
 from percolab.analysis.crossings import (
+    Crossed,
     CurveCrossing,
     Drift,
     cross_sizes,
@@ -73,10 +74,10 @@ class SizeAnalysis:
 
     @classmethod
     def of(
-        cls, fits: Sequence[SizeFit], *, omega: float, y_t: float, width: float, rises: bool = True
+        cls, fits: Sequence[SizeFit], crossed: Crossed, *, omega: float, y_t: float, width: float
     ) -> SizeAnalysis:
-        """Cross neighbours, whose curves rise with p or fall; the rest: of :func:`extrapolate`."""
-        crossings, covariance = cross_sizes(fits, rises=rises)
+        """Take the crossings of neighbours; the rest: of :func:`extrapolate`."""
+        crossings, covariance = crossed
         drift = extrapolate(crossings, covariance, omega=omega, y_t=y_t, width=width)
         return cls(tuple(fits), crossings, drift)
 
@@ -191,7 +192,7 @@ def fit_threshold(
         information=best.best.information(y_t),
         members=best.members(),
         free_members=free_members,
-        by_size=SizeAnalysis.of(fits, omega=omega, y_t=y, width=width),
+        by_size=SizeAnalysis.of(fits, cross_sizes(fits), omega=omega, y_t=y, width=width),
         curves=tuple(curves),
         used=used,
         influence=best.influence,

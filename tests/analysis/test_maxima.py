@@ -181,6 +181,16 @@ def test_the_median_stands_beside_the_maxima_and_alone():
     assert_z(alone.p, 0.5, alone.error)
 
 
+def test_pulls_of_the_median_of_ten_blocks_are_no_wider_than_they_should():
+    rng, p, pulls = np.random.default_rng(7), np.linspace(0.3, 0.7, 17), []
+    for threshold in rng.normal(0.5, 0.06, (300, 10, 10, 1)):
+        curve = SpanningCurve(9, p, np.full(10, 10), (threshold <= p).sum(axis=1))
+        own = estimates([], [curve], bootstrap=100)["median"]
+        pulls.append((own.p - 0.5) / own.error)
+    # 1.3 where blocks are drawn, of which there are ten, in place of their hundred samples.
+    assert np.std(pulls) < 1.15
+
+
 def items_of(q, sizes, scales, **given):
     beta = [scale * math.log(1 + math.sqrt(q)) for scale in scales]
     options = {"burn_in": 100, "sweeps": 1100, "samples": 24_000, "seed": 424_000} | given

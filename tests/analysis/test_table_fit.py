@@ -59,6 +59,17 @@ def test_residuals_of_counts_are_smooth_where_they_vanish():
     np.testing.assert_allclose(slopes, roots, rtol=1e-3)
 
 
+def test_residuals_far_from_every_count_are_finite():
+    rows = Series.of_counts(("", "p", "k/n"), np.ones(5), np.zeros(5), [0, 1, 17, 39, 40], 40)
+    for far in (1e9, -1e9, 3e12, -3e12):
+        residuals, slopes, roots = rows.residuals(np.full(5, far))
+        assert np.isfinite([residuals, slopes, roots]).all()
+        # Where the tail of a probit is so far, the deviance of misses is f^2 each.
+        missed = rows.trials * (1 - rows.values if far > 0 else rows.values)
+        np.testing.assert_allclose(residuals**2, missed * far**2, rtol=1e-6, atol=200)
+        np.testing.assert_allclose(np.abs(slopes), np.sqrt(missed), rtol=1e-6, atol=1e-6)
+
+
 def test_a_table_without_noise_gives_its_values_back():
     fit = fit_series(means(error=1e-4, sizes=(8, 16, 32, 64)), degree=3)
     assert abs(fit.threshold - X_C) < 0.5 * fit.threshold_error < 5e-3
@@ -142,6 +153,22 @@ def test_sizes_cross_where_their_lines_do():
     L, x = np.repeat([4, 8, 16], 5), np.tile(np.linspace(1, 3, 5), 3)
     rows = Series("", "T", "y", L, x, 0.5 - 0.01 * L * (x - 1.9), np.full(15, 0.01))
     assert [item.p for item in fit_series(rows).crossings] == pytest.approx([1.9, 1.9])
+
+
+def test_pulls_of_crossings_are_no_wider_than_they_should_where_trials_are_few():
+    pulls = []
+    L, p = grid((8, 16, 32), 0.3, 0.12, 7)
+    for seed in range(40):
+        k = np.random.default_rng(seed).binomial(30, ndtr((p - 0.3) * L**0.8 - 0.2))
+        fit = fit_series(Series.of_counts(("", "p", "k/n"), L, p, k, 30), degree=3, omega=1)
+        for item in fit.crossings:
+            errors = np.array([item.p_error, item.probability_error])
+            pulls.append([item.p - 0.3, item.probability - ndtr(-0.2)] / errors)
+    # With errors of first order they were 1.7 and 1.6; some sizes do not cross.
+    found = np.array(pulls)[np.isfinite(pulls).all(axis=1)]
+    assert len(found) > 60
+    assert (found.std(axis=0) < 1.25).all()
+    assert (np.mean(np.abs(found) < 2, axis=0) > 0.9).all()
 
 
 def test_sizes_that_do_not_cross_give_no_answer():
