@@ -165,6 +165,12 @@ def test_columns_are_found(text, bonds, tmp_path):
     assert read_graph(written(tmp_path / "a.csv", text)).bonds.tolist() == bonds
 
 
+def test_a_named_column_of_weights_that_is_not_read_has_a_note(tmp_path):
+    path = written(tmp_path / "a.csv", "a,b,w\nx,y,1\ny,z,2\n")
+    assert read_graph(path, columns="a,b,w").notes == ("columns not used: w",)
+    assert read_graph(path, columns="a,b,w", weights=True).notes == ()
+
+
 def test_sites_without_bonds_need_their_number(tmp_path):
     path = written(tmp_path / "a.txt", "# nothing\n")
     assert read_graph(path, num_sites=7).num_sites == 7

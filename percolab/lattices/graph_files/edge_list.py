@@ -73,7 +73,8 @@ def read_edge_list(
     except InputError as error:
         raise InputError(f"{path}: line {place}: {error}") from error
     columns = replace(layout.columns, top=(num_sites or MAX_POINTS) - 1)
-    skip, notes = place if layout.is_header else place - 1, _header_notes(layout, place)
+    skip = place if layout.is_header else place - 1
+    notes = _header_notes(layout, place, has_unused=bool(requested[2:]) and not weights)
     if following and _says_directed(layout, following):
         notes = (DIRECTED, *notes)
     try:
@@ -268,14 +269,16 @@ def _says_directed(layout: Layout, following: str) -> bool:
     return layout.is_header and cells.get("type", "").lower() == "directed"
 
 
-def _header_notes(layout: Layout, place: int) -> tuple[str, ...]:
-    """Return a note on a header that is not a usual one, and on columns that are not used."""
+def _header_notes(layout: Layout, place: int, *, has_unused: bool = False) -> tuple[str, ...]:
+    """Return a note on a header that is not a usual one, and on columns that are not used.
+
+    has_unused: whether a column of weights is named that nothing reads.
+    """
     if not layout.is_header:
         return ()
-    words, (one, other), weight = layout.words, layout.columns.sites, layout.columns.weight
-    rest = ", ".join(
-        word for at, word in enumerate(words) if at not in (one, other, weight) and word
-    )
+    words, (one, other) = layout.words, layout.columns.sites
+    used = one, other, one if has_unused else layout.columns.weight
+    rest = ", ".join(word for at, word in enumerate(words) if at not in used and word)
     unused = f"columns not used: {rest[:80]}{'...' if len(rest) > 80 else ''}"
     sites = f"sites are in the columns {words[one]} and {words[other]}"
     text = f"line {place} is read as a header: {sites}"
