@@ -190,7 +190,7 @@ def compare_short_lists(name):
         compare_thresholds(name, topology.shape)
     with patch.object(tiled_cuda, "isqrt", lambda openings: -(openings + 14) // 8):
         device = cuda_coupling("tiled", topology, capacity=2)
-        overflows = device.rows_from_openings(generator, 5, samples[:2], items[1][:3]) is None
+        overflows = not device.enqueue_grid(generator, 5, samples[:2], items[1][:3])
         assert overflows, "choose another seed"
         np.testing.assert_array_equal(device.rows(generator, 5, *items), expected)
         compare_thresholds(name, topology.shape)

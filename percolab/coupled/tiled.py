@@ -144,7 +144,7 @@ class TiledCoupling(BlockSums, CoupledBatches):
         begin = 0
         while begin < grid.size:
             end = self._find_part_end(grid, begin)
-            if end - begin > 1 and self._enqueue_grid(generator, seed, samples, grid[begin:end]):
+            if end - begin > 1 and self.enqueue_grid(generator, seed, samples, grid[begin:end]):
                 yield slice(begin, end)
             else:
                 # There is one threshold, or too much opens for one labeling.
@@ -223,7 +223,7 @@ class TiledCoupling(BlockSums, CoupledBatches):
         labeler.batch.launches.wait()
         return np.ascontiguousarray(sums.copy_to_host().swapaxes(0, 1))
 
-    def _enqueue_grid(self, generator: int, seed: int, samples: Samples, grid: Samples) -> bool:
+    def enqueue_grid(self, generator: int, seed: int, samples: Samples, grid: Samples) -> bool:
         """Measure samples at all p of a grid by one labeling at the lowest.
 
         Returns whether no tile had more openings than there is room for, which is rare.
