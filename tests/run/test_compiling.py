@@ -3,19 +3,26 @@
 import os
 import signal
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import numba
+import numpy as np
 import pytest
+from kernel_report_support import load_report
 
+from percolab.bonds.words import XORWOW, p_to_threshold
+from percolab.coupled import SampleBlocks, new_coupling
 from percolab.kernels.device import Device
 from percolab.kernels.first_launches import launch
 from percolab.lattices.lattice import load_lattice
-from percolab.run import executors
+from percolab.measure.columns import list_columns
+from percolab.run import engine, executors
 from percolab.run.compiling import make_first_calls
+from percolab.tasks.blocks import pick_observables, pick_squared
+from percolab.tasks.study import Study
 
 
 class Shared:
@@ -171,3 +178,26 @@ def test_no_process_is_started_where_none_helps(made, monkeypatch):
     monkeypatch.setattr(executors, "usable_cores", lambda: 3)
     monkeypatch.setattr("percolab.run.compiling.TemporaryDirectory", Mock(side_effect=OSError))
     check("compile plain3")
+
+
+def launched_kernels(boundary, samples, points):
+    """Return the names of the kernels that sum one block of so many samples at so many p."""
+    topology, launches = load_lattice("square").topology((8, 8), (boundary,) * 2), []
+    own = [each for each in list_columns((boundary,) * 2) if each.is_observable]
+    grid = np.array([p_to_threshold(0.5 + 1e-5 * n) for n in range(points)], np.uint64)
+    blocks = SampleBlocks(np.zeros(1, np.uint64), samples)
+    with load_report().on_host(launches, ""):
+        coupling = new_coupling("tiled", "cuda", topology, capacity=2)
+        picks = pick_observables(own), pick_squared(own)
+        coupling.block_sums(XORWOW, 0, blocks, grid, *picks)
+    return {each.name for each in launches}
+
+
+@pytest.mark.parametrize("points", [1, 2, 9, 25])
+@pytest.mark.parametrize("boundary", ["open", "periodic"])
+def test_many_samples_need_no_other_kernels_than_first_calls(boundary, points):
+    study = Study(structure=load_lattice("square"), sizes=(8,), boundary=(boundary,) * 2)
+    study = study if points == 9 else replace(study, p=tuple(np.linspace(0.4, 0.6, points)))
+    first = len(engine._task(study, 8).p)
+    few, many = launched_kernels(boundary, 1, first), launched_kernels(boundary, 2**17, points)
+    assert many == few
