@@ -122,22 +122,25 @@ def compare_spirals(*sizes):
         assert len(flags) > 1, "some wrap in one direction, others in two"
 
 
-def compare_sums_of_tiles(topology, *grids):
-    """Compare the sums of blocks whose rows the labeler of tiles leaves on the device."""
-    samples, generator = np.arange(12, dtype=np.uint64), GENERATORS["xorwow"]
+def compare_sums_of_tiles(topology, *grids, size=3, capacities=(4, 1)):
+    """Compare the sums of blocks whose rows the labeler of tiles leaves on the device.
+
+    size: samples of a block.  capacities: samples labeled at a time; where they are several blocks,
+    these are summed together, and a block of more samples is summed piece by piece.
+    """
+    samples, generator = np.arange(4 * size, dtype=np.uint64), GENERATORS["xorwow"]
     reference = new_coupling("reference", "cpu", topology)
     own = [each for each in list_columns(("open",) * 2) if each.is_observable]
     picks, squared = pick_observables(own), pick_squared(own)
-    # By several blocks at a time, and blocks of more samples than there is room for.
-    for grid, capacity in product(grids, (4, 1)):
-        coupling = TiledCoupling(new_labeler("tiled", "cuda", topology, capacity=capacity))
-        rows = reference.grid_rows(generator, SEED, samples, grid).reshape(4, 3, grid.size, -1)
-        blocks = SampleBlocks(samples[::3], 3)
-        with patched_chunks(2):
-            expected = block_sums.sum_blocks(rows, squared, *picks)
+    blocks = SampleBlocks(samples[::size], size)
+    for grid in grids:
+        rows = reference.grid_rows(generator, SEED, samples, grid)
+        expected = block_sums.sum_blocks(rows.reshape(4, size, grid.size, -1), squared, *picks)
+        for capacity in capacities:
+            coupling = TiledCoupling(new_labeler("tiled", "cuda", topology, capacity=capacity))
             found = coupling.block_sums(generator, SEED, blocks, grid, picks, squared)
-        for one, other in zip(found, expected, strict=True):
-            np.testing.assert_array_equal(one, other)
+            for one, other in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(one, other)
 
 
 def compare_groups(blocks, largest):
@@ -178,7 +181,7 @@ def compare_thresholds(topology, model, samples, too_little=3):
 
 @contextmanager
 def patched_chunks(samples):
-    """Have chunks of so many samples."""
+    """Have chunks of so many samples, in the simulator: on a GPU they are part of the kernels."""
     with ExitStack() as stack:
         for module in (block_sums, block_sums_cuda, coupled_sums):
             stack.enter_context(patch.object(module, "CHUNK", samples))
@@ -210,7 +213,8 @@ def main(name, model="bond", count="2", few=""):
         grids = (
             np.array([p_to_threshold(p) for p in each], np.uint64) for each in (near, wide, one)
         )
-        compare_sums_of_tiles(lattice(name).topology((9, 8), ("open", "open")), *grids)
+        with patched_chunks(2):
+            compare_sums_of_tiles(lattice(name).topology((9, 8), ("open", "open")), *grids)
         # Every site spans by itself along one axis; along the other T needs all of five bonds, for
         # which there is too little room by one.
         topology, samples = lattice(name).topology((6, 1), ("open", "open")), np.arange(8)

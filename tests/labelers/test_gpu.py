@@ -39,6 +39,7 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import make_geometry
 from percolab.lattices.graph import graph_topology
 from percolab.lattices.lattice import load_lattice
+from percolab.measure.block_sums import CHUNK
 from percolab.measure.radii import sum_gyration
 from percolab.run.runner import run_study
 from percolab.tasks.study import StopRule, Study
@@ -370,7 +371,9 @@ def test_rows_and_sums_equal_those_of_the_cpu(name, model, generator):
 def test_sums_of_rows_of_tiles_equal_those_of_the_cpu(shape):
     grids = [[0.49, 0.491, 0.492], [0.3, 0.5, 0.501, 0.7], [0.5]]
     grids = (np.array([p_to_threshold(p) for p in grid], np.uint64) for grid in grids)
-    compare_sums_of_tiles(load_lattice("square").topology(shape), *grids)
+    # Two blocks of two chunks at a time, and blocks of more samples than there is room for.
+    given = {"size": CHUNK + 6, "capacities": (2 * CHUNK + 12, CHUNK, 4)}
+    compare_sums_of_tiles(load_lattice("square").topology(shape), *grids, **given)
 
 
 def test_loops_that_wind_as_often_as_they_can_are_found():
