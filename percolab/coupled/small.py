@@ -179,7 +179,8 @@ class SmallCoupling(TiledCoupling):
             self._launches.blocks(kernel, *size, *drawn, lattice, *opening, shared=shared)
             self._launches.wait()
             thresholds: Samples = found.copy_to_host()
-            if (many := np.any(thresholds == thresholds_cuda.TOO_MANY, axis=1)).any():
+            if (lost := thresholds == thresholds_cuda.TOO_MANY).any():
+                many = np.any(lost, axis=1)
                 key = self, generator, seed, samples[many]
                 thresholds[many] = bisect(*key, low[many], high[many])
             return thresholds

@@ -8,6 +8,9 @@ A coupling *scans* a window of thresholds for T.  Where T lies outside, the wind
 as wide each time, until T is in it, so no sample is ever left out.
 """
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,12 +22,18 @@ Integers = NDArray[np.int64]
 
 
 def find_thresholds(
-    coupling: Coupling, generator: int, seed: int, samples: Samples, window: tuple[int, int]
+    coupling: Coupling,
+    generator: int,
+    seed: int,
+    samples: Samples,
+    window: tuple[int, int],
+    driven: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Samples:
     """Return T of samples along every open axis, uint64 (n, open axes); NEVER where there is none.
 
     samples: uint64 (n,).  window: two thresholds, low < high, between which to look first; it
-    decides how long this takes, and nothing else.
+    decides how long this takes, and nothing else.  driven: the context of all that the coupling
+    does, outside of which another thread may drive its device.
     """
     axes = len(coupling.labeler.batch.topology.open_axes)
     widest = np.uint64(max(coupling.widest_window, 1))
@@ -33,7 +42,8 @@ def find_thresholds(
     low, high = (np.full(samples.size, limit, np.uint64) for limit in window)
     if window[1] - window[0] <= widest:
         # All samples begin with one window, and few are left after it.
-        thresholds = coupling.scan_windows(generator, seed, samples, low, high).ravel()
+        with driven():
+            thresholds = coupling.scan_windows(generator, seed, samples, low, high).ravel()
         left = np.flatnonzero(np.logical_or(*_miss(thresholds, *np.array(window, np.uint64))))
         place = left // axes
         left, low, high = _moved_on(left, thresholds[left], low[place], high[place])
@@ -44,12 +54,14 @@ def find_thresholds(
         # Halve windows until the coupling can scan them.
         while np.any(wide := high - low > widest):
             middle = low[wide] + (high[wide] - low[wide]) // np.uint64(2)
-            spans = _spans(coupling, generator, seed, numbers[wide], axis[wide], middle)
+            with driven():
+                spans = _spans(coupling, generator, seed, numbers[wide], axis[wide], middle)
             high[wide] = np.where(spans, middle, high[wide])
             low[wide] = np.where(spans, low[wide], middle)
         first, where = _mark_first(numbers, low, high)
         here = numbers[first]
-        scanned = coupling.scan_windows(generator, seed, here, low[first], high[first])
+        with driven():
+            scanned = coupling.scan_windows(generator, seed, here, low[first], high[first])
         thresholds[left] = scanned[where, axis]
         left, low, high = _moved_on(left, thresholds[left], low, high)
     return thresholds.reshape(samples.size, axes)

@@ -36,6 +36,8 @@ from percolab.tasks.study import Study, Task
 #: Site labelings of a call whose rows stay on a GPU, which then works for some 150 ms, while the
 #: host makes the blocks of the call before.
 _LABELINGS_PER_CALL = 2**35
+#: Generator, seed, blocks and grid of thresholds.
+_GivenBlocks = tuple[int, int, SampleBlocks, np.ndarray]
 
 
 class Grid(Kind):
@@ -179,11 +181,14 @@ class GridSampler(CoupledSampler):
         self, numbers: Sequence[int], stopped: IsStopped | None, largest: int
     ) -> list[AnyBlock]:
         """Return the blocks, neighbours added up in groups of at most ``largest``."""
+        size = self.task.block_size
+        starts = number_array(numbers).astype(np.uint64) * np.uint64(size)
+        given = *self._key, SampleBlocks(starts, size), self._thresholds
         with self.device.driven():
-            extras, readers = self._sum_readings(numbers)
+            extras, readers = self._sum_readings(given)
             is_summed = self._sums_on_device and not readers
             if is_summed:
-                groups = self._sum_on_device(numbers, extras, largest)
+                groups = self._sum_on_device(given, numbers, extras, largest)
             else:
                 pieces = self._read_samples(numbers, readers, stopped)
         # From here on other threads may drive the device.
@@ -217,12 +222,11 @@ class GridSampler(CoupledSampler):
             pieces.append([rows, *(each.rows(self.coupling, *given) for each in readers)])
         return pieces
 
-    def _sum_readings(self, numbers: Sequence[int]) -> tuple[dict[str, np.ndarray], list[Reader]]:
+    def _sum_readings(self, given: _GivenBlocks) -> tuple[dict[str, np.ndarray], list[Reader]]:
         """Return sums of blocks that are made on the device, and the readers that give none."""
         sums: dict[str, np.ndarray] = {}
         readers = []
         for reader in self._readers:
-            given = *self._key, self._number_blocks(numbers), self._thresholds
             own = reader.block_sums(self.coupling, *given)
             if own is None:
                 readers.append(reader)
@@ -230,23 +234,22 @@ class GridSampler(CoupledSampler):
         return sums, readers
 
     def _sum_on_device(
-        self, numbers: Sequence[int], extras: dict[str, np.ndarray], largest: int
+        self,
+        given: _GivenBlocks,
+        numbers: Sequence[int],
+        extras: dict[str, np.ndarray],
+        largest: int,
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return where groups of blocks begin, and their arrays; rows never leave the device."""
         own, coupling = self.task.observables, cast(Any, self.coupling)
         picks = blocks.pick_observables(own), blocks.pick_squared(own)
-        given = *self._key, self._number_blocks(numbers), self._thresholds, *picks
         begins, names = find_groups(numbers, largest), ("sums", "squares")
         try:
-            sums = dict(zip(names, coupling.block_sums(*given, begins), strict=True))
+            sums = dict(zip(names, coupling.block_sums(*given, *picks, begins), strict=True))
             return begins, sums | {name: add_groups(each, begins) for name, each in extras.items()}
         except OverflowError:
-            sums = dict(zip(names, coupling.block_sums(*given), strict=True))
+            sums = dict(zip(names, coupling.block_sums(*given, *picks), strict=True))
             return group_arrays(numbers, sums | extras, largest)
-
-    def _number_blocks(self, numbers: Sequence[int]) -> SampleBlocks:
-        size = self.task.block_size
-        return SampleBlocks(number_array(numbers).astype(np.uint64) * np.uint64(size), size)
 
 
 class UserFunctions:

@@ -82,10 +82,12 @@ class ThresholdSampler(CoupledSampler):
     def sample(self, numbers: Sequence[int], stopped: IsStopped | None = None) -> list[AnyBlock]:
         samples = number_samples(numbers, self.task.block_size)
         with self.device.driven():
-            parts = [
-                find_thresholds(self.coupling, *self._key, part, self._window)
-                for part in self._place.pieces(samples, stopped)
-            ]
+            coupling = self.coupling
+        # Another thread drives a GPU while this one looks at what was found.
+        parts = [
+            find_thresholds(coupling, *self._key, part, self._window, self.device.driven)
+            for part in self._place.pieces(samples, stopped)
+        ]
         thresholds = np.concatenate(parts).reshape(len(numbers), self.task.block_size, -1)
         return [ThresholdBlock(*block) for block in zip(numbers, thresholds, strict=True)]
 
