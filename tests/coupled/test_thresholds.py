@@ -1,6 +1,7 @@
 """The exact spanning thresholds of samples agree with their rows, wherever they are looked for."""
 
 import sys
+from contextlib import contextmanager
 from itertools import product
 
 import numpy as np
@@ -57,6 +58,31 @@ def test_every_labeler_finds_the_same(labeler):
             samples=2,
             generator=generator,
         )
+
+
+@pytest.mark.parametrize("widest", [TOP, TOP // 50])
+def test_the_coupling_works_in_the_given_context_alone(widest):
+    """Outside of it another thread may drive the device."""
+    coupling, is_driven = cpu_labeler("raster", lattice("square").topology((9, 7))), []
+
+    class Watched:
+        labeler, widest_window = coupling.labeler, widest
+
+        def __getattr__(self, name):
+            assert is_driven
+            return getattr(coupling, name)
+
+    @contextmanager
+    def driven():
+        assert not is_driven, "it is not entered twice"
+        is_driven.append(True)
+        yield
+        is_driven.clear()
+
+    for window in ((TOP // 3, TOP // 2), (0, TOP)):
+        given = XORWOW, 5, samples_of(20), window
+        found = find_thresholds(Watched(), *given, driven)
+        np.testing.assert_array_equal(found, find_thresholds(coupling, *given))
 
 
 def test_a_graph_in_two_pieces_never_spans():
