@@ -18,6 +18,7 @@ from percolab.kernels.device import Device, load_cuda
 from percolab.kernels.launches import Launches
 from percolab.labelers import new_labeler
 from percolab.lattices.extent import Extent
+from percolab.lattices.lattice import Lattice
 from percolab.lattices.topology import pack_bits
 from percolab.measure import block_sums, block_sums_cuda
 from percolab.measure.columns import list_columns
@@ -122,6 +123,24 @@ def compare_spirals(*sizes):
         assert len(flags) > 1, "some wrap in one direction, others in two"
 
 
+def compare_rows_of_two_words():
+    """Compare samples whose rows are two words: also of a lattice with steps of half a row."""
+    kinds, (x, y) = [("open", "open"), ("periodic", "periodic")], ((1, 0), (0, 1))
+    grid = np.array([p_to_threshold(p) for p in (0.3, 0.45, 0.6)], np.uint64)
+    for steps, boundary, height, paired in (
+        ((x, y), kinds[0], 8, 1),
+        ((x, y), kinds[1], 8, 0),
+        ((x, (-20, 1)), kinds[1], 3, 1),
+        ((x, y, (31, 2)), kinds[0], 8, 1),
+        ((x, (-32, 1)), kinds[0], 8, 0),
+    ):
+        bonds = [(0, 0, step) for step in steps]
+        topology = Lattice.from_cell([x, y], [(0, 0)], bonds).topology((64, height), boundary)
+        coupling = new_coupling("tiled", "cuda", topology, capacity=4)
+        assert int(coupling._scan.paired) == paired
+        compare_rows(topology, Model.parse("bond"), grid, np.arange(6, dtype=np.uint64))
+
+
 def compare_sums_of_tiles(topology, *grids, size=3, capacities=(4, 1)):
     """Compare the sums of blocks whose rows the labeler of tiles leaves on the device.
 
@@ -206,6 +225,7 @@ def main(name, model="bond", count="2", few=""):
     if few:
         compare_blocks_with_radii()
         compare_spirals(9, 17, 64)
+        compare_rows_of_two_words()
         with patch.object(block_sums_cuda, "ADDED_BLOCKS", 2):
             compare_groups(23, 8)
         # One labeling serves the first grid, and of the second each p has its own.

@@ -17,7 +17,9 @@ It is one period before that parent, or if it is among the first words itself ha
 periods, in a slot that is free by then.
 
 The parent of a node is in a word after it or in its own, or in one of the first words if those are
-kept: so none leaves the window before its children.
+kept: so none leaves the window before its children.  Where a row is two words (*paired*), it may
+also be in the word before it in its row, which leaves first; nothing that is scanned from then on
+reaches the second word.
 
 Periods modulo 128 are enough: a loop of a spanning tree and one bond visits no site twice, so that
 it winds 64 times around at most, and 64 times only if it visits all sites, as one loop of a tree at
@@ -61,6 +63,7 @@ class ScanLattice(NamedTuple):
     ring:      slots of the words that come and go, uint32
     kept:      slots of the first words, which stay, uint32; 0 unless the last axis is periodic
     size_bits: bits of the size of a cluster, uint32
+    paired:    1 where a row is two words, either of which may have the roots of both; uint32
     around:    the axis whose periods are counted within the window, uint32
     first:     uint32 (num_words + 1,), the first of the bonds across that axis' boundary whose
                later site is in a word; behind them are the bonds across the last boundary
@@ -74,6 +77,7 @@ class ScanLattice(NamedTuple):
     ring: Any
     kept: Any
     size_bits: Any
+    paired: Any
     around: Any
     first: Any
     bonds: Any
@@ -127,6 +131,8 @@ def make_scan_lattice(topology: Topology, small: SmallLattice) -> ScanLattice | 
     last = topology.num_words - last[last >= kept] + bool(kept)
     apart = (later // 32 - earlier // 32)[within]
     ring = max([1 + int(max([*reach, *apart])), *map(int, last)])
+    paired = int(_has_paired_words(topology, ring, kept))
+    ring += ring % 2 * paired
     if (
         len(aside) > 1
         or min(topology.shape) == 1
@@ -150,10 +156,22 @@ def make_scan_lattice(topology: Topology, small: SmallLattice) -> ScanLattice | 
     arrays = first, topology.periodic_bonds[order], place(later[order]), place(earlier[order])
     return ScanLattice(
         small,
-        *(np.uint32(number) for number in (ring, kept, size_bits, around)),
+        *(np.uint32(number) for number in (ring, kept, size_bits, paired, around)),
         *(cuda.to_device(array.astype(np.uint32)) for array in arrays),
         cuda.to_device(own[order].astype(np.int32)),
     )
+
+
+def _has_paired_words(topology: Topology, ring: int, kept: int) -> bool:
+    """Return whether both words of a row may have the roots of either.
+
+    Both leave a window of whole rows.  A slot more costs more time than is won if some are kept.
+    With a step of half a row, the first word of a row might reach the second word of one that is
+    about to leave.
+    """
+    steps = [abs(offset[0]) for offset in topology.offsets]
+    is_free = ring % 2 == 0 or not kept
+    return topology.shape[0] == 64 and max(steps) < 32 and kept % 2 == 0 and is_free
 
 
 def _count_turns(topology: Topology, axis: int) -> float:
@@ -292,10 +310,10 @@ def _join(window, lattice, i, j, slot, periods):
         a, b = uint32(window.nodes[i]), uint32(window.nodes[j])
     if i == j:
         return uint32(periods & uint32(0x7F))
-    # The root of the first is in its own word, or among those that are kept.  Of two of one word
-    # the larger cluster has the root.
-    first = _node_at(window, uint32(slot << uint32(5)))
-    turns = (uint32(j - first) < _at(32)) & (b > a)
+    # The root of the first is in its own word, or among those that are kept.  Of two of one word,
+    # or pair of words, the larger cluster has the root.
+    first = _node_at(window, uint32(uint32(slot & uint32(~lattice.paired)) << uint32(5)))
+    turns = (uint32(j - first) < uint32(_at(32) << lattice.paired)) & (b > a)
     if winds:
         limit = _node_at(window, uint32(lattice.ring << uint32(5)))
         turns = (j >= limit) | (turns & (i < limit))
