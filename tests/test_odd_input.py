@@ -123,7 +123,6 @@ TABLE = {"L": [8, 8, 16, 16], "p": [0.4, 0.6] * 2, "mean": [1, 2, 1, 3], "error"
 
 
 def on_square(function, **options):
-    """Return a call of a function for the square lattice with L = 4."""
     return lambda _: function("square", **{"L": 4} | options)
 
 
@@ -540,7 +539,6 @@ def test_a_number_of_threads_that_is_none_is_told_in_one_line(threads):
 
 
 def in_process(command, **environment):
-    """Run a command as a process of its own, with these variables of the environment."""
     program = [sys.executable, "-m", "percolab", *command]
     root = str(Path(percolab.__file__).parent.parent)
     return subprocess.run(

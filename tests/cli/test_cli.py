@@ -376,7 +376,6 @@ PROGRAM = f"from percolab.cli.terminal import echo; echo({PLAIN.strip()!r})"
 
 
 def printed_on_a_terminal(*command, **environment):
-    """Return what a program writes to a terminal as its stdout and stderr."""
     ours, theirs = pty.openpty()
     variables = {"TERM": "xterm", **os.environ, "NO_COLOR": "", **environment}
     try:

@@ -281,7 +281,6 @@ DAMAGED = Path(__file__).parents[1] / "data" / "damaged"
 
 @cache
 def grid() -> bytes:
-    """Return the file of TASK, as it is before it is edited."""
     options = {"L": (4, 6, 8), "p": (0.4, 0.5, 0.6), "samples": 30, "block_size": 10, "seed": 7}
     return encode(sweep("square", device="cpu", workers=1, **options))
 
@@ -388,7 +387,6 @@ TASK = ("sweep", "--lattice", "square", "-L", "4,6,8", "-p", "0.4,0.5,0.6", "--s
 
 
 def assert_refused_by_every_command(path, told):
-    """Fail unless every command refuses a file in this one line, and leaves it as it is."""
     before = path.read_bytes()
     for command in (
         ("status", path),
@@ -464,7 +462,6 @@ def test_control_characters_of_a_file_are_printed_as_words():
 
 
 def _named(run, escaped):
-    """Return the record of a run with another name of its device."""
     before, _, after = run.partition('"device_name": "')
     return f'{before}"device_name": "{escaped}{after}'
 

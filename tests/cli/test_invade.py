@@ -172,7 +172,6 @@ def test_sizes_are_told_once_and_in_order():
 
 
 def prepared():
-    """Write files that are wrong in one way each."""
     Path("g.csv").write_text("0,1\n1,2\n")
     Path("piece.csv").write_text("0,1\n2,3\n")
     Path("bare.mtx").write_text("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 0\n")

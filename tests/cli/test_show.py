@@ -206,7 +206,6 @@ def test_dollar_sign_in_a_lattice_begins_no_mathematics():
 
 
 def prepared():
-    """Write files of labels that are wrong in one way each."""
     Path("flat.toml").write_text(TEXTS["kagome"].partition("[drawing]")[0])
     np.save("good.npy", np.zeros((3, 3), np.int32))
     np.save("low.npy", np.full((3, 3), -2))

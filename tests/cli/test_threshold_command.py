@@ -21,7 +21,6 @@ QUICK = ("threshold", "kagome", "--error", "3e-3", "--device", "cpu", "--quiet")
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    """The file of a search that has ended."""
     found = tmp_path_factory.mktemp("threshold") / "threshold.h5"
     answer(*QUICK, "--out", found)
     return found
@@ -337,7 +336,6 @@ def test_large_integers_are_printed_as_they_are():
 
 @pytest.fixture(scope="module")
 def searches(tmp_path_factory):
-    """Files of searches in two and three dimensions."""
     folder = tmp_path_factory.mktemp("searches")
     for name, error in (("square", 2e-3), ("cubic", 4e-3)):
         percolab.threshold(name, error=error, device="cpu", out=folder / f"{name}.h5")

@@ -39,7 +39,6 @@ def fitted():
 
 @cache
 def drawn(kind):
-    """Return a figure of the grid and its numbers; for reading only."""
     return study_figure(grid(), kind=kind, fitted=fitted, bootstrap=REPLICAS)
 
 

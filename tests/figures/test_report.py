@@ -36,8 +36,6 @@ TEXT = {
 
 
 class Page(HTMLParser):
-    """The tags, attributes and text of a page."""
-
     def __init__(self, text):
         super().__init__()
         self.tags, self.attributes, self.words = set(), [], []

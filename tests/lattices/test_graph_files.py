@@ -305,7 +305,6 @@ def weighted_edges(seed, *, integers):
 
 
 def weights_by_pair(bonds, weights):
-    """Return the weights, ascending, of every pair of sites."""
     found = defaultdict(list)
     for (u, v), weight in zip(np.asarray(bonds).tolist(), np.asarray(weights).tolist()):
         found[min(u, v), max(u, v)].append(weight)

@@ -38,7 +38,6 @@ STUDIES = {
 
 
 def measured(kind, path=None, **changes):
-    """Measure a study, or so much of it, into a file."""
     given = {"lattice": "square", "seed": 5, "device": "cpu", "workers": 1} | STUDIES[kind]
     return sweep(**given | changes, out=path)
 

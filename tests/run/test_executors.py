@@ -385,7 +385,6 @@ TASK = Task(load_lattice("square"), 8, ("open", "open"), (0.5,))
 
 
 def call_of(*devices):
-    """Return a call for one block on devices of these names."""
     return Call("run", GridSampler(TASK, device=Device("cpu")).spec(), devices, (0,))
 
 
@@ -413,7 +412,6 @@ def test_executors_report_how_many_workers_they_have():
 
 @pytest.fixture
 def three_gpus(monkeypatch):
-    """As if there were three."""
     monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda *_: None)
     monkeypatch.setattr("percolab.kernels.device.gpu_count", lambda name: 3)
 

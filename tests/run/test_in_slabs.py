@@ -59,7 +59,6 @@ def _memory(size):
 
 
 def slab_memory(task, layers):
-    """Return the bytes that a sample in slabs takes."""
     return RankJob(make_split_lattice(task), (layers,), p=0.5).most_memory.host
 
 

@@ -85,7 +85,6 @@ def at_once(monkeypatch):
 
 @pytest.fixture
 def made(monkeypatch):
-    """Count the slabs that are measured."""
     monkeypatch.setattr("percolab.parts.slabs.SlabRaster", Counted)
     Counted.made.clear()
     return Counted.made
@@ -271,7 +270,6 @@ def files_of_the_killed(way):
 
 @pytest.fixture
 def way(request):
-    """The way in which the killed study was measured."""
     return getattr(request, "param", "ranks")
 
 
@@ -468,7 +466,6 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(killed, way, monkeypatch):
 
 
 def flipped(content, place):
-    """Return bytes of which one is another."""
     changed = bytearray(content)
     changed[place] ^= 0x10
     return bytes(changed)

@@ -189,7 +189,6 @@ GRAPHS = {
 
 
 def graph_of(name, **ends):
-    """Return one of these graphs."""
     graph = GRAPHS[name]
     bonds = np.array([pair[:2] for pair in graph.edges()])
     return Graph.of_bonds(graph.number_of_nodes(), bonds, name=name, **ends)

@@ -53,7 +53,6 @@ def planned(path, **settings):
 
 
 def swept(path, **settings):
-    """Run the sweep and return its results."""
     given = settings if "blocks" in settings else {"workers": 1} | settings
     return sweep(**given, device="cpu", out=path)
 

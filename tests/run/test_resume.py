@@ -42,7 +42,6 @@ pytestmark = pytest.mark.usefixtures("one_block_calls")
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    """The file of a run that nothing happened to."""
     path = tmp_path_factory.mktemp("undisturbed") / "results.h5"
     answer(*STUDY, "--samples", SAMPLES, "--out", path, "--quiet")
     assert blocks_in(path) == BLOCKS

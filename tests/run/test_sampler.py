@@ -183,7 +183,6 @@ FUNCTION = ScalingFunction(0.5, 0.75, (0.1, 1.0, 0.02, -0.01), corrections=(0.3,
 
 @pytest.fixture(scope="module")
 def curves():
-    """Curves of four sizes from a known scaling function."""
     drawn = synthetic_study(
         FUNCTION, (16, 32, 64, 128), reach=1.75, samples=30, rng=np.random.default_rng(4)
     )

@@ -46,7 +46,6 @@ from percolab.tasks.study import Task
 
 
 def changed(path, change):
-    """Apply a change to an open HDF5 file and return its path."""
     with h5py.File(path, "r+") as opened:
         change(opened)
     return path
