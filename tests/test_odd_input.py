@@ -119,7 +119,6 @@ NO_FILE = "but it must be the name of a file"
 EYE = np.eye(2)
 RAGGED = [[1, 2], [3]]
 KINDS = np.array(["periodic", "open"])
-TABLE = {"L": [8, 8, 16, 16], "p": [0.4, 0.6] * 2, "mean": [1, 2, 1, 3], "error": [0.1] * 4}
 
 
 def on_square(function, **options):

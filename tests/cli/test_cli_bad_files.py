@@ -22,6 +22,7 @@ from cli_support import (
     left_in,
     put_text,
     refusal,
+    replace_dataset,
     run,
     sealed_again,
     stored,
@@ -297,9 +298,9 @@ def edited(name, change):
     return path
 
 
-def put(group, name, values):
-    del group[name]
-    group[name] = values
+def edit(name, change):
+    """Return what puts changed numbers in the place of a dataset of the first task."""
+    return lambda _, group: replace_dataset(group, name, lambda found: change(found[...]))
 
 
 def with_runs(opened, **changes):
@@ -332,7 +333,7 @@ def with_bytes(opened):
 EDITED = {
     "a task gone": (without_a_task, "blocks of task [0-9a-f]+: its runs made 3, and there are 0"),
     "blocks gone": (
-        lambda o, g: [put(g, n, g[n][:0]) for n in ("block", "block_count", "sums", "squares")],
+        lambda o, g: [edit(n, lambda x: x[:0])(o, g) for n in [*g] if n != "p"],
         "its runs made 3, and there are 0; the file is neither read nor overwritten",
     ),
     "bytes in study": (lambda o, g: with_bytes(o), "holds text that is not UTF-8"),
@@ -343,18 +344,15 @@ EDITED = {
         "a run's record has blocks that are no numbers",
     ),
     "no versions": (lambda o, g: with_runs(o, versions=None), "has versions = None"),
-    "sums as text": (lambda o, g: put(g, "sums", g["sums"][...].astype("S8")), "holds .S8, not"),
-    "sums as floats": (
-        lambda o, g: put(g, "sums", g["sums"][...].astype(float)),
-        "sums holds float64, not int64",
-    ),
+    "sums as text": (edit("sums", lambda x: x.astype("S8")), "holds .S8, not"),
+    "sums as floats": (edit("sums", lambda x: x.astype(float)), "sums holds float64, not int64"),
     "sums too large": (
-        lambda o, g: put(g, "sums", g["sums"][...] + 2**40),
+        edit("sums", lambda x: x + 2**40),
         "sums holds more than its samples can have",
     ),
-    "sums below zero": (lambda o, g: put(g, "sums", -g["sums"][...]), "holds a negative number"),
+    "sums below zero": (edit("sums", lambda x: -x), "holds a negative number"),
     "squares not a number": (
-        lambda o, g: put(g, "squares", g["squares"][...] * np.nan),
+        edit("squares", lambda x: x * np.nan),
         "squares holds a value that is no finite number",
     ),
     "L in study": (
@@ -365,10 +363,7 @@ EDITED = {
         lambda o, g: with_text(o, "study", '"seed": 7', '"seed": 8'),
         "its study has L = 4, seed 8, xorwow, bond, of which there is no task",
     ),
-    "shorter sums": (
-        lambda o, g: put(g, "sums", g["sums"][:, :, :-1]),
-        "do not fit together",
-    ),
+    "shorter sums": (edit("sums", lambda x: x[:, :, :-1]), "do not fit together"),
     "a block twice": (lambda o, g: g["block"].__setitem__(1, 0), "do not ascend"),
     "run is a number": (lambda o, g: put_text(o, "runs", ["1"]), "a run's record is no table"),
     "blocks of a number": (

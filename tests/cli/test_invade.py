@@ -36,10 +36,6 @@ def test_one_invasion_is_told_and_written_in_three_formats():
             np.testing.assert_array_equal(file[name][...], getattr(found, name))
         assert json.loads(str(arrays["record"]))["seed"] == 5
     check_seal(tree_of(Path("one.h5")))
-    # Its own kind is replaced, another is not.
-    answer("invade", *SQUARE, "--out", "one.h5")
-    Path("notes.csv").write_text("my notes\n")
-    assert "notes.csv: holds something else" in refusal("invade", *SQUARE, "--out", "notes.csv")
 
 
 def test_means_of_several_sizes_give_the_dimension():

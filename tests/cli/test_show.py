@@ -217,11 +217,7 @@ def prepared():
     whole = Path("labels.h5").read_bytes()
     Path("cut.h5").write_bytes(whole[: len(whole) // 2])
     changes = {
-        "linked.h5": lambda file: (
-            file.update({"more": h5py.SoftLink("/labels")})
-            if hasattr(file, "update")
-            else file.__setitem__("more", h5py.SoftLink("/labels"))
-        ),
+        "linked.h5": lambda file: file.__setitem__("more", h5py.SoftLink("/labels")),
         "later.h5": lambda file: file.attrs.__setitem__("schema_version", 9),
         "bare.h5": lambda file: file.attrs.__delitem__("record"),
         "odd.h5": lambda file: file.attrs.__setitem__("record", np.bytes_(b"[]")),

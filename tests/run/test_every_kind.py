@@ -136,13 +136,10 @@ def test_files_of_other_seeds_merge(kind):
 MANY = [kind for kind, study in STUDIES.items() if "chains" not in study and kind != "flows"]
 
 
-@pytest.mark.parametrize("kind", MANY)
-def test_the_same_samples_do_not_merge(kind):
+SAME = [*((kind, kind) for kind in MANY), ("threshold", "grid"), ("microcanonical", "grid")]
+
+
+@pytest.mark.parametrize(("kind", "other"), SAME)
+def test_the_same_samples_do_not_merge_nor_do_those_of_another_method(kind, other):
     with pytest.raises(InputError, match=r"b and a both hold (samples|chains) 0 to "):
-        merge([("a", measured(kind)), ("b", measured(kind))])
-
-
-@pytest.mark.parametrize("kind", ["threshold", "microcanonical"])
-def test_the_samples_of_a_grid_are_not_merged_with_the_same_ones_of_another_method(kind):
-    with pytest.raises(InputError, match="b and a both hold samples 0 to "):
-        merge([("a", measured(kind)), ("b", measured("grid"))])
+        merge([("a", measured(kind)), ("b", measured(other))])

@@ -285,11 +285,6 @@ def test_what_cannot_be_used_is_refused_in_one_line(options, reason):
 ERROR = 2.5e-3
 
 
-def numbers_of_blocks(path):
-    """Return the numbers of the blocks of every task."""
-    return {key: set(item.blocks) for key, item in read_results(path).tasks.items()}
-
-
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     return tmp_path_factory.mktemp("scaling") / "threshold.h5"
@@ -352,14 +347,14 @@ def test_most_samples_of_a_size_are_at_one_p_next_to_p_c(found):
 
 @pytest.mark.slow
 def test_a_smaller_error_in_space_keeps_all_blocks_and_adds(found, path):
-    before = numbers_of_blocks(path)
+    before = blocks_of(path)
     assert percolab.threshold("cubic", error=2 * ERROR, device="cpu", out=path).p_c == found.p_c
-    assert numbers_of_blocks(path) == before
+    assert blocks_of(path) == before
     second = percolab.threshold("cubic", error=0.9 * found.error, device="cpu", out=path)
-    after = numbers_of_blocks(path)
+    after = blocks_of(path)
     assert second.error <= 0.9 * found.error
     assert abs(second.p_c - 0.24881185) < 4 * second.error
-    assert all(blocks <= after[key] for key, blocks in before.items())
+    assert all(blocks.items() <= after[key].items() for key, blocks in before.items())
     assert sum(map(len, after.values())) > sum(map(len, before.values()))
     stored = percolab.open_results(path)
     assert asks_for_wrapping(stored)
