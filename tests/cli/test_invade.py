@@ -10,10 +10,9 @@ import pytest
 from cli_support import answer, refusal, run, tree_of
 from helpers import slow
 
-from percolab import invade, sweep
+from percolab import invade, load_lattice, sweep
 from percolab.analysis.trees import InvasionMeans, fit_mass_dimension, fit_size_dimension
 from percolab.figures.invasion import Curves, plot_invasion
-from percolab.lattices.lattice import load_lattice
 from percolab.store.tree import check_seal
 
 SQUARE = ("--lattice", "square", "-L", 24)

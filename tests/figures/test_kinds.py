@@ -10,9 +10,8 @@ from cli_support import answer, nine_of, refusal, small_results, stored
 from helpers import slow
 from synthetic_support import study_view
 
-from percolab.api import fit, sweep
+from percolab import InputError, fit, sweep
 from percolab.bonds.words import NEVER, TOP
-from percolab.errors import InputError
 from percolab.figures.kinds import KINDS, StudyFigures, study_figure
 from percolab.figures.kinds.thresholds import ThresholdSample, plot_thresholds
 from percolab.tables.flat import mean_table

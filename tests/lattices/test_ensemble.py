@@ -9,8 +9,7 @@ import pytest
 from helpers import slow
 from scipy.stats import binom, chi2, norm
 
-from percolab.errors import InputError
-from percolab.lattices.ensemble import Ensemble
+from percolab import Ensemble, InputError
 from percolab.lattices.structure import structure_from_record
 
 Bond = tuple[int, int]

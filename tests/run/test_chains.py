@@ -19,13 +19,11 @@ from cli_support import (
 from helpers import slow
 from spin_support import SPIN_SWEEP
 
+from percolab import InputError, load_lattice, sweep
 from percolab.analysis.spin_fit import few_chains, short_blocks, start_differences
-from percolab.api import sweep
 from percolab.bonds.words import GENERATORS
-from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kinds.chains import KIND
-from percolab.lattices.lattice import load_lattice
 from percolab.measure.columns import MEASURES
 from percolab.measure.spins import LAGS, SERIES
 from percolab.run.stored import Interrupted

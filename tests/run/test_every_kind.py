@@ -10,8 +10,7 @@ from helpers import slow_but
 from process_support import Interrupting
 from spin_support import SPIN_SWEEP
 
-from percolab.api import sweep
-from percolab.errors import InputError
+from percolab import InputError, sweep
 from percolab.measure.columns import FLOW_WORDS
 from percolab.run.stored import Interrupted
 from percolab.store.merging import merge

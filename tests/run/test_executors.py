@@ -33,13 +33,10 @@ from process_support import (
     worker_processes,
 )
 
-from percolab.api import sweep
-from percolab.errors import InputError
+from percolab import Graph, InputError, load_lattice, sweep
 from percolab.kernels.device import Device
 from percolab.kinds.grid import GridSampler
 from percolab.kinds.workplace import Stopped
-from percolab.lattices.graph import Graph
-from percolab.lattices.lattice import load_lattice
 from percolab.run import calls
 from percolab.run.calls import Call, measure_blocks
 from percolab.run.engine import Engine

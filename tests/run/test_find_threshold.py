@@ -12,10 +12,9 @@ from cli_support import answer, blocks_in, refusal, running, wait_for_blocks
 from helpers import slow
 
 import percolab
+from percolab import InputError, load_lattice
 from percolab.analysis.roots import fit_roots
 from percolab.analysis.wrapping_fit import Division, asks_for_wrapping, find_crossings, fit_wrapping
-from percolab.errors import InputError
-from percolab.lattices.lattice import load_lattice
 from percolab.run.request import Observer
 from percolab.run.scaling_search import _fewest_sizes, first_sizes, search_sizes
 from percolab.run.search_steps import Goal, Search

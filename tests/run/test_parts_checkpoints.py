@@ -19,9 +19,8 @@ from cli_support import answer, assert_equal_datasets, changed, run, stored
 from helpers import lattice, slow, slow_but
 from process_support import Killed, Killer, by_mpi, impatient_rank, start_by_ranks
 
-from percolab.api import sweep
+from percolab import InputError, sweep
 from percolab.bonds.words import p_to_threshold
-from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kinds.workplace import Stopped
 from percolab.measure.sums import ClusterSums

@@ -10,15 +10,13 @@ import pytest
 from cli_support import answer
 from synthetic_support import synthetic_study
 
+from percolab import InputError, Lattice, load_lattice, sweep
 from percolab.analysis.scaling import ScalingFunction
 from percolab.analysis.stored_fits import fit_results
 from percolab.analysis.threshold import Information, compute_information, fit_threshold
-from percolab.api import sweep
-from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kinds.memory import check_memory, estimate_memory
 from percolab.kinds.workplace import Stopped
-from percolab.lattices.lattice import Lattice, load_lattice
 from percolab.measure.rows import ROW_WIDTH
 from percolab.run.targets import EQUAL_SHARE, Choice, allocate, why_unmet
 from percolab.store.results import read_results

@@ -22,9 +22,7 @@ from cli_support import (
 )
 from helpers import assert_same_blocks
 
-from percolab.api import sweep
-from percolab.errors import InputError
-from percolab.lattices.graph import Graph
+from percolab import Graph, InputError, sweep
 from percolab.measure.columns import list_observables
 from percolab.store.interrupts import handle_signals
 from percolab.store.joined import joined

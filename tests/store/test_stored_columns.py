@@ -19,8 +19,7 @@ from cli_support import (
 )
 from helpers import slow
 
-from percolab.api import open_results, sweep
-from percolab.errors import InputError
+from percolab import InputError, open_results, sweep
 from percolab.measure import columns, tallies
 from percolab.measure.columns import TALLY, Column, RowInteger, SumColumn
 from percolab.measure.sums import FIELDS
