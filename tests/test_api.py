@@ -90,11 +90,6 @@ def test_a_sweep_into_a_file_is_the_sweep_in_memory_of_a_lattice_object(tmp_path
     assert open_results(path).tasks.keys() == written.tasks.keys() == memory.tasks.keys()
 
 
-def test_every_size_may_have_its_own_number_of_samples():
-    results = sweep("square", **{**OPTIONS, "samples": [20, 40]})
-    assert {item.task.size: item.num_samples for item in results.tasks.values()} == {4: 20, 8: 40}
-
-
 def test_an_observer_gets_every_block():
     told_of = []
 
@@ -183,10 +178,6 @@ def test_labels_follow_sample_seed_and_generator():
     np.testing.assert_array_equal(base, label("square", 16, p=0.5))
     for change in ({"sample": 1}, {"seed": 2}, {"rng": "philox"}, {"p": 0.51}):
         assert (label("square", 16, **{"p": 0.5, **change}) != base).any(), change
-
-
-def test_all_open_bonds_of_a_periodic_lattice_are_one_cluster():
-    assert not label("honeycomb", 8, p=1.0, boundary=["periodic", "periodic"]).any()
 
 
 def test_given_bonds_take_the_place_of_random_ones():

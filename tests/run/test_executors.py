@@ -373,11 +373,6 @@ os.replace = substitute
 # What is refused.
 
 
-def test_an_unknown_executor_is_refused_in_one_line():
-    message = refusal(*STUDY, "--executor", "thread")
-    assert message == "executor = 'thread', but it must be threads, processes, mpi or dask:ADDRESS"
-
-
 TASK = Task(load_lattice("square"), 8, ("open", "open"), (0.5,))
 
 
