@@ -19,7 +19,7 @@ from cli_support import (
 from helpers import slow
 from process_support import wait_for
 
-from percolab import load_lattice, sweep
+from percolab import InputError, load_lattice, sweep
 from percolab.analysis.stored_fits import fit_results
 from percolab.kinds.grid import GridSampler
 from percolab.run.stored import Interrupted
@@ -268,3 +268,16 @@ def test_a_merged_file_continues_where_its_own_seed_stopped(tmp_path, undisturbe
     for item in read_results(both).tasks.values():
         by_seed.setdefault(item.task.seed, set()).add(item.num_samples)
     assert by_seed == {1: {SAMPLES + 100}, 2: {100}}
+
+
+def test_a_save_that_fails_at_the_end_of_a_run_is_reported(tmp_path, undisturbed, monkeypatch):
+    path = stored(tmp_path / "results.h5", read_results(undisturbed))
+    before = path.read_bytes()
+
+    def fail(self, results):
+        raise InputError(f"{self.path}: cannot be written: No space left on device")
+
+    monkeypatch.setattr(ResultsWriter, "save", fail)
+    message = refusal(*STUDY, "--samples", SAMPLES + 100, "--out", path, "--quiet")
+    assert message == f"{path}: cannot be written: No space left on device"
+    assert path.read_bytes() == before
