@@ -196,17 +196,19 @@ def test_a_graph_is_labeled_as_a_flat_array():
     assert label(topology, p=1.0).tolist() == [0, 0, 2, 3, 3]
 
 
-def test_a_label_is_of_the_sample_that_a_sweep_measures():
-    results = percolab.sweep(
-        "honeycomb", L=[16], p=[0.6], samples=3, block_size=3, seed=4, device="cpu"
-    )
+@pytest.mark.parametrize("model", ["bond", "site"])
+def test_labels_of_a_sample_are_those_that_its_sweep_counts(model):
+    given = {"model": model, "seed": 4}
+    results = sweep("triangular", L=[9], p=[0.5], samples=10, block_size=1, device="cpu", **given)
     (item,) = results.tasks.values()
-    sizes = [
-        percolab.label("honeycomb", 16, p=0.6, sample=sample, seed=4, serial=True).ravel()
-        for sample in range(3)
-    ]
-    largest = sum(int(np.bincount(labels).max()) for labels in sizes)
-    assert largest == int(item.column("largest").sum())
+    for sample in range(10):
+        labels = label("triangular", 9, 0.5, sample=sample, **given)
+        sizes = np.unique(labels[labels >= 0], return_counts=True)[1]
+        assert item.column("clusters")[sample, 0] == sizes.size
+        assert item.column("largest")[sample, 0] == sizes.max()
+    serial = label("triangular", 9, 0.5, sample=9, serial=True, **given)
+    np.testing.assert_array_equal(serial < 0, labels < 0)
+    assert set(serial[serial >= 0].tolist()) == set(range(sizes.size))
 
 
 def test_the_version_is_known_without_installation(monkeypatch):

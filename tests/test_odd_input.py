@@ -306,7 +306,6 @@ REFUSED = [
     # Fields.
     (field(correlation="exp"), "it must be a function of distances"),
     (field(correlation=lambda r: np.ones(3)), "a finite number for each distance"),
-    (field(correlation=lambda r: r * np.nan), "a finite number for each distance"),
     (field(correlation=lambda r: 4 * np.exp(-r)), "it is 4 at distance 0, but it must be 1"),
     (field(np.inf), "exponent = inf"),
     # Trees and invasions.

@@ -266,8 +266,6 @@ def test_what_is_no_time_is_refused(given):
         ({"lattice": percolab.Graph.of_bonds(2, [(0, 1)])}, "a finite graph has no p_c"),
         pytest.param({"lattice": networkx.path_graph(3)}, "a finite graph has no", id="networkx"),
         ({"lattice": None, "graph": [(0, 1)]}, "the graph: a finite graph has no p_c, which needs"),
-        ({"boundary": "open"}, "boundary: only weights have it"),
-        ({"lattice": None}, "give a lattice, or weights"),
         ({"lattice": "cubic", "error": 1e-3, "L": [8, 12]}, "at least 3 sizes"),
         ({"lattice": "cubic", "error": 1e-3, "model": "ising"}, "percolab sweep"),
         ({"lattice": "bcc", "universal": "known"}, "tori that are cubes"),
