@@ -12,14 +12,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from cli_support import (
-    datasets,
-    small_results,
-    stored,
-    texts_of,
-    without_blocks,
-    without_runs,
-)
+from cli_support import datasets, small_results, stored, texts_of, without_blocks, without_runs
 from helpers import assert_same_blocks
 
 from percolab import Graph, InputError, sweep
