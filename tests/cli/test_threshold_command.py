@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from cli_support import answer, left_in, refusal, run
 from helpers import CHAIN
+from matplotlib.figure import Figure
 from PIL import Image
 
 import percolab
@@ -102,8 +103,6 @@ def test_plot_draws_the_roots(path, record, tmp_path):
 
 
 def test_one_panel_can_be_drawn_into_given_axes(path):
-    from matplotlib.figure import Figure
-
     axes = Figure().subplots()
     assert percolab.open_results(path).plot(ax=axes) is axes.figure
     assert axes.get_xlabel() == "$L$"

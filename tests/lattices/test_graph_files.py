@@ -125,8 +125,6 @@ def test_matrix_of_many_sites_without_bonds(tmp_path):
 
 
 def test_zeros_are_edges_but_not_in_the_blocks_of_bsr(tmp_path):
-    import scipy.sparse
-
     text = "%%MatrixMarket matrix coordinate real general\n3 3 1\n1 2 0.0\n"
     assert read_graph(written(tmp_path / "a.mtx", text)).bonds.tolist() == [[0, 1]]
     matrix = scipy.sparse.csr_array(([0.0], [1], [0, 1, 1]), shape=(2, 2))
