@@ -96,5 +96,4 @@ def counted():
 
 
 def sorted_tasks():
-    """Return its tasks, ascending in L."""
     return sorted(counted().tasks.values(), key=lambda item: item.task.size)

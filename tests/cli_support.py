@@ -75,12 +75,10 @@ def without_blocks() -> StoredResults:
 
 
 def text_of(item: h5py.File | h5py.Group, name: str) -> str:
-    """Return an attribute that is a text."""
     return item.attrs[name].decode()
 
 
 def texts_of(item: h5py.File | h5py.Group, name: str) -> list[str]:
-    """Return an attribute that is a list of texts."""
     return [text.decode() for text in item.attrs[name].tolist()]
 
 
@@ -92,7 +90,6 @@ def put_text(item: h5py.File | h5py.Group, name: str, text: str | list[str]) -> 
 
 
 def tree_of(path: Path) -> Node:
-    """Return everything in an HDF5 file."""
     with h5py.File(path, "r") as file:
         return read_tree(file)
 
@@ -128,7 +125,6 @@ def refusal_after(path: Path, change, *, sealed: bool = True) -> str:
 
 
 def run(*arguments: object) -> Result:
-    """Run the command line in this process."""
     return CliRunner().invoke(main, [str(item) for item in arguments])
 
 
@@ -168,7 +164,6 @@ def left_in(folder: Path = Path()) -> list[str]:
 
 
 def datasets(path: Path) -> dict[str, np.ndarray]:
-    """Return every dataset of a file by its full name."""
     found: dict[str, np.ndarray] = {}
     with h5py.File(path, "r") as file:
         file.visititems(
@@ -228,7 +223,6 @@ def start(
 
 
 def wait_for_blocks(path: Path, process: subprocess.Popen[str], count: int = 1) -> None:
-    """Wait until a running sweep has stored this many blocks."""
     for _ in range(12000):
         if path.exists() and blocks_in(path) >= count:
             return
@@ -238,7 +232,6 @@ def wait_for_blocks(path: Path, process: subprocess.Popen[str], count: int = 1) 
 
 
 def blocks_in(path: Path) -> int:
-    """Return the number of blocks in a results file."""
     return sum(len(item.blocks) for item in read_results(path).tasks.values())
 
 

@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 from helpers import cuda_coupling
 
+from percolab import graph_topology, load_lattice
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import Model
 from percolab.bonds.words import XORWOW, p_to_threshold
@@ -21,8 +22,6 @@ from percolab.flows.readers import (
     Path,
     PathLengths,
 )
-from percolab.lattices.graph import graph_topology
-from percolab.lattices.lattice import load_lattice
 
 
 def random_flow(number, most_sites=12, most_bonds=28):

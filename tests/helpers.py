@@ -204,7 +204,6 @@ class Single:
         return getattr(self.coupling, name)
 
     def open_bonds(self, generator: int, seed: int, sample: int, threshold: int) -> None:
-        """Draw one sample."""
         one = np.array([sample], np.uint64), np.array([threshold], np.uint64)
         assert self.batch.fill(generator, seed, *one) == 1
 
@@ -223,18 +222,15 @@ class Single:
         return self.batch.copy_occupied(1)[0]
 
     def label(self) -> np.ndarray:
-        """Return the labels of the open bonds."""
         return self.labeler.join(1, Reading.LABELS).labels()[0]
 
     def row(self) -> np.ndarray:
-        """Return the row of the open bonds."""
         return self.labeler.join(1).rows()[0]
 
 
 def cpu_labeler(
     name: str, topology: Topology, model: Model = BOND, *, tally: bool = False
 ) -> Single:
-    """Return a CPU labeler of a topology."""
     return Single(name, topology, model, tally=tally)
 
 
@@ -533,7 +529,6 @@ EXACT_GRAPHS = ("cayley_z3_k1", "cayley_z3_k2", "complete_K4", "petersen")
 
 
 def exact_topology(name: str) -> Topology:
-    """Return the topology of an exactly enumerated lattice."""
     lattice_name, shape, boundary = EXACT_LATTICES[name]
     return lattice(lattice_name).topology(shape, (boundary,) * len(shape))
 

@@ -154,7 +154,6 @@ def endless_begin(number, *arguments):
 
 
 def early_note(number):
-    """Leave a file as a note."""
     Path(f"early-{number}").touch()
 
 
@@ -168,7 +167,6 @@ def wait_for_files(*names):
 
 
 def begin_after_note(number):
-    """Begin as soon as there is the note."""
     wait_for_files(f"early-{number}")
 
 

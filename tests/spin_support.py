@@ -52,7 +52,6 @@ SPIN_SWEEP = {
 
 
 def tiny_topology(name: str) -> Topology:
-    """Return the topology of a tiny graph."""
     if name == "irregular":
         return graph_topology(*IRREGULAR)
     lattice_name, shape = TORI[name]

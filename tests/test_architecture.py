@@ -58,7 +58,6 @@ def module_name(path):
 
 @cache
 def modules():
-    """Return the syntax tree of every module."""
     paths = sorted(PACKAGE.rglob("*.py"))
     gc.disable()
     try:
@@ -88,7 +87,6 @@ def imports_of(name):
 
 @cache
 def imports():
-    """Return the modules that every module imports."""
     return {name: imports_of(name) for name in modules()}
 
 

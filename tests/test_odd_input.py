@@ -119,11 +119,9 @@ NO_FILE = "but it must be the name of a file"
 EYE = np.eye(2)
 RAGGED = [[1, 2], [3]]
 KINDS = np.array(["periodic", "open"])
-TABLE = {"L": [8, 8, 16, 16], "p": [0.4, 0.6] * 2, "mean": [1, 2, 1, 3], "error": [0.1] * 4}
 
 
 def on_square(function, **options):
-    """Return a call of a function for the square lattice with L = 4."""
     return lambda _: function("square", **{"L": 4} | options)
 
 
@@ -308,7 +306,6 @@ REFUSED = [
     # Fields.
     (field(correlation="exp"), "it must be a function of distances"),
     (field(correlation=lambda r: np.ones(3)), "a finite number for each distance"),
-    (field(correlation=lambda r: r * np.nan), "a finite number for each distance"),
     (field(correlation=lambda r: 4 * np.exp(-r)), "it is 4 at distance 0, but it must be 1"),
     (field(np.inf), "exponent = inf"),
     # Trees and invasions.
@@ -540,7 +537,6 @@ def test_a_number_of_threads_that_is_none_is_told_in_one_line(threads):
 
 
 def in_process(command, **environment):
-    """Run a command as a process of its own, with these variables of the environment."""
     program = [sys.executable, "-m", "percolab", *command]
     root = str(Path(percolab.__file__).parent.parent)
     return subprocess.run(

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from percolab.api import sweep
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -53,8 +55,6 @@ def test_swendsen_wang_is_timed_and_peers_that_are_missing_are_named():
 
 @pytest.mark.slow
 def test_large_samples_are_tabulated_from_their_files(tmp_path):
-    from percolab.api import sweep
-
     paths = tmp_path / "torus.h5", tmp_path / "open.h5"
     settings = {"L": [60], "p": [0.5], "samples": 4, "device": "cpu", "slabs": 3}
     found = [

@@ -63,7 +63,6 @@ def scipy_tree(topology: Topology, keys: np.ndarray) -> list[int]:
 
 
 def networkx_tree(topology: Topology, keys: np.ndarray) -> list[int]:
-    """Return the bonds of networkx's tree."""
     graph = networkx.MultiGraph()
     for rank, bond, i, j in ranked_bonds(topology, keys):
         graph.add_edge(i, j, weight=rank, bond=bond)

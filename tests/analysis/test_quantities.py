@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from percolab import AnalysisError, InputError, label, sweep
 from percolab.analysis.quantities import (
     MAX_COMBINATIONS,
     RATIOS,
@@ -17,9 +18,6 @@ from percolab.analysis.quantities import (
 )
 from percolab.analysis.quantity_fits import observe_all
 from percolab.analysis.stored_data import available_quantities, pool_moments
-from percolab.api import sweep
-from percolab.configurations.label import label
-from percolab.errors import AnalysisError, InputError
 from percolab.store.merging import merge
 
 TORUS = ("periodic", "periodic")

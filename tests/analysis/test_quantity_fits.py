@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 from helpers import slow
 
+from percolab import AnalysisError, sweep
 from percolab.analysis.quantities import BlockMoments, list_quantities, observe
 from percolab.analysis.quantity_fits import JointInput, analyse_quantities
 from percolab.analysis.quantity_model import JointModel, fit_joint, near_threshold
 from percolab.analysis.stored_fits import fit_quantities
 from percolab.analysis.text import quantity_table
 from percolab.analysis.theory.known_exponents import Known
-from percolab.api import sweep
-from percolab.errors import AnalysisError
 
 P_C, Y_T, OMEGA = 0.2488, 1.14, 1.2
 

@@ -12,6 +12,7 @@ import pytest
 from helpers import count_by_walking, cpu_labeler, lattice, slow
 
 import percolab
+from percolab import AnalysisError, load_lattice
 from percolab.analysis import roots
 from percolab.analysis.roots import (
     OTHER_BONDS,
@@ -31,8 +32,6 @@ from percolab.analysis.roots import (
 )
 from percolab.analysis.value import Value
 from percolab.bonds.model import Model
-from percolab.errors import AnalysisError
-from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import pack_bits
 from percolab.measure.columns import list_observables
 from percolab.measure.openings import (

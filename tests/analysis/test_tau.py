@@ -11,13 +11,12 @@ from analysis_support import counted, synthetic_task
 from cli_support import answer, refusal, stored
 from helpers import assert_z
 
+from percolab import AnalysisError, fit, sweep
 from percolab.analysis.radii import GyrationSums, fit_radius
 from percolab.analysis.stored_data import read_gyration_sums, read_size_counts
 from percolab.analysis.stored_fits import compute_exponents, tau_at
 from percolab.analysis.tau import TauReplicas, fit_tau, mean_power
 from percolab.analysis.theory.known_exponents import find_size_correction
-from percolab.api import fit, sweep
-from percolab.errors import AnalysisError
 from percolab.measure.tallies import bin_edges
 
 TAU = 187 / 91

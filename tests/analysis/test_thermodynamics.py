@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from helpers import slow
 
+from percolab import InputError, load_lattice, sweep
 from percolab.analysis.quantities import BlockMoments, choose_quantities
 from percolab.analysis.quantity_fits import JointInput, analyse_quantities
 from percolab.analysis.stored_spins import (
@@ -25,10 +26,7 @@ from percolab.analysis.theory.potts import (
     potts_exponents,
     spin_correction,
 )
-from percolab.api import sweep
 from percolab.bonds.model import Model
-from percolab.errors import InputError
-from percolab.lattices.lattice import load_lattice
 from percolab.validation.enumeration import bond_means, spin_means
 
 COUPLINGS = (0.2, 0.44, 0.7)

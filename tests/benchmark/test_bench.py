@@ -203,8 +203,6 @@ def test_windows_are_those_of_studies():
 
 
 class _MockCoupling:
-    """A mock of a coupling, its labeler and its batch, which notes the calls."""
-
     capacity, name, row_width = 3, "tiled", ROW_WIDTH
 
     def __init__(self, topology):

@@ -10,7 +10,7 @@ from cli_support import answer, refusal
 from helpers import assert_z, label_pairs, slow_but
 
 import percolab
-from percolab.api import sweep
+from percolab import InputError, load_lattice, sweep
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.models import MODELS, ModelEntry, bond_weights
@@ -18,11 +18,9 @@ from percolab.bonds.weights import BondWeights
 from percolab.bonds.words import GENERATORS, TOP, p_to_threshold, uniform_number
 from percolab.coupled import new_coupling
 from percolab.coupled.points import PointByPoint
-from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.labelers import new_labeler
 from percolab.lattices.graph import make_graph
-from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
 from percolab.run.engine import choose_engine
 from percolab.run.request import Observer, open_study

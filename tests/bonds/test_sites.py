@@ -12,7 +12,6 @@ from helpers import (
     without_wrapping,
 )
 
-import percolab
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.models.site_bond import SiteBond
 from percolab.bonds.words import GENERATORS, TOP, XORWOW, p_to_threshold, uniform_number
@@ -191,18 +190,3 @@ def test_one_probability_of_site_bond_percolation_is_left_to_be_p():
 @every_model
 def test_a_model_is_read_as_it_is_written(model):
     assert Model.parse(str(model)) == model
-
-
-def test_labels_of_a_sample_are_those_that_its_sweep_counts():
-    results = percolab.sweep(
-        "triangular", L=[9], p=[0.5], samples=10, block_size=1, device="cpu", model="site"
-    )
-    (item,) = results.tasks.values()
-    for sample in range(10):
-        labels = percolab.label("triangular", 9, 0.5, sample=sample, model="site")
-        sizes = np.unique(labels[labels >= 0], return_counts=True)[1]
-        assert item.column("clusters")[sample, 0] == sizes.size
-        assert item.column("largest")[sample, 0] == sizes.max()
-    serial = percolab.label("triangular", 9, 0.5, sample=9, model="site", serial=True)
-    np.testing.assert_array_equal(serial < 0, labels < 0)
-    assert set(serial[serial >= 0].tolist()) == set(range(sizes.size))

@@ -294,15 +294,6 @@ def test_the_version_is_told():
     assert re.fullmatch(r"percolab, version \d+\.\d+\.\d+\n", answer("--version"))
 
 
-def test_a_sweep_of_trees_ends_with_their_table():
-    text = answer(
-        "sweep", "--lattice", "square", "--method", "tree", "-L", "4,8", "--samples", 20,
-        "--out", "trees.h5", "--quiet",
-    )  # fmt: skip
-    assert "weight/site" in text
-    assert "no threshold" not in text
-
-
 def test_a_tree_of_one_site_has_no_bonds_and_no_warning():
     # Warnings are errors in the tests.
     assert "1  10" in answer("tree", "--lattice", "square", "-L", 1, "--samples", 10)
@@ -376,7 +367,6 @@ PROGRAM = f"from percolab.cli.terminal import echo; echo({PLAIN.strip()!r})"
 
 
 def printed_on_a_terminal(*command, **environment):
-    """Return what a program writes to a terminal as its stdout and stderr."""
     ours, theirs = pty.openpty()
     variables = {"TERM": "xterm", **os.environ, "NO_COLOR": "", **environment}
     try:

@@ -8,9 +8,7 @@ from cli_support import TINY, answer, changed, left_in, refusal
 from helpers import slow
 
 import percolab
-from percolab.api import sweep
-from percolab.errors import InputError
-from percolab.lattices.lattice import Lattice
+from percolab import InputError, Lattice, sweep
 from percolab.store.results import read_results
 from percolab.tasks.study_file import read_request
 from percolab.tasks.values import parse_sizes

@@ -16,9 +16,7 @@ from cli_support import SMALL, answer, refusal, small_results, stored
 from helpers import slow
 
 import percolab
-from percolab.api import sweep
-from percolab.errors import InputError
-from percolab.lattices.lattice import load_lattice
+from percolab import InputError, load_lattice, sweep
 from percolab.store.results import StoredResults
 from percolab.tables.flat import LONG_HEADER, long_table, mean_table
 from percolab.tasks.study import Task

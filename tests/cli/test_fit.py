@@ -9,13 +9,11 @@ from cli_support import answer, refusal, stored
 from scipy.stats import binom
 
 import percolab
+from percolab import AnalysisError, Graph, InputError, sweep
 from percolab.analysis.roots import fit_roots
 from percolab.analysis.stored_fits import compute_collapse, fit_quantities, fit_results
 from percolab.analysis.theory.critical import critical_probability
 from percolab.analysis.value import format_with_error
-from percolab.api import sweep
-from percolab.errors import AnalysisError, InputError
-from percolab.lattices.graph import Graph
 from percolab.store.merging import merge
 
 P = [0.36 + 0.04 * k for k in range(8)]

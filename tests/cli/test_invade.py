@@ -10,10 +10,9 @@ import pytest
 from cli_support import answer, refusal, run, tree_of
 from helpers import slow
 
-from percolab import invade, sweep
+from percolab import invade, load_lattice, sweep
 from percolab.analysis.trees import InvasionMeans, fit_mass_dimension, fit_size_dimension
 from percolab.figures.invasion import Curves, plot_invasion
-from percolab.lattices.lattice import load_lattice
 from percolab.store.tree import check_seal
 
 SQUARE = ("--lattice", "square", "-L", 24)
@@ -36,10 +35,6 @@ def test_one_invasion_is_told_and_written_in_three_formats():
             np.testing.assert_array_equal(file[name][...], getattr(found, name))
         assert json.loads(str(arrays["record"]))["seed"] == 5
     check_seal(tree_of(Path("one.h5")))
-    # Its own kind is replaced, another is not.
-    answer("invade", *SQUARE, "--out", "one.h5")
-    Path("notes.csv").write_text("my notes\n")
-    assert "notes.csv: holds something else" in refusal("invade", *SQUARE, "--out", "notes.csv")
 
 
 def test_means_of_several_sizes_give_the_dimension():
@@ -172,7 +167,6 @@ def test_sizes_are_told_once_and_in_order():
 
 
 def prepared():
-    """Write files that are wrong in one way each."""
     Path("g.csv").write_text("0,1\n1,2\n")
     Path("piece.csv").write_text("0,1\n2,3\n")
     Path("bare.mtx").write_text("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 0\n")

@@ -14,14 +14,13 @@ from PIL import Image
 from scipy import ndimage
 
 import percolab
+from percolab import InputError, load_graph
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.configurations import Clusters, label_slabs, read_labels, site_configuration
 from percolab.configurations.array_files import otsu_threshold
-from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.labelers import new_labeler
 from percolab.lattices.bethe import BetheLattice
-from percolab.lattices.graph import load_graph
 from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.lattices.topology import bonds_between, unpack_bits
 from percolab.measure.rows import SPANNING

@@ -15,13 +15,11 @@ from percolab.lattices.lattice import load_lattice
 
 
 def npy_with(header):
-    """Return the bytes of an NPY file that has this header and no data."""
     text = header.encode().ljust(118) + b"\n"
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
 
 
 def prepared():
-    """Write files that are wrong in one way each."""
     np.save("good.npy", np.ones((3, 3), bool))
     np.save("labels_like.npy", np.array([[-1, 0], [1, 1]]))
     np.save("three.npy", np.array([[0, 1], [2, 1]], np.uint8))

@@ -206,7 +206,6 @@ def test_dollar_sign_in_a_lattice_begins_no_mathematics():
 
 
 def prepared():
-    """Write files of labels that are wrong in one way each."""
     Path("flat.toml").write_text(TEXTS["kagome"].partition("[drawing]")[0])
     np.save("good.npy", np.zeros((3, 3), np.int32))
     np.save("low.npy", np.full((3, 3), -2))
@@ -218,11 +217,7 @@ def prepared():
     whole = Path("labels.h5").read_bytes()
     Path("cut.h5").write_bytes(whole[: len(whole) // 2])
     changes = {
-        "linked.h5": lambda file: (
-            file.update({"more": h5py.SoftLink("/labels")})
-            if hasattr(file, "update")
-            else file.__setitem__("more", h5py.SoftLink("/labels"))
-        ),
+        "linked.h5": lambda file: file.__setitem__("more", h5py.SoftLink("/labels")),
         "later.h5": lambda file: file.attrs.__setitem__("schema_version", 9),
         "bare.h5": lambda file: file.attrs.__delitem__("record"),
         "odd.h5": lambda file: file.attrs.__setitem__("record", np.bytes_(b"[]")),

@@ -10,6 +10,7 @@ from cli_support import answer, refusal
 import percolab
 from percolab.configurations import random_configuration
 from percolab.figures.colours import spin_rgb
+from percolab.figures.configuration import plot_clusters
 from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
 
@@ -78,8 +79,6 @@ def test_spins_are_drawn_beside_the_clusters():
 
 
 def test_panels_show_the_spins_and_the_clusters():
-    from percolab.figures.configuration import plot_clusters
-
     lattice = load_lattice("cubic")
     found = random_configuration(lattice, 6, T=4.0, model="ising", sample=1, sweeps=3)
     keys = {"opened": found.opened, "spins": found.spins}

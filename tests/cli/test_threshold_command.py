@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from cli_support import answer, left_in, refusal, run
 from helpers import CHAIN
+from matplotlib.figure import Figure
 from PIL import Image
 
 import percolab
@@ -21,7 +22,6 @@ QUICK = ("threshold", "kagome", "--error", "3e-3", "--device", "cpu", "--quiet")
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    """The file of a search that has ended."""
     found = tmp_path_factory.mktemp("threshold") / "threshold.h5"
     answer(*QUICK, "--out", found)
     return found
@@ -103,8 +103,6 @@ def test_plot_draws_the_roots(path, record, tmp_path):
 
 
 def test_one_panel_can_be_drawn_into_given_axes(path):
-    from matplotlib.figure import Figure
-
     axes = Figure().subplots()
     assert percolab.open_results(path).plot(ax=axes) is axes.figure
     assert axes.get_xlabel() == "$L$"
@@ -337,7 +335,6 @@ def test_large_integers_are_printed_as_they_are():
 
 @pytest.fixture(scope="module")
 def searches(tmp_path_factory):
-    """Files of searches in two and three dimensions."""
     folder = tmp_path_factory.mktemp("searches")
     for name, error in (("square", 2e-3), ("cubic", 4e-3)):
         percolab.threshold(name, error=error, device="cpu", out=folder / f"{name}.h5")

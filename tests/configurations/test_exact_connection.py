@@ -12,9 +12,8 @@ from cli_support import answer, refusal
 from helpers import assert_z
 
 import percolab
+from percolab import Graph, InputError
 from percolab.configurations import exact as module
-from percolab.errors import InputError
-from percolab.lattices.graph import Graph
 from percolab.validation.enumeration import count_configurations
 
 BRIDGE = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t")]

@@ -7,17 +7,16 @@ import pytest
 from helpers import JUDGED_LABELERS, slow, slow_but, traced_peak
 from kernel_report_support import Peak, load_report
 
+from percolab import InputError, load_lattice
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.coupled import compute_memory, new_coupling
-from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory, Needs, entries_that_fit
 from percolab.kinds.memory import check_memory, estimate_memory
 from percolab.labelers import LABELERS
 from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import make_geometry
-from percolab.lattices.lattice import load_lattice
 from percolab.tasks.study import Task
 
 SHAPES = {"square": (256, 254), "cubic": (48, 40, 44), "hypercubic-4d": (16, 20, 12, 15)}

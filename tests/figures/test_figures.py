@@ -10,6 +10,7 @@ import pytest
 from helpers import slow
 from synthetic_support import study_view, synthetic_study
 
+from percolab.analysis.curves import SpanningCurve
 from percolab.analysis.scaling import ScalingFunction
 from percolab.analysis.threshold import fit_threshold
 from percolab.analysis.value import ChiSquare, format_with_error
@@ -108,8 +109,6 @@ def test_data_that_do_not_cross_are_drawn_without_close_up_and_crossings(tmp_pat
 
 
 def test_saturated_curves_are_drawn_as_points_alone():
-    from percolab.analysis.curves import SpanningCurve
-
     figure, numbers = draw_spanning(study_view([SpanningCurve(64, [0.1, 0.9], [50], [[0, 50]])]))
     assert numbers["lines"] == []
     assert legend_texts(figure) == ["$L = 64$"]

@@ -1,6 +1,8 @@
 """Every kind of figure draws the stored numbers, tells them all, or says why it cannot."""
 
 import json
+from copy import deepcopy
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -8,13 +10,15 @@ import numpy as np
 import pytest
 from cli_support import answer, nine_of, refusal, small_results, stored
 from helpers import slow
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from synthetic_support import study_view
 
-from percolab.api import fit, sweep
+from percolab import InputError, fit, sweep
 from percolab.bonds.words import NEVER, TOP
-from percolab.errors import InputError
 from percolab.figures.kinds import KINDS, StudyFigures, study_figure
 from percolab.figures.kinds.thresholds import ThresholdSample, plot_thresholds
+from percolab.store.results import StoredResults
 from percolab.tables.flat import mean_table
 
 REPLICAS = 60
@@ -39,7 +43,6 @@ def fitted():
 
 @cache
 def drawn(kind):
-    """Return a figure of the grid and its numbers; for reading only."""
     return study_figure(grid(), kind=kind, fitted=fitted, bootstrap=REPLICAS)
 
 
@@ -170,9 +173,6 @@ def test_errors_of_the_moments_are_those_of_repeated_samples():
 
 
 def test_samples_that_never_span_are_counted_and_left_out(single):
-    from copy import deepcopy
-    from dataclasses import replace
-
     results = deepcopy(single)
     item = next(iter(results.tasks.values()))
     block = item.blocks[0]
@@ -255,8 +255,6 @@ def test_clusters_of_a_source_have_a_panel_of_their_own_and_a_line_of_the_fit():
 
 
 def test_nothing_is_drawn_without_samples():
-    from percolab.store.results import StoredResults
-
     figures = StudyFigures(StoredResults(small_results().study), fitted)
     assert {figures.problem(kind) for kind in KINDS} == {"no samples yet"}
 
@@ -280,8 +278,6 @@ def test_every_panel_has_labels_and_no_legend_covers_data(kind, single):
 
 
 def test_kinds_of_one_panel_go_into_given_axes_and_leave_the_others_alone():
-    from matplotlib.figure import Figure
-
     given = Figure(figsize=(9, 4), layout="constrained")
     left, right = given.subplots(1, 2)
     for kind, axes in (("curves", left), ("drift", right)):
@@ -298,15 +294,11 @@ def test_kinds_of_one_panel_go_into_given_axes_and_leave_the_others_alone():
 
 
 def _legends(axes):
-    from matplotlib.legend import Legend
-
     return [item for item in axes.get_children() if isinstance(item, Legend)]
 
 
 @pytest.mark.slow
 def test_kinds_of_several_panels_do_not_go_into_one():
-    from matplotlib.figure import Figure
-
     axes = Figure().subplots()
     for kind, count in (("clusters", "4"), ("collapse", "several")):
         with pytest.raises(InputError, match=f"kind {kind} has {count} panels, but ax is one"):

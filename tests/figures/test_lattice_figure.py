@@ -282,9 +282,6 @@ def test_the_command_line_draws_a_graph_and_refuses_what_it_has_not(tmp_path):
         assert message in refusal(*command)
 
 
-#: In which no two bonds cross, so that few colours suffice.
-
-
 @pytest.mark.parametrize("name", PLANAR)
 def test_clusters_that_touch_have_different_colours(name):
     lattice = load_lattice(name)

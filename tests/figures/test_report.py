@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 from cli_support import answer, nine_of, refusal, small_results, stored
 
+from percolab import load_graph, sweep
 from percolab.analysis.stored_fits import fit_results, read_estimates
 from percolab.analysis.text import format_with_error
-from percolab.api import sweep
 from percolab.figures.kinds import StudyFigures
 from percolab.figures.page import formula, mathematics
 from percolab.figures.report import summarize_result
-from percolab.lattices.graph import load_graph
 from percolab.lattices.lattice import lattice_from_text
 from percolab.store.results import read_results
 
@@ -36,8 +35,6 @@ TEXT = {
 
 
 class Page(HTMLParser):
-    """The tags, attributes and text of a page."""
-
     def __init__(self, text):
         super().__init__()
         self.tags, self.attributes, self.words = set(), [], []

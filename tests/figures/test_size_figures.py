@@ -11,6 +11,7 @@ from analysis_support import counted, sorted_tasks
 from cli_support import answer, refusal, stored
 from helpers import assert_z, slow
 
+import percolab
 from percolab.analysis.stored_data import read_size_counts
 from percolab.analysis.value import format_with_error
 from percolab.api import fit, sweep
@@ -244,8 +245,6 @@ def test_tidy_tables_carry_the_powers():
 
 
 def test_frames_carry_cluster_numbers():
-    import percolab
-
     frame = percolab.to_pandas(counted(), sizes=True)
     assert tuple(frame.columns) == SIZE_HEADER
     data = percolab.to_xarray(counted())

@@ -9,6 +9,7 @@ import pytest
 from cli_support import answer, refusal, stored
 from helpers import slow_but
 
+from percolab import AnalysisError, InputError, fit, plot, sweep
 from percolab.analysis.spin_fit import fit_spins
 from percolab.analysis.stored_spins import (
     compute_correlation_lengths,
@@ -17,8 +18,6 @@ from percolab.analysis.stored_spins import (
 )
 from percolab.analysis.theory.ising import ising_torus
 from percolab.analysis.value import format_with_error
-from percolab.api import fit, plot, sweep
-from percolab.errors import AnalysisError, InputError
 from percolab.figures.kinds import StudyFigures, study_figure
 from percolab.figures.report import report_page
 from percolab.lattices.lattice import lattice_from_text, load_lattice

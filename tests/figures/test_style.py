@@ -110,7 +110,6 @@ def test_sizes_along_an_axis_do_not_touch(panels):
 
 
 def assert_apart(labels):
-    """Labels, from left to right, stand apart from each other."""
     boxes = [label.get_window_extent() for label in labels if label.get_text()]
     assert not any(one.padded(2).overlaps(two) for one, two in pairwise(boxes))
 
@@ -257,7 +256,6 @@ def test_a_band_is_one_error_wide_on_either_side(across):
 
 
 def points_of(axes):
-    """Return x and y of the points with bars in axes."""
     return sorted(tuple(bars.lines[0].get_xydata()[0]) for bars in axes.containers)
 
 

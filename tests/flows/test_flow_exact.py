@@ -15,17 +15,15 @@ from flow_support import (
 )
 from helpers import PLANAR, slow, slow_but
 
+from percolab import InputError, graph_topology, load_lattice
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import Model
 from percolab.bonds.words import XORWOW, p_to_threshold
-from percolab.errors import InputError
 from percolab.flows.flow import Circuit, Flow
 from percolab.flows.net import list_bonds, unpack_open
 from percolab.labelers import new_labeler
 from percolab.labelers.forest import Reading
 from percolab.lattices.dual import find_faces, make_dual_topology
-from percolab.lattices.graph import graph_topology
-from percolab.lattices.lattice import load_lattice
 
 #: The bridge of Wheatstone with a parallel bond, a dangling one and a loop.
 WHEATSTONE = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (2, 3), (3, 4), (1, 1), (1, 5)]

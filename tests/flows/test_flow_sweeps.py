@@ -9,14 +9,13 @@ from cli_support import answer
 from helpers import assert_same_blocks, slow
 
 import percolab
+from percolab import InputError, load_lattice
 from percolab.analysis.stored_data import read_flow_moments
 from percolab.configurations.configuration import random_configuration
-from percolab.errors import InputError
 from percolab.figures.kinds import StudyFigures
 from percolab.flows.flow import Circuit, Flow
 from percolab.flows.net import list_bonds, unpack_open
 from percolab.kinds.memory import estimate_memory
-from percolab.lattices.lattice import load_lattice
 from percolab.measure.columns import FLOW_WORDS
 from percolab.measure.measurements import MEASUREMENTS
 from percolab.measure.tallies import CURRENT_BINS, current_edges, quarter_edges

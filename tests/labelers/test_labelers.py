@@ -28,12 +28,11 @@ from helpers import (
     without_wrapping,
 )
 
+from percolab import InputError, graph_topology
 from percolab.bonds.model import Model
 from percolab.bonds.words import GENERATORS, XORWOW, p_to_threshold
 from percolab.coupled import new_coupling
-from percolab.errors import InputError
 from percolab.labelers import DEFAULT_LABELER, LABELERS, labeler_class
-from percolab.lattices.graph import graph_topology
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.measure.rows import CLUSTERS, LARGEST, ROW_WIDTH, SPANNING, SUM_SQUARES
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS

@@ -25,7 +25,6 @@ TORUS = ("periodic", "periodic")
 
 
 def bonds_and_sites(lattice):
-    """Return the numbers of bonds and sites of a cell."""
     return sum(len(bond.at) for bond in lattice.bonds), prod(lattice.cell) - len(lattice.vacant)
 
 

@@ -9,8 +9,8 @@ import pytest
 from helpers import slow
 from scipy.stats import binom, chi2, norm
 
-from percolab.errors import InputError
-from percolab.lattices.ensemble import Ensemble
+from percolab import Ensemble, InputError
+from percolab.lattices.ensemble import _bond_of_number
 from percolab.lattices.structure import structure_from_record
 
 Bond = tuple[int, int]
@@ -174,8 +174,6 @@ def test_degrees_of_a_site_in_larger_graphs_follow_their_distribution():
 
 
 def test_bond_numbers_cover_every_pair_once():
-    from percolab.lattices.ensemble import _bond_of_number
-
     for n in (1, 2, 3, 6, 7):
         pairs = _bond_of_number(np.arange(n * (n - 1) // 2), n)
         assert sorted(map(tuple, np.sort(pairs, axis=1).tolist())) == list(

@@ -125,8 +125,6 @@ def test_matrix_of_many_sites_without_bonds(tmp_path):
 
 
 def test_zeros_are_edges_but_not_in_the_blocks_of_bsr(tmp_path):
-    import scipy.sparse
-
     text = "%%MatrixMarket matrix coordinate real general\n3 3 1\n1 2 0.0\n"
     assert read_graph(written(tmp_path / "a.mtx", text)).bonds.tolist() == [[0, 1]]
     matrix = scipy.sparse.csr_array(([0.0], [1], [0, 1, 1]), shape=(2, 2))
@@ -305,7 +303,6 @@ def weighted_edges(seed, *, integers):
 
 
 def weights_by_pair(bonds, weights):
-    """Return the weights, ascending, of every pair of sites."""
     found = defaultdict(list)
     for (u, v), weight in zip(np.asarray(bonds).tolist(), np.asarray(weights).tolist()):
         found[min(u, v), max(u, v)].append(weight)
@@ -400,6 +397,10 @@ GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 <node id="a"/><node id="b"/><edge source="a" target="b">{}</edge></graph></graphml>"""
 
 
+def graphml(kind, value, edges="undirected"):
+    return GRAPHML.format(kind, edges, f'<data key="w">{value}</data>')
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
@@ -434,31 +435,11 @@ GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
             r"is not symmetric: entry \(2, 3\) is 4.5, entry \(3, 2\) is 4.0, but a bond has one",
         ),
         ("a.graphml", GRAPHML.format("double", "undirected", ""), "edge a - b: there is no weight"),
-        (
-            "a.graphml",
-            GRAPHML.format("double", "directed", '<data key="w">1</data>'),
-            "is directed, but weights are of bonds",
-        ),
-        (
-            "a.graphml",
-            GRAPHML.format("string", "undirected", '<data key="w">far</data>'),
-            "edge a - b: weight 'far', but a weight is a finite number",
-        ),
-        (
-            "a.graphml",
-            GRAPHML.format("double", "undirected", '<data key="w">-INF</data>'),
-            "edge a - b: weight -inf, but a weight is a finite number",
-        ),
-        (
-            "a.graphml",
-            GRAPHML.format("boolean", "undirected", '<data key="w">true</data>'),
-            "edge a - b: weight 'True', but a weight is a finite number",
-        ),
-        (
-            "a.graphml",
-            GRAPHML.format("long", "undirected", f'<data key="w">{2**63}</data>'),
-            "edge a - b: weight 9223372036854775808, but integers are",
-        ),
+        ("a.graphml", graphml("double", 1, "directed"), "is directed, but weights are of bonds"),
+        ("a.graphml", graphml("string", "far"), "edge a - b: weight 'far', but a weight is a fin"),
+        ("a.graphml", graphml("double", "-INF"), "edge a - b: weight -inf, but a weight is a fin"),
+        ("a.graphml", graphml("boolean", "true"), "edge a - b: weight 'True', but a weight is a"),
+        ("a.graphml", graphml("long", 2**63), "edge a - b: weight 9223372036854775808, but integ"),
         ("a.gml", "graph [ directed 1 node [ id 0 ] node [ id 1 ] ]", "is directed"),
     ],
 )

@@ -463,7 +463,6 @@ def test_files_that_are_no_archive_are_refused(tmp_path):
 
 
 def archive(path, arrays):
-    """Write an archive of raw members."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         for name, data in arrays.items():
             file.writestr(f"{name}.npy", data)

@@ -51,7 +51,6 @@ def test_bonds_of_an_array_are_those_of_pairs(dtype):
 
 
 def star(num_sites, hub):
-    """Return the bonds of a star, int32."""
     leaves = np.delete(np.arange(num_sites, dtype=np.int32), hub)
     return np.column_stack([np.full_like(leaves, hub), leaves])
 

@@ -5,8 +5,7 @@ import pytest
 from helpers import slow
 
 import percolab
-from percolab.lattices.graph import Graph
-from percolab.lattices.lattice import load_lattice
+from percolab import Graph, load_lattice
 from percolab.measure import columns, gyration, measurements
 from percolab.measure.columns import (
     EXTRA_COLUMNS,

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from helpers import cpu_labeler, slow_but
 
+from percolab import InputError, load_lattice
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, p_to_threshold
-from percolab.errors import InputError
 from percolab.lattices.geometry import make_geometry
-from percolab.lattices.lattice import load_lattice
 from percolab.lattices.structure import load_structure
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.radii import PER_BIN, read_spread

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 from helpers import cpu_labeler
 
-from percolab.api import sweep
+from percolab import InputError, load_lattice, sweep
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, p_to_threshold
-from percolab.errors import InputError
-from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.rows import BINS, CLUSTERS, CUBES, FOURTHS
 from percolab.measure.tallies import (

@@ -8,11 +8,10 @@ from cli_support import answer
 from helpers import JUDGED_LABELERS, cpu_labeler, parity_topologies, slow
 
 import percolab
+from percolab import InputError, load_lattice
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.words import XORWOW, p_to_threshold
 from percolab.configurations.configuration import random_configuration
-from percolab.errors import InputError
-from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import PERIOD_BITS, decode_periods, period_codes
 from percolab.measure.columns import wrapping_names
 from percolab.measure.rows import SPANNING

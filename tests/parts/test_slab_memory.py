@@ -7,9 +7,8 @@ from helpers import needs_cuda, slow
 from kernel_report_support import Peak, load_report
 from parts_support import structure
 
+from percolab import InputError, load_lattice
 from percolab.bonds.model import BOND, Model
-from percolab.errors import InputError
-from percolab.lattices.lattice import load_lattice
 from percolab.parts.parts import Parts, Whole
 from percolab.parts.raster import SampleKey
 

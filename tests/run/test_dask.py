@@ -10,8 +10,7 @@ from importlib.util import find_spec
 import pytest
 from cli_support import blocks_in, refusal
 
-from percolab.api import sweep
-from percolab.errors import InputError
+from percolab import InputError, sweep
 from percolab.run import executors
 from percolab.run.measured import Callers
 from percolab.run.stored import Interrupted

@@ -11,10 +11,9 @@ from cli_support import answer, refusal
 from helpers import assert_z, slow
 
 import percolab
-from percolab.errors import InputError
+from percolab import Ensemble, InputError
 from percolab.kernels.device import Device
 from percolab.lattices.bethe import reach_probability
-from percolab.lattices.ensemble import Ensemble
 from percolab.store.results import read_results
 from percolab.tasks.kind import make_sampler
 from percolab.tasks.study import Task

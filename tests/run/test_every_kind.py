@@ -10,8 +10,7 @@ from helpers import slow_but
 from process_support import Interrupting
 from spin_support import SPIN_SWEEP
 
-from percolab.api import sweep
-from percolab.errors import InputError
+from percolab import InputError, sweep
 from percolab.measure.columns import FLOW_WORDS
 from percolab.run.stored import Interrupted
 from percolab.store.merging import merge
@@ -38,7 +37,6 @@ STUDIES = {
 
 
 def measured(kind, path=None, **changes):
-    """Measure a study, or so much of it, into a file."""
     given = {"lattice": "square", "seed": 5, "device": "cpu", "workers": 1} | STUDIES[kind]
     return sweep(**given | changes, out=path)
 
@@ -137,13 +135,10 @@ def test_files_of_other_seeds_merge(kind):
 MANY = [kind for kind, study in STUDIES.items() if "chains" not in study and kind != "flows"]
 
 
-@pytest.mark.parametrize("kind", MANY)
-def test_the_same_samples_do_not_merge(kind):
+SAME = [*((kind, kind) for kind in MANY), ("threshold", "grid"), ("microcanonical", "grid")]
+
+
+@pytest.mark.parametrize(("kind", "other"), SAME)
+def test_the_same_samples_do_not_merge_nor_do_those_of_another_method(kind, other):
     with pytest.raises(InputError, match=r"b and a both hold (samples|chains) 0 to "):
-        merge([("a", measured(kind)), ("b", measured(kind))])
-
-
-@pytest.mark.parametrize("kind", ["threshold", "microcanonical"])
-def test_the_samples_of_a_grid_are_not_merged_with_the_same_ones_of_another_method(kind):
-    with pytest.raises(InputError, match="b and a both hold samples 0 to "):
-        merge([("a", measured(kind)), ("b", measured("grid"))])
+        merge([("a", measured(kind)), ("b", measured(other))])

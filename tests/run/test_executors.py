@@ -33,13 +33,10 @@ from process_support import (
     worker_processes,
 )
 
-from percolab.api import sweep
-from percolab.errors import InputError
+from percolab import Graph, InputError, load_lattice, sweep
 from percolab.kernels.device import Device
 from percolab.kinds.grid import GridSampler
 from percolab.kinds.workplace import Stopped
-from percolab.lattices.graph import Graph
-from percolab.lattices.lattice import load_lattice
 from percolab.run import calls
 from percolab.run.calls import Call, measure_blocks
 from percolab.run.engine import Engine
@@ -376,16 +373,10 @@ os.replace = substitute
 # What is refused.
 
 
-def test_an_unknown_executor_is_refused_in_one_line():
-    message = refusal(*STUDY, "--executor", "thread")
-    assert message == "executor = 'thread', but it must be threads, processes, mpi or dask:ADDRESS"
-
-
 TASK = Task(load_lattice("square"), 8, ("open", "open"), (0.5,))
 
 
 def call_of(*devices):
-    """Return a call for one block on devices of these names."""
     return Call("run", GridSampler(TASK, device=Device("cpu")).spec(), devices, (0,))
 
 
@@ -413,7 +404,6 @@ def test_executors_report_how_many_workers_they_have():
 
 @pytest.fixture
 def three_gpus(monkeypatch):
-    """As if there were three."""
     monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda *_: None)
     monkeypatch.setattr("percolab.kernels.device.gpu_count", lambda name: 3)
 

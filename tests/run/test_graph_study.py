@@ -24,11 +24,9 @@ from graph_file_support import write_edges
 from helpers import assert_z, cpu_labeler, slow
 
 import percolab
+from percolab import Graph, InputError, load_graph, load_lattice
 from percolab.bonds.words import XORWOW, p_to_threshold
-from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.lattices.graph import Graph, load_graph
-from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
 from percolab.measure.rows import SPANNING
 from percolab.store.results import read_results

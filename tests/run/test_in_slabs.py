@@ -14,9 +14,8 @@ from cli_support import answer, assert_equal_datasets, changed, refusal, run, st
 from helpers import lattice
 from process_support import WorkerKiller, impatient_worker, paced_worker, wait_for
 
+from percolab import InputError, sweep
 from percolab.analysis.stored_data import read_cluster_curves
-from percolab.api import sweep
-from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
 from percolab.kinds.memory import estimate_memory
@@ -59,7 +58,6 @@ def _memory(size):
 
 
 def slab_memory(task, layers):
-    """Return the bytes that a sample in slabs takes."""
     return RankJob(make_split_lattice(task), (layers,), p=0.5).most_memory.host
 
 

@@ -11,16 +11,13 @@ import pytest
 from cli_support import answer, refusal, refusal_after, replace_dataset, sealed_again, stored
 from helpers import assert_z, slow
 
+from percolab import Graph, InputError, fit, graph_topology, load_lattice, open_results, plot, sweep
 from percolab.analysis.stored_data import read_curves
 from percolab.analysis.stored_fits import fit_quantities
-from percolab.api import fit, open_results, plot, sweep
 from percolab.bonds.batch_cpu import CpuBatch
 from percolab.bonds.words import GENERATORS, p_to_threshold
 from percolab.coupled.one_by_one import _begin, list_layers, list_openings, make_scratch, open_one
-from percolab.errors import InputError
 from percolab.kinds.microcanonical import KIND
-from percolab.lattices.graph import Graph, graph_topology
-from percolab.lattices.lattice import load_lattice
 from percolab.measure import openings as bins
 from percolab.measure.rows import ROW_WIDTH, SPANNING
 from percolab.store.results import read_results

@@ -19,9 +19,8 @@ from cli_support import answer, assert_equal_datasets, changed, run, stored
 from helpers import lattice, slow, slow_but
 from process_support import Killed, Killer, by_mpi, impatient_rank, start_by_ranks
 
-from percolab.api import sweep
+from percolab import InputError, sweep
 from percolab.bonds.words import p_to_threshold
-from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kinds.workplace import Stopped
 from percolab.measure.sums import ClusterSums
@@ -85,7 +84,6 @@ def at_once(monkeypatch):
 
 @pytest.fixture
 def made(monkeypatch):
-    """Count the slabs that are measured."""
     monkeypatch.setattr("percolab.parts.slabs.SlabRaster", Counted)
     Counted.made.clear()
     return Counted.made
@@ -271,7 +269,6 @@ def files_of_the_killed(way):
 
 @pytest.fixture
 def way(request):
-    """The way in which the killed study was measured."""
     return getattr(request, "param", "ranks")
 
 
@@ -468,7 +465,6 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(killed, way, monkeypatch):
 
 
 def flipped(content, place):
-    """Return bytes of which one is another."""
     changed = bytearray(content)
     changed[place] ^= 0x10
     return bytes(changed)

@@ -11,10 +11,9 @@ from cli_support import answer, refusal
 from helpers import PLANE, slow
 from scipy.special import ndtr
 
+from percolab import Graph, InputError, estimates, sweep
 from percolab.analysis.spin_fit import compute_autocorrelations, fit_spins
 from percolab.analysis.theory.ising import ising_torus
-from percolab.api import estimates, sweep
-from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kinds.pilots.percolation import (
     _REACH,
@@ -25,7 +24,6 @@ from percolab.kinds.pilots.percolation import (
     place_windows,
 )
 from percolab.kinds.pilots.spins import find_burn_in, place_spins
-from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import lattice_from_text, load_lattice
 from percolab.measure.columns import list_observables
 from percolab.tasks.kind import PilotConditions, make_sampler
@@ -189,7 +187,6 @@ GRAPHS = {
 
 
 def graph_of(name, **ends):
-    """Return one of these graphs."""
     graph = GRAPHS[name]
     bonds = np.array([pair[:2] for pair in graph.edges()])
     return Graph.of_bonds(graph.number_of_nodes(), bonds, name=name, **ends)

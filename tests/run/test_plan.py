@@ -9,13 +9,12 @@ import pytest
 from cli_support import answer, assert_equal_datasets, blocks_in, refusal
 from helpers import slow_but
 
+from percolab import load_lattice, sweep
 from percolab.analysis.scaling import ScalingFunction
 from percolab.analysis.stored_fits import fit_results
 from percolab.analysis.threshold import fit_threshold
-from percolab.api import sweep
 from percolab.kinds.memory import estimate_memory
 from percolab.kinds.threshold import Threshold
-from percolab.lattices.lattice import load_lattice
 from percolab.run import plan as planning
 from percolab.run.plan import continue_p, plan_study
 from percolab.run.targets import expected_curve
@@ -53,7 +52,6 @@ def planned(path, **settings):
 
 
 def swept(path, **settings):
-    """Run the sweep and return its results."""
     given = settings if "blocks" in settings else {"workers": 1} | settings
     return sweep(**given, device="cpu", out=path)
 

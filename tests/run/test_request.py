@@ -34,13 +34,11 @@ SQUARE = {"L": [4, 6], "p": P, "samples": 200, "device": "cpu", "workers": 1}
 
 
 def samples_of(path="r.h5"):
-    """Return the samples of a file by size and p."""
     tasks = read_results(path).tasks.values()
     return {(item.task.size, p): item.num_samples for item in tasks for p in item.task.p}
 
 
 def content(path="r.h5"):
-    """Return the sums of every task of a file by its id."""
     tasks = read_results(path).tasks
     return {key: item.column("largest").tobytes() for key, item in tasks.items()}
 
@@ -257,7 +255,6 @@ class AtOnce(Executor):
 
 
 def empty_blocks(numbers):
-    """Return blocks of zeros by their numbers."""
     return {n: Block(n, np.zeros((5, 8), np.int64), np.zeros((5, 4))) for n in numbers}
 
 
@@ -282,15 +279,11 @@ def pool_of(samplers):
 
 
 class Engine:
-    """Has no device."""
-
     def record(self):
         return {"seconds": 0.0, "blocks": {}}
 
 
 class Writer:
-    """Notes the blocks of every save."""
-
     def __init__(self):
         self.saved = []
 
@@ -301,8 +294,6 @@ class Writer:
 
 
 class Told(Observer):
-    """Notes the blocks that are reported."""
-
     def __init__(self):
         self.blocks = set()
 

@@ -19,11 +19,9 @@ from cli_support import (
 from helpers import slow
 from process_support import wait_for
 
+from percolab import InputError, load_lattice, sweep
 from percolab.analysis.stored_fits import fit_results
-from percolab.api import sweep
-from percolab.errors import InputError
 from percolab.kinds.grid import GridSampler
-from percolab.lattices.lattice import load_lattice
 from percolab.run.stored import Interrupted
 from percolab.run.targets import first_targets, next_targets
 from percolab.store.results import ResultsWriter, read_results
@@ -42,7 +40,6 @@ pytestmark = pytest.mark.usefixtures("one_block_calls")
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    """The file of a run that nothing happened to."""
     path = tmp_path_factory.mktemp("undisturbed") / "results.h5"
     answer(*STUDY, "--samples", SAMPLES, "--out", path, "--quiet")
     assert blocks_in(path) == BLOCKS

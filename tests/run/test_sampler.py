@@ -10,15 +10,13 @@ import pytest
 from cli_support import answer
 from synthetic_support import synthetic_study
 
+from percolab import InputError, Lattice, load_lattice, sweep
 from percolab.analysis.scaling import ScalingFunction
 from percolab.analysis.stored_fits import fit_results
 from percolab.analysis.threshold import Information, compute_information, fit_threshold
-from percolab.api import sweep
-from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kinds.memory import check_memory, estimate_memory
 from percolab.kinds.workplace import Stopped
-from percolab.lattices.lattice import Lattice, load_lattice
 from percolab.measure.rows import ROW_WIDTH
 from percolab.run.targets import EQUAL_SHARE, Choice, allocate, why_unmet
 from percolab.store.results import read_results
@@ -183,7 +181,6 @@ FUNCTION = ScalingFunction(0.5, 0.75, (0.1, 1.0, 0.02, -0.01), corrections=(0.3,
 
 @pytest.fixture(scope="module")
 def curves():
-    """Curves of four sizes from a known scaling function."""
     drawn = synthetic_study(
         FUNCTION, (16, 32, 64, 128), reach=1.75, samples=30, rng=np.random.default_rng(4)
     )

@@ -17,9 +17,8 @@ from helpers import lattice, slow
 from parts_support import row_by_slabs
 from process_support import MPIEXEC, by_mpi, error_lines, start_by_ranks, stop_by_ctrl_c, wait_for
 
-from percolab.api import sweep
+from percolab import InputError, sweep
 from percolab.bonds.words import p_to_threshold
-from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.kernels.memory import Memory
 from percolab.parts import tiled_cuda

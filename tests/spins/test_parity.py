@@ -22,7 +22,6 @@ P = {2: 0.6, 3: 0.65, 7: 0.75, 256: 0.95}
 
 
 def chain(name, topology, update, q, generator, *, random, tally=False):
-    """Return a chain of a labeler, begun."""
     rule = Update.parse(update).rule(q)
     found = new_chains(name, "cpu", topology, rule, tally=tally)
     found.begin(generator, [key_of(9, 17 + random, P[q])], [random])

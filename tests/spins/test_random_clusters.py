@@ -8,11 +8,10 @@ from cli_support import refusal
 from helpers import lattice, slow, slow_but
 from spin_support import SPIN_SWEEP, TINY, graph_of, key_of, tiny_topology, z_of
 
+from percolab import InputError, sweep
 from percolab.analysis.stored_spins import compute_thermodynamics
 from percolab.analysis.theory.torus import wrapping_probabilities
-from percolab.api import sweep
 from percolab.bonds.words import GENERATORS
-from percolab.errors import InputError
 from percolab.kernels.device import Device
 from percolab.labelers import new_labeler
 from percolab.measure.rows import CLUSTERS, LARGEST, SPANNING, SUM_SQUARES

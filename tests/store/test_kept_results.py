@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from helpers import slow
 
-from percolab.analysis.stored_fits import compute_exponents, fit_results
+from percolab.analysis.stored_fits import compute_exponents, fit_quantities, fit_results
 from percolab.analysis.theory.critical import critical_probability, torus_modulus
 from percolab.analysis.theory.planar import CLUSTERS_PER_SITE
 from percolab.analysis.theory.torus import excess_clusters
 from percolab.api import open_results
 from percolab.measure.columns import wrapping_names
+from percolab.store.merging import merge
 
 RESULTS = Path(__file__).parents[2] / "results"
 TORI = ("square", "triangular", "honeycomb")
@@ -66,9 +67,6 @@ def test_exponents_of_the_square_torus_are_nienhuis(name):
 
 @pytest.mark.slow
 def test_the_cubic_study_is_precise_within_its_time_and_near_the_published_threshold():
-    from percolab.analysis.stored_fits import fit_quantities
-    from percolab.store.merging import merge
-
     names = ("small", "middle", "large", "largest", "more", "slopes")
     for name in names:
         tasks_of(f"cubic-h200/{name}.h5")

@@ -12,18 +12,10 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from cli_support import (
-    datasets,
-    small_results,
-    stored,
-    texts_of,
-    without_blocks,
-    without_runs,
-)
+from cli_support import datasets, small_results, stored, texts_of, without_blocks, without_runs
+from helpers import assert_same_blocks
 
-from percolab.api import sweep
-from percolab.errors import InputError
-from percolab.lattices.graph import Graph
+from percolab import Graph, InputError, sweep
 from percolab.measure.columns import list_observables
 from percolab.store.interrupts import handle_signals
 from percolab.store.joined import joined
@@ -40,13 +32,8 @@ def test_results_come_back_equal(file):
     before, after = small_results(), read_results(file)
     assert after.study == before.study
     assert after.runs == before.runs
-    assert after.tasks.keys() == before.tasks.keys()
-    for key, item in before.tasks.items():
-        assert after.tasks[key].task == item.task
-        assert after.tasks[key].blocks.keys() == item.blocks.keys()
-        for number, block in item.blocks.items():
-            np.testing.assert_array_equal(after.tasks[key].blocks[number].sums, block.sums)
-            np.testing.assert_array_equal(after.tasks[key].blocks[number].squares, block.squares)
+    assert_same_blocks(after, before)
+    assert all(item.task == before.tasks[key].task for key, item in after.tasks.items())
 
 
 def test_equal_results_give_equal_bytes(file):

@@ -28,13 +28,11 @@ from cli_support import (
 )
 from helpers import script
 
+from percolab import InputError, load_lattice, sweep
 from percolab.analysis.trees import fit_trees
-from percolab.api import sweep
 from percolab.configurations import random_configuration, read_labels, write_labels
 from percolab.configurations.invasion_files import read_invasion
-from percolab.errors import InputError
 from percolab.kinds.workplace import Stopped
-from percolab.lattices.lattice import load_lattice
 from percolab.run.parts_sampler import PartsSampler, alone
 from percolab.store import tree
 from percolab.store.checkpoints import Checkpoint, Checkpoints, read_checkpoint
@@ -46,7 +44,6 @@ from percolab.tasks.study import Task
 
 
 def changed(path, change):
-    """Apply a change to an open HDF5 file and return its path."""
     with h5py.File(path, "r+") as opened:
         change(opened)
     return path

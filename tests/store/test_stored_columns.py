@@ -19,8 +19,7 @@ from cli_support import (
 )
 from helpers import slow
 
-from percolab.api import open_results, sweep
-from percolab.errors import InputError
+from percolab import InputError, open_results, sweep
 from percolab.measure import columns, tallies
 from percolab.measure.columns import TALLY, Column, RowInteger, SumColumn
 from percolab.measure.sums import FIELDS
@@ -122,13 +121,11 @@ def without(lines: list[dict[str, str]], name: str) -> list[dict[str, str]]:
 
 
 def names_in(path: Path) -> list[list[str]]:
-    """Return the names of the columns of every task of a file."""
     groups = tree_of(path).groups["tasks"].groups
     return [group.texts("observable_names") for group in groups.values()]
 
 
 def assert_same_content(one: Path, other: Path) -> None:
-    """Fail unless two files hold the same columns with the same numbers."""
     assert names_in(one) == names_in(other)
     assert_equal_datasets(one, other)
 
@@ -234,7 +231,6 @@ def test_files_are_written_again_as_they_were(less, more):
 
 
 def other_seed(name: str) -> Path:
-    """Write the small study with another seed."""
     return stored(Path(name), sweep("square", device="cpu", workers=1, **SMALL | {"seed": 6}))
 
 
@@ -336,7 +332,6 @@ def everything() -> Path:
 
 
 def lose(group: Node) -> None:
-    """Take the powers of sizes out of the group of a task."""
     del group.datasets["powers"]
 
 
@@ -410,7 +405,6 @@ def test_a_table_of_a_file_without_wrapping_names_no_wrapping():
 
 
 def declare(monkeypatch, *more: Column) -> None:
-    """Add columns of the row to those that are declared."""
     monkeypatch.setattr(columns, "_SIZES", (*columns._SIZES, *more))
 
 

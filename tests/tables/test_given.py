@@ -6,8 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from percolab.api import open_table
-from percolab.errors import InputError
+from percolab import InputError, open_table
 from percolab.tables.given import read_table, take_roles
 
 SINTER = "     shots,    errors,  discards, seconds,decoder,strong_id,json_metadata,custom_counts"

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 import percolab
+from percolab import InputError, load_lattice
 from percolab.cli.sweep import command
-from percolab.errors import InputError
 from percolab.kernels.device import Device
-from percolab.lattices.lattice import load_lattice
 from percolab.tasks.settings import FILE_KEYS, SETTINGS, takes_settings
 from percolab.tasks.study import Sampling, Study
 from percolab.tasks.study_file import make_request, read_request

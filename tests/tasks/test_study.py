@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from percolab.errors import InputError
-from percolab.lattices.lattice import load_lattice
+from percolab import InputError, load_lattice
 from percolab.lattices.topology import MAX_POINTS
 from percolab.tasks.study import Study, Task, default_block_size
 

@@ -10,11 +10,9 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 import percolab
+from percolab import Graph, InputError, load_lattice
 from percolab.configurations.tree_files import write_tree_file
-from percolab.errors import InputError
-from percolab.lattices.graph import Graph
 from percolab.lattices.graph_files import read_graph
-from percolab.lattices.lattice import load_lattice
 from percolab.lattices.topology import unpack_bits
 from percolab.trees import TREE_METHODS
 

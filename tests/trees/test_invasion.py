@@ -6,13 +6,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from percolab.api import sweep
+from percolab import Graph, InputError, graph_topology, load_lattice, sweep
 from percolab.bonds.words import GENERATORS, uniform_number
 from percolab.configurations.invade import Invader, make_field
 from percolab.configurations.invade import invade as invade_named
-from percolab.errors import InputError
-from percolab.lattices.graph import Graph, graph_topology
-from percolab.lattices.lattice import load_lattice
 from percolab.lattices.structure import load_structure
 from percolab.lattices.topology import unpack_bits
 from percolab.trees import invasion

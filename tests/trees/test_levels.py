@@ -10,8 +10,7 @@ from numpy.linalg import matrix_rank
 from scipy import ndimage
 
 import percolab
-from percolab.errors import InputError
-from percolab.lattices.lattice import load_lattice
+from percolab import InputError, load_lattice
 from percolab.tasks.study import axis_boundaries
 from percolab.trees import level_labeler, levels
 

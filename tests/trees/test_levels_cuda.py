@@ -10,8 +10,7 @@ from kernel_report_support import Peak, load_report
 from tree_support import CASES, call, given_values, record
 
 import percolab
-from percolab.errors import InputError
-from percolab.lattices.lattice import load_lattice
+from percolab import InputError, load_lattice
 
 QUICK = ("short", "thin", "signs", "tied bonds")
 

@@ -18,7 +18,6 @@ L, SAMPLES = 12, 200
 
 @pytest.fixture(scope="module")
 def trees(tmp_path_factory):
-    """A study of open square lattices, and its file."""
     path = tmp_path_factory.mktemp("trees") / "tree.h5"
     given = {"L": [8, L], "samples": SAMPLES, "block_size": 20, "device": "cpu", "out": path}
     return percolab.sweep("square", method="tree", **given), path

@@ -49,7 +49,6 @@ OPEN = "open", "open"
 
 
 def row_by_boxes(whole, draw, *, blocks, merge="tree", tally=False, transport=None):
-    """Return the row of one sample at one p."""
     return Boxes(whole, blocks, Merge.parse(merge), tally=tally, transport=transport).row(draw)
 
 

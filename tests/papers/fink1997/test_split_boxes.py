@@ -7,8 +7,7 @@ import pytest
 from cli_support import changed, refusal
 from helpers import lattice
 
-from percolab.api import sweep
-from percolab.errors import InputError
+from percolab import InputError, sweep
 from percolab.kernels.device import Device
 from percolab.kinds.workplace import Stopped
 from percolab.papers.fink1997.boxes import BoxRaster

@@ -33,7 +33,6 @@ def random_graph(rng, sites, bonds):
 
 
 def topologies():
-    """Yield (name, topology) of all cases."""
     for name, (shape, boundary) in LATTICES.items():
         yield name, lattice(name).topology(shape, boundary)
     for name, (sites, bonds) in GRAPHS.items():
