@@ -164,7 +164,7 @@ class Sampling(Shown):
         words = check_measure((*self.measure, CONNECTED) if self.ends else self.measure)
         for word in words:
             if word in kind.refused_measures:
-                raise InputError(f"measure {word}: {kind.refused_measures[word]}")
+                raise InputError(f"measure {word}: {kind.refused_measures[word]}; leave it out")
         object.__setattr__(self, "measure", words)
 
     def _settle_model(self, structure: Structure) -> None:
