@@ -468,7 +468,8 @@ class Study(Sampling):
 
     def __post_init__(self) -> None:
         self._settle_model(self.structure)
-        for name in ("method", "order", "update", "every", "chains"):
+        self._check("method")
+        for name in ADDED:
             self._check(name)
         self._check_kind()
         if self.sweeps and self.sweeps <= self.burn_in:

@@ -13,8 +13,10 @@ import percolab
 from percolab.cli.sweep import command
 from percolab.errors import InputError
 from percolab.kernels.device import Device
+from percolab.kernels.registry import load
 from percolab.lattices.lattice import load_lattice
-from percolab.tasks.settings import FILE_KEYS, SETTINGS, takes_settings
+from percolab.tasks.kind_registry import KINDS
+from percolab.tasks.settings import FILE_KEYS, KIND_SETTINGS, SETTINGS, takes_settings
 from percolab.tasks.study import Sampling, Study
 from percolab.tasks.study_file import make_request, read_request
 
@@ -109,6 +111,13 @@ def test_every_setting_of_a_study_was_chosen():
     # The last two need what flows.
     own = {"functions", "order", "source", "target"}
     assert {*CHOSEN, *OF_SPINS, *own} == set(Sampling.__dataclass_fields__)
+
+
+def test_every_setting_of_a_kind_is_stored_with_a_study_or_gives_p():
+    of_kinds = set().union(*(load(entry.place).settings for entry in KINDS.values()))
+    assert of_kinds == set(KIND_SETTINGS)
+    fields = Study.__dataclass_fields__.keys()
+    assert of_kinds - fields == {"beta", "T", "K"}
 
 
 # A setting that does not exist, added where a developer would add it.
