@@ -17,6 +17,7 @@ from helpers import script
 from PIL import Image
 
 import percolab
+from percolab.bonds.models import MODELS
 from percolab.cli import COMMANDS, main
 from percolab.figures.kinds import KINDS
 from percolab.measure.columns import MEASURES, list_observables
@@ -163,6 +164,13 @@ def test_the_page_of_terms_has_every_observable():
     assert found >= {"clusters", "spanning_any", "wrapping_diagonal", "satisfied", "spanning"}
     assert found - named == set()
     assert set(MEASURES) - named == set()
+
+
+def test_the_pages_of_models_and_spins_have_every_model():
+    text = "".join(
+        (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("models", "spins")
+    )
+    assert {name.rstrip(":") for name in MODELS} <= {*re.findall(r"`([\w-]+)", text)}
 
 
 def test_the_page_of_questions_counts_its_answers():
