@@ -17,6 +17,7 @@ from helpers import script
 from PIL import Image
 
 import percolab
+from percolab.bonds.models import MODELS
 from percolab.cli import COMMANDS, main
 from percolab.figures.kinds import KINDS
 from percolab.measure.columns import MEASURES, list_observables
@@ -105,6 +106,8 @@ def test_python_of_the_pages_uses_names_that_there_are():
 
 def test_every_command_of_the_pages_has_options_that_there_are():
     parsed = Counter()
+    # Click keeps the names of --help that the first context of a command has.
+    group = click.Context(main, **main.context_settings)
     for block in all_blocks():
         is_script = block.text.startswith("#!/bin/bash")
         if (block.language != "bash" and not is_script) or block.kind == "fails":
@@ -115,7 +118,7 @@ def test_every_command_of_the_pages_has_options_that_there_are():
             assert name in COMMANDS, f"{block.name}: percolab {name}"
             command = main.get_command(None, name)
             try:
-                command.make_context(name, arguments)
+                command.make_context(name, arguments, parent=group)
             except click.exceptions.Exit:
                 pass  # --help
             except click.UsageError as error:
@@ -161,6 +164,13 @@ def test_the_page_of_terms_has_every_observable():
     assert found >= {"clusters", "spanning_any", "wrapping_diagonal", "satisfied", "spanning"}
     assert found - named == set()
     assert set(MEASURES) - named == set()
+
+
+def test_the_pages_of_models_and_spins_have_every_model():
+    text = "".join(
+        (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("models", "spins")
+    )
+    assert {name.rstrip(":") for name in MODELS} <= {*re.findall(r"`([\w-]+)", text)}
 
 
 def test_the_page_of_questions_counts_its_answers():

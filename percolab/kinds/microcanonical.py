@@ -71,11 +71,6 @@ class Microcanonical(Kind):
     sampler = "kinds.microcanonical:OpeningsSampler"
 
     def check(self, sampling: Task | Study) -> None:
-        if sampling.draw.chains:
-            raise InputError(
-                "method microcanonical opens bonds or sites one by one, but samples of "
-                f"{sampling.model} are different at every p: leave it out"
-            )
         if sampling.model not in _MODELS:
             raise InputError(
                 f"method microcanonical opens bonds or sites: the model is bond or site, not "

@@ -37,11 +37,6 @@ class Threshold(Kind):
     sampler = "kinds.threshold:ThresholdSampler"
 
     def check(self, sampling: Task | Study) -> None:
-        if sampling.draw.chains:
-            raise InputError(
-                "method threshold finds where samples begin to span, but those of "
-                f"{sampling.model} are different at every p: leave it out"
-            )
         if sampling.p:
             raise InputError("method threshold finds the p at which each sample spans: leave out p")
         if not sampling.boundary:

@@ -5,8 +5,8 @@ clusters, and ends in the row.  The functions have one source for the CPU, for C
 integers of Python; they are made for each type of the numbers, since one function for all types
 would widen uint32.
 
-A new number is a field of :class:`ClusterSums` and its terms in ``with_cluster``, ``merged`` and
-``replaced`` below, and a column (:mod:`percolab.measure.columns`).  Where a term is missing nothing
+A new number is a field of :class:`ClusterSums` and its terms in all functions of :func:`sums_in`
+but ``put``, and a column (:mod:`percolab.measure.columns`).  Where a term is missing nothing
 compiles.  Numbers that only grow by addition are nothing else; another rule, as the two largest
 have, needs a way to be added up by the threads of a block as well
 (:func:`percolab.measure.rows_cuda.add_atomically`).

@@ -66,7 +66,9 @@ class Whole:
                 f"model {self.model}: the {self.model.chains} of a chain must all be in memory"
             )
         if self.model.has_own_record:
-            raise InputError(f"model {self.model}: it is not drawn in parts")
+            raise InputError(
+                f"model {self.model}: it is not drawn in parts; measure samples as a whole"
+            )
         self.lattice.check_cells(self.shape, self.boundary)
         if (self.lattice.num_classes + 1) * self.num_words > _MOST_WORDS:
             raise InputError(f"{self.num_points} sites, but bond words have numbers of 60 bits")

@@ -70,7 +70,7 @@ def make_split_lattice(task: Task) -> Whole:
         raise InputError(f"{lattice.name} has no layers to be cut at")
     measured = (word for word in _OF_WHOLE_SAMPLES if word in task.measure)
     if word := next(measured, ""):
-        reason = reason or f"measure {word}: {_OF_WHOLE_SAMPLES[word]}"
+        reason = reason or f"measure {word}: {_OF_WHOLE_SAMPLES[word]}; leave it out"
     if reason:
         raise InputError(reason)
     return Whole(lattice, task.shape, task.boundary, task.draw)

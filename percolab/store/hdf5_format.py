@@ -27,7 +27,14 @@ from percolab.store.tree import Data, Node, check_seal, check_tables, encode_tex
 from percolab.tasks.blocks import ChainEnd, squared_names
 from percolab.tasks.codecs import SUM_AXES, StoredArray
 from percolab.tasks.settings import SETTINGS
-from percolab.tasks.study import SAMPLE_VERSION, Study, Task, check_sample_version, functions_named
+from percolab.tasks.study import (
+    ADDED,
+    SAMPLE_VERSION,
+    Study,
+    Task,
+    check_sample_version,
+    functions_named,
+)
 
 FORMAT = FileFormat(RESULTS, 6, "no results file of a sweep", earlier=(5,))
 #: What the names of a graph's sites are, where they have some.
@@ -274,20 +281,22 @@ def _find_task(node: Node, lattice: Structure) -> Task:
         model=node.text("model"),
         block_size=node.integer("block_size"),
         method=node.text("method"),
-        order=node.text("order", SETTINGS["order"].default),
-        measure=tuple(node.texts("measure", [])),
-        update=node.text("update", SETTINGS["update"].default),
-        burn_in=node.integer("burn_in", SETTINGS["burn_in"].default),
-        every=node.integer("every", SETTINGS["every"].default),
-        chains=node.integer("chains", SETTINGS["chains"].default),
-        **{name: node.text(name) for name in ("source", "target") if name in node.attributes},
         functions=functions_named(node.texts("functions", [])),
+        **{name: _read_added(node, name) for name in ADDED if name in node.attributes},
     )
     shape = node.attributes.get("shape")
     is_own = isinstance(shape, np.ndarray) and shape.tolist() == list(task.shape)
     if not is_own or node.integer("stream_seed") != task.stream_seed:
         raise ValueError(f"task {task.id}: its shape or the seed of its streams is not its own")
     return task
+
+
+def _read_added(node: Node, name: str) -> Any:
+    """Return a setting of a task, by the type of its default."""
+    default = SETTINGS[name].default
+    if isinstance(default, tuple):
+        return tuple(node.texts(name))
+    return node.integer(name) if isinstance(default, int) else node.text(name)
 
 
 def _stored_columns(node: Node, task: Task) -> tuple[Column, ...]:

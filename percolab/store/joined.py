@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +21,10 @@ from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult, not_in_all
 from percolab.tasks.blocks import AnyBlock
 from percolab.tasks.groups import group_neighbours
-from percolab.tasks.study import Task
+from percolab.tasks.study import ADDED, Task
 
-#: What tasks that can be joined have in common: stream seed, block size, method, measure, burn-in,
-#: every, chains.
-_Kind = tuple[int, int, str, tuple[str, ...], int, int, int, str | None, str | None]
+#: What tasks that can be joined have in common: stream seed, block size, method, and ADDED.
+_Kind = tuple[Any, ...]
 
 
 def can_join(first: Task, second: Task) -> bool:
@@ -85,8 +85,8 @@ def joined_if_whole(results: StoredResults) -> StoredResults:
 
 
 def _kind(task: Task) -> _Kind:
-    own = task.burn_in, task.every, task.chains, task.source, task.target
-    return task.stream_seed, task.block_size, task.method, task.measure, *own
+    own = (getattr(task, name) for name in ADDED)
+    return task.stream_seed, task.block_size, task.method, *own
 
 
 def _parts(members: Sequence[TaskResult]) -> list[TaskResult]:

@@ -37,11 +37,16 @@ KINDS = {
 METHODS = tuple(dict.fromkeys(entry.method for entry in KINDS.values()))
 
 
+def has_kind(method: str, chains: str) -> bool:
+    """Return whether a method takes a model with such chains, or with none, ""."""
+    return any(entry.method == method and entry.chains == chains for entry in KINDS.values())
+
+
 @cache
 def find_kind(method: str, chains: str) -> Any:
     """Return the kind of a study by a known method, of a model with such chains, or with none, "".
 
-    Where a method has no kind for such a model, its one kind is returned, which refuses the model.
+    Where a method has no kind for such a model (:func:`has_kind`), its one kind is returned.
     """
     entries = [entry for entry in KINDS.values() if entry.method == method]
     matching = [entry for entry in entries if entry.chains == chains]

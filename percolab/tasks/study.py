@@ -39,7 +39,7 @@ from percolab.measure.columns import (
 from percolab.measure.functions import LabelFunction, check_functions
 from percolab.spins.words import Chain
 from percolab.tasks.groups import largest_group
-from percolab.tasks.kind_registry import find_kind
+from percolab.tasks.kind_registry import find_kind, has_kind
 from percolab.tasks.settings import KIND_SETTINGS, MAX_SEED, SETTINGS
 from percolab.tasks.values import AUTO, check_choice
 
@@ -155,6 +155,11 @@ class Sampling(Shown):
         kind, structure = self.kind, getattr(self, "structure", None)
         if isinstance(structure, Ensemble) and self.refusal("ensembles"):
             raise InputError(f"{structure.name}: {self.refusal('ensembles')}, not of an ensemble")
+        if not has_kind(self.method, self.draw.chains):
+            raise InputError(
+                f"method {self.method} needs samples that are the same at all p, but those of "
+                f"{self.model} are different at every p: leave it out"
+            )
         kind.check(self)
         for name in KIND_SETTINGS:
             value = getattr(self, name, SETTINGS[name].default)
@@ -164,7 +169,7 @@ class Sampling(Shown):
         words = check_measure((*self.measure, CONNECTED) if self.ends else self.measure)
         for word in words:
             if word in kind.refused_measures:
-                raise InputError(f"measure {word}: {kind.refused_measures[word]}")
+                raise InputError(f"measure {word}: {kind.refused_measures[word]}; leave it out")
         object.__setattr__(self, "measure", words)
 
     def _settle_model(self, structure: Structure) -> None:
@@ -468,7 +473,8 @@ class Study(Sampling):
 
     def __post_init__(self) -> None:
         self._settle_model(self.structure)
-        for name in ("method", "order", "update", "every", "chains"):
+        self._check("method")
+        for name in ADDED:
             self._check(name)
         self._check_kind()
         if self.sweeps and self.sweeps <= self.burn_in:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import percolab
+from percolab.measure.sums import NUMBERS
 
 TESTS = Path(__file__).parents[1]
 #: Clusters of two sites: what is added to sums.py, each after the line that is there.
@@ -29,11 +30,11 @@ TERMS = (
         "number(number(large == number(2)) + number(small == number(2)))),\n",
     ),
     (
-        "            number(numbers[first + 4 * step]),\n",
-        "            number(numbers[first + 5 * step]),\n",
+        f"            number(numbers[first + {NUMBERS - 1} * step]),\n",
+        f"            number(numbers[first + {NUMBERS} * step]),\n",
     ),
 )
-NONE = "ClusterSums(none, none, none, none, none)"
+NONE = f"ClusterSums({', '.join(['none'] * NUMBERS)})"
 ISOLATED = '    _row_column("isolated", "n_1", "number of clusters of one site"),\n'
 COLUMN = '    _row_column("pairs", "n_2", "clusters of two sites"),\n'
 

@@ -28,6 +28,7 @@ from percolab.bonds.words import GENERATORS, open_word, p_to_threshold
 from percolab.errors import InputError
 from percolab.lattices.bethe import bethe_lattice
 from percolab.lattices.topology import pack_bits
+from percolab.measure.rows import BINS, CUBES
 from percolab.measure.tallies import bin_edges, num_bins
 from percolab.parts.interface import Interface, close, interface_bytes, join, make_row
 from percolab.parts.parts import Parts, Whole
@@ -234,12 +235,12 @@ def test_sums_of_sizes_beyond_64_and_128_bits_are_exact():
         clusters, largest, second, squares, *_ = row.numbers.tolist()
         assert (clusters, largest, second) == (3, sizes[0], sizes[2])
         assert squares % 2**64 == row.sum_squares % 2**64
-        pairs = [int(number) % 2**64 for number in row.numbers[6:10]]
+        pairs = [int(number) % 2**64 for number in row.numbers[CUBES:BINS]]
         assert pairs[0] + (pairs[1] << 64) == row.cubes % 2**128
         assert pairs[2] + (pairs[3] << 64) == row.fourths % 2**128
         edges = bin_edges(2**50)
         counted = np.histogram(np.array(sizes, np.int64), bins=edges)[0]
-        np.testing.assert_array_equal(row.numbers[10:], counted)
+        np.testing.assert_array_equal(row.numbers[BINS:], counted)
 
 
 def test_sums_of_many_fourth_powers_carry_through_all_digits():

@@ -20,6 +20,7 @@ from percolab.kinds.pilots.percolation import (
     POINTS,
     _sample_thresholds,
     covering,
+    make_pilot_task,
     place_probabilities,
     place_windows,
 )
@@ -38,6 +39,13 @@ dimension = 2
 cell = { shape = [1, 1] }
 bonds = [{ offset = [1, 0] }, { offset = [9, 1] }]
 """
+
+
+def test_a_pilot_is_on_a_grid_and_has_no_setting_of_another_kind_alone():
+    graph = Graph.of_bonds(3, [(0, 1), (1, 2)])
+    task = Task(graph, 3, (), (), method="microcanonical", order="degree", seed=4)
+    pilot = make_pilot_task(task)
+    assert (pilot.kind.name, pilot.order, pilot.seed) == ("grid", "random", 4)
 
 
 def study_of(lattice, *sizes, boundary=("open", "open"), **options):

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,10 @@ import percolab
 from percolab import InputError, load_lattice
 from percolab.cli.sweep import command
 from percolab.kernels.device import Device
-from percolab.tasks.settings import FILE_KEYS, SETTINGS, takes_settings
+from percolab.kernels.registry import load
+from percolab.measure.columns import MEASURES
+from percolab.tasks.kind_registry import KINDS, METHODS
+from percolab.tasks.settings import FILE_KEYS, KIND_SETTINGS, SETTINGS, takes_settings
 from percolab.tasks.study import Sampling, Study
 from percolab.tasks.study_file import make_request, read_request
 
@@ -103,11 +107,20 @@ def test_a_stored_study_says_what_was_chosen(name, value):
     assert getattr(study.tasks[4], name) == value
 
 
-def test_every_setting_of_a_study_was_chosen():
-    # The first is of method grid, the second of method microcanonical on a graph.
-    # The last two need what flows.
-    own = {"functions", "order", "source", "target"}
-    assert {*CHOSEN, *OF_SPINS, *own} == set(Sampling.__dataclass_fields__)
+def test_every_setting_that_all_kinds_have_was_chosen():
+    assert Sampling.__dataclass_fields__.keys() - {"functions", *KIND_SETTINGS} == CHOSEN.keys()
+
+
+def test_the_help_of_measure_and_method_names_every_word():
+    for setting, words in (("measure", MEASURES), ("method", METHODS)):
+        assert {*words} <= {*re.findall(r"\w+", SETTINGS[setting].help)}
+
+
+def test_every_setting_of_a_kind_is_stored_with_a_study_or_gives_p():
+    of_kinds = set().union(*(load(entry.place).settings for entry in KINDS.values()))
+    assert of_kinds == set(KIND_SETTINGS)
+    fields = Study.__dataclass_fields__.keys()
+    assert of_kinds - fields == {"beta", "T", "K"}
 
 
 # A setting that does not exist, added where a developer would add it.

@@ -108,7 +108,8 @@ class Model:
         """
         if self.draws_sites:
             return self.site_varies and not self.bond_varies
-        return not self.chains and not self.has_own_record
+        has_own_limits = type(self).class_limits is not Model.class_limits
+        return not (self.chains or self.has_own_record or has_own_limits)
 
     @property
     def has_own_record(self) -> bool:

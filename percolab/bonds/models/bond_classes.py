@@ -35,10 +35,6 @@ class BondClasses(Model):
     keeps_symmetry: ClassVar[bool] = False
     chosen: tuple[tuple[str, float | None], ...]
 
-    @property
-    def openings_have_p(self) -> bool:
-        return not self.fixed
-
     def __post_init__(self) -> None:
         object.__setattr__(self, "chosen", tuple(sorted(self.chosen, key=lambda chosen: chosen[0])))
         names = [name for name, _ in self.chosen]

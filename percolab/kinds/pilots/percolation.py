@@ -27,12 +27,13 @@ from numpy.typing import NDArray
 from percolab.bonds.words import TOP, p_to_threshold
 from percolab.errors import InputError
 from percolab.kinds.ensembles import fix_graph
-from percolab.kinds.grid import GridSampler
+from percolab.kinds.grid import Grid, GridSampler
 from percolab.measure.columns import open_axes
 from percolab.measure.rows import LARGEST, SECOND_LARGEST, SPANNING, SUM_SQUARES
 from percolab.measure.wrapping import FIRST_WRAPPING
 from percolab.store.task_result import TaskResult
 from percolab.tasks.kind import PilotConditions
+from percolab.tasks.settings import SETTINGS
 from percolab.tasks.study import Study, Task
 
 SAMPLES = 48
@@ -133,7 +134,9 @@ def find_threshold_range(thresholds: np.ndarray) -> tuple[float, float]:
 
 
 def make_pilot_task(task: Task) -> Task:
-    return replace(task, purpose="pilot", method="grid", p=task.p or (0.5,))
+    """Return a task on a grid, without the settings that a grid does not have."""
+    usual = {name: SETTINGS[name].default for name in task.kind.settings - Grid.settings}
+    return replace(task, purpose="pilot", method="grid", p=task.p or (0.5,), **usual)
 
 
 def _sample_thresholds(
