@@ -225,6 +225,14 @@ def test_no_loop_through_the_saddle_has_fewer_steps():
         assert item.path.sites.size - 1 == fewest_steps(links, sizes, boundary, 0, [saddle])
 
 
+def test_a_bond_that_leads_from_the_saddle_around_an_axis_is_the_shortest_loop():
+    found = percolab.threshold(
+        "square-nnn", weights=np.ones((1, 2), int), boundary="periodic", device="cpu"
+    )
+    assert found.axes["y"].path.sites.tolist() == [0, 0]
+    assert np.abs(found.axes["y"].path.winding).tolist() == [0, 1]
+
+
 @pytest.mark.parametrize("boundary", ["open", "periodic"])
 def test_many_values_are_bisected_to_the_same_levels(boundary):
     # More values than are tried: labelings, then bonds one by one; scipy, by bisection.
