@@ -9,6 +9,7 @@ order, as Newman and Ziff (2001) do.
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 from typing import Any, cast
 
 import numpy as np
@@ -113,6 +114,8 @@ class Levels(Shown):
         if level is None:
             return None
         record = {name: getattr(level, name) for name in ("level", "barrier", "share")}
+        if not isfinite(level.barrier):  # of values at both ends of what floats are
+            record["barrier"] = None
         record["saddle"] = [self.site_name(site) for site in level.saddle]
         if level.path is not None:
             record |= {"steps": level.path.sites.size - 1, "winding": list(level.path.winding)}

@@ -1,5 +1,6 @@
 """Levels at which given values percolate: brute force at all levels, scipy, networkx, samples."""
 
+import json
 from collections import deque
 from itertools import pairwise, product
 
@@ -357,6 +358,12 @@ def test_large_values_open_first_with_above(dtype):
         assert above.axes[axis].path.sites.tolist() == below.axes[axis].path.sites.tolist()
         assert above.axes[axis].path.values.min() == above.axes[axis].level
     assert above.bottom == values.max()
+
+
+def test_a_barrier_beyond_all_floats_is_no_number_of_json():
+    levels = percolab.threshold(weights=np.array([[1e308, -1e308]])).to_dict()
+    assert levels["axes"]["x"]["barrier"] is None
+    json.dumps(levels, allow_nan=False)
 
 
 def test_solid_never_opens_and_large_integers_are_not_rounded():
