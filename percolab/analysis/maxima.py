@@ -250,6 +250,8 @@ def estimate_size(
     at_edge = [own.name == "median" for own in estimates if own.at_edge]
     edge = "a maximum at an end of the p grid may lie beyond it: give other p values (-p)"
     half = "R(p) does not pass 1/2 on this p grid: give other p values (-p)"
+    if steps:
+        half = "source and target are not connected, even where nothing is removed"
     notes += [edge] * (False in at_edge) + [half] * (True in at_edge)
     notes += [_COARSE] * any(coarse)
     # Spanning and cluster sizes are of the same samples.

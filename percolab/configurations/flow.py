@@ -226,7 +226,7 @@ def _terminals(chosen: Configuration, ends: dict[str, Any], axis: str | None) ->
         vacant = sites[~chosen.sites[sites]]
         # Of a side, and in the middle, there may be vacant ones.
         if vacant.size and given is not None and not isinstance(given, str):
-            raise InputError(f"{key}: there is no site {vacant[0]}")
+            raise InputError(f"{key}: site {vacant[0]} is vacant")
     return terminals
 
 

@@ -6,7 +6,9 @@ clusters of several phases are labeled at once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -84,7 +86,7 @@ class Phases:
         flat = [value for values in phases for value in values]
         if not flat or len(set(flat)) < len(flat):
             twice = [value for value in flat if flat.count(value) > 1]
-            what = f"{twice[0]:g} is there twice" if twice else "there is no value"
+            what = f"{_value_text(twice[0])} is there twice" if twice else "there is no value"
             raise InputError(f"phase = {given}: {what}")
         if len(phases) > MOST_PHASES:
             raise InputError(f"phase: {len(phases)} phases, but {MOST_PHASES} at most")
@@ -98,14 +100,12 @@ class Phases:
                 f"{name}: {values.size} values, but all: takes {MOST_PHASES} finite ones at most; "
                 "name the phases, or use a threshold"
             )
-        return cls(tuple((float(value),) for value in values.tolist()))
+        return cls(tuple((_number(value),) for value in values.tolist()))
 
     @property
     def names(self) -> list[str]:
         """The names of the phases: their values, joined by a plus sign."""
-        # A plus sign is between values alone: 1e20, not 1e+20.
-        texts = ([f"{value:.12g}".replace("e+", "e") for value in each] for each in self.values)
-        return ["+".join(values) for values in texts]
+        return ["+".join(map(_value_text, values)) for values in self.values]
 
     def number(self, image: np.ndarray) -> np.ndarray:
         """Return the number of every point's phase, 1 for the first, 0 for none: uint8."""
@@ -113,21 +113,38 @@ class Phases:
         for number, values in enumerate(self.values, 1):
             for value in values:
                 # Integers are compared with integers, exactly and without a copy as floats.
-                numbers[image == (int(value) if value.is_integer() else value)] = number
+                numbers[image == (int(value) if float(value).is_integer() else value)] = number
         return numbers
 
 
 def _take_value(given: Any) -> float:
     try:
-        value = float(given)
-    except (TypeError, ValueError):
-        value = float("nan")
-    if not np.isfinite(value):
+        value = _number(given)
+        is_finite = math.isfinite(value)
+    except (TypeError, ValueError, OverflowError):
+        is_finite = False
+    if not is_finite:
         raise InputError(
             f"phase: {given!r}, but a phase is a number, the value of its points in the image; "
             "several are written as 1,2 (two phases) or 1+2 (one phase), or all"
         )
     return value
+
+
+def _number(given: Any) -> float:
+    """Return an integer with all of its digits, anything else as a float."""
+    if isinstance(given, int | np.integer):
+        return int(given)
+    if isinstance(given, str):
+        with suppress(ValueError):
+            return int(given)
+    return float(given)
+
+
+def _value_text(value: float) -> str:
+    text = str(value) if isinstance(value, int) else f"{value:.12g}"
+    # A plus sign is between values alone: 1e20, not 1e+20.
+    return (text if float(text) == value else repr(value)).replace("e+", "e")
 
 
 @dataclass

@@ -231,10 +231,14 @@ class Lattice(Shown):
                 f"{self.name}: {shape[axis]} grid points along the periodic axis "
                 f"{AXIS_NAMES[axis]} cut a cell of {self.cell[axis]}"
             )
+        # A block that is cut along one axis may have lost all sites of a layer along another.
+        # Slabs, whose last axis has no end layers, are parts of a lattice that has them.
+        ends = [n if depth else cell for n, depth, cell in zip(shape, self.per_size, self.cell)]
+        inside = [site for site in self.sites if all(x < n for x, n in zip(site, ends))]
         for axis, (n, kind) in enumerate(zip(shape, boundary, strict=True)):
             cell, depth = self.cell[axis], self.per_size[axis]
             layers = {0, (n - 1) % cell} if kind == "open" and depth == 1 else set()
-            if not layers <= {site[axis] for site in self.sites}:
+            if not layers <= {site[axis] for site in inside}:
                 raise InputError(
                     f"{self.name}: of {n} layers along {AXIS_NAMES[axis]} the first or the last "
                     f"has no site, so that nothing spans: its block of {cell} points has vacant "

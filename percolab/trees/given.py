@@ -6,6 +6,7 @@ in no tree.
 """
 
 import math
+import sys
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -70,9 +71,17 @@ class SpanningTree(Shown):
 
     @cached_property
     def weight(self) -> int | float:
-        """The sum of all weights: exact for integers, and the float nearest to it for floats."""
+        """The sum of all weights: exact for integers, and the float nearest to it for floats.
+
+        InputError: it is larger than floats are.
+        """
         values = self.weights.tolist()
-        return math.fsum(values) if self.weights.dtype.kind == "f" else sum(values)
+        try:
+            return math.fsum(values) if self.weights.dtype.kind == "f" else sum(values)
+        except OverflowError as error:
+            raise InputError(
+                f"weights: their sum is beyond {sys.float_info.max:.4g}; what is solid has inf"
+            ) from error
 
     @property
     def has_solid(self) -> bool:

@@ -304,7 +304,7 @@ class Invasion(Shown):
     def threshold(self) -> float:
         """The largest weight up to breakthrough: T of the sample, from side to side; 0 if none."""
         taken = self.weights[self.num_sources : self.last + 1]
-        return float(taken.max(initial=0.0))
+        return float(taken.max()) if taken.size else 0.0
 
     @property
     def threshold_key(self) -> int:

@@ -9,6 +9,7 @@ order, as Newman and Ziff (2001) do.
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 from typing import Any, cast
 
 import numpy as np
@@ -113,6 +114,8 @@ class Levels(Shown):
         if level is None:
             return None
         record = {name: getattr(level, name) for name in ("level", "barrier", "share")}
+        if not isfinite(level.barrier):  # of values at both ends of what floats are
+            record["barrier"] = None
         record["saddle"] = [self.site_name(site) for site in level.saddle]
         if level.path is not None:
             record |= {"steps": level.path.sites.size - 1, "winding": list(level.path.winding)}
@@ -291,13 +294,11 @@ class LevelSearch:
         level, number, ends = self.reached[axis]
         if number < 0:
             found = FoundPath(np.array(ends[:1], np.int64), np.zeros(1, np.int64))
-        elif ends[0] == ends[1]:
-            # The axis has one site, whose bond leads around it.
-            owners = self.topology.periodic_bonds == number
-            codes = np.append(np.int64(0), self.topology.periodic_codes[owners])
-            found = FoundPath(np.array(ends, np.int64), codes)
         elif self.topology.end_layers[axis][1].size:
             found = self.labeler.find_path(level, axis)
+        elif (around := self._bonds_around(axis)).size:
+            codes = np.append(np.int64(0), self.topology.periodic_codes[around[:1]])
+            found = FoundPath(np.array(self._saddle(axis)[:1] * 2, np.int64), codes)
         else:
             found = self.labeler.find_loop(level, axis, self._saddle(axis)[0])
         periods = decode_periods(found.codes, self.topology.num_axes)
@@ -312,6 +313,19 @@ class LevelSearch:
             values = self._path_values(found, level, number)
         winding = tuple(periods[-1].tolist())
         return LevelPath(self._outer(found.sites), places, values, winding)
+
+    def _bonds_around(self, axis: int) -> Integers:
+        """Return where, of the periodic bonds, those are that lead from the saddle to itself."""
+        topology, (_, number, ends) = self.topology, self.reached[axis]
+        if ends[0] == ends[1]:
+            return np.flatnonzero(topology.periodic_bonds == number)
+        if not self.by_site:
+            return np.empty(0, np.int64)
+        (site,) = self._saddle(axis)
+        owners = topology.periodic_bonds % (32 * topology.num_words)
+        own = np.flatnonzero((owners == site) & (topology.periodic_ends == site))
+        periods = decode_periods(topology.periodic_codes[own], topology.num_axes)
+        return np.asarray(own[periods[:, axis] != 0])
 
     def _path_values(self, path: FoundPath, level: Any, number: int) -> Values:
         """Return the values of the bonds of a path, (n - 1,), of one of several parallel ones.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from percolab.bonds.batch_cpu import make_adjacency
 from percolab.errors import InputError
+from percolab.lattices.lattice import AXIS_NAMES
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.measure.trees import DEGREE_BINS, TREE_ROW, WEIGHT_BITS
 from percolab.trees.ordered_joins import fill_prefixes, sort_bonds
@@ -136,13 +137,14 @@ def _path(topology: Topology, tree: _SortedTree, axis: int) -> tuple[NDArray[np.
 def read_rows(topology: Topology, generator: int, seed: int, sample: int, tree: Words) -> TreeRow:
     """Return the row of a sample's tree, uint32 (words of all classes,), as studies store it.
 
-    InputError: a graph whose source and target are not connected, so that no p lets it span.
+    InputError: source and target, or two sides, are not connected, so that it spans at no p.
     """
     reading = read_tree(topology, make_sample_weights(generator, seed, sample), tree)
     row, sums = _make_row(topology, *reading[:4])
     for axis, path in reading.paths.items():
         if path is None:
-            raise InputError("source and target are not connected, so there is no way between them")
+            ends = f"both sides along {AXIS_NAMES[axis]}" if topology.shape else "source and target"
+            raise InputError(f"{ends} are not connected, so there is no way between them")
         # T has 63 binary digits, a row fewer.
         shift = 63 - WEIGHT_BITS
         row[TREE_ROW.index(f"tree_threshold_{axis}")] = (path.threshold + (1 << shift - 1)) >> shift

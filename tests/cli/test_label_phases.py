@@ -197,6 +197,21 @@ def test_values_of_any_size_are_phases_of_a_file():
     assert answer("status", "labels.h5") == told
 
 
+def test_values_that_differ_in_their_last_digit_alone_are_different_phases():
+    image = np.array([[2**60, 2**60 + 1], [2**60, 7]], np.uint64)
+    values = [2**60, 2**60 + 1]
+    for phase in (values, ",".join(map(str, values))):
+        found = percolab.label(image, phase=phase)
+        assert found.tolist() == [[0, 1], [0, -1]]
+        assert [(each.name, each.sites) for each in found.phases] == [
+            ("1152921504606846976", 2),
+            ("1152921504606846977", 1),
+        ]
+    assert [each.sites for each in percolab.label(image, phase="all").phases] == [1, 2, 1]
+    found = percolab.label(np.array([[0.3, 0.1 + 0.2]]), phase="all")
+    assert [each.name for each in found.phases] == ["0.3", "0.30000000000000004"]
+
+
 @pytest.mark.parametrize(("phase", "names"), [("0,2+5", {"0", "2+5"}), ("2+5", {None})])
 def test_a_legend_names_the_phases_of_clusters_where_there_are_several(phase, names):
     image = np.repeat(np.array([[2], [0], [5], [1]]), 6, axis=1)

@@ -85,6 +85,7 @@ def test_conductances_of_bonds_are_weights():
         (("square", 8), {"source": 3, "target": 3}, "site 3 is in both terminals"),
         (("square", 8), {"source": 3, "target": "y-"}, "site 3 is in both terminals"),
         (("square", 8), {"source": 64}, "source: there is no site 64"),
+        (("square", 8, 0.0), {"source": 3, "model": "site"}, "source: site 3 is vacant"),
         (("square", 8), {"source": "up"}, "source 'up': is no open side"),
         (("square", 8), {"source": 1.5}, "source = 1.5, but it must be a side"),
         (("square", 8), {"axis": "z"}, "axis 'z': there is no such open axis"),

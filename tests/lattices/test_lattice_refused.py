@@ -290,3 +290,16 @@ def test_a_block_whose_end_layer_is_vacant_is_refused_where_the_layer_is_open():
     with pytest.raises(InputError, match="of 6 layers along x the first or the last has no site"):
         lattice.topology((6, 3))
     assert lattice.topology((6, 3), ("periodic", "open")).num_points == 18
+
+
+def test_an_end_layer_that_has_lost_its_sites_to_a_cut_of_the_block_is_refused():
+    """The only site at x = 0 is that of y = 1, so that one row has none there."""
+    corner = (
+        'name = "corner"\ndimension = 2\n[cell]\nshape = [2, 2]\nvacant = [[0, 0]]\n'
+        "[[bonds]]\noffset = [1, 0]\nat = [[0, 1], [1, 1]]\n"
+        "[[bonds]]\noffset = [0, 1]\nat = [[1, 0], [1, 1]]\n"
+    )
+    lattice = lattice_from_text(corner, where="corner.toml")
+    with pytest.raises(InputError, match="of 2 layers along x the first or the last has no site"):
+        lattice.topology((2, 1))
+    assert lattice.topology((2, 2)).num_sites == 3

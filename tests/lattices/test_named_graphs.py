@@ -366,6 +366,11 @@ def test_views_iterators_and_graphs_of_igraph_are_graphs():
     for form in (graph.edges, graph.edges(data="weight"), iter(graph.edges), Igraph()):
         assert percolab.label(graph=form).tolist() == [0, 0, 0, 3, 3]
     assert percolab.label(graph=Igraph()).site_names == ("a", "b", "c", "d", "e")
+    grid = networkx.grid_2d_graph(2, 2)
+    for tuples in (grid.edges, list(grid.edges), pandas.DataFrame(list(grid.edges))):
+        found = percolab.label(graph=tuples, source=(0, 0), target=(1, 1))
+        assert found.tolist() == [0, 0, 0, 0]
+        assert set(found.site_names) == set(map(str, grid))
 
 
 @pytest.mark.parametrize(
@@ -389,6 +394,7 @@ def test_views_iterators_and_graphs_of_igraph_are_graphs():
             "an array (4, 4) may be an adjacency matrix: give",
         ),
         (np.arange(25).reshape(5, 5), {}, "an array (5, 5) may be an adjacency matrix: give"),
+        ([([0, 0], [0, 1]), ([0, 1], [1, 1])], {}, "sites are integers or texts, no lists"),
         ([(0, 1), (1, -2)], {}, "a bond names site -2, but sites are 0 to"),
         (scipy.sparse.coo_array((2, 3)), {}, "a matrix of shape (2, 3), but an adjacency"),
         (networkx.Graph(), {}, "the graph: has 0 sites"),

@@ -139,6 +139,12 @@ def test_a_source_and_a_target_are_connected_from_the_level_of_their_weights_on(
     assert size.estimates[-1].p == share == 4 / 6
 
 
+def test_a_source_and_a_target_that_nothing_connects_are_noted():
+    apart = {"graph": [(0, 1), (2, 3)], "source": 0, "target": 3, "order": "degree"}
+    (size,) = percolab.sweep(**apart, samples=20, device="cpu").estimates()
+    assert size.notes == ("source and target are not connected, even where nothing is removed",)
+
+
 def test_what_a_list_leaves_out_is_removed_last_and_at_random():
     graph = networkx.path_graph(6)
     results = sweep(graph=graph, model="site", order=[2], samples=4000, **OPTIONS)

@@ -321,6 +321,12 @@ def test_what_has_no_tree_is_refused_in_one_line(given, options, message):
     assert "\n" not in str(caught.value)
 
 
+def test_a_sum_of_weights_that_is_no_float_is_refused():
+    found = percolab.tree([(0, 1, 1e308), (1, 2, 1e308)])
+    with pytest.raises(InputError, match="what is solid has inf"):
+        _ = found.weight
+
+
 def test_too_little_memory_is_reported_before_it_is_taken(monkeypatch):
     monkeypatch.setattr("percolab.kernels.device.Device.free_memory", lambda device: 10**6)
     with pytest.raises(InputError, match="the tree of 1000000 sites needs"):

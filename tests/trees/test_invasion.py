@@ -359,6 +359,11 @@ def test_pressure_curve_of_a_pore_network_by_hand():
     assert found.bursts().tolist() == [2]
 
 
+def test_the_threshold_of_weights_below_zero_is_the_largest_of_them():
+    found = invade_named([(0, 1), (1, 2)], weights=[-4, -3], source=0, target=2)
+    assert found.threshold == -3
+
+
 def test_sites_of_a_graph_have_the_numbers_of_its_file():
     """A hub is numbered first inside."""
     bonds = [(site, 39) for site in range(39)]

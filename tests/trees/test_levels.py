@@ -1,5 +1,6 @@
 """Levels at which given values percolate: brute force at all levels, scipy, networkx, samples."""
 
+import json
 from collections import deque
 from itertools import pairwise, product
 
@@ -224,6 +225,14 @@ def test_no_loop_through_the_saddle_has_fewer_steps():
         assert item.path.sites.size - 1 == fewest_steps(links, sizes, boundary, 0, [saddle])
 
 
+def test_a_bond_that_leads_from_the_saddle_around_an_axis_is_the_shortest_loop():
+    found = percolab.threshold(
+        "square-nnn", weights=np.ones((1, 2), int), boundary="periodic", device="cpu"
+    )
+    assert found.axes["y"].path.sites.tolist() == [0, 0]
+    assert np.abs(found.axes["y"].path.winding).tolist() == [0, 1]
+
+
 @pytest.mark.parametrize("boundary", ["open", "periodic"])
 def test_many_values_are_bisected_to_the_same_levels(boundary):
     # More values than are tried: labelings, then bonds one by one; scipy, by bisection.
@@ -348,6 +357,12 @@ def test_large_values_open_first_with_above(dtype):
         assert above.axes[axis].path.sites.tolist() == below.axes[axis].path.sites.tolist()
         assert above.axes[axis].path.values.min() == above.axes[axis].level
     assert above.bottom == values.max()
+
+
+def test_a_barrier_beyond_all_floats_is_no_number_of_json():
+    levels = percolab.threshold(weights=np.array([[1e308, -1e308]])).to_dict()
+    assert levels["axes"]["x"]["barrier"] is None
+    json.dumps(levels, allow_nan=False)
 
 
 def test_solid_never_opens_and_large_integers_are_not_rounded():

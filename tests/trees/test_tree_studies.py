@@ -112,6 +112,14 @@ def test_unconnected_source_and_target_are_reported(tmp_path):
     assert "source and target are not connected" in found.output
 
 
+def test_unconnected_sides_of_a_lattice_are_reported():
+    skew = percolab.Lattice.from_cell(
+        np.eye(2), [[0, 0], [0.5, 0]], [(0, 1, (0, 0)), (0, 0, (1, 1)), (0, 0, (1, 0))]
+    )
+    with pytest.raises(InputError, match="both sides along y are not connected"):
+        percolab.sweep(skew, L=[(1, 2)], method="tree", samples=1, device="cpu")
+
+
 def test_a_sweep_of_a_graph_ends_with_its_trees():
     Path("ring.csv").write_text("source,target\n0,1\n1,2\n2,3\n3,0\n")
     told = answer("sweep", "--graph", "ring.csv", "--method", "tree", "--samples", 8, "--device",

@@ -49,9 +49,9 @@ def graph_from_object(
     graph: a graph of networkx or igraph; a scipy.sparse matrix, of which every stored entry is an
     edge; a pandas.DataFrame, whose sites are in the columns source and target, or as a header of a
     file may name them, or else in the first two, and the weights in the column weight; an integer
-    array (n, 2), or (n, 3) with weights; a list of such pairs or rows, whose sites may be texts,
-    their names; or a tuple (pairs, weights). A dense array is never read as an adjacency matrix,
-    and one of 2 or 3 rows that may be one is rejected.
+    array (n, 2), or (n, 3) with weights; a list of such pairs or rows, whose sites may be texts or
+    tuples, their names; or a tuple (pairs, weights). A dense array is never read as an adjacency
+    matrix, and one of 2 or 3 rows that may be one is rejected.
     columns: of a data frame, the names of the columns of the sites, and of the weight.
     num_sites: where the largest site number does not say it.  Self-loops are left out, and parallel
     edges are merged unless ``multi``.
@@ -163,7 +163,8 @@ def _columns_of_frame(frame: Any, requested: Sequence[Any], weights: bool) -> li
 def _edges_of_columns(columns: Sequence[Any], num_sites: int | None) -> Edges:
     """Return the edges whose sites, numbers or names, and weights if any are in columns."""
     names = None
-    if any(isinstance(site, str) for column in columns[:2] for site in column):
+    # Tuples are sites of networkx, as those of grid_2d_graph.
+    if any(isinstance(site, str | tuple) for column in columns[:2] for site in column):
         ends = [str(site) for pair in zip(*columns[:2]) for site in pair]
         names = {name: n for n, name in enumerate(dict.fromkeys(ends))}
         pairs = np.array([names[name] for name in ends]).reshape(-1, 2)
@@ -185,6 +186,8 @@ def _edges_of_columns(columns: Sequence[Any], num_sites: int | None) -> Edges:
 
 def _whole(sites: np.ndarray) -> np.ndarray:
     """Return site numbers as integers; ValueError if they are none."""
+    if sites.ndim != 1:
+        raise ValueError("sites are integers or texts, no lists")
     if sites.dtype.kind not in "iuf":
         raise ValueError(f"sites are {sites.dtype}, but they must be integers")
     whole = np.where(np.isfinite(sites), sites, -1).astype(np.int64)
