@@ -1,5 +1,5 @@
-# What can be done with percolab.  Needs Python 3.11 or newer and make; everything else is installed
-# into .venv.  `make PYTHON=python3.12 sweep` picks an interpreter.
+# Everything that can be done with percolab.  This needs make and Python 3.11 or newer; all else is
+# installed into .venv.  `make PYTHON=python3.12 sweep` chooses an interpreter.
 
 PYTHON ?= python3
 VENV := .venv
@@ -7,11 +7,11 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.developed
 DOCUMENTED := $(VENV)/.documented
-# CUDA=cuda13 or CUDA=cuda12 installs percolab's GPU extra too, by the driver's CUDA version.
+# CUDA=cuda13 or CUDA=cuda12 (the driver's CUDA version) also installs percolab's GPU extra.
 CUDA ?=
 COMMA := ,
 EXTRA := $(if $(CUDA),[$(CUDA)],)
-# TESTS="tests/cli tests/store" runs the slow tests of these alone; options of pytest may follow.
+# TESTS="tests/cli tests/store" runs only the slow tests in these folders; pytest options may follow.
 TESTS ?=
 # Containers often forbid bytecode: every worker and command of the tests would compile all modules anew.
 export PYTHONDONTWRITEBYTECODE =
@@ -25,8 +25,8 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "percolab needs Python 3.11 or newer; try make PYTHON=python3.12")'
 	$(PYTHON) -m venv --upgrade-deps $(VENV)
 
-# The pip of older Pythons takes twice as long.  Python compiles what is imported when it first is;
-# pip would compile everything, one by one.
+# The pip of older Pythons takes twice as long.  Python compiles a module at its first import; pip
+# would compile all modules, one by one.
 $(INSTALLED): $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-compile --editable ".$(EXTRA)"
 	touch $@
@@ -43,13 +43,13 @@ sweep: $(INSTALLED) stale-kernels  ## install percolab, find the honeycomb thres
 	$(BIN)/percolab sweep --lattice honeycomb
 	$(BIN)/percolab plot results.h5
 
-test: $(DEVELOPED) stale-kernels  ## run the tests that need no GPU, but for the slowest
+test: $(DEVELOPED) stale-kernels  ## run the tests that need no GPU, except the slow ones
 	$(BIN)/python -m pytest -m "not gpu and not slow" -n auto --dist worksteal
 
-test-slow: $(DEVELOPED) stale-kernels  ## run the slower ones: more lattices, kills, the documentation and its commands
+test-slow: $(DEVELOPED) stale-kernels  ## run the slow tests: more lattices, killed runs, the documentation and its commands
 	$(BIN)/python -m pytest -m slow -n auto --dist worksteal $(TESTS)
 
-test-blas: $(DEVELOPED) stale-kernels  ## run the tests of fits with OpenBLAS and NumPy as on older processors
+test-blas: $(DEVELOPED) stale-kernels  ## run the tests of fits with the OpenBLAS and NumPy code of older processors
 	$(BIN)/python scripts/blas_kernels.py
 
 lint: $(DEVELOPED)  ## check style and types
@@ -60,19 +60,19 @@ lint: $(DEVELOPED)  ## check style and types
 test-gpu: $(DEVELOPED) stale-kernels  ## compare CUDA with the CPU, bit for bit (skipped without a GPU)
 	$(BIN)/python -m pytest -m gpu -rs tests
 
-reproduce-figures: $(INSTALLED) stale-kernels  ## figures of Komura (2016), Weigel (2011), Guo (2011) and Fink (1997) into results/
+reproduce-figures: $(INSTALLED) stale-kernels  ## make the figures of Komura (2016), Weigel (2011), Guo (2011) and Fink (1997) in results/
 	$(BIN)/python scripts/reproduce_figures.py
 
-redraw: $(INSTALLED)  ## draw the stored figures of results/ anew, from stored numbers alone
+redraw: $(INSTALLED)  ## redraw the figures in results/ from stored numbers
 	$(BIN)/python scripts/reproduce_figures.py --redraw
 
-bench: $(INSTALLED) stale-kernels  ## time bonds, labels and rows on this machine
+bench: $(INSTALLED) stale-kernels  ## time the stages of a sample on this machine
 	$(BIN)/percolab bench
 
-records: $(DEVELOPED) stale-kernels  ## make the records of results/h200 again; needs two GPUs and a quarter of an hour
+records: $(DEVELOPED) stale-kernels  ## measure the records in results/h200 again; needs two GPUs and a quarter of an hour
 	$(BIN)/python scripts/record_h200.py --budget 1000
 
-kernels: $(DEVELOPED)  ## registers, shared memory and spills of every CUDA kernel (no GPU needed)
+kernels: $(DEVELOPED)  ## list registers, shared memory and spills of every CUDA kernel (no GPU needed)
 	$(BIN)/python scripts/kernel_report.py
 
 docs: $(DOCUMENTED)  ## build the documentation site: build/docs/index.html
@@ -81,14 +81,14 @@ docs: $(DOCUMENTED)  ## build the documentation site: build/docs/index.html
 notebooks: $(DOCUMENTED) stale-kernels  ## execute the notebooks of the documentation, in place
 	$(BIN)/python scripts/docs_blocks.py notebooks
 
-docs-figures: $(INSTALLED) stale-kernels  ## draw the figures of the documentation again, by the commands on its pages
+docs-figures: $(INSTALLED) stale-kernels  ## redraw the figures of the documentation, by the commands on its pages
 	$(BIN)/python scripts/docs_blocks.py figures
 
-wheel: $(DEVELOPED)  ## build sdist and wheel into dist/ and test the wheel in a clean environment
+wheel: $(DEVELOPED)  ## build sdist and wheel in dist/ and test the wheel in a clean environment
 	$(BIN)/python scripts/check_wheel.py
 
-# Numba's kernel cache notices a change in a kernel's own file, not in the functions it calls: no
-# cached kernel may be older than the newest source.
+# Numba's kernel cache notices changes in a kernel's own file, but not in functions that it calls from
+# other files: delete cached kernels older than the newest source.
 .PHONY: stale-kernels
 stale-kernels:
 	@newest=$$(find percolab -name '*.py' -exec ls -t {} + | sed -n 1p); \

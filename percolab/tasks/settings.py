@@ -390,10 +390,10 @@ class Settings(TypedDict, total=False):
             default=(),
             help="What to measure in addition to the observables: sizes (cluster numbers n_s), "
             "gyration (radii), openings (open bonds or occupied sites), source (sites of the "
-            "source's clusters), wrapping (of a torus nothing else, in half the time where it is "
-            "small and on a GPU), and what flows: connected, bridges, bridge_free, backbone, path, "
-            "path_lengths, conductance, currents; of spins also series (for reweighting) and "
-            "correlation (correlation length). May be repeated.",
+            "source's clusters), wrapping (of a torus nothing else; on a GPU small tori take half "
+            "to three quarters of the time), and what flows: connected, bridges, bridge_free, "
+            "backbone, path, path_lengths, conductance, currents; of spins also series (for "
+            "reweighting) and correlation (correlation length). May be repeated.",
             repeated=True,
             take=values.take_measure,
         ),
