@@ -32,7 +32,7 @@ COMMANDS = {
     "export": "Write stored results as CSV, Parquet, netCDF or NumPy.",
     "label": "Label the clusters of an image, a graph or a sample.",
     "invade": "Invade a lattice or graph, always by the easiest bond or site.",
-    "exact": "Find how two sites of a small graph are connected, exactly.",
+    "exact": "Find the exact probability that sites of a graph are connected.",
     "removals": "Show what is left of a graph without each single site or bond.",
     "show": "Draw the clusters of a sample or of a file of labels.",
     "studies": "List the studies that come with percolab, or show one.",
