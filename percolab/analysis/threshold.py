@@ -90,7 +90,7 @@ class ThresholdFit(FittedThreshold):
     its parts, added in quadrature.  y_t, y_t_error, nu, nu_error: 1/nu and nu of fits with free nu.
     critical: R at p_c for large L, also critical_probability and critical_probability_error.
     scaling: the scaling function of the fit with the largest weight.  information: Fisher
-    information on p_c of one sample of every task by that fit, None where it is not finite.
+    information of one sample of every task by that fit, None where it is not finite.
     free_members: all fits that are averaged for 1/nu.  by_size: fits of single sizes and crossings:
     size_fits, crossings and drift.  curves, used: the input, and its part inside the window.
     influence: for every curve of `used`, dp_c / dcounts of its intervals of T, float64 (m + 1,).
