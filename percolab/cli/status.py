@@ -1,4 +1,4 @@
-"""percolab status: what a results file holds."""
+"""percolab status: what a results file contains."""
 
 from __future__ import annotations
 
