@@ -389,8 +389,8 @@ class Settings(TypedDict, total=False):
             default=(),
             help="What to measure in addition to the observables: sizes (cluster numbers n_s), "
             "gyration (radii), openings (open bonds or occupied sites), source (sites of the "
-            "source's clusters), wrapping (on a torus, nothing else: small ones take a GPU about "
-            "half the time), and flow: connected, bridges, bridge_free, backbone, path, "
+            "source's clusters), wrapping (on a torus, nothing else, which is faster on a GPU "
+            "where it is small), and flow: connected, bridges, bridge_free, backbone, path, "
             "path_lengths, conductance, currents; for spins also series (for reweighting) and "
             "correlation (correlation length). May be repeated.",
             repeated=True,
