@@ -1,4 +1,4 @@
-"""The Python interface: what the command line does, for a notebook."""
+"""The Python interface: the functions of the command line, for scripts and notebooks."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ _LOGGER = logging.getLogger("percolab")
 
 
 class Results(StoredResults):
-    """What :func:`sweep` and :func:`open_results` return: the study, its samples, and their runs.
+    """The results of :func:`sweep` and :func:`open_results`: the study, its samples, and the runs.
 
-    study: what was sampled.  tasks: by its id, what is kept of each size and p grid
+    study: what was sampled.  tasks: the stored numbers of each size and p grid, by task id
     (:class:`percolab.store.task_result.TaskResult`).  runs: one record for each round of sampling.
 
     >>> results = sweep("square", L=[8, 16], p=[0.4, 0.6], samples=100, device="cpu")
@@ -121,11 +121,11 @@ class Results(StoredResults):
         return head + Table(("L", "sites", "p values", "samples"), rows).to_html("Samples")
 
     def fit(self, observable: str | None = None, **options: Any) -> ThresholdFit | Any:
-        """Estimate the threshold, as :func:`percolab.fit` does, which says what it returns."""
+        """Estimate the threshold, as :func:`percolab.fit` does, and return the same objects."""
         return fit(self, observable, **options)
 
     def estimates(self, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
-        """Return the thresholds of every size alone, as :func:`percolab.estimates` does."""
+        """Return the thresholds of each single size, as :func:`percolab.estimates` does."""
         return estimates(self, bootstrap=bootstrap)
 
     def plot(
@@ -158,12 +158,12 @@ class Results(StoredResults):
     ) -> tuple[Floats, Floats, Floats]:
         """Return p, means and standard errors of an observable at one size, float64 (points,).
 
-        observable: a name of ``percolab observables``.  L: one of the sizes; may be left out where
-        there is one.  p: of methods "threshold", which has R_L(p) alone, and "microcanonical"; by
-        default over the transition.  seed: which, where merged results have several.  An error is
-        NaN where a single block or chain gives none.
+        observable: a name of ``percolab observables``.  L: one of the sizes, needed if there are
+        several.  p: for methods "threshold", which only has R_L(p), and "microcanonical"; by
+        default values across the transition.  seed: needed if merged results have several.  An
+        error is NaN where there is only one block or chain.
 
-        InputError: an observable, a size or a seed that is not here.
+        InputError: an observable, a size or a seed that the results do not have.
 
         >>> results = sweep("square", L=[8, 16], p=[0.4, 0.6], samples=100, device="cpu")
         >>> p, mean, error = results.means("spanning_y", 16)
@@ -209,8 +209,8 @@ class Results(StoredResults):
     def summary(self, *, bootstrap: int = 200) -> str:
         """Return what ``percolab fit`` prints: the fit of all sizes as a table in text.
 
-        Of a graph or a Bethe lattice: the thresholds of each size alone, whose errors come from so
-        many replicas of a bootstrap.  AnalysisError: the samples do not give it.
+        For a graph or a Bethe lattice: the thresholds of each single size.  bootstrap: the number
+        of replicas from which their errors come.  AnalysisError: the samples give no threshold.
         """
         _take_replicas(bootstrap)
         if not (self.study.structure.is_scalable or self.study.kind.name == "trees"):
@@ -222,12 +222,12 @@ class Results(StoredResults):
     ) -> Figure:
         """Draw the clusters of one sample of the study, as ``percolab show`` does.
 
-        L: one of the sizes, by default the smallest.  p: by default the middle one of that size;
-        of method "threshold" it must be given.  sample: its number, of spins that of the chain.
-        options: ``out``, a file to write the figure to as well; of spins ``sweeps``, since the
-        start of the chain.
+        L: one of the sizes, by default the smallest.  p: by default the middle one of that size's
+        grid; required for method "threshold".  sample: number of the sample, for spins of the
+        chain.  options: ``out``, a file to write the figure to as well; for spins ``sweeps``, the
+        updates since the start of the chain.
 
-        What is drawn, with the clusters that span or wrap, is in ``numbers`` of the figure.
+        ``numbers`` of the figure has what is drawn, and the clusters that span or wrap.
         InputError: a graph, a size that is too large to be drawn, or no p.
 
         >>> results = sweep("square", L=[8, 16], p=[0.4, 0.5, 0.6], samples=100, device="cpu")
@@ -256,7 +256,7 @@ class Results(StoredResults):
         return figure
 
     def status(self) -> dict[str, Any]:
-        """Return the study, the samples of every size and the runs, as ``percolab status --json``.
+        """Return the study, the samples of every size, and the runs: ``percolab status --json``.
 
         >>> results = sweep("square", L=[8, 16], p=[0.4, 0.6], samples=100, device="cpu")
         >>> [(task["L"], task["samples"]) for task in results.status()["tasks"]]
@@ -274,10 +274,10 @@ class Results(StoredResults):
     ) -> dict[str, Any]:
         """Write one page with figures, fits and provenance, as ``percolab report`` does.
 
-        out: .html or .htm.  observable, options: of the fit, as for :func:`percolab.fit`.  Returns
-        the numbers of all fits and figures, as plain JSON values.
+        out: .html or .htm file.  observable, options: of the fit, as for :func:`percolab.fit`.
+        Returns the numbers of all fits and figures, as plain JSON values.
 
-        InputError: a file that cannot be written, or that percolab did not write.
+        InputError: ``out`` cannot be written, or exists and is not a file of percolab.
         """
         _check_named(observable)
         if observable is not None:
@@ -303,12 +303,12 @@ class Results(StoredResults):
     ) -> None:
         """Write means with their errors, as ``percolab export`` does (docs/export.md).
 
-        out: .csv or .txt, .parquet, .nc or .npz; format: "csv", "parquet", "netcdf" or "npz", where
-        the suffix does not say it.  p: of methods "threshold" and "microcanonical".  tidy: a line
-        an observable, size and p.  thresholds: a line a sample.  sizes: a line a bin of cluster
-        sizes.
+        out: .csv, .txt, .parquet, .nc or .npz file.  format: "csv", "parquet", "netcdf" or "npz";
+        by default the suffix decides.  p: for methods "threshold" and "microcanonical".  tidy: one
+        line per observable, size and p.  thresholds: one line per sample.  sizes: one line per bin
+        of cluster sizes.
 
-        InputError: tables that exclude each other, or a file that cannot be written.
+        InputError: more than one of these tables, or a file that cannot be written.
         """
         path = str(take_path("out", out))
         if format is not None:
@@ -321,7 +321,7 @@ class Results(StoredResults):
 
 
 def _shown_results(stored: StoredResults) -> Results:
-    """Return stored results with what a notebook asks of them."""
+    """Return stored results with the methods of :class:`Results`."""
     return Results(stored.study, stored.tasks, stored.runs)
 
 
@@ -337,11 +337,11 @@ def sweep(
 
     {settings}
     progress: draw a bar (tqdm.auto) with the current p_c.
-    observer: receives the progress, in place of the bar and of the logger "percolab", which gets
-        what differs from the request and what takes time (level INFO).
+    observer: receives the progress in place of the bar and of the logger "percolab".  Without it
+        this logger reports deviations from the request and slow steps (level INFO).
 
-    Raises InputError (one line) for anything that cannot be used.  Ctrl-C ends it by an exception
-    that says whether what was finished is saved: with ``out`` it is, and the same call resumes.
+    Raises InputError (one line) for invalid arguments.  Ctrl-C raises an exception that says if
+    finished blocks are saved: with ``out`` they are, and the same call resumes.
 
     >>> results = sweep("square", L=[8, 16], p=[0.4, 0.5, 0.6], samples=200, device="cpu")
     >>> [result.num_samples for result in results.tasks.values()]
@@ -360,11 +360,11 @@ def _writer(out: Path | None) -> AbstractContextManager[ResultsWriter | None]:
 
 @dataclass(frozen=True, repr=False)
 class Threshold(Shown):
-    """What :func:`threshold` returns: p_c with its error, and the samples that it is read off.
+    """The result of :func:`threshold`: p_c with its error, and the samples that it comes from.
 
-    results: the samples.  fit: in two dimensions p_c and the roots of P(two directions) - P(none
-    wraps), size by size (:class:`RootFit`); in three and more the fit of the wrapping probabilities
-    of all sizes (:class:`QuantityAnalysis`).
+    results: the samples.  fit: in two dimensions p_c and, for each size, the root of P(two
+    directions) - P(none wraps) (:class:`RootFit`); in three and more dimensions the fit of the
+    wrapping probabilities of all sizes (:class:`QuantityAnalysis`).
 
     >>> found = threshold("square", error=0.01, device="cpu")
     >>> abs(found.p_c - 0.5) < 5 * found.error <= 0.05
@@ -385,22 +385,22 @@ class Threshold(Shown):
 
     @property
     def error(self) -> float:
-        """Its whole error, one sigma."""
+        """The total error of p_c, one sigma."""
         return self._value.error
 
     @property
     def statistical_error(self) -> float:
-        """The part of the error that more samples make smaller."""
+        """The part of the error that more samples reduce."""
         return self._value.statistical_error
 
     @property
     def systematic_error(self) -> float:
-        """The part that larger sizes make smaller: how far the roots of these may be off."""
+        """The part of the error that larger sizes reduce: corrections to scaling."""
         return self._value.systematic_error
 
     @property
     def roots(self) -> tuple[SizeRoot, ...]:
-        """The root of every size with its statistical error, ascending in L; () without roots."""
+        """The root of each size with its statistical error, ascending in L; may be ()."""
         return self.fit.roots if isinstance(self.fit, RootFit) else ()
 
     @property
@@ -410,7 +410,7 @@ class Threshold(Shown):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know, in sentences."""
+        """Remarks on the result, one sentence each."""
         return tuple(self.fit.notes)
 
     def _facts(self) -> dict[str, Any]:
@@ -430,7 +430,7 @@ class Threshold(Shown):
         return plot(self.results, out, kind=kind, ax=ax)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return every number as plain JSON values, as ``percolab threshold --json`` does."""
+        """Return all numbers as plain JSON values, as ``percolab threshold --json`` does."""
         return threshold_record(self.results.study, self.fit)
 
 
@@ -479,20 +479,22 @@ def threshold(
 
     lattice: a name, a path to a .toml file, or a :class:`Lattice`.
     {settings}
-    error: of p_c, statistical and systematic together, one sigma; 1e-4 unless a time is given.
-    time: in place of an error, seconds, or a text such as "60s", "5m" or "2h".
-    universal: "known" takes the published wrapping probabilities at p_c of a torus that is a cube,
-    in three dimensions, as priors.
+    error: target for the error of p_c, statistical and systematic together, one sigma; 1e-4 unless
+    a time is given.
+    time: in place of an error: seconds, or a text such as "60s", "5m" or "2h".
+    universal: "known" takes the published wrapping probabilities of a cubic torus at p_c as priors,
+    in three dimensions.
     progress, observer: as for :func:`percolab.sweep`.
 
-    With weights the answer is :class:`percolab.Levels` (docs/fields.md): an array, or a file of
-    one, of sites (..., y, x) or bonds (classes, ..., y, x), by default on the square or the cubic
-    lattice; of a ``graph`` with source and target one for each bond, or "file", its own.
-    above: large values open first.  Of the settings only the device, the CPU unless given, and
-    those from ``boundary`` on are for it.  An array on a GPU (``__cuda_array_interface__``) stays.
+    With ``weights`` the result is :class:`percolab.Levels` (docs/fields.md).  weights: an array, or
+    a file of one, of sites (..., y, x) or bonds (classes, ..., y, x), by default on the square or
+    the cubic lattice; for a ``graph`` with source and target one for each bond, or "file", those in
+    its file.  An array on a GPU (``__cuda_array_interface__``) is not copied to the host.  above:
+    large values open first.  Of the settings, weights only allow ``device`` (by default the CPU)
+    and those from ``boundary`` on.
 
-    Raises InputError (one line) for anything that cannot be used, and where ``out`` holds another
-    study; AnalysisError where the time is too short for an answer.
+    Raises InputError (one line) for invalid arguments, and where ``out`` is the file of another
+    study; AnalysisError where the time is too short for a result.
 
     >>> threshold("square", error=0.01, device="cpu").results
     <Results of square, L = 8, 12: 16384 samples in 2 tasks>
@@ -524,12 +526,12 @@ def threshold(
     return Threshold(_shown_results(results), fit)
 
 
-#: What functions take as results: those of a sweep or a search, or the name of their file.
+#: Results as arguments: those of a sweep or of percolab.threshold, or the name of their file.
 Given = StoredResults | Threshold | str | Path
 
 
 def open_results(path: str | Path) -> Results:
-    """Return the results stored in an HDF5 file; InputError if it cannot be read or is foreign.
+    """Return the results stored in an HDF5 file; InputError if it is not a results file.
 
     >>> open_results("nowhere.h5")
     Traceback (most recent call last):
@@ -540,18 +542,18 @@ def open_results(path: str | Path) -> Results:
 
 
 class DataTable(GivenTable):
-    """What :func:`open_table` returns: the series of a table, each to be fitted and drawn.
+    """The result of :func:`open_table`: the series of a table, each of which can be fitted.
 
-    series: by name.  notes: on how the table was read.
+    series: by name.  notes: remarks on how the table was read.
     """
 
     def fit(self, series: str | None = None, **options: Any) -> TableFit:
         """Estimate x_c and 1/nu of a series, as ``percolab fit`` does; docs/tables.md says how.
 
-        series: its name, where there are several.  options: ``omega`` of the leading correction
-        (0.75, 1 and 1.5, averaged), ``kappa`` to fit the power of y = L^kappa f too, ``min_size``,
-        ``degree`` and ``priors`` as for :func:`percolab.fit`.  InputError: no such series, or an
-        option of no use.  AnalysisError: no x_c.
+        series: its name, where there are several.  options: ``omega`` of the leading correction (by
+        default 0.75, 1 and 1.5, averaged), ``kappa=True`` to fit kappa in y = L^kappa f, too,
+        ``min_size``, ``degree`` and ``priors`` as for :func:`percolab.fit`.  InputError: no such
+        series, or an invalid option.  AnalysisError: the data do not give x_c.
         """
         return fit_series(self.choose(series), **_fit_options(options, ("omega", "kappa")))
 
@@ -564,26 +566,27 @@ class DataTable(GivenTable):
         ax: Axes | None = None,
         **options: Any,
     ) -> Figure:
-        """Draw the fit of a series and return the figure, whose ``numbers`` are all that is drawn.
+        """Draw the fit of a series and return the figure; ``numbers`` of it has all that is drawn.
 
-        out: a .png, .pdf or .svg file to write it to as well.  kind: "curves", the default,
-        "crossings" or "collapse".  ax: axes to draw into, for a kind of one panel.  options: of
-        ``fit``.
+        out: a .png, .pdf or .svg file to write it to as well.  kind: "curves" (the default),
+        "crossings" or "collapse".  ax: axes to draw into, for a kind with one panel.  options: as
+        for ``fit``.
         """
         into = Target(ax, f"kind {'curves' if kind is None else kind}")
         return _finish_figure(draw_table(self.fit(series, **options), kind, into), out, ax)
 
 
 def open_table(table: Any, columns: str | Mapping[str, str] | None = None) -> DataTable:
-    """Return a table of anybody's data, to be fitted as ``percolab fit`` does (docs/tables.md).
+    """Return a table of your own data, to be fitted as ``percolab fit`` does (docs/tables.md).
 
     table: a .csv, .tsv or other text file with a header, a pandas.DataFrame, or a mapping of names
         to sequences; its columns are a size L, x, and counts k of n trials, or a mean and its
         error.
-    columns: which they are where their names do not say it, "size=d,x=p,count=errors,total=shots"
-        or a mapping; series=NAME+NAME or series=none for the columns that split the table.
+    columns: which column is which, if not clear from the names, as a mapping or text,
+        "size=d,x=p,count=errors,total=shots"; series=NAME+NAME or series=none selects the columns
+        that split the table into series.
 
-    InputError (one line): what cannot be used.
+    InputError (one line): invalid arguments or data.
 
     >>> rows = {"L": [8, 8, 16, 16], "p": [0.4, 0.6, 0.4, 0.6]}
     >>> open_table(rows | {"k": [20, 80, 5, 95], "n": [100, 100, 100, 100]})
@@ -594,13 +597,13 @@ def open_table(table: Any, columns: str | Mapping[str, str] | None = None) -> Da
 
 
 def merge(parts: Iterable[Given], out: str | Path | None = None) -> Results:
-    """Return several results of one lattice as one, as ``percolab merge`` does.
+    """Merge several results of one lattice, as ``percolab merge`` does.
 
-    parts: results, or files of them, of other sizes, seeds, p or blocks.  out: a new file to write
-    them to as well.
+    parts: results, or their files, with different sizes, seeds, p or blocks.  out: a new file to
+    write the merged results to as well.
 
-    InputError: two parts hold the same samples (independent runs need different seeds), parts of
-    different lattices or models, or a file that exists already.
+    InputError: two parts have the same samples (independent runs need different seeds), parts have
+    different lattices or models, or ``out`` exists already.
 
     >>> options = {"L": [8], "p": [0.5], "samples": 100, "device": "cpu"}
     >>> merge([sweep("square", seed=1, **options), sweep("square", seed=2, **options)])
@@ -627,37 +630,38 @@ def fit(
     observable: str | None = None,
     **options: Any,
 ) -> ThresholdFit | Any:
-    """Estimate the threshold, as ``percolab fit`` does; docs/analysis.md says how.
+    """Estimate the threshold, as ``percolab fit`` does; docs/analysis.md explains the method.
 
-    It is a ThresholdFit, of spins a SpinFit and of trees a TreeFit.
+    Returns a ThresholdFit, for spins a SpinFit, and for trees a TreeFit.
 
     results: of :func:`sweep` or :func:`threshold`, or the name of their file.
-    observable: the probability that is fitted, by default spanning along the last open axis, or on
-        a torus wrapping along the last axis.
-    options: ``min_size``, the smallest L to use; ``degree`` of the scaling polynomial, in place of
+    observable: the probability to fit, by default spanning along the last open axis, or on a torus
+        wrapping around the last axis.
+    options: ``min_size``, the smallest L to use; ``degree`` of the scaling polynomial, by default
         3, 4 and 5; ``omega`` of the leading correction, by default that of the dimension and the
-        boundary; ``window`` of R that is fitted, (0.1, 0.9); ``nu``, "known" to take 1/nu of the
-        universality class as a prior of p_c, or "free"; ``priors`` (1), a factor on the widths of
-        all other priors.
+        boundary; ``window``, the range of R that is fitted, (0.1, 0.9); ``nu``, "known" to take
+        1/nu of the universality class as a prior of p_c, or "free"; ``priors`` (1), a factor on the
+        widths of all other priors.
 
-    Of spins it is their transition, from several quantities at once, so that there is no observable
-    to choose (options: :func:`percolab.analysis.spin_fit.fit_spins`).
+    For spins the fit is that of the transition, from several quantities at once, so that it takes
+    no observable (options: :func:`percolab.analysis.spin_fit.fit_spins`).
 
-    Of trees it is their means, and the limits that follow from several sizes; it takes no options.
+    For trees it has their means, and the limits that several sizes give; it takes no options.
 
-    Of results of :func:`threshold` it is p_c from the roots (:class:`RootFit`), with the options
-    ``min_size`` and ``priors``; in three dimensions and more from the wrapping probabilities of all
-    sizes (:class:`percolab.analysis.quantity_fits.QuantityAnalysis`), also with ``nu``, ``omega``,
-    ``degree`` and ``universal``, "known" or "free", by default as :func:`threshold` had it.  With
-    an observable, or another option, it is a ThresholdFit of the same samples.
+    For results of :func:`threshold` p_c comes from the roots (:class:`RootFit`), with the options
+    ``min_size`` and ``priors``.  In three dimensions and more it comes from the wrapping
+    probabilities of all sizes (:class:`percolab.analysis.quantity_fits.QuantityAnalysis`), also
+    with the options ``nu``, ``omega``, ``degree`` and ``universal`` ("known" or "free", by default
+    as given to :func:`threshold`).  With an observable, or any other option, the result is a
+    ThresholdFit of the same samples.
 
-    Of a list of such results or files in three dimensions and more, as of bonds and sites of one
-    lattice, which share their wrapping probabilities at p_c, it is p_c of each
-    (:class:`percolab.analysis.shared_fit.SharedFit`), with the options ``universal`` and
+    A list of such results or files in three dimensions and more, such as bonds and sites of one
+    lattice, is fitted with common wrapping probabilities at p_c, and gives p_c of each
+    (:class:`percolab.analysis.shared_fit.SharedFit`).  Its options are ``universal`` and
     ``min_size``.
 
-    AnalysisError: the samples do not give a threshold.  InputError: an observable that is not
-    there, or an option that is no number.
+    AnalysisError: the samples do not give a threshold.  InputError: an observable that the results
+    do not have, or an invalid option.
 
     >>> results = sweep("square", L=[8, 16, 32], samples=300, device="cpu")
     >>> estimate = fit(results)
@@ -767,9 +771,9 @@ def _check_named(observable: Any) -> None:
 
 
 def estimates(results: Given, *, bootstrap: int = 200) -> tuple[SizeEstimates, ...]:
-    """Return the thresholds of every size alone: where its clusters are most critical.
+    """Return the thresholds of each single size: the p at which its clusters are most critical.
 
-    They are what a graph has in place of a fit; :mod:`percolab.analysis.maxima` says what they are.
+    A graph has these in place of a fit; :mod:`percolab.analysis.maxima` defines them.
 
     >>> from percolab.lattices.graph import Graph
     >>> results = sweep(graph=Graph.of_bonds(3, [(0, 1), (1, 2)]), samples=2000, device="cpu")
@@ -793,19 +797,19 @@ def plot(
     """Draw a study and return the figure, which a notebook shows.
 
     out: a .png, .pdf or .svg file to write it to as well; None writes none.  observable, options:
-    of the fit, as for :func:`percolab.fit`.  bootstrap: replicas of what has its errors from them.
+    of the fit, as for :func:`percolab.fit`.  bootstrap: replicas for bootstrap errors.
 
-    kind: one figure alone, of docs/plots.md: "curves", "drift", "collapse", "clusters", "maxima" or
-    "thresholds", of spins those of docs/spins.md; None is the overview.
+    kind: a single figure: "curves", "drift", "collapse", "clusters", "maxima", "thresholds" or
+    another of docs/plots.md, for spins of docs/spins.md; None draws the overview.
 
-    ax: axes of matplotlib to draw into, for a kind of one panel; what is returned is the figure
-    that they are in, and without a kind it is the curves that are drawn.
+    ax: matplotlib axes to draw into, for a kind with one panel ("curves" if no kind is given).  The
+    function then returns the figure of these axes.
 
-    Every number drawn is in ``numbers`` of the figure returned (dict of plain JSON values), unless
+    ``numbers`` of the returned figure has every number drawn (a dict of plain JSON values), unless
     ax is given.
 
-    InputError: the results do not give this kind; it has several panels, and ax is one; or the file
-    cannot be written.
+    InputError: the results do not give this kind; the kind has several panels, but ax is one; or
+    the file cannot be written.
 
     >>> results = sweep("square", L=[8, 16], p=[0.4, 0.5, 0.6], samples=200, device="cpu")
     >>> figure = plot(results, kind="clusters")

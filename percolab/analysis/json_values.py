@@ -64,6 +64,7 @@ class Part(Generic[T]):
 
     def __init__(self, path: str) -> None:
         self._get = attrgetter(path)
+        self.__doc__ = f"Short for ``{path}``."
 
     def __get__(self, record: object, owner: object = None) -> T:
         return cast(T, self if record is None else self._get(record))

@@ -165,12 +165,12 @@ class Estimate:
 
 @dataclass(frozen=True, repr=False)
 class SizeEstimates(Record, Shown):
-    """The thresholds of one size alone, in several definitions (:class:`Estimate`).
+    """The thresholds of a single size, by several definitions (:class:`Estimate`).
 
-    L, num_sites, samples: of this size.  notes: warnings, one line each.  order: in which sites or
-    bonds are removed; p is the share of them that is left, and of a random order the probability.
-    robustness, bounds: of a graph (:mod:`percolab.analysis.maxima`), None where they are not
-    known: by other methods than microcanonical, and of a graph whose bonds are not in the file.
+    L, num_sites, samples: of this size.  notes: warnings, one line each.  order: the order in which
+    sites or bonds are removed; p is the fraction that is left, for random order the probability.
+    robustness, bounds: for a graph (:mod:`percolab.analysis.maxima`); None where unknown.
+    robustness needs method microcanonical, and bounds need the graph's bonds.
     """
 
     L: int

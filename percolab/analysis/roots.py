@@ -162,9 +162,9 @@ class SizeRoot:
 class RootFit(Shown):
     """p_c from the roots of several sizes.
 
-    threshold: p_c with its error; the statistical part is that of the samples, the systematic one
-    that of the drift.  roots: of each size, ascending.  drift: the priors of its amplitudes.
-    weights: of the roots in p_c.  notes: in sentences, what a reader should know.
+    threshold: p_c with its error; the statistical part comes from the samples, the systematic part
+    from the drift with size.  roots: of each size, ascending.  drift: the priors of its amplitudes.
+    weights: of the roots in p_c.  notes: remarks, one sentence each.
     """
 
     threshold: Value

@@ -48,9 +48,10 @@ Estimate = tuple[Floats, Floats, Floats]
 
 @dataclass(frozen=True)
 class SharedThreshold(Record):
-    """p_c of one of several files; alone: from this file alone, without published R.
+    """p_c of one of several files.
 
-    prior_shift: how far p_c moves if all priors are twice as wide.  sizes: L, ascending.
+    alone: p_c from this file alone, without published R.  prior_shift: the change of p_c if all
+    priors are twice as wide.  sizes: L, ascending.
     """
 
     name: str
@@ -66,9 +67,10 @@ class SharedThreshold(Record):
 class SharedFit(Record, Shown):
     """p_c of several files that share their wrapping probabilities at p_c.
 
-    files: in their order.  at_p_c: the shared values for large L, by name; known: published ones.
-    agreement: chi^2 of the values of each file, and of published ones that are priors, about the
-    shared ones.  problem: why there is no p_c, in one line, or None.  notes: warnings.
+    files: in the given order.  at_p_c: the shared values for large L, by name; known: published
+    ones.  agreement: chi^2 of the values of each file, and of published values used as priors, with
+    respect to the shared ones.  problem: why there is no p_c, in one line, or None.  notes:
+    warnings.
     """
 
     files: tuple[SharedThreshold, ...]

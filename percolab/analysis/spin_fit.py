@@ -64,13 +64,13 @@ class StartDifference:
 
 @dataclass(frozen=True, repr=False)
 class SpinFit(Shown):
-    """The transition: the joint fit of all quantities, and its consequences.
+    """The transition: the joint fit of all quantities, and results derived from it.
 
     coupling, temperature: K of the Ising model or beta of a Potts model, and k_B T_c / J, with
-    errors. differences: where chains depend on their start; then errors are None.  exponents: y_t,
-    y_h, the beta/nu and gamma/nu that it gives, and z, as far as there are data for them.  known:
-    the published coupling, to compare.  first_order: (L, p, transition) of the largest size whose
-    energies have two peaks, by classify_order.  notes: warnings, one line each.
+    errors.  differences: where chains depend on their start; then errors are None.  exponents: y_t,
+    y_h, the beta/nu and gamma/nu that y_h gives, and z, if the data allow.  known: the published
+    coupling, for comparison.  first_order: (L, p, transition) of the largest size whose energies
+    have two peaks, by classify_order.  notes: warnings, one line each.
     """
 
     model: Model

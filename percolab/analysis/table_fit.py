@@ -186,13 +186,13 @@ class TableMember(ThresholdMember):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class TableFit(FittedThreshold):
-    """x_c, 1/nu and what else the fit of a series gives.
+    """x_c, 1/nu and the other results of fitting a series.
 
-    threshold and its errors are x_c.  kappa: of y = L^kappa f, None where there is no such power.
+    threshold and its errors: x_c.  kappa: the power in y = L^kappa f, None if it was not fitted.
     critical: the quantity at x_c for large L, None with kappa.  omegas: exponents of the leading
-    correction that are averaged over.  by_size: each size alone, crossings of neighbours and their
-    drift, empty with kappa.  scaling: of the fit of the largest weight, with its omega.  series:
-    all rows.  used: which of them are near x_c, bool (n,).
+    correction over which fits are averaged.  by_size: fits of single sizes, crossings of successive
+    sizes and their drift; empty with kappa.  scaling: the scaling function of the fit with the
+    largest weight, and its omega.  series: all rows.  used: bool (n,), rows near x_c.
     """
 
     renamed: ClassVar = dict.fromkeys(
@@ -248,8 +248,8 @@ class TableFit(FittedThreshold):
     def collapse(self, *, tuned: bool = True, bootstrap: int = 50) -> Collapse:
         """Return the data collapse near x_c; AnalysisError: too few rows overlap.
 
-        tuned: with the x_c, 1/nu and kappa that make the rows coincide best, which take in their
-        corrections to scaling; else with those of the fit, whose errors are not repeated.
+        tuned: use the x_c, 1/nu and kappa with the best collapse, which absorb corrections to
+        scaling; otherwise use those of the fit, without their errors.
         """
         near, measured = self.series.at(self.used), []
         for size in near.sizes:

@@ -84,17 +84,17 @@ class SizeAnalysis:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class ThresholdFit(FittedThreshold):
-    """The threshold with its one-sigma error, and everything that the fit gives.
+    """The threshold with its one-sigma error, and all other results of the fit.
 
-    threshold, threshold_error: p_c and its whole error; statistical_error and systematic_error are
-    its parts, added in squares.  y_t, y_t_error, nu, nu_error: 1/nu and nu of fits in which they
-    are free. critical: R at p_c for large L, also critical_probability and
-    critical_probability_error. scaling: of the fit of the largest weight, and information: of one
-    sample of every task by that fit, None where it is not finite.  free_members: all fits that are
-    averaged for 1/nu. by_size: each size alone and the crossings: size_fits, crossings and drift.
-    curves, used: the input, and its part inside the window. influence: of every curve of `used`,
-    dp_c / dcounts of its intervals of T, float64 (m + 1,). known_probability: R at p_c by theory,
-    None where it is unknown. omega_source: where omega is from, in a few words.
+    threshold, threshold_error: p_c and its total error; statistical_error and systematic_error are
+    its parts, added in quadrature.  y_t, y_t_error, nu, nu_error: 1/nu and nu of fits with free nu.
+    critical: R at p_c for large L, also critical_probability and critical_probability_error.
+    scaling: the scaling function of the fit with the largest weight.  information: Fisher
+    information of one sample of every task by that fit, None where it is not finite.
+    free_members: all fits that are averaged for 1/nu.  by_size: fits of single sizes and crossings:
+    size_fits, crossings and drift.  curves, used: the input, and its part inside the window.
+    influence: for every curve of `used`, dp_c / dcounts of its intervals of T, float64 (m + 1,).
+    known_probability: R at p_c by theory, None where unknown.  omega_source: the origin of omega.
     """
 
     renamed: ClassVar = dict.fromkeys(
@@ -154,10 +154,10 @@ def fit_threshold(
     """Fit the threshold to the spanning curves of at least two sizes.
 
     omega: exponent of the leading correction to scaling (1: an open boundary).  y_t: 1/nu of the
-    universality class, a prior of p_c; None leaves it free.  degree: of the polynomial, in place of
-    DEGREES.  min_size: smallest L to use at all.  window: range of R_L(p) that is fitted; points
-    outside merge into the end intervals of T.  priors: factor on the widths of all priors but that
-    of 1/nu.
+    universality class, used as a prior; None leaves it free.  degree: of the polynomial, in place
+    of DEGREES.  min_size: smallest L to use.  window: range of R_L(p) that is fitted; points
+    outside are merged into the outermost intervals of T.  priors: factor on the widths of all
+    priors except that of 1/nu.
 
     Raises AnalysisError (one line) when the data cannot give a threshold, and InputError when an
     option is out of range.

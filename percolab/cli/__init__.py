@@ -27,12 +27,12 @@ COMMANDS = {
     "plot": "Draw stored results: curves, crossings, collapse, clusters ...",
     "report": "Write a page with figures, fits and provenance.",
     "fit": "Estimate the threshold from stored results.",
-    "status": "Show what a results file holds.",
-    "merge": "Put several results files into one.",
+    "status": "Show what a results file contains.",
+    "merge": "Merge several results files into one.",
     "export": "Write stored results as CSV, Parquet, netCDF or NumPy.",
     "label": "Label the clusters of an image, a graph or a sample.",
     "invade": "Invade a lattice or graph, always by the easiest bond or site.",
-    "exact": "Find how two sites of a small graph are connected, exactly.",
+    "exact": "Find the exact probability that sites of a graph are connected.",
     "removals": "Show what is left of a graph without each single site or bond.",
     "show": "Draw the clusters of a sample or of a file of labels.",
     "studies": "List the studies that come with percolab, or show one.",
@@ -204,7 +204,7 @@ def _show_version(context: click.Context) -> None:
 def main() -> None:
     """Percolation thresholds with honest error bars, on any lattice, on CPU and GPU.
 
-    percolab sweep --lattice honeycomb, then percolab plot results.h5.
+    To begin: percolab sweep --lattice honeycomb, then percolab plot results.h5.
     """
 
 

@@ -57,14 +57,14 @@ _COUNTS = Numbers(WholeNumber(min=1, max=10**9))
     type=click.Choice((*STAGES, *FURTHER_STAGES)),
     help=f"Repeat for several; sweep times measure too.  [default: {', '.join(STAGES)}]",
 )
-@click.option("--model", help="Of spins, whose whole sweeps are timed: ising, potts:q=3; or site.")
-@click.option("--update", help="Of spins: sw, wolff or few:8,flip=0.5.  [default: sw]")
-@click.option("--chains", type=WholeNumber(min=1), help="Of spins, swept together.  [default: 1]")
-@click.option("--boundary", type=click.Choice(("open", "periodic")), help="Of all axes.")
-@click.option("--points", type=_COUNTS, help="Numbers of p of a grid.  [default: 1,9,21]")
-@click.option("--sites", type=Number(1, 1e15), help="Of all samples of a call; of a slab.")
-@click.option("--samples", type=WholeNumber(min=1), help="Of a call, a study, or a split.")
-@click.option("--layers", type=_COUNTS, help="Of a slab.")
+@click.option("--model", help="site; or ising or potts:q=3, to time whole sweeps of spins.")
+@click.option("--update", help="For spins: sw, wolff or few:8,flip=0.5.  [default: sw]")
+@click.option("--chains", type=WholeNumber(min=1), help="Chains swept together.  [default: 1]")
+@click.option("--boundary", type=click.Choice(("open", "periodic")), help="Boundary of all axes.")
+@click.option("--points", type=_COUNTS, help="Numbers of p in a grid.  [default: 1,9,21]")
+@click.option("--sites", type=Number(1, 1e15), help="Sites of all samples per call, or per slab.")
+@click.option("--samples", type=WholeNumber(min=1), help="Samples per call, study or split.")
+@click.option("--layers", type=_COUNTS, help="Layers per slab.")
 @click.option(
     "--device",
     default="auto",
@@ -73,24 +73,24 @@ _COUNTS = Numbers(WholeNumber(min=1, max=10**9))
 )
 @click.option("--runs", type=WholeNumber(min=1), default=11, show_default=True)
 @click.option("--peers/--no-peers", default=True, show_default=True, help="Time scipy and cupyx.")
-@click.option("--quick", is_flag=True, help="Two sizes, p_c alone, unless given.")
+@click.option("--quick", is_flag=True, help="Time two sizes at p_c, unless others are given.")
 @click.option("--json", "json_file", type=click.Path(), help="Write all records here; - is stdout.")
 @click.option("--plot", "plot_file", type=click.Path(), help="Figure: .png, .pdf or .svg.")
 def command(**given: Any) -> None:
     """Time the stages of a sample: bonds, labels, measure (a row), sweep (rows at 21 p).
 
-    Every stage starts from nothing.  CUDA: batches, device events; CPU: one thread.  Medians over
-    runs.  "ms" is per sample.  B/site is what the stage has to move at least, "of copy" how its
-    speed compares with a plain copy on this machine, "ratio" its time divided by that of what
-    "to" names: scipy's connected_components, or the same rows at one p.
+    Every stage includes drawing the bonds.  On CUDA batches are timed by device events, on the
+    CPU one thread.  Times are medians over runs, "ms" is per sample.  "B/site" is the least that a
+    stage has to move, "of copy" its speed relative to a plain copy on this machine, and "ratio" its
+    time divided by that of "to": scipy's connected_components, or the same rows at one p.
 
-    Further stages, by the host's clock, are timed by name: grid (rows at several p), threshold (T
-    of samples), graph (a lattice as a stored graph), kernels (every CUDA kernel of a row and of
+    --stage selects further stages, timed by the host's clock: grid (rows at several p), threshold
+    (T of samples), graph (a lattice as a stored graph), kernels (every CUDA kernel of a row and of
     labels), slabs (of a large lattice, and their joins), split (one sample over several
     processors, --device cuda:0,1 or cpu), study (whole studies), trees (minimum spanning trees).
 
-    With --model ising or potts:q=3 whole sweeps are timed, on periodic lattices, with the rows on
-    the host at the end; --ratio is then that of the coupling to the critical one.
+    With --model ising or potts:q=3, whole sweeps on periodic lattices are timed, including the rows
+    on the host at the end; --ratio is then the coupling in units of the critical one.
     """
     from percolab.benchmark import benchmark as times
     from percolab.benchmark.figure import plot_time_per_site

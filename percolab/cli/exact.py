@@ -15,17 +15,17 @@ from percolab.lattices.shown import Table
 @settings_named(
     *("source", "target", "model", "p", "multi", "columns"),
     model={"help": "bond or site: what is open with probability p."},
-    source={"help": "Sites of the graph: 0,5,17, or their names, or a file with one a line."},
-    target={"help": "The sites to which the source is connected: the same."},
+    source={"help": "Sites of the graph: 0,5,17, or their names, or a file with one per line."},
+    target={"help": "Sites to which the source should be connected, like --source."},
     p={"help": "Show the probability at these p, too: 0.5, or 0.1:0.9:9.", "shown_default": ""},
 )
 @as_json
 def command(graph: str, as_json: bool, **given: Any) -> None:
     """Find the exact probability that --source and --target are connected in GRAPH.
 
-    It is a polynomial in p with integer coefficients, of bonds or, with --model site, of sites.
-    GRAPH is the file of a small or narrow graph, such as a square of 9 x 9 sites
-    (docs/networks.md); graphs that are too wide are refused.
+    The result is a polynomial in p with integer coefficients, for bond percolation or, with --model
+    site, site percolation.  GRAPH is the file of a small or narrow graph, such as a square of 9 x 9
+    sites (docs/networks.md); graphs that are too wide are refused.
     """
     from percolab.configurations.exact import exact
     from percolab.tasks.values import take_probabilities

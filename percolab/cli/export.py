@@ -26,18 +26,18 @@ _KINDS = dict(zip(FORMATS, (files.CSV, files.PARQUET, files.NETCDF, files.NPZ_TA
 @click.command(cls=Command)
 @results_file
 @click.option("-p", "probabilities",
-              help="p of methods threshold and microcanonical: from:to:count.")  # fmt: skip
-@click.option("--tidy", is_flag=True, help="One line an observable, size and p, with its unit.")
-@click.option("--thresholds", is_flag=True, help="One line a sample: T along every open axis.")
-@click.option("--sizes", is_flag=True, help="One line a bin of cluster sizes, size and p: n_s.")
-@click.option("--sites", is_flag=True, help="Of labels, one line a site: the label of its cluster.")
+              help="p for methods threshold and microcanonical: from:to:count.")  # fmt: skip
+@click.option("--tidy", is_flag=True, help="One line per observable, L and p, with the unit.")
+@click.option("--thresholds", is_flag=True, help="One line per sample: T along every open axis.")
+@click.option("--sizes", is_flag=True, help="One line per bin of cluster sizes, L and p: n_s.")
+@click.option("--sites", is_flag=True, help="For labels: one line per site, its cluster's label.")
 @click.option("--format", "form", type=click.Choice(list(FORMATS)),
-              help="What to write.  [default: as --out ends, else csv]")  # fmt: skip
+              help="Format of the file.  [default: by the suffix of --out, else csv]")  # fmt: skip
 @click.option(
     "-o",
     "--out",
     type=click.Path(),
-    help="File: .csv, .txt (the same), .parquet, .nc or .npz.  [default: CSV to stdout, other "
+    help="File: .csv, .txt (also CSV), .parquet, .nc or .npz.  [default: CSV to stdout, other "
     "formats to RESULTS with their suffix]",
 )
 def command(
@@ -50,10 +50,10 @@ def command(
 ) -> None:
     """Write the mean of every observable with its standard error, for every size and p.
 
-    CSV and npz (NumPy, an array a column) need nothing else. Parquet, and netCDF with all means as
-    arrays over task and point, need percolab[tables].
+    CSV and npz (NumPy, one array per column) need no other package. Parquet, and netCDF with all
+    means as arrays over task and point, need percolab[tables].
 
-    Of labels (percolab label) write the clusters, a line each, or with --sites the sites.
+    For labels (percolab label), write one line per cluster, or with --sites one line per site.
     """
     from percolab.store.results import read_results
     from percolab.tasks.values import parse_probabilities

@@ -12,7 +12,7 @@ from percolab.errors import InputError
 @click.command(cls=Command)
 @click.argument("shape", metavar="SHAPE")
 @click.option(
-    "--exponent", type=float, required=True, help="a of the correlations (1 + r^2)^(-a/2)."
+    "--exponent", type=float, required=True, help="a in the correlations (1 + r^2)^(-a/2)."
 )
 @setting_option("seed", help="Seed of the field.")
 @click.option(
@@ -21,8 +21,8 @@ from percolab.errors import InputError
 def command(shape: str, exponent: float, seed: int | None, out: str) -> None:
     """Make a periodic Gaussian field of mean 0 and variance 1, with power-law correlations.
 
-    SHAPE is 512x256 (x by y) or 128x128x128, as -L of other commands.  The file is one of weights
-    of sites, for percolab threshold --weights (docs/fields.md).
+    SHAPE is 512x256 (x by y) or 128x128x128, like -L of other commands.  The file contains site
+    weights for percolab threshold --weights (docs/fields.md).
     """
     from percolab.configurations.fields import gaussian_field
     from percolab.store import output_files as files

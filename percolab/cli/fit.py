@@ -32,25 +32,25 @@ _JOINT = ("omega", "min_size", "degree", "nu", "priors")
 @click.option(
     "--exponents",
     is_flag=True,
-    help="1/nu, beta/nu, gamma/nu, d_f and tau, and D_B, d_min and t/nu of what flows, read off at "
-    "p_c, or at the only p; crossings of moment ratios.",
+    help="Exponents at p_c, or at the only p: 1/nu, beta/nu, gamma/nu, d_f and tau, and for flow "
+    "D_B, d_min and t/nu; crossings of moment ratios.",
 )
 @click.option(
     "--collapse",
     is_flag=True,
-    help="Data collapse of R, P_inf and chi: quality and the exponents that give it.",
+    help="Data collapse of R, P_inf and chi: exponents with the best quality.",
 )
 @click.option(
     "--quantities",
     metavar="NAMES",
-    help="p_c from several dimensionless quantities at once: "
+    help="Fit p_c to several dimensionless quantities at once: "
     "wrapping_any,wrapping_axis,Q_1,Q_2,Q_B,s_2/s_1 ..., or all.",
 )
 @click.option(
     "--universal",
     type=click.Choice(["known", "free"]),
-    help="Whether known values of wrapping probabilities at p_c are priors of --quantities, and of "
-    "files of percolab threshold.  [default: as percolab threshold had it, otherwise free]",
+    help="known: published wrapping probabilities at p_c are priors, with --quantities and for "
+    "files of percolab threshold.  [default: as given to percolab threshold, otherwise free]",
 )
 @shared.table_options
 @shared.as_json
@@ -63,34 +63,33 @@ def command(
 ) -> None:
     """Estimate p_c with its error, 1/nu, the crossings of successive sizes and their drift.
 
-    docs/analysis.md says what each number means.
+    docs/analysis.md explains each number.
 
     One model with every known correction is fitted under natural priors, and averaged over degrees
     and smallest sizes.  The error has a statistical and a systematic part.  --quantities fits
     wrapping or spanning probabilities and moment ratios together.
 
-    Of a study by --method threshold, mean, median and width of T and the cell-to-cell thresholds
-    follow.
+    A study by --method threshold also has mean, median and width of T, and cell-to-cell thresholds.
 
-    A graph and a Bethe lattice have no sizes that scale: the answer is where clusters of each
-    size are most critical.
+    Graphs and Bethe lattices have no sizes that scale: the result is the p at which clusters of
+    each size are most critical.
 
-    Of spins it is the transition: p_c, K or beta, and T, from wrapping (spanning) clusters and
-    Binder's ratio, with y_t, y_h and z; and whether chains still depend on how they started.
+    For spins the result is the transition: p_c, K or beta, and T, from wrapping (spanning) clusters
+    and Binder's ratio, with y_t, y_h and z; and whether chains still depend on their start.
 
-    Of a file of percolab threshold it is p_c from the roots of P(two directions) - P(none wraps),
-    in three dimensions and more from three wrapping probabilities.  --min-size and --priors are
-    for this fit as well, in three dimensions --nu, --omega, --degree and --universal, too; another
-    option gives another fit of the same samples, as a note says.
+    For a file of percolab threshold p_c comes from the roots of P(two directions) - P(none wraps),
+    in three dimensions and more from three wrapping probabilities.  This fit takes --min-size and
+    --priors, in three dimensions and more also --nu, --omega, --degree and --universal; any other
+    option makes a different fit of the same samples, with a note.
 
-    Of several such files in three dimensions and more, as of bonds and sites of one lattice, it is
-    p_c of each: their wrapping probabilities at p_c are equal, and are fitted together;
-    --universal and --min-size are for this fit, too.
+    Several such files in three dimensions and more, such as bonds and sites of one lattice, have
+    equal wrapping probabilities at p_c.  They are fitted together, and each gets its p_c; this fit
+    takes --universal and --min-size.
 
-    Of trees it is their weight per site, and how the path from side to side grows with L.
+    For trees the result is the weight per site, and how the path from side to side grows with L.
 
-    In place of results it may be a table of anybody's data, .csv, .tsv, .txt or .dat: columns with
-    the size L, x, and counts k of n or means with errors (docs/tables.md).
+    A table of your own data (.csv, .tsv, .txt or .dat) can replace the results: columns with the
+    size L, x, and counts k of n or means with errors (docs/tables.md).
     """
     from percolab.analysis.wrapping_fit import search_options
     from percolab.store.results import read_results

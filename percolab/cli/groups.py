@@ -115,5 +115,5 @@ VERBOSE = GroupedOption(
     is_flag=True,
     expose_value=False,
     callback=_start_log,
-    help="Report on stderr what is done, and when.",
+    help="Log every step on stderr, with its time.",
 )

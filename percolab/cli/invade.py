@@ -34,28 +34,29 @@ _FIRST_RADIUS, _FACTOR = 4.0, 2**0.5
 @setting_option("graph")
 @setting_option(
     "L",
-    help="Linear size or shape, or several: 64,128,256, 32x64,64x128; shells of a Bethe lattice.",
+    help="Linear sizes or shapes: 64,128,256 or 32x64,64x128; for a Bethe lattice, shells.",
     shown_default="",
 )
 @setting_option("boundary")
 @grouped(
     LATTICE,
     "--source",
-    help="Where it begins: a side (x-, x+, y- ... or left, right, bottom, "
-    "top), centre, sites 0,5,17 or a file with one a line.  [default: the first side of "
+    help="Where the invasion begins: a side (x-, x+, y- ... or left, right, bottom, "
+    "top), centre, sites 0,5,17 or a file with one per line.  [default: the first side of "
     "the last open axis, else the centre]",
 )
 @grouped(
     LATTICE,
     "--target",
-    help="Where it is to get: the same.  [default: the side opposite to the source, or all sides]",
+    help="Where it should arrive, like --source.  [default: the side opposite to the source, or "
+    "all sides]",
 )
 @grouped(
     HOW_MUCH,
     "--stop",
-    help="spanning, when the target is reached; all; or a number of sites.  [default: spanning]",
+    help="Stop at: spanning (target reached), all, or a number of sites.  [default: spanning]",
 )
-@grouped(WHAT, "--trapping", is_flag=True, help="What is cut off from the target is not invaded.")
+@grouped(WHAT, "--trapping", is_flag=True, help="Regions cut off from the target are not invaded.")
 @setting_option("multi", help="Keep parallel edges of the graph file.")
 @setting_option("columns")
 @setting_option("model", help="bond or site.")
@@ -63,10 +64,10 @@ _FIRST_RADIUS, _FACTOR = 4.0, 2**0.5
     WHAT,
     "--weights",
     type=click.Path(),
-    help="Weights of your own: file, those of the bonds in the graph's file; or .npy or "
-    "file.h5:/dataset, of bonds (classes, ..., y, x), of a graph one a bond, of sites (..., y, x).",
+    help="Your own weights: the word file (those in the graph's file); or .npy or file.h5:/dataset "
+    "for bonds (classes, ..., y, x), a graph's bonds (one each), or sites (..., y, x).",
 )
-@setting_option("samples", kind=int, help="Invasions a size.", shown_default="1")
+@setting_option("samples", kind=int, help="Invasions per size.", shown_default="1")
 @grouped(WHAT, "--sample", type=int, help="Number of the first sample.  [default: 0]")
 @setting_option("seed", help="Seed of the sweep.")
 @setting_option("rng")
@@ -74,7 +75,7 @@ _FIRST_RADIUS, _FACTOR = 4.0, 2**0.5
     MEASURED,
     "--p0",
     type=float,
-    help="Bursts begin with weights of at least this.  [default: "
+    help="A burst begins with a weight of at least this.  [default: "
     "with a weight larger than all before]",
 )
 @grouped(
@@ -85,14 +86,14 @@ _FIRST_RADIUS, _FACTOR = 4.0, 2**0.5
 def command(**given: Any) -> None:
     """Invade a lattice or a graph from a source, always by the easiest bond or site.
 
-    The weights are the uniform numbers of a sample of a sweep, drawn when they are first looked at:
-    an invasion of a million sites costs a million sites, however large the lattice is.  From a side
-    to the opposite one the largest weight that is taken is T, the p at which the sample begins to
+    The weights are the uniform numbers of a sample of a sweep.  They are drawn only where needed,
+    so that the cost depends on the number of invaded sites, not on the size of the lattice.  From a
+    side to the opposite one, the largest invaded weight is T, the p at which the sample begins to
     span (percolab sweep --method threshold).
 
-    With --samples the means are given with their errors; of several sizes -L also the fractal
-    dimension, by the sites invaded at breakthrough, or, from a single site, by those within a
-    distance of it.  --out and --plot have the first sample.
+    With --samples, print means with their errors, and for several sizes -L the fractal dimension:
+    from the sites invaded at breakthrough, or, from a single site, from those within a distance of
+    it.  --out and --plot write the first sample.
     """  # fmt: skip
     from percolab.analysis.trees import INNER, InvasionMeans, fit_size_dimension
     from percolab.configurations.invade import make_invaders

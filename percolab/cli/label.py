@@ -23,8 +23,8 @@ _OUT = "labels.h5"
     WHAT,
     "--phase",
     metavar="VALUES",
-    help="Of INPUT with several values: sites are where it is 2; 1,2 are two phases, 1+2 is one, "
-    "all is every value.",
+    help="For INPUT with several values: 2 makes sites of the pixels with value 2; 1,2 are two "
+    "phases, 1+2 is one, all is every value.",
 )
 @grouped(
     WHAT,
@@ -37,12 +37,12 @@ _OUT = "labels.h5"
     WHAT,
     "--threshold",
     metavar="NUMBER|otsu",
-    help="Of INPUT in grey, colours or other values: sites are what is above it.",
+    help="For INPUT in grey, colours or other values: sites are the pixels above it.",
 )
-@grouped(WHAT, "--below", is_flag=True, help="With --threshold: sites are what is not above it.")
-@setting_option("graph", help="Graph file; all its bonds are open without -p.")
-@setting_option("source", help="With --graph: sites 0,5,17 or a file with one a line.")
-@setting_option("target", help="The same: clusters that connect both are named.")
+@grouped(WHAT, "--below", is_flag=True, help="With --threshold: sites are the other pixels.")
+@setting_option("graph", help="Graph file; without -p all its bonds are open.")
+@setting_option("source", help="With --graph: sites 0,5,17 or a file with one per line.")
+@setting_option("target", help="Like --source; clusters that connect both are named.")
 @setting_option("multi", help="Keep parallel edges of the graph file.")
 @setting_option("columns")
 @setting_option("labeler")
@@ -51,44 +51,44 @@ _OUT = "labels.h5"
     MACHINE,
     "--slabs",
     metavar="N|auto",
-    help="Cut INPUT along its first axis and read and label one slab after the other, where it is "
-    "larger than the memory; --out is a .npy file.",
+    help="For an INPUT larger than memory: cut it along its first axis, and read and label one "
+    "slab after the other; --out is a .npy file.",
 )
 @grouped(OUTPUT, "--tortuosity", is_flag=True,
-         help="Of INPUT on square or cubic: of diffusion along open axes.")  # fmt: skip
+         help="For INPUT on square or cubic: of diffusion along open axes.")  # fmt: skip
 @grouped(
     OUTPUT,
     "--voxel",
     metavar="X,Y[,Z]",
-    help="With --tortuosity: the sides of a pixel or voxel, in any unit.  [default: all equal]",
+    help="With --tortuosity: sides of a pixel or voxel, in any unit.  [default: all equal]",
 )
-@grouped(OUTPUT, "--serial", is_flag=True, help="Number the clusters 0 ... n - 1.")
+@grouped(OUTPUT, "--serial", is_flag=True, help="Number clusters 0 ... n - 1.")
 @grouped(
     OUTPUT,
     "--sizes",
     type=click.Path(),
-    help="Write a CSV file with a line a cluster: label, sites, phase, what it spans.",
+    help="Write a CSV file with one line per cluster: label, sites, phase, what it spans.",
 )
 @grouped(OUTPUT, "-o", "--out", type=click.Path(),
-         help=f"Labels: .h5 with sizes, or .npy.  [default: {_OUT}]")  # fmt: skip
+         help=f"Labels: .h5 (with sizes) or .npy.  [default: {_OUT}]")  # fmt: skip
 @as_json
 @quiet_option()
 def command(
     configuration: tuple[str, ...], as_json: bool, quiet: bool, serial: bool, **given: Any
 ) -> None:
-    """Label the clusters of a configuration of your own, or of one sample of a sweep.
+    """Label the clusters of your own configuration, or of one sample of a sweep.
 
-    INPUT is an image in two or three dimensions: a .png, .tif, .npy or file.h5:/dataset, or the
-    slices of one: a folder, a pattern as "slices/*.png", or several files.  Sites are where it is
-    not 0, if that is one value, or what --phase or --threshold says; neighbours by --connectivity,
-    or on --lattice, are joined.  --boundary periodic joins opposite sides.  With -L it is the
-    packed open bonds of a lattice, uint32 in a .npy file.  Without INPUT it is a sample: --lattice
-    (bethe:3 is a Bethe lattice), -L, -p and --seed; or a --graph.  Of spins (--model ising, -T) it
-    is chain --sample after so many --sweeps.
+    INPUT is an image in two or three dimensions: a .png, .tif, .npy or file.h5:/dataset, or its
+    slices: a folder, a pattern such as "slices/*.png", or several files.  Sites are the nonzero
+    pixels if these have one value, else give --phase or --threshold.  Neighbours on --lattice, or
+    by --connectivity, are joined.  --boundary periodic joins opposite sides.  With -L, INPUT is the
+    packed open bonds of a lattice, uint32 in a .npy file.  Without INPUT, a sample is labeled:
+    --lattice (bethe:3 is a Bethe lattice), -L, -p and --seed; or a --graph.  For spins (--model
+    ising, -T) it is the state of chain --sample after --sweeps updates.
 
-    A label is the smallest site index of its cluster, -1 where there is no site.  Of an image the
-    answer ends in a table of its phases: share of the image (porosity), clusters, the largest, the
-    share of the phase in clusters that span or wrap, and its surface.
+    A label is the smallest site index of its cluster, and -1 where there is no site.  For an image
+    a table of its phases follows: fraction of the image (porosity), clusters, the largest, the
+    fraction of the phase in clusters that span or wrap, and its surface.
     """
     from percolab.cli.progress import ProgressBar
     from percolab.configurations import LabeledClusters, write_labels

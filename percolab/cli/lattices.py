@@ -25,9 +25,9 @@ def command(name: str | None, plot: str | None, dual: bool, as_json: bool) -> No
     """List the lattices with dimension, coordination number z and published thresholds p_c.
 
     bethe:z, as in percolab sweep --lattice bethe:4, is the Bethe lattice of any z of at least 3.
-    er:k=4 stands for random graphs of mean degree 4; docs/networks.md has more of these.
+    er:k=4 stands for random graphs of mean degree 4; docs/networks.md lists other random graphs.
 
-    With a NAME (or a .toml file), describe its cell and name the sources in full.
+    With a NAME (or a .toml file), describe its cell and give the sources in full.
     """
     if plot is not None and not name:
         raise InputError("--plot: name the lattice to draw, as in percolab lattices kagome --plot")

@@ -14,10 +14,10 @@ from percolab.errors import InputError
     "-o", "--out", required=True, type=click.Path(), help="The file to write; it must not exist."
 )
 def command(parts: tuple[str, ...], out: str) -> None:
-    """Put results of one lattice together: other sizes, seeds or blocks.
+    """Merge results of one lattice with different sizes, seeds or blocks.
 
-    The same samples twice are refused: independent runs need different seeds.  Of one long chain
-    (sweep --chains 1) the longest part is taken, if the parts agree.
+    Files with the same samples are refused: independent runs need different seeds.  For one long
+    chain (sweep --chains 1) the longest part is taken, if the parts agree.
     """
     from percolab.store.merging import merge
     from percolab.store.results import ResultsWriter, read_results

@@ -22,16 +22,15 @@ _USUAL = (("open", "open"), ("periodic", "periodic"))
 @click.command(cls=Command)
 @click.option(
     "--boundary",
-    help="open or periodic for both axes of the plane, one per axis as in open,periodic,open, or "
-    "terminals for a graph with source and target.  [default: those of open and of periodic]",
+    help="open or periodic for both axes of the plane, one per axis: open,periodic,open, or "
+    "terminals for a graph with source and target.  [default: both open and periodic]",
 )
 @as_json
 def command(boundary: str | None, as_json: bool) -> None:
     """List the observables: name, symbol, unit, definition and source.
 
-    Which ones a lattice has depends on its boundary: what spans needs an open axis.  Below them is
-    what models of spins have, what each word of sweep --measure adds, what trees have, and what
-    packages that are installed declare.
+    Which ones a lattice has depends on its boundary: spanning needs an open axis.  Those of spin
+    models, of each word of sweep --measure, of trees, and of installed packages follow.
     """
     from percolab.measure import columns
     from percolab.measure.functions import LabelFunction, list_plugins

@@ -101,24 +101,24 @@ def fit_options(function: F) -> F:
     for option in (
         click.option("--omega", type=Number(1e-6, 10),
                      help="Exponent of the leading correction to scaling.  [default: 1 with an "
-                     "open axis; on a torus 2 in two dimensions, 1.2 in three; of a table 0.75, 1 "
-                     "and 1.5, averaged]"),
+                     "open axis; on a torus 2 in two dimensions, 1.2 in three; for a table 0.75, "
+                     "1 and 1.5, averaged]"),
         click.option("--min-size", type=WholeNumber(min=1), help="Smallest L to use."),
         click.option("--degree", type=WholeNumber(1, 8),
                      help="Degree of the scaling polynomial.  [default: 3, 4 and 5, averaged]"),
         click.option("--window", type=Window(),
                      help="Range of the probability that is fitted.  [default: 0.1,0.9]"),
         click.option("--nu", type=click.Choice(["known", "free"]), default="known",
-                     show_default=True, help="Whether the 1/nu of the universality class, where "
-                     "it is known, is a prior of p_c."),
+                     show_default=True, help="known: the fit of p_c takes 1/nu of the "
+                     "universality class, where known, as a prior."),
         click.option("--priors", type=Number(1e-6, 1e6), default=1.0, show_default=True,
-                     help="Factor on the widths of all priors but that of 1/nu."),
+                     help="Scale the widths of all priors except that of 1/nu."),
         click.option("--bootstrap", type=WholeNumber(min=0), default=200, show_default=True,
-                     help="Bootstrap replicas of exponents, collapses, and thresholds of single "
+                     help="Bootstrap replicas for exponents, collapses, and thresholds of single "
                      "sizes."),
-        click.option("--observable", help="The probability that is fitted: spanning_x, "
-                     "spanning_any, wrapping_x ...  [default: spanning along the last open "
-                     "axis; on a torus wrapping around the last axis]"),
+        click.option("--observable", help="The probability to fit: spanning_x, spanning_any, "
+                     "wrapping_x ...  [default: spanning along the last open axis; on a torus "
+                     "wrapping around the last axis]"),
     ):  # fmt: skip
         function = option(function)
     return function
@@ -127,11 +127,11 @@ def fit_options(function: F) -> F:
 def table_options(function: F) -> F:
     for option in (
         click.option("--columns", metavar="ROLE=NAME,...",
-                     help="Of a table: the columns of size, x, count and total or mean and error, "
-                     "and series, as in size=d,x=p,count=errors,total=shots."),
-        click.option("--series", metavar="NAME", help="Of a table: one of its series."),
+                     help="For a table: names of the columns with size, x, count and total or mean "
+                     "and error, and series: size=d,x=p,count=errors,total=shots."),
+        click.option("--series", metavar="NAME", help="For a table: take this series alone."),
         click.option("--kappa", is_flag=True,
-                     help="Of a table: fit the power of y = L^kappa f too, as of a magnetization."),
+                     help="For a table: also fit kappa in y = L^kappa f, as for a magnetization."),
     ):  # fmt: skip
         function = option(function)
     return function

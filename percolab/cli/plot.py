@@ -22,7 +22,7 @@ class PlotCommand(Command):
         super().format_help_text(ctx, formatter)
         rows = [(name, kind.help) for name, kind in KINDS.items()]
         with formatter.section("Kinds"):
-            formatter.write_dl([*rows, ("invasion", "what percolab invade --out wrote as .h5")])
+            formatter.write_dl([*rows, ("invasion", "an .h5 file of percolab invade --out")])
 
 
 @click.command(cls=PlotCommand)
@@ -30,8 +30,8 @@ class PlotCommand(Command):
 @click.option(
     "--kind",
     help="One of the kinds above.  "
-    "[default: curves and drift; of a graph or Bethe lattice: maxima; of spins: binder; of "
-    "percolab threshold: roots]",
+    "[default: curves and drift; graph or Bethe lattice: maxima; spins: binder; percolab "
+    "threshold: roots]",
 )
 @click.option(
     "-o",
@@ -43,18 +43,18 @@ class PlotCommand(Command):
 @shared.table_options
 @shared.as_json
 def command(results: str, kind: str | None, out: str | None, as_json: bool, **options: Any) -> None:
-    """Draw stored results: without --kind R_L(p) with the crossings, their drift, and p_c.
+    """Draw stored results: by default R_L(p) with the crossings, their drift, and p_c.
 
-    Of a graph or a Bethe lattice it is s_1/N, s_2/N and chi against p, with their maxima; of spins
-    Binder's ratio; of trees their weights, degrees and paths; of percolab threshold the roots.
+    The default for a graph or a Bethe lattice is s_1/N, s_2/N and chi against p, with their maxima;
+    for spins, Binder's ratio; for trees, weights, degrees and paths; for percolab threshold, roots.
 
-    Or one figure alone, by its --kind, of those below.
+    --kind draws one of the figures below instead.
 
-    Of a table of anybody's data (docs/tables.md) the kinds are curves, crossings and collapse.
+    A table of your own data (docs/tables.md) has the kinds curves, crossings and collapse.
 
-    Of labels (percolab label) it is the figure of percolab show.
+    A file of labels (percolab label) is drawn as by percolab show.
 
-    docs/plots.md says what each needs, docs/spins.md those of spins.  With --json every number
+    docs/plots.md and, for spins, docs/spins.md say what each kind needs.  With --json every number
     drawn goes to stdout.
     """
     from percolab.configurations import read_labels

@@ -19,13 +19,13 @@ _SHOWN = 10
 @setting_option("model", help="site or bond: what is removed.", shown_default="site")
 @setting_option("multi")
 @setting_option("columns")
-@grouped(OUTPUT, "-o", "--out", type=click.Path(), help="Write all of them to this file, .csv.")
+@grouped(OUTPUT, "-o", "--out", type=click.Path(), help="Write all removals to this .csv file.")
 @as_json
 def command(graph: str, out: str | None, as_json: bool, **given: Any) -> None:
-    """Show what is left of GRAPH without each single site, or each single bond.
+    """Show what is left of GRAPH after removing each single site, or each single bond.
 
-    The ten whose removal leaves the smallest largest cluster are listed, with the number of
-    clusters then; --out and --json have all.  Nothing is random.
+    The list has the ten whose removal leaves the smallest largest cluster, and the number of
+    clusters left; --out and --json give all.  Nothing is random.
     """
     from percolab.configurations.removals import REMOVALS_CSV, remove_each
     from percolab.store.output_files import write_output

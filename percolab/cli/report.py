@@ -30,10 +30,10 @@ PAGES = (".html", ".htm")
 def command(results: str, out: str | None, as_json: bool, **options: Any) -> None:
     """Write one page with figures, fits, samples, methods and provenance.
 
-    The page needs no other file and no network, and prints.  It holds every kind of figure that
-    percolab plot makes of these results, and the fit of every spanning observable.
+    The page needs no other file and no network, and can be printed.  It has every kind of figure
+    that percolab plot makes of these results, and the fit of every spanning observable.
 
-    Of labels (percolab label) it is what percolab status says of them, and their figure.
+    For a file of labels (percolab label) it has the output of percolab status, and their figure.
 
     With --json the numbers of all fits and figures go to stdout.
     """

@@ -16,19 +16,19 @@ def sample_options(function: F) -> F:
         setting_option("boundary"),
         setting_option("update"),
         setting_option("sweeps", low=0, shown_default=str(SHOWN_SWEEPS),
-                       help="Of spins: updates since the start of the chain."),
+                       help="For spins: updates since the start of the chain."),
         *(setting_option(name, kind=float) for name in ("beta", "K", "T")),
         setting_option("model"),
         setting_option("rng"),
         grouped(WHAT, "--sample", type=WholeNumber(min=0, max=2**64 - 1),
-                help="Number of the sample, of spins that of the chain.  [default: 0]"),
+                help="Number of the sample; for spins, of the chain.  [default: 0]"),
         setting_option("seed", help="Seed of the sweep."),
-        grouped(WHAT, "-p", "p", type=float, help="Probability of a bond, or as --model says."),
+        grouped(WHAT, "-p", "p", type=float, help="Bond probability, or as --model defines it."),
         setting_option("L", shown_default="",
-                       help="Linear size, or a shape as 64x128; of bethe:Z the shells."),
+                       help="Linear size, or a shape: 64x128; for bethe:Z, shells."),
         setting_option("lattice", shown_default="",
-                       help="Name (percolab lattices), .toml file, or bethe:Z, with random numbers "
-                       "bethe:Z:random."),
+                       help="A name (percolab lattices), a .toml file, or bethe:Z, with randomly "
+                       "numbered sites bethe:Z:random."),
     ):  # fmt: skip
         function = option(function)
     return function

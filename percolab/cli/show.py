@@ -18,30 +18,28 @@ _OUT = "clusters.png"
 @click.command(cls=GroupedCommand)
 @click.argument("labels", required=False, metavar="[LABELS]")
 @sample_options
-@setting_option("graph", help="Graph of up to 1000 sites, an edge list or another of its files.")
+@setting_option("graph", help="Graph file of up to 1000 sites, an edge list for example.")
 @grouped(
     MEASURED,
     "--tree",
     is_flag=True,
-    help="Draw the minimum spanning tree of the sample and its trunk; no -p.",
+    help="Draw the minimum spanning tree of the sample and its trunk; takes no -p.",
 )
 @grouped(
     MEASURED,
     "--backbone",
     is_flag=True,
-    help="Draw what flows between the sides of the last open axis: the backbone of the sample, its "
-    "red bonds and its dangling ends.",
+    help="Draw the sample's backbone between the sides of the last open axis, its red bonds and "
+    "dangling ends.",
 )
-@grouped(
-    MEASURED, "--weights", help="With --tree: .npy or file.h5:/dataset, in place of a sample's."
-)
+@grouped(MEASURED, "--weights", help="With --tree: your own weights, .npy or file.h5:/dataset.")
 @grouped(
     OUTPUT,
     "--html",
     type=click.Path(),
     metavar="FILE",
-    help="Write a page for a browser in place of a figure: a slider for p, the clusters "
-    "of the sample at it, and its curves.",
+    help="Instead of a figure write a page for a browser: a slider for p, the sample's clusters "
+    "at that p, and its curves.",
 )
 @grouped(OUTPUT, "-o", "--out", type=click.Path(),
          help=f"Figure: .png, .pdf or .svg.  [default: {_OUT}]")  # fmt: skip
@@ -49,22 +47,22 @@ _OUT = "clusters.png"
 def command(labels: str | None, as_json: bool, **given: Any) -> None:
     """Draw the clusters of a sample, at their places in real space.
 
-    The sample is that of a sweep: --lattice (bethe:3 is a Bethe lattice), -L, -p and --seed.
-    LABELS is a file that percolab label wrote.  The largest cluster and those that span stand out.
-    A lattice in space is drawn as layers.  Of spins (--model ising, -T) both the spins and the
-    clusters between equal ones are drawn, of chain --sample after --sweeps.
+    The sample is that of a sweep: --lattice (bethe:3 is a Bethe lattice), -L, -p and --seed; or
+    LABELS is a file of percolab label.  The largest cluster and those that span are highlighted.
+    A three-dimensional lattice is drawn layer by layer.  For spins (--model ising, -T) the spins
+    and the clusters of equal spins are drawn, of chain --sample after --sweeps updates.
 
-    With --tree it is the minimum spanning tree, coloured by weight, and its trunk: the path through
-    it between the sides of the last open axis.
+    --tree draws the minimum spanning tree, coloured by weight, and its trunk: the path through the
+    tree between the sides of the last open axis.
 
-    With --backbone it is what flows between the sides of the last open axis: a red bond alone
-    connects them, the backbone is what carries current, and dangling ends are the rest of the
-    clusters that span.
+    --backbone draws the flow between the sides of the last open axis.  The backbone carries
+    current, every spanning path uses each red bond, and dangling ends are the rest of the spanning
+    clusters.
 
-    With --graph and -p the sites of a graph are where a spring layout of networkx puts them.
+    With --graph and -p, a spring layout of networkx places the sites of the graph.
 
-    With --html it is one page without network: a slider for p, of bond or site percolation on a
-    lattice in the plane; -p is where it begins.
+    --html writes one page, which needs no network, for bond or site percolation on a lattice in the
+    plane: a slider for p, which starts at -p.
 
     With --json every number drawn goes to stdout.
     """

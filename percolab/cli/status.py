@@ -1,4 +1,4 @@
-"""percolab status: what a results file holds."""
+"""percolab status: what a results file contains."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _NONE: Tortuosities = MappingProxyType({})
 def command(results: str, as_json: bool) -> None:
     """Show the study, the samples of every size, and the runs that made them.
 
-    Of spins energy, order parameter, specific heat, susceptibility, Binder's ratio and correlation
-    lengths follow, at every size and temperature, with errors.
+    For spins, also show energy, order parameter, specific heat, susceptibility, Binder's ratio and
+    correlation lengths with errors, at every size and temperature.
 
-    Of labels (percolab label) show the clusters that span or wrap, and an image's phases.
+    For labels (percolab label), show the clusters that span or wrap, and an image's phases.
     """
     from percolab.analysis.spin_fit import few_chains
     from percolab.analysis.stored_spins import list_spin_tasks

@@ -15,9 +15,9 @@ from percolab.tasks.study_library import find_study, study_names, study_summary
 @click.argument("name", required=False, shell_complete=complete_study)
 @as_json
 def command(name: str | None, as_json: bool) -> None:
-    """List the studies with what each is for; percolab sweep NAME runs one.
+    """List the studies and what each is for; percolab sweep NAME runs one.
 
-    With a NAME, write its file: percolab studies quick > own.toml is a study to change.
+    With a NAME, print its file: percolab studies quick > own.toml gives you a copy to edit.
     """
     if name is None:
         rows = [(each, study_summary(each)) for each in study_names()]

@@ -45,32 +45,32 @@ _HEADINGS = ("L", "p", "samples", "stored", "samples/s", "time", "memory", "file
     OUTPUT, "--plan", is_flag=True, help="Predict time, memory, file and error; sample nothing."
 )
 @grouped(
-    OUTPUT, "--prepare", is_flag=True, help="Place p and write the file, for parts to start from."
+    OUTPUT, "--prepare", is_flag=True, help="Choose p and write the file from which parts start."
 )
 @grouped(OUTPUT, "--json", "as_json", is_flag=True, help="With --plan: write JSON to stdout.")
 @quiet_option()
 def command(study: str | None, **given: Any) -> None:
     """Sample spanning clusters at several p and L, and estimate the threshold p_c.
 
-    Sizes and p are chosen by a pilot unless given, by options or in a STUDY: a file that ends in
-    .toml, or the name of one that percolab studies lists.  Calling the same sweep again continues
-    it: it adds what is missing, or nothing.
+    Give sizes and p by options or in a STUDY: a .toml file, or a name that percolab studies lists.
+    Sizes have defaults, and a pilot chooses p.  The same command again continues the sweep: it adds
+    what is missing, or nothing.
 
-    With --method threshold the p at which every sample begins to span is found exactly, and R_L(p)
-    follows at all p; with a grid every observable is measured at its p.
+    --method threshold finds the exact p at which each sample begins to span, which gives R_L(p) at
+    all p; --method grid measures every observable at the given p.
 
-    By --model site a bond is open if its two sites are occupied, and p is the probability of a
-    site; by site-bond it must be open itself, too. Clusters are those of occupied sites.
+    With --model site, p is the probability that a site is occupied, and a bond is open if both its
+    sites are; with site-bond, bonds are open at random, too.  Clusters consist of occupied sites.
 
-    --plan measures a few samples of every size and predicts what the same sweep without it will
-    take, within a factor of 1.5, and the error of p_c; the results file is read, not written.
+    --plan measures a few samples of every size and predicts the error of p_c and what the sweep
+    will need, within a factor of 1.5; it reads the results file and does not write it.
 
-    --part 3/16 makes one of 16 parts of a study, in a file of its own; percolab merge joins them.
-    Where p is to be placed, that is done once, by --prepare, and each part starts from a copy of
-    the file that it writes (docs/clusters.md).
+    --part 3/16 samples one of 16 parts of a study, in its own file; percolab merge joins them.
+    Where a pilot has to choose p, run --prepare once, and start each part from a copy of the file
+    that it writes (docs/clusters.md).
 
     A --graph has one size.  Its threshold is where its second largest cluster and the mean size of
-    the others are largest; with --source and --target, also where they are connected.
+    the others are largest; with --source and --target, also where these become connected.
     """  # fmt: skip
     if given["executor"] != MPI:
         _sweep(study, given)

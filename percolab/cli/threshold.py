@@ -33,27 +33,32 @@ _OF_SAMPLES = (
 
 @click.command(cls=GroupedCommand)
 @click.argument("lattice", required=False, metavar="[LATTICE]")
-@grouped(HOW_MUCH, "--error", type=float, metavar="E", help="The whole error of p_c to reach.")
-@grouped(HOW_MUCH, "--time", metavar="T", help="Sample so long: 60s, 5m, 2h.")
+@grouped(HOW_MUCH, "--error", type=float, metavar="E", help="Total error of p_c to reach.")
+@grouped(HOW_MUCH, "--time", metavar="T", help="Sample for this time: 60s, 5m, 2h.")
 @grouped(
     HOW_MUCH,
     "--universal",
     type=click.Choice(["known", "free"]),
-    help="known: the published wrapping probabilities at p_c of a torus that is a cube are priors "
-    "of the fit in three dimensions, which makes the error smaller.  [default: free]",
+    help="known: in three dimensions the fit takes the published wrapping probabilities of a cubic "
+    "torus at p_c as priors, which makes the error smaller.  [default: free]",
 )
 @settings_named(
     *SHARED,
     *_OF_WEIGHTS,
-    L={"shown_default": "chosen"},
-    boundary={"shown_default": "open with --weights; otherwise all is periodic"},
+    L={
+        "help": "Linear sizes: 64,128,256, or from:to:count in equal ratios: 64:512:4.",
+        "shown_default": "chosen",
+    },
+    source={"help": "Sites of the graph: 0,5,17, or their names, or a file with one per line."},
+    target={"help": "Sites that a path from the source has to reach, like --source."},
+    boundary={"shown_default": "open with --weights; otherwise all axes are periodic"},
 )
 @grouped(
     WHAT,
     "--weights",
-    help="Find the levels at which given values percolate: an array of sites (..., y, x) or bonds "
-    "(classes, ..., y, x) in .npy, file.h5:/dataset or a grey image; or file, those in the graph's "
-    "file.",
+    help="Find the levels at which these values percolate: an array of sites (..., y, x) or bonds "
+    "(classes, ..., y, x) in .npy, file.h5:/dataset or a grey image; or the word file: weights in "
+    "the graph's file.",
 )
 @grouped(WHAT, "--above", is_flag=True, help="With --weights: large values open first.")
 @grouped(
@@ -61,28 +66,28 @@ _OF_SAMPLES = (
     "-o",
     "--out",
     type=click.Path(),
-    help="Results file; an existing one of the same study is continued.  With --weights the paths, "
-    f".csv.  [default: {_OUT}; no paths]",
+    help="Results file; an existing one of the same study is continued.  With --weights: a .csv "
+    f"file of the paths.  [default: {_OUT}; no paths]",
 )
 @shared.as_json
 @quiet_option()
 def command(lattice: str | None, as_json: bool, quiet: bool, **given: Any) -> None:
     """Find the threshold p_c of a lattice, to the requested precision.
 
-    LATTICE is a name (percolab lattices) or a .toml file.  Give --error, which the statistical and
-    the systematic part together shall not exceed, or --time; without both the error is 1e-4.
+    LATTICE is a name (percolab lattices) or a .toml file.  Give --time, or --error, the target for
+    the statistical and systematic errors together (1e-4 by default).
 
-    In two dimensions, on a torus of any size, p_c is where a cluster wraps in two independent
-    directions as often as none wraps at all: two sizes are sampled at one p near it.  The
-    transition of spins (--model ising, potts:q=3) on planar lattices is found likewise.  In three
-    dimensions and more p_c comes from one fit of the wrapping probabilities of several sizes.
-    Sizes, p and samples are chosen (docs/thresholds.md).  The file is a results file like any
-    other; the same command with a smaller error continues it.
+    In two dimensions p_c is where, on a torus, a cluster wraps in two independent directions as
+    often as no cluster wraps: two sizes are sampled at one p near it.  The transition of spins
+    (--model ising, potts:q=3) on planar lattices is found likewise.  In three dimensions and more
+    p_c comes from one fit of the wrapping probabilities of several sizes.  percolab chooses sizes,
+    p and samples (docs/thresholds.md).  The file is an ordinary results file; the same command with
+    a smaller error continues it.
 
-    With --weights it is the lowest level at which given values percolate, along every axis and in
-    one, two, three directions, with the path (docs/fields.md): an energy landscape, heights, pore
-    sizes, or the weights of a network; on the CPU, or with --device cuda on a GPU.  Only this has
-    --boundary, --graph, --source, --target, --multi and --columns.
+    With --weights, find instead the lowest level at which given values percolate, along every axis
+    and in one, two, three directions, with the path (docs/fields.md): an energy landscape, heights,
+    pore sizes, or the weights of a network; on the CPU, or with --device cuda on a GPU.  Only
+    --weights allows --boundary, --graph, --source, --target, --multi and --columns.
     """
     if given["weights"] is not None:
         shared.write_answer(*_find_levels(lattice, given), as_json=as_json)

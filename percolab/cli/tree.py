@@ -43,13 +43,13 @@ _FASTEST = ", ".join(f"{name} on {kind}" for kind, name in DEFAULT_TREE_METHOD.i
 @grouped(
     WHAT,
     "--weights",
-    help="Find one tree, of these weights: file (those in the graph's file), or an array in .npy "
-    "or file.h5:/dataset, of a lattice (classes, ..., y, x).",
+    help="Find the tree of these weights: the word file (weights in the graph's file), or an array "
+    "in .npy or file.h5:/dataset, for a lattice (classes, ..., y, x).",
 )
 @grouped(
     MACHINE,
     "--method",
-    help=f"How trees are found; all give the same: {list_names(TREE_METHODS)}.  "
+    help=f"Algorithm; all give the same trees: {list_names(TREE_METHODS)}.  "
     f"[default: the fastest, {_FASTEST}]",
 )
 @shared.as_json
@@ -57,19 +57,19 @@ _FASTEST = ", ".join(f"{name} on {kind}" for kind, name in DEFAULT_TREE_METHOD.i
 def command(
     weights: str | None, method: str | None, as_json: bool, quiet: bool, **given: Any
 ) -> None:
-    """Find the minimum spanning trees of samples, and print what they tell.
+    """Find the minimum spanning trees of samples, and print their means.
 
-    Every bond of a sample has its uniform number u as weight, so that the bonds of the tree with
-    u < p join the clusters of the sample at p.  Of every size there are the weight of the tree a
-    site, and along every open axis T, where the sample begins to span, and the length of the way
-    through the tree from side to side; from several sizes follow their limits.  Sums over the
-    samples are kept in a results file, which the same command continues, and percolab merge, fit,
-    status, export and plot --kind tree read.
+    The weight of a bond is its uniform number u, so that the tree's bonds with u < p form the
+    clusters of the sample at p.  For every size the weight of the tree per site is printed, and for
+    every open axis T, the p at which samples begin to span, and the length of the path through the
+    tree from side to side; several sizes also give their limits.  Sums over the samples are stored
+    in a results file, which the same command continues, and which percolab merge, fit, status,
+    export and plot --kind tree read.
 
-    With --weights it is one tree, of the weights that are given (docs/trees.md).  Its --out is
-    .csv, .npz, .npy or .h5, and nothing is written without.
+    With --weights, find the one tree of the given weights (docs/trees.md), and write it to --out
+    (.csv, .npz, .npy or .h5) if given.
 
-    A graph that is not connected has a forest, a tree for each part.
+    A graph that is not connected has a forest: one tree per component.
     """
     if weights is not None:
         shared.write_answer(

@@ -25,17 +25,17 @@ _BEYOND_TWO, _BEYOND_FOUR = math.erfc(2 / math.sqrt(2)), math.erfc(4 / math.sqrt
 
 @click.command(cls=Command)
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:n.")
-@click.option("--full", is_flag=True, help="More samples, larger lattices, all of them: for a GPU.")
+@click.option("--full", is_flag=True, help="All lattices, larger ones, more samples: for a GPU.")
 @click.option("--seed", type=WholeNumber(min=0, max=2**63 - 1), default=1, show_default=True,
-              help="Seed of every sample that is drawn.")  # fmt: skip
+              help="Seed of all samples.")  # fmt: skip
 @as_json
 def command(device: str, full: bool, seed: int, as_json: bool) -> int:
-    """Compare this installation with what is known exactly, and say whether to trust it.
+    """Compare this installation with exact results, and say whether to trust it.
 
-    Generators against known outputs, every labeler of the device against the reference, samples
-    against enumerations, thresholds, clusters per site and spanning probabilities.  A value that
-    has an error may deviate by 4 sigma; all others must be equal.  Exit code 0 if every check
-    holds, 1 if one fails.  docs/validation.md lists the checks.
+    Generators are compared with known outputs, every labeler of the device with the reference, and
+    samples with enumerations and exact thresholds, clusters per site and spanning probabilities.  A
+    value with an error may deviate by 4 sigma; all others must be equal.  The exit code is 0 if
+    every check passes, 1 if one fails.  docs/validation.md lists the checks.
     """
     from percolab.kernels.device import Device
     from percolab.run.stored import Interrupted

@@ -26,11 +26,11 @@ _MATRIX_FILES = (".mtx", ".npz")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DirectedComponents(Shown):
-    """What :func:`components` returns.
+    """The result of :func:`components`.
 
-    labels: int64 (num_sites,), of every site the smallest site of its strongly connected component
-    parts:  int8 (num_sites,), of every site the number of its part of the bow tie in PARTS
-    names:  of the sites; None where they are their numbers
+    labels: int64 (num_sites,), for every site the smallest site of its strongly connected component
+    parts:  int8 (num_sites,), for every site the index in PARTS of its part of the bow tie
+    names:  names of the sites, or None if they have none
     """
 
     labels: NDArray[np.int64]
@@ -39,7 +39,7 @@ class DirectedComponents(Shown):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How many sites each part of the bow tie has."""
+        """The number of sites in each part of the bow tie."""
         counts = np.bincount(self.parts, minlength=len(PARTS))
         return dict(zip(PARTS, counts.tolist(), strict=True))
 
@@ -48,7 +48,7 @@ class DirectedComponents(Shown):
         return np.unique(self.labels).size
 
     def sites(self, part: str) -> list[Any]:
-        """Return the sites of a part of the bow tie, by name where they have names.
+        """Return the sites of a part of the bow tie, by name if they have names.
 
         InputError: no such part.
         """
@@ -67,12 +67,12 @@ def components(
     """Return the strongly connected components of a directed graph, and the parts of its bow tie.
 
     graph: a networkx graph; a scipy.sparse matrix, whose stored entry (i, j) is an edge from i to
-    j; a data frame, an edge array (n, 2) or a list of edges, or the file of an edge list, of which
-    each row leads from its first site to its second.  An undirected networkx graph has both ways.
-    num_sites: where the largest site number does not say it.  columns: as for
+    j; or a data frame, an edge array (n, 2), a list of edges or an edge-list file, where each row
+    is an edge from its first site to its second.  An undirected networkx graph has edges both ways.
+    num_sites: if it is not the largest site number plus one.  columns: as for
     :func:`percolab.load_graph`.
 
-    InputError (one line): anything else.
+    InputError (one line): any other argument.
 
     >>> components([(0, 1), (1, 2), (2, 1), (2, 3)]).sizes
     {'core': 2, 'in': 1, 'out': 1, 'tubes': 0, 'tendrils': 0, 'others': 0}

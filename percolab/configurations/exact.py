@@ -32,10 +32,10 @@ _State = tuple[tuple[int, ...], tuple[int, ...]]
 
 @dataclass(frozen=True, repr=False)
 class ExactConnection(Shown):
-    """How many configurations of a graph connect its source and its target.
+    """The numbers of configurations of a graph that connect its source and its target.
 
     model:  "bond" or "site": what is open with probability p
-    counts: by the number n = 0 ... M of open elements, of binomial(M, n) configurations
+    counts: for n = 0 ... M open elements, how many of the binomial(M, n) configurations connect
     """
 
     model: str
@@ -52,7 +52,7 @@ class ExactConnection(Shown):
         return tuple(found)
 
     def probability(self, p: Any) -> Any:
-        """Return P(p), exact: a Fraction of a Fraction or an integer, else rounded to a float.
+        """Return P(p): exactly as a Fraction if p is a Fraction or an integer, else as a float.
 
         InputError: p outside 0 to 1
 

@@ -59,23 +59,23 @@ def flow(
     * a graph, as ``configuration`` or as ``graph`` (``multi``, ``columns``): all of its bonds are
       open, or with p those of a sample.
 
-    source, target: the terminals.  Of a lattice each is a side, "y-", "y+", "top" ..., all open
-    "sides", the site in the "centre", or numbers of sites, x + Lx (y + Ly z); without them they are
-    the two sides of ``axis``, the last open one unless given.  Of a graph they are sites by number
-    or name; a :class:`percolab.Graph` has its own.  A torus, or a graph without terminals, has
-    bridges alone.
+    source, target: the terminals.  On a lattice each is a side ("y-", "y+", "top" ...), all open
+    "sides", the site at the "centre", or site numbers, x + Lx (y + Ly z); by default they are the
+    two sides of ``axis``, by default the last open one.  In a graph they are sites by number or
+    name; a :class:`percolab.Graph` has its own.  A torus, or a graph without terminals, only has
+    bridges.
 
-    conductances: of a lattice (classes, ..., y, x), where [k, y, x] is that of bond k of site
-    (x, y); of a graph one for each bond, in their order.  Those of open bonds are positive.
+    conductances: for a lattice (classes, ..., y, x), where [k, y, x] is that of bond k of site
+    (x, y); for a graph one per bond, in their order.  Those of open bonds must be positive.
 
-    voxel: of an image the sides of its voxels along x, y (, z) in any unit, all equal unless given.
-    ``tortuosity`` and ``through`` take them into account; all else is of bonds of conductance 1.
+    voxel: the sides of an image's voxels along x, y (, z) in any unit, by default all equal.
+    ``tortuosity`` and ``through`` depend on them; all other results have bonds of conductance 1.
 
-    Returns a :class:`percolab.flows.flow.Flow`; of a mask on the square or cubic lattice it has the
-    tortuosity too.  Its sites are numbered as given, and so are bonds.
+    Returns a :class:`percolab.flows.flow.Flow`, which for a mask on the square or cubic lattice has
+    the tortuosity, too.  Sites and bonds are numbered as in the input.
 
-    InputError (one line): a configuration that is none; terminals that share a site or have none;
-    conductances or sides that are not positive; not enough memory.
+    InputError (one line): an invalid configuration; terminals without sites or with a site in
+    common; conductances or voxel sides that are not positive; not enough memory.
 
     >>> found = flow("square", 64, 0.55, seed=3)
     >>> found.connected, found.num_red, found.length

@@ -82,26 +82,27 @@ def invade(
 
     lattice: a name, a :class:`Lattice` (``L``: its size, or its sides as (64, 128)), a Bethe
     lattice (``L``: its shells), a :class:`Graph`, a networkx graph, a sparse matrix, a data frame
-    (``columns`` names those of its sites) or an edge array (n, 2).  graph: in its place one of the
-    latter, or a file of one (docs/graph-files.md); multi: keep its parallel edges.
+    (``columns``: names of its site columns) or an edge array (n, 2).  graph: instead of a lattice,
+    one of these graphs or a graph file (docs/graph-files.md); multi: keep its parallel edges.
     source: a side, "x-", "x+", "y-" ... (or "left", "right", "bottom", "top"), "centre", a site or
-    a list of sites; by default the first side of the last open axis, of a Bethe lattice its centre,
-    of a graph its source.  target: the same; by default the side opposite to the source, any side
-    if the source is a site, of a Bethe lattice its outermost shell, of a graph its target.
-    stop: "spanning", when the first site of the target is invaded (the default where there is a
-    target), "all", or at so many sites.  trapping: what is cut off from the target is not invaded.
+    a list of sites; by default the first side of the last open axis, a Bethe lattice's centre, or a
+    graph's source.  target: like source; by default the side opposite to the source, any side if
+    the source is a site, a Bethe lattice's outermost shell, or a graph's target.
+    stop: "spanning", when the first site of the target is invaded (the default if there is a
+    target); "all"; or a number of sites.  trapping: regions cut off from the target are not
+    invaded.
 
-    model: "bond" or "site".  Sources are invaded from the start; in the site model a side is where
-    the invader comes in, and each of its sites is invaded in its turn.
-    weights: in place of the sample's uniform numbers, floats or integers; what has the weight inf
-    is solid: never invaded, and no way out for what is displaced.  Of bonds
-    (num_classes, num_points) or (num_classes, *shape), of a graph (num_bonds,) in its order; of
-    sites one a grid point.  Those of what does not exist are not used.  They may be in a .npy file
-    or "file.h5:/dataset", of a graph its own, "file", in a file or an object of networkx or SciPy.
+    model: "bond" or "site".  Source sites are invaded from the start, except a side in the site
+    model: there the invader enters from outside, and sites of the side are invaded one by one.
+    weights: in place of the sample's uniform numbers, floats or integers.  A bond or site of weight
+    inf is solid: neither the invader nor the displaced fluid passes.  Shapes: for bonds
+    (num_classes, num_points) or (num_classes, *shape), for bonds of a graph (num_bonds,) in its
+    order, for sites one weight per grid point; entries without a bond or site are ignored.  They
+    may be in a .npy file or "file.h5:/dataset"; "file" takes those in a graph's file or object.
 
-    A lattice costs only what is invaded, with trapping all of it.
+    Time and memory grow with the invaded sites only; with trapping, with the whole lattice.
 
-    Raises InputError (one line) for anything that cannot be used.
+    Raises InputError (one line) for invalid arguments.
 
     >>> found = invade("square", 64, source="left", seed=3)
     >>> found.num_invaded > 64 and found.breakthrough == found.num_invaded - 1

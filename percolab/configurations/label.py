@@ -62,45 +62,45 @@ def label(
     multi: bool = False,
     columns: str | Sequence[Any] | None = None,
 ) -> Labels | Any:
-    """Return the cluster labels of one configuration, int32, one a grid point.
+    """Return the cluster labels of one configuration, int32, one per grid point.
 
-    A label is the smallest site index of the cluster, and -1 where there is no site; with
-    ``serial`` the clusters are renumbered 0 ... n - 1 in the same order.  The array also knows the
-    clusters: ``sizes``, ``spanning``, ``wrapping``, ``phases``, ``to_pandas()``
+    A label is the smallest site index of the cluster, and -1 where there is no site; ``serial``
+    renumbers the clusters 0 ... n - 1 in the same order.  The array also describes the clusters:
+    ``sizes``, ``spanning``, ``wrapping``, ``phases``, ``to_pandas()``
     (:class:`percolab.configurations.label_array.Labels`).
 
     configuration is one of
 
     * an image, an array of 2 or 3 dimensions (with ``lattice`` of any): array[y, x] is the grid
       point (x, y).  It may be a file, .npy, .png, .tif or "file.h5:/dataset", or a stack of slices:
-      a folder, "slices/*.png" or a list of files.  Sites are where it is not 0, if that is one
-      value; or what is above ``threshold``, a number or "otsu", with ``below`` what is not; or the
-      values ``phase``: 2, [1, 2] or "1,2" (two phases), (1, 2) in a list or "1+2" (one phase),
-      "all" (each value).  Neighbours of a phase are joined: ``connectivity`` 4 or 8, in space 6,
-      18 or 26, the smallest unless given; or those of ``lattice``.  ``boundary``, one for
-      all axes or one for each, is open unless given.  Labels are in the image's shape.
-    * an image that is on a GPU already, an array with ``__cuda_array_interface__`` (CuPy, PyTorch,
-      Numba, JAX): sites are where it is not 0, neighbours of one value are joined.  The labels stay
-      on the GPU, as a device array without clusters
+      a folder, "slices/*.png" or a list of files.  Sites are its nonzero points, if these have one
+      value; or the points above ``threshold`` (a number or "otsu"; with ``below`` all others); or
+      those with the values ``phase``: 2, [1, 2] or "1,2" (two phases), (1, 2) in a list or "1+2"
+      (one phase), "all" (each value).  Neighbours of one phase are joined: ``connectivity`` 4
+      (default) or 8, in three dimensions 6 (default), 18 or 26; or those of ``lattice``.
+      ``boundary``: for all axes or one per axis, "open" by default.  Labels have the image's shape.
+    * an image on a GPU, an array with ``__cuda_array_interface__`` (CuPy, PyTorch, Numba, JAX):
+      sites are its nonzero points, and neighbours of equal value are joined.  The labels stay on
+      the GPU, as a device array without clusters
       (:func:`percolab.configurations.device_arrays.label_device_array`).
-    * a lattice or its name (``lattice`` alone is the same), with its size L, or its sides as
-      (64, 128): one sample of percolation at p, 0.5 unless given; (seed, sample) names the one that
-      a sweep with this seed measures.  Labels are in the lattice's shape, last axis first.
-    * a :class:`percolab.Graph`, a networkx graph or a scipy.sparse matrix; or, as ``graph`` in its
-      place, one of these, a file (docs/graph-files.md), a pandas.DataFrame, or an edge array
+    * a lattice or its name (or ``lattice`` alone), with its size L, or its sides as (64, 128): one
+      sample of percolation at p, 0.5 by default; (seed, sample) selects the sample that a sweep
+      with this seed measures.  Labels have the lattice's shape, last axis first.
+    * a :class:`percolab.Graph`, a networkx graph or a scipy.sparse matrix; or, as the argument
+      ``graph``, one of these, a file (docs/graph-files.md), a pandas.DataFrame, or an edge array
       (n, 2): with p a sample of it, without p its connected components.  source, target: sites
-      by number or name; the labels that connect both are ``spanning["source-target"]``.  multi:
-      keep parallel edges.  columns: names of columns, as :func:`percolab.load_graph` takes them.
-      Labels are flat, by the numbers that sites have in the graph, those with names in the order in
-      which they come.
-    * a :class:`Topology`, whose labels are flat; the seed is that of the random streams themselves.
+      by number or name; ``spanning["source-target"]`` has the labels that connect both.  multi:
+      keep parallel edges.  columns: names of columns, as for :func:`percolab.load_graph`.  Labels
+      are one-dimensional, in the order of the site numbers; sites with names are numbered in the
+      order of their first appearance.
+    * a :class:`Topology`, with one-dimensional labels; seed is that of the random streams.
 
-    opened: the configuration, packed uint32 bond words (num_classes, num_words), or booleans
-    (classes, ..., y, x), in place of the random one that (seed, sample, p) name.  observer:
-    notified if another labeler replaces one that the lattice cannot have.
+    opened: a configuration of bonds in place of the random one of (seed, sample, p): packed uint32
+    words (num_classes, num_words), or booleans (classes, ..., y, x).  observer: notified if the
+    lattice does not support the labeler, and another one replaces it.
 
     Raises InputError for an unknown name or size, for an array that is no mask, for a graph that
-    cannot be used, and for bond words of another shape.
+    cannot be used, and for bond words of the wrong shape.
 
     >>> label("square", 4, p=1.0).tolist()[3]
     [0, 0, 0, 0]

@@ -100,11 +100,11 @@ class LabeledClusters:
 
 
 class Labels(np.ndarray):
-    """The label of every site, an int32 array, with what is known of the clusters.
+    """The label of every site, an int32 array with attributes that describe the clusters.
 
-    It is used like any array.  What is computed from it (a part, a comparison, a sum) is a plain
-    one, and so is :attr:`array`.  A copy or another shape of it has no clusters, nor has what was
-    pickled: their attributes raise AttributeError.
+    Use it like any array.  Anything computed from it (a part, a comparison, a sum) is a plain
+    array, and so is :attr:`array`.  Copies, reshaped arrays and unpickled ones have no clusters:
+    the attributes below raise AttributeError.
     """
 
     _known: LabeledClusters | None

@@ -50,13 +50,13 @@ _WRAPS = 16
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SlabLabels(Shown):
-    """Labels that were written slab by slab, and what was measured of them.
+    """Labels that were written slab by slab, and the properties of their clusters.
 
-    array:     the labels, in the image's shape: a memory map of the .npy file, or what was given
-    phases:    what was measured of every phase
-    spanning:  per open axis the labels of the clusters that touch both sides
-    wrapping:  per periodic axis those of the clusters that close on themselves around it
-    record:    where they come from, as plain JSON values
+    array:     the labels, in the image's shape: a memory map of the .npy file, or the given ``out``
+    phases:    the measured properties of every phase
+    spanning:  for each open axis the labels of the clusters that touch both sides
+    wrapping:  for each periodic axis those of the clusters that close on themselves around it
+    record:    origin of the labels, as plain JSON values
     """
 
     array: Any
@@ -73,7 +73,7 @@ class SlabLabels(Shown):
         return sum(phase.clusters for phase in self.phases)
 
     def summary(self) -> dict[str, Any]:
-        """Return what is said of the clusters, as plain JSON values."""
+        """Return a summary of the clusters, as plain JSON values."""
         return {
             "sites": sum(phase.sites for phase in self.phases),
             "clusters": self.num_clusters,
@@ -121,13 +121,13 @@ def label_in_slabs(
     device: str = "cpu",
     **rule: Any,
 ) -> SlabLabels:
-    """Label an image slab by slab, and write the labels: those of :func:`percolab.label`.
+    """Label an image slab by slab, and write the labels of :func:`percolab.label`.
 
-    name: a file or a stack of slices, or anything with .shape, .dtype and slices of its first axis,
-    as numpy.memmap, and arrays of h5py, zarr and dask have.  out: a .npy file, or anything of the
-    image's shape whose slices can be set and read.  Labels are int32, or int64 where the image has
-    more than 2^31 - 64 points.  slabs: how many; "auto" by the memory that is free.  rule:
-    threshold, below, phase, as connectivity and lattice as for :func:`percolab.label`.
+    name: a file or a stack of slices, or an object with .shape, .dtype and slices of its first
+    axis, such as numpy.memmap and arrays of h5py, zarr and dask.  out: a .npy file, or an object of
+    the image's shape whose slices can be set and read.  Labels are int32, or int64 if the image has
+    more than 2^31 - 64 points.  slabs: their number; "auto" chooses it by the free memory.  rule:
+    threshold, below, phase, connectivity and lattice as for :func:`percolab.label`.
 
     InputError: as :func:`percolab.configurations.configuration.site_configuration`; a lattice that
     is not the same in every layer; Otsu's threshold; ``out`` of another shape or type.

@@ -276,18 +276,17 @@ def _take_threshold(threshold: Any) -> float:
 
 @dataclass(frozen=True)
 class Phase:
-    """What is measured of one phase.
+    """The measured properties of one phase.
 
-    name:      its values, as in "2" or "1+2", or on which side of a threshold it is
-    sites:     pixels or voxels of the phase
-    share:     its share of all sites, from 0 to 1; of pores the porosity
-    clusters:  how many
+    name:      its values, as in "2" or "1+2", or its side of a threshold
+    sites:     number of pixels or voxels of the phase
+    share:     its fraction of all points of the image, from 0 to 1; for pores the porosity
+    clusters:  their number
     largest:   sites of the largest cluster
-    spanning:  per open axis the share of the phase, from 0 to 1, that is in clusters which touch
-               both sides
-    wrapping:  per periodic axis the share that is in clusters which close on themselves around it
-    surface:   faces (in two dimensions sides) between it and all that is not of the phase, across
-               periodic axes too and without the sides of the image; None where points have no faces
+    spanning:  for each open axis the fraction of the phase in clusters that touch both sides
+    wrapping:  for each periodic axis the fraction in clusters that close on themselves around it
+    surface:   number of faces (in two dimensions sides) between the phase and everything else, also
+               across periodic axes, without the sides of the image; None where points have no faces
     """
 
     name: str

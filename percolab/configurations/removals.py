@@ -27,13 +27,13 @@ REMOVALS_CSV = Kind("a table of removals", begins(rb"without,(to,)?largest,clust
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Removals(Shown):
-    """What :func:`remove_each` returns.
+    """The result of :func:`remove_each`.
 
     graph:    the graph, whose sites or bonds are removed one at a time
     model:    "site" or "bond": what is removed
-    largest:  int64 (num_sites,) or (num_bonds,), the sites of the largest cluster then
-    clusters: the same, how many clusters there are then
-    intact:   the sites of the largest cluster, and the clusters, of the whole graph
+    largest:  int64 (num_sites,) or (num_bonds,), sites of the largest cluster after each removal
+    clusters: the same shape, number of clusters after each removal
+    intact:   sites of the largest cluster, and number of clusters, of the whole graph
     """
 
     graph: Graph
@@ -50,11 +50,11 @@ class Removals(Shown):
 
     @property
     def order(self) -> Integers:
-        """Sites or bonds by what is left without them: the smallest largest cluster first."""
+        """Sites or bonds, first those whose removal leaves the smallest largest cluster."""
         return np.lexsort((-self.clusters, self.largest))
 
     def to_rows(self) -> list[tuple[Any, int, int]]:
-        """Return name, largest and clusters of each, in this order."""
+        """Return (name, largest, clusters) of each removal, in the order of :attr:`order`."""
         return [(self.name(n), int(self.largest[n]), int(self.clusters[n])) for n in self.order]
 
     def to_table(self) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
@@ -85,7 +85,7 @@ class Removals(Shown):
 def remove_each(
     graph: Any, *, model: str = "site", multi: bool = False, columns: Any = None
 ) -> Removals:
-    """Return the largest cluster and the number of clusters without each single site, or bond.
+    """Return the largest cluster and the number of clusters after removing each site, or bond.
 
     graph, multi, columns: as :func:`percolab.sweep` takes them.  model: "site" or "bond".
     InputError (one line): a graph that cannot be used.

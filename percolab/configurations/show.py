@@ -53,23 +53,23 @@ def show(
 ) -> Any:
     """Draw the clusters of one sample and return the figure, as ``percolab show`` does.
 
-    lattice: a name, a path to a .toml file, a :class:`Lattice`, or "bethe:z"; L its size, or its
-    sides as (64, 128), of a Bethe lattice its shells.  (seed, sample) names the sample that a sweep
-    with this seed measures, at p; of spins (``model="ising"``, "potts:q=3") it is chain ``sample``
-    at T, K, beta or p, after so many sweeps (100) of ``update``.
+    lattice: a name, a path to a .toml file, a :class:`Lattice`, or "bethe:z".  L: its size, or its
+    sides as (64, 128), or the shells of a Bethe lattice.  (seed, sample) selects the sample that a
+    sweep with this seed measures, at p; for spins (``model="ising"``, "potts:q=3") chain ``sample``
+    at T, K, beta or p, after ``sweeps`` (100) updates of type ``update``.
 
-    labels: in place of a sample what :func:`percolab.label` returned, an array of labels, or a file
-    that ``percolab label`` wrote.  tree: draw the minimum spanning tree of the sample, or of
-    weights, an array as :func:`percolab.tree` takes it or the file of one; no p.  backbone: draw
-    what flows between the sides of the last open axis.  graph: a sample of a graph of up to 1000
-    sites, in any form that :func:`percolab.label` takes.  html: in place of a figure write a page
-    for a browser, with a slider for p, to this file, and return its path.  out: a .png, .pdf or
-    .svg file to write the figure to as well.
+    labels: in place of a sample, the result of :func:`percolab.label`, an array of labels, or a
+    file that ``percolab label`` wrote.  tree: draw the minimum spanning tree of the sample, or of
+    ``weights``, an array or file as for :func:`percolab.tree`; takes no p.  backbone: draw the flow
+    between the sides of the last open axis.  graph: a sample of a graph of up to 1000 sites, in any
+    form that :func:`percolab.label` takes.  html: write a page for a browser with a slider for p to
+    this file, in place of a figure, and return its path.  out: a .png, .pdf or .svg file to write
+    the figure to as well.
 
-    Every number drawn is in ``numbers`` of the figure (dict of plain JSON values).
+    ``numbers`` of the figure has every number drawn (a dict of plain JSON values).
 
-    InputError: a lattice that has no picture or too many sites for one, a sample that does not
-    exist, arguments that exclude each other.
+    InputError: a lattice that cannot be drawn or has too many sites, a sample that does not exist,
+    arguments that exclude each other.
 
     >>> show("square", 16, 0.5, seed=3).numbers["title"]
     'square, $L = 16$, $p = 0.5$, seed 3'

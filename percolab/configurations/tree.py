@@ -50,31 +50,31 @@ def tree(
     method: str | None = None,
     device: str = "cpu",
 ) -> SpanningTree:
-    """Return the minimum spanning tree of weights, or of one sample; a forest if not connected.
+    """Return the minimum spanning tree of weights or of one sample (a forest if not connected).
 
     The first argument, or ``graph`` in its place, is one of
 
-    * a file of a weighted graph (docs/graph-files.md), or with ``weights`` any graph's file;
+    * a file of a weighted graph (docs/graph-files.md), or with ``weights`` any graph file;
     * a networkx graph whose edges have the attribute "weight";
-    * a scipy.sparse matrix; every stored entry is an edge, zeros among them;
+    * a scipy.sparse matrix; every stored entry is an edge, zeros included;
     * a pandas.DataFrame with a column of weights;
     * a tuple (pairs, weights), an array (n, 3) of rows (site, site, weight), or a list of such
-      tuples, of whose numbers none is rounded;
+      tuples, whose numbers are not rounded;
     * the name of a lattice, or a lattice, Bethe lattice or :class:`percolab.Graph`: with
-      ``weights``, or else for the sample (seed, sample) that a sweep with this seed measures, whose
-      weights are its uniform numbers.
+      ``weights``, or without them for the sample (seed, sample) that a sweep with this seed
+      measures, whose weights are its uniform numbers.
 
-    weights: of a lattice (classes, ..., y, x): [k, y, x] is that of bond k of site (x, y), and what
-    it holds where there is no bond is not used; L follows from the shape.  Of a graph one for
-    each bond, in their order, or "file", its own.  Integers, compared as such, or floats; a bond of
-    weight inf is in no tree.  They may be in a .npy file or "file.h5:/dataset".
-    boundary: of a lattice, per axis or for all.  source, target: of a graph's file, sites that
-    ``SpanningTree.trunk`` joins.  multi: keep parallel edges, of which else the one with the least
-    weight is kept.  num_sites: where the largest site number does not say it.  columns: of a data
-    frame, or of an edge list with a header, the names of the columns of sites and weight.
+    weights: for a lattice (classes, ..., y, x), where [k, y, x] is that of bond k of site (x, y);
+    entries without a bond are ignored, and L follows from the shape.  For a graph one per bond, in
+    their order, or "file", those in its file.  Integers are compared exactly; floats are allowed,
+    and a bond of weight inf is in no tree.  They may be in a .npy file or "file.h5:/dataset".
+    boundary: of a lattice, per axis or for all.  source, target: for a graph file, the sites that
+    ``SpanningTree.trunk`` joins.  multi: keep parallel edges, of which otherwise only the one with
+    the smallest weight is kept.  num_sites: if it is not the largest site number plus one.
+    columns: column names of sites and weight in a data frame or an edge list with a header.
     method: one of :data:`percolab.trees.TREE_METHODS`; all give the same tree.
 
-    InputError (one line) for anything that cannot be used.
+    InputError (one line): invalid arguments.
 
     >>> found = tree([(0, 1, 5), (1, 2, -3), (2, 0, 4)])
     >>> found.bonds.tolist(), found.weights.tolist(), found.weight

@@ -63,18 +63,18 @@ class Circuit:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Flow(Shown):
-    """What flows through open bonds between two terminals.
+    """The flow through open bonds between two terminals.
 
-    circuit: the bonds, open or not.  is_open: uint8 (m,), which are.  seed, sample: of the words by
-    which bridges are found.  conductances: float64 (m,), positive, of all bonds; None is 1 each.
-    phase: of an image between two of its faces, the voxels of the phase, and those along the axis.
-    of_voxels: float64 (m,), of an image whose voxels are no cubes the conductances between them, in
-    that along the axis.
+    circuit: all bonds, open or not.  is_open: uint8 (m,), 1 for open bonds.  seed, sample: of the
+    random words that find bridges.  conductances: float64 (m,), positive, of all bonds; None means
+    1 each.  phase: for an image between two of its faces, the numbers of voxels of the phase and
+    along the axis.  of_voxels: float64 (m,), for an image whose voxels are not cubes, conductances
+    between them in units of that along the axis.
 
-    An array of bonds is bool (n,), an entry for each of the n open bonds in the order of ``bonds``.
-    Where the terminals are not connected, nothing flows: numbers are 0.
+    Arrays of bonds are bool (n,), with an entry for each of the n open bonds in the order of
+    ``bonds``.  Where the terminals are not connected, nothing flows: numbers are 0.
 
-    InputError: what needs terminals where there are none.
+    InputError: a property needs terminals, and there are none.
     """
 
     circuit: Circuit
@@ -226,12 +226,12 @@ class Flow(Shown):
     def tortuosity(self) -> float:
         """The tortuosity factor tau of an image's phase; infinite where it does not span.
 
-        As TauFactor has it (S. J. Cooper et al., SoftwareX 5, 203 (2016)): D_eff = D porosity / tau
-        of steady diffusion between two opposite faces.  A voxel is a node; a bond is a conductor of
-        1, and to the face, half a voxel away, there is one of 2.  With the conductance G between
-        the faces, L voxels apart and A wide, D_eff / D = G L / A, so that tau = voxels / (G L^2).
-        Voxels are cubes unless their sides were given (``voxel``): then bonds across the axis are
-        conductors of the square of the side along it over their own.
+        It is defined as in TauFactor (S. J. Cooper et al., SoftwareX 5, 203 (2016)): steady
+        diffusion between two opposite faces has D_eff = D porosity / tau.  A voxel is a node, a
+        bond has conductance 1, and the connection to a face, half a voxel away, has 2.  With the
+        conductance G between faces of area A at a distance of L voxels, D_eff / D = G L / A, so
+        that tau = voxels / (G L^2).  Voxels are cubes unless ``voxel`` gave their sides: then the
+        conductance of bonds along another axis is (side along the axis / side along theirs)^2.
 
         InputError: not an image on the square or cubic lattice, or with terminals or conductances.
         """
@@ -243,11 +243,12 @@ class Flow(Shown):
 
     @cached_property
     def through(self) -> NDArray[np.float64]:
-        """The share of the whole current that flows through every site, float64 (num_points,).
+        """The fraction of the total current that flows through every site, float64 (num_points,).
 
-        0 in dead ends.  Of an image between two opposite faces it is that of :attr:`tortuosity`,
-        and ``through.reshape(image.shape)`` is a map of it; its layers sum to 1 or, where the
-        current goes to and fro, to more.  A site of a terminal has what enters or leaves there.
+        It is 0 in dead ends.  For an image between two opposite faces the current is that of
+        :attr:`tortuosity`, and ``through.reshape(image.shape)`` is a map of it; each layer sums to
+        1 or, where the current turns back, to more.  A site of a terminal has the current that
+        enters or leaves there.
         """
         flow = self._between_faces or self
         both, net = np.zeros((2, flow.circuit.num_points))

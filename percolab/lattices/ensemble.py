@@ -70,7 +70,7 @@ def names_ensemble(name: str) -> bool:
 class Ensemble:
     """An ensemble of random graphs, of any number of sites L.
 
-    degrees: in place of those in a file, or of one that comes out of a results file; ascending.
+    degrees: ascending, in place of those in a file; also of an ensemble from a results file.
 
     InputError: no such ensemble
 
@@ -189,10 +189,10 @@ class Ensemble:
         return round(self._values["k"] * size / 2) if self.model == "gnm" else None
 
     def threshold(self, model: str = "bond") -> Threshold | None:
-        """Return <k>/(<k^2> - <k>), that of infinitely many sites, for bonds and for sites.
+        """Return <k>/(<k^2> - <k>), the threshold of infinitely many sites for bonds and for sites.
 
-        None where it is not known: of ba, whose threshold is 0, of ws, and of a power law whose
-        largest degree is left to the number of sites.
+        None where it is not known: for ba, whose threshold is 0, for ws, and for a power law whose
+        largest degree depends on the number of sites.
         """
         if model not in ("bond", "site") or self.model in ("ba", "ws"):
             return None
@@ -234,8 +234,8 @@ class Ensemble:
     def graph(self, size: int, *, seed: int = 0, number: int = 0) -> Graph:
         """Return one graph of the ensemble, the same for the same seed and number.
 
-        Words are those of Philox 4x64 with (seed, number) as its key.
-        InputError: no graph of so many sites
+        The random numbers are those of Philox 4x64 with the key (seed, number).
+        InputError: the ensemble has no graph with this many sites
 
         >>> Ensemble("gnm:k=2").graph(100, seed=1, number=7).num_bonds
         100

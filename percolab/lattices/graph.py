@@ -56,12 +56,12 @@ class _Bonds:
 
 @dataclass(frozen=True, repr=False)
 class Graph(Shown):
-    """One graph: name, digest, and how many sites, bonds and terminals there are.
+    """One graph: name, digest, and its numbers of sites, bonds and terminals.
 
     With sources and targets it has one axis: a sample spans if one cluster has a site of both.
-    Without, it has none.  ``content`` is None where the bonds are not known; ``notes`` are remarks
-    on the file, one line each.  ``names`` are those of the sites, by their numbers, all different;
-    None where sites are known by their numbers.  They are not part of the digest.
+    Without them it has no axis.  ``content`` is None where the bonds are not known; ``notes`` are
+    remarks on the file, one line each.  ``names`` are the sites' names in the order of their
+    numbers, all different, or None if sites have no names.  The digest does not depend on them.
 
     ValueError: numbers that no graph has.
     """
@@ -218,9 +218,9 @@ class Graph(Shown):
         return self.content
 
     def with_weights(self, weights: np.ndarray) -> Graph:
-        """Return the graph with weights of its bonds, numbers (num_bonds,), which enter the digest.
+        """Return the graph with bond weights, numbers (num_bonds,), which enter the digest.
 
-        InputError: another number of them, or an infinite one.
+        InputError: not one weight per bond, or an infinite one.
 
         >>> Graph.of_bonds(2, [(0, 1)]).with_weights([0.5]).bonds.weights.tolist()
         [0.5]

@@ -60,13 +60,13 @@ class Threshold:
 
 @dataclass(frozen=True, repr=False)
 class Lattice(Shown):
-    """A lattice: cell, bonds, what its size L counts, and what has been published about it.
+    """A lattice: cell, bonds, the unit of its size L, and published values.
 
     cell:      grid points of the block along each axis; ``vacant`` lists those without a site
     bonds:     classes in canonical order, nearest owner-to-neighbour offset first
     per_size:  grid points along each axis for one unit of L
     aspect:    the sides of size L are as these integers; () where all are equal
-    source:    the TOML text it was read from
+    source:    the TOML text from which the lattice was read
     vectors:   real-space step of one grid point along each axis; ``shifts`` moves cell points
     """
 
@@ -113,15 +113,15 @@ class Lattice(Shown):
         """Return the lattice of a unit cell; L counts cells along each axis.
 
         vectors: float (d, d), from a cell to the next along each of d axes, in any unit of length.
-        sites: float (n, d), where the sites of a cell are, in parts of the vectors; they are
-        numbered 0 to n - 1.  bonds: (from, to, cell), from a site to another one in the cell that
-        is so many steps away along each axis; every bond once.  A fourth item is the name of the
-        bond's class.
+        sites: float (n, d), positions of the n sites of a cell as fractions of the vectors; sites
+        are numbered 0 to n - 1.  bonds: (from, to, cell), from a site of one cell to a site of
+        another one; cell is the number of steps along each axis to that cell.  Give every bond
+        once.  A fourth entry names the bond's class.
         title: for figures.  coordination_number: checked against the bonds.  thresholds: published
         ones, with the keys of docs/lattice-format.md.
 
-        ``source`` of the lattice is its TOML text, to keep it in a file.  InputError (one line), as
-        for such a file: a bond that is given twice or leads nowhere, a lattice in pieces, ...
+        ``source`` of the lattice is the text of its lattice file.  InputError (one line), as for
+        such a file: a bond that is given twice or leads nowhere, a disconnected lattice, ...
 
         >>> honeycomb = Lattice.from_cell(
         ...     [[1.5, 3**0.5 / 2], [0, 3**0.5]],

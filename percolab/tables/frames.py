@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 
 
 def to_pandas(results: StoredResults, *, sizes: bool = False) -> pandas.DataFrame:
-    """Return means and standard errors as a tidy table, one row an observable, size and p.
+    """Return means and standard errors as a tidy table, one row per observable, size and p.
 
     Columns: lattice, model, boundary, L, sites, seed, p, samples, observable, unit, mean, error;
-    of spins T and K or beta too, and their thermal means are among the observables.  The error is
-    one standard error of the mean of independent samples.  Of method "threshold" there are the
-    spanning probabilities alone, over the transition.  sizes: the cluster numbers instead
+    for spins also T and K or beta, and the observables include thermal means.  The error is one
+    standard error of the mean; for spins, powers of sizes and functions of your own it comes from
+    the scatter of blocks.  Method "threshold" has only spanning probabilities, across the
+    transition.  sizes: return the cluster numbers instead
     (:func:`percolab.tables.flat.size_table`).  InputError: pandas is not installed, or no sizes
     were counted.
 
@@ -49,12 +50,12 @@ def to_xarray(results: StoredResults) -> xarray.Dataset:
     """Return means and standard errors as a dataset with dimensions task and point.
 
     A task is one size, seed and p grid, with the coordinates L, sites, seed and samples (task,).
-    p (task, point) is a coordinate too: sizes have p values of their own, and where a task has
-    fewer, p and the means end in NaN.  For every observable NAME there are NAME and NAME_error,
-    float64 (task, point), with ``long_name`` and ``units``.  Where sizes were counted there are
-    n_s and n_s_error too, with a third dimension bin and its coordinates s_low and s_high, and the
-    powers of sizes, as ``percolab observables`` names them.  Of spins T and K or beta are
-    coordinates as p is.  InputError: xarray is not installed.
+    p (task, point) is a coordinate, too: each task has its own p values, and if it has fewer than
+    others, its p and means end in NaN.  Every observable NAME has the variables NAME and
+    NAME_error, float64 (task, point), with ``long_name`` and ``units``.  Where sizes were counted
+    there are also n_s and n_s_error, with a third dimension bin and its coordinates s_low and
+    s_high, and the powers of sizes, as ``percolab observables`` names them.  For spins T and K or
+    beta are coordinates like p.  InputError: xarray is not installed.
 
     >>> import percolab
     >>> results = percolab.sweep("square", L=[8, 16], p=[0.4, 0.6], samples=100, device="cpu")

@@ -165,7 +165,7 @@ def _chains(key: str, value: int) -> int:
 def _coupling(name: str, meaning: str) -> Setting:
     return Setting(
         group=SPINS,
-        help=f"In place of p, of {meaning}",
+        help=f"In place of p, for {meaning}",
         flags=(f"-{name}" if len(name) == 1 else f"--{name}",),
         refusal="{model} percolation has no temperature (--model ising)",
     )
@@ -173,7 +173,7 @@ def _coupling(name: str, meaning: str) -> Setting:
 
 def _integer_of_spins(text: str, **more: Any) -> Setting:
     own: dict[str, Any] = {"kind": int, "low": 1, "take": take_integer} | more
-    return Setting(group=SPINS, help=f"Of spins: {text}", refusal=_NO_SPINS, **own)
+    return Setting(group=SPINS, help=f"For spins: {text}", refusal=_NO_SPINS, **own)
 
 
 _of_lattice = partial(Setting, group=LATTICE)
@@ -188,11 +188,11 @@ class LatticeSetting(TypedDict, total=False):
     lattice: Annotated[
         str | Path | Structure | None,
         _of_lattice(
-            help="Name (percolab lattices), .toml file, bethe:z, or random graphs: er:k=4.",
+            help="A name (percolab lattices), a .toml file, bethe:z, or random graphs: er:k=4.",
             shown_default=DEFAULT_LATTICE,
             doc='a name, a path to a .toml file, a :class:`Lattice`, "bethe:z", '
-            'or random graphs, "er:k=4" or an :class:`Ensemble`; '
-            f'"{DEFAULT_LATTICE}" unless given.',
+            'or random graphs ("er:k=4" or an :class:`Ensemble`); '
+            f'"{DEFAULT_LATTICE}" by default.',
             resolve=values.resolve_lattice,
         ),
     ]
@@ -204,10 +204,10 @@ class Settings(TypedDict, total=False):
     graph: Annotated[
         Any,
         _of_lattice(
-            help="Edge list, .mtx, .npz, .graphml or .gml file.",
-            doc="in place of a lattice, a file of docs/graph-files.md, a :class:`Graph`, a "
+            help="Graph file: edge list, .mtx, .npz, .graphml or .gml.",
+            doc="in place of a lattice: a graph file (docs/graph-files.md), a :class:`Graph`, a "
             "networkx graph, a scipy.sparse matrix, a pandas.DataFrame of edges, an edge array "
-            "(n, 2), a list of edges or a tuple (edges, weights); a dense matrix goes as "
+            "(n, 2), a list of edges or a tuple (edges, weights); pass a dense matrix as "
             "scipy.sparse.csr_array(matrix).",
             kind=Path,
             resolve=values.resolve_graph,
@@ -216,13 +216,13 @@ class Settings(TypedDict, total=False):
     source: Annotated[
         str | Path | int | Sequence[int] | Sequence[str] | None,
         _of_lattice(
-            help="Sites of the graph: 0,5,17, or their names, or a file with one a line; of a "
-            "lattice, where what flows begins: a side (y-, top), sides (all open ones), centre, or "
-            "0,5,17.",
-            doc="sites of the graph by number or name, or a file with one a line: a sample spans "
-            "if one cluster has a site of the source and one of the target.  Of a lattice, the "
-            'terminal at which what flows begins: a side, "y-" or "top", all open "sides", the '
-            'site in the "centre", or sites by number.',
+            help="Source sites of the graph: 0,5,17, or their names, or a file with one per line; "
+            "of a lattice, where the flow begins: a side (y-, top), sides (all open ones), "
+            "centre, or 0,5,17.",
+            doc="sites of the graph by number or name, or a file with one per line: a sample spans "
+            "if one cluster has a site of the source and one of the target.  For a lattice, the "
+            'terminal at which the flow begins: a side ("y-" or "top"), all open "sides", the '
+            'site at the "centre", or sites by number.',
             resolve=values.resolve_terminals,
             take=_unless_none(values.take_terminal),
             refusal=_NO_TERMINALS,
@@ -231,8 +231,8 @@ class Settings(TypedDict, total=False):
     target: Annotated[
         str | Path | int | Sequence[int] | Sequence[str] | None,
         _of_lattice(
-            help="The sites that a spanning cluster joins to the source; of a lattice, where what "
-            "flows ends.",
+            help="The sites that a spanning cluster connects to the source; of a lattice, where "
+            "the flow ends.",
             resolve=values.resolve_terminals,
             take=_unless_none(values.take_terminal),
             refusal=_NO_TERMINALS,
@@ -242,7 +242,7 @@ class Settings(TypedDict, total=False):
         bool,
         _of_lattice(
             default=False,
-            help="Keep parallel edges of the graph, each a bond of its own.",
+            help="Keep parallel edges of the graph as separate bonds.",
             kind=bool,
             take=values.take_flag,
         ),
@@ -250,27 +250,27 @@ class Settings(TypedDict, total=False):
     columns: Annotated[
         str | Sequence[str] | None,
         _of_lattice(
-            help="Of an edge list with a header: names of the columns of the sites, and of the "
+            help="Column names of an edge list with a header: both sites, then optionally the "
             "weight: source,target,weight.",
-            doc="of a data frame, or of an edge list with a header, the names of the columns of "
-            'the two sites, and of the weight: "source,target,weight", or a list of them.',
+            doc="column names of a data frame, or of an edge list with a header: the two sites, "
+            'then optionally the weight: "source,target,weight", or a list of names.',
         ),
     ]
     L: Annotated[
         int | str | Sequence[int | str | tuple[int, ...]] | None,
         _of_lattice(
-            help="Linear sizes: 64,128,256 or from:to:count in equal ratios, 64:512:4; or shapes "
-            "of one ratio of sides: 32x64,64x128; of a Bethe lattice its shells, of random graphs "
+            help="Linear sizes: 64,128,256, or from:to:count in equal ratios: 64:512:4; or shapes "
+            "of one aspect ratio: 32x64,64x128. A Bethe lattice counts its shells, random graphs "
             "their sites.",
             shown_default="; ".join(
                 f"in {dimension} dimensions {','.join(map(str, sizes))}"
                 for dimension, sizes in DEFAULT_SIZES.items()
                 if dimension > 1
             )
-            + "; or near them multiples of the cell",
+            + "; or multiples of the cell near them",
             doc="linear sizes, or a list or range as text, in the unit that the lattice counts "
-            "(grid points or cells along each axis); or shapes of one ratio of sides, "
-            '[(32, 64), (64, 128)] or "32x64,64x128"; of a Bethe lattice its shells, of random '
+            "(grid points or cells along each axis); or shapes of one aspect ratio, "
+            '[(32, 64), (64, 128)] or "32x64,64x128".  A Bethe lattice counts its shells, random '
             "graphs their sites.",
             flags=("-L", "--size"),
             take=values.take_sizes,
@@ -297,8 +297,8 @@ class Settings(TypedDict, total=False):
         float | str | Sequence[float] | None,
         _coupling(
             "beta",
-            "spins: J / kT.  H = -J sum delta(s, s') of potts, p = 1 - exp(-beta); H = -J sum s s' "
-            "of ising, p = 1 - exp(-2 beta).  So beta of potts:q=2 is twice that of ising.",
+            "spins: J / kT.  potts: H = -J sum delta(s, s'), p = 1 - exp(-beta); ising: H = -J sum "
+            "s s', p = 1 - exp(-2 beta).  So beta of potts:q=2 is twice that of ising.",
         ),
     ]
     T: Annotated[float | str | Sequence[float] | None, _coupling("T", "spins: kT / J, 1 / beta.")]
@@ -311,8 +311,8 @@ class Settings(TypedDict, total=False):
         Setting(
             group=SPINS,
             default="sw",
-            help="Of spins: sw (all clusters), wolff (the cluster of one site), few:8,flip=0.5 "
-            "(those of 8 sites, each with this probability).",
+            help="For spins: clusters that get new spins: sw (all), wolff (that of one site), "
+            "few:8,flip=0.5 (those of 8 sites, each with probability 0.5).",
             check=lambda key, value: str(Update.parse(value)),
             refusal=_NO_SPINS,
         ),
@@ -320,7 +320,7 @@ class Settings(TypedDict, total=False):
     sweeps: Annotated[
         int,
         _integer_of_spins(
-            "updates of every chain, those of the burn-in included.",
+            "updates per chain, including the burn-in.",
             default=0,
             shown_default="chosen from the burn-in and the samples",
         ),
@@ -330,7 +330,7 @@ class Settings(TypedDict, total=False):
         Setting(
             group=SPINS,
             default=AUTO,
-            help="Of spins: updates at the start of every chain that are not measured, or auto.",
+            help="For spins: unmeasured updates at the start of every chain, or auto.",
             shown_default="auto: 20 autocorrelation times, found by a pilot",
             take=values.take_burn_in,
             refusal=_NO_SPINS,
@@ -339,7 +339,7 @@ class Settings(TypedDict, total=False):
     every: Annotated[
         int,
         _integer_of_spins(
-            "measure only every n-th update, which pays where those of wolff are small.",
+            "measure only every n-th update, which pays where wolff clusters are small.",
             default=1,
             check=partial(take_integer_in, 1, 10**9, shown_high="10^9"),
         ),
@@ -347,8 +347,7 @@ class Settings(TypedDict, total=False):
     chains: Annotated[
         int,
         _integer_of_spins(
-            "1 makes one long chain at every size and p; each block begins where the one before "
-            "ended.",
+            "1 runs one long chain at every size and p; each block continues the previous one.",
             default=0,
             shown_default="a chain for every block",
             check=_chains,
@@ -358,9 +357,9 @@ class Settings(TypedDict, total=False):
         str,
         _of_measures(
             default="grid",
-            help="grid: measure at these p; threshold: find T, the p at which each sample begins "
-            "to span; tree: find its minimum spanning tree; microcanonical: open bonds (or sites) "
-            "one by one, which gives every observable at any p (CPU).  The last three have no p.",
+            help="grid: measure at the values of p; threshold: find T, the p at which each sample "
+            "begins to span; tree: find its minimum spanning tree; microcanonical: open bonds (or "
+            "sites) one by one, for every observable at any p (CPU).  The last three take no -p.",
             check=check_one_of(METHODS),
         ),
     ]
@@ -368,16 +367,16 @@ class Settings(TypedDict, total=False):
         Any,
         Setting(
             default=RANDOM,
-            help="Of a graph, in which order sites (or bonds) are removed: degree, betweenness or "
+            help="Order in which sites (or bonds) of a graph are removed: degree, betweenness or "
             "weight, largest first, or with :ascending smallest first; degree:adaptive, "
-            "betweenness:adaptive or, of sites, influence:adaptive (the collective influence), "
-            "found again after every removal; or a file with one a line, first removed first, or "
-            "with scores.  Method microcanonical.",
-            doc="of a graph, in which order its sites, or bonds, are removed, by method "
-            '"microcanonical": "degree", "betweenness" or "weight", the largest first, or with '
-            '":ascending" behind the smallest; "degree:adaptive", "betweenness:adaptive" or, of '
-            'sites, "influence:adaptive", found again after every removal; a file of '
-            "docs/networks.md; a list of sites, the first removed first; or a mapping of sites to "
+            "betweenness:adaptive or, for sites, influence:adaptive (collective influence), "
+            "recomputed after every removal; or a file with one per line in the order of removal, "
+            "or with scores.  Needs --method microcanonical.",
+            doc="order in which sites, or bonds, of a graph are removed, with method "
+            '"microcanonical": "degree", "betweenness" or "weight", largest first, or with '
+            '":ascending" appended smallest first; "degree:adaptive", "betweenness:adaptive" or, '
+            'for sites, "influence:adaptive", recomputed after every removal; a file '
+            "(docs/networks.md); a list of sites in the order of removal; or a mapping of sites to "
             "scores.",
             resolve=values.resolve_order,
             check=_order,
@@ -390,10 +389,10 @@ class Settings(TypedDict, total=False):
             default=(),
             help="What to measure in addition to the observables: sizes (cluster numbers n_s), "
             "gyration (radii), openings (open bonds or occupied sites), source (sites of the "
-            "source's clusters), wrapping (of a torus nothing else; on a GPU small tori take half "
-            "to three quarters of the time), and what flows: connected, bridges, bridge_free, "
-            "backbone, path, path_lengths, conductance, currents; of spins also series (for "
-            "reweighting) and correlation (correlation length). May be repeated.",
+            "source's clusters), wrapping (on a torus, nothing else, which is faster on a GPU "
+            "where it is small), and flow: connected, bridges, bridge_free, backbone, path, "
+            "path_lengths, conductance, currents; for spins also series (for reweighting) and "
+            "correlation (correlation length). May be repeated.",
             repeated=True,
             take=values.take_measure,
         ),
@@ -401,15 +400,15 @@ class Settings(TypedDict, total=False):
     observables: Annotated[
         Mapping[str, Function] | str | Sequence[str] | None,
         _of_measures(
-            help="In addition to the others: one of a package that is installed, by its name "
-            "(percolab observables).",
-            doc="functions of your own by name: of the labels of a sample, int32 as "
-            ":func:`percolab.label` returns them, each returns a number.  A parameter called "
-            "bonds gets the open bonds, int64 (m, 2), the sites of each.  Their sums over the "
-            "samples of every block are stored as a column of that name, and tabulated with the "
-            "others.  Exact, but slow: every sample is labeled again at every p, on the CPU.  A "
-            "name stands for its function: a results file is continued by the same names alone.  "
-            "Or names alone, which packages declare (docs/own-code.md).",
+            help="Additional observable of an installed package, by name (percolab observables). "
+            "May be repeated.",
+            doc="functions of your own, by name.  Each takes the labels of a sample, int32 as "
+            ":func:`percolab.label` returns them, and returns a number.  A parameter called bonds "
+            "receives the open bonds as pairs of sites, int64 (m, 2).  The sum over each block's "
+            "samples is stored as a column of that name, and tabulated with the others.  This is "
+            "exact but slow: every sample is labeled again at every p, on the CPU.  A name stands "
+            "for its function: only the same names continue a results file.  Or only the names of "
+            "observables that installed packages declare (docs/own-code.md).",
             flags=("--observable",),
             repeated=True,
         ),
@@ -421,11 +420,11 @@ class Settings(TypedDict, total=False):
     samples: Annotated[
         int | Sequence[int] | None,
         _of_amount(
-            help="Samples of each size, one number or one for each size, 2000,1000,500; of spins, "
-            "the measured sweeps of all its chains.",
+            help="Samples of each size: one number, or one per size: 2000,1000,500; for spins, "
+            "measured sweeps of all chains together.",
             shown_default=str(DEFAULT_SAMPLES),
-            doc="how many of each size, one number or one for each size; of spins, the measured "
-            "sweeps of all chains.",
+            doc="samples of each size, one number or one per size; for spins, measured sweeps of "
+            "all chains together.",
             kind=tuple,
             low=1,
         ),
@@ -462,7 +461,7 @@ class Settings(TypedDict, total=False):
         int,
         _of_amount(
             default=0,
-            help="Samples that are stored together; 0 lets percolab choose.",
+            help="Samples that are stored together as one block; 0 lets percolab choose.",
             flags=(),
             take=take_integer,
         ),
@@ -471,14 +470,14 @@ class Settings(TypedDict, total=False):
         str,
         _of_machine(
             default="auto",
-            help="auto (GPUs, if there are any), cpu, cuda (all GPUs), cuda:n or cuda:n,m. Numbers "
+            help="auto (GPUs, if there are any), cpu, cuda (all GPUs), cuda:n or cuda:n,m. Results "
             "are the same on all.",
         ),
     ]
     labeler: Annotated[
         str | None,
         _of_machine(
-            help="How clusters are found; the numbers are the same with all: "
+            help="Algorithm that finds clusters; the results are the same with all: "
             f"{list_names(LABELERS)}.",
             shown_default="the device's fastest",
         ),
@@ -486,7 +485,7 @@ class Settings(TypedDict, total=False):
     workers: Annotated[
         int | None,
         _of_machine(
-            help="Threads on the CPU, or processes; with CUDA threads for each GPU.",
+            help="Threads or processes on the CPU; with CUDA, threads per GPU.",
             shown_default="all cores",
             kind=int,
             low=1,
@@ -496,18 +495,18 @@ class Settings(TypedDict, total=False):
     executor: Annotated[
         str | Executor | None,
         _of_machine(
-            help="Who samples: threads, processes of this machine, mpi (under mpiexec), or "
+            help="Workers: threads, processes of this machine, mpi (under mpiexec), or "
             "dask:ADDRESS.",
             shown_default="threads; with several GPUs one process for each",
             doc='"threads", "processes", "dask:ADDRESS", or any ``concurrent.futures.Executor``, '
-            "which is left open; threads unless given, and of several GPUs a process for each.",
+            "which is left open; by default threads, with several GPUs one process for each.",
             take=_unless_none(_executor),
         ),
     ]
     part: Annotated[
         str | None,
         _of_amount(
-            help="k/n: make only part k of n of the study, for job arrays; percolab merge joins "
+            help="k/n: sample only part k of n of the study, for job arrays; percolab merge joins "
             "the parts.",
             in_file=False,
             take=lambda _, value: WHOLE if value is None else JobPart.parse(value),
@@ -516,25 +515,25 @@ class Settings(TypedDict, total=False):
     slabs: Annotated[
         int | str | None,
         _of_machine(
-            help="Cut every sample into so many slabs and measure one after the other, in the "
-            "memory of one; auto does so only where a sample does not fit.",
-            shown_default="samples as a whole",
+            help="Cut every sample into this many slabs and measure one after the other, in the "
+            "memory of one slab; auto cuts only samples that do not fit.",
+            shown_default="whole samples",
             take=_unless_none(_slabs),
         ),
     ]
     split: Annotated[
         str | None,
         _of_machine(
-            help="lattice: all workers (threads, processes or mpi) measure each sample together, a "
-            "part of it each.",
-            shown_default="a sample a worker",
+            help="lattice: all workers (threads, processes or mpi) measure each sample together, "
+            "one part each.",
+            shown_default="each worker measures its own samples",
             take=_unless_none(check_one_of(SPLITS)),
         ),
     ]
     blocks: Annotated[
         str | None,
         _of_machine(
-            help="With --split lattice: boxes along each axis, as 4x4x2, one for each worker.",
+            help="With --split lattice: number of boxes along each axis, one per worker: 4x4x2.",
             shown_default="slabs along the last axis",
             take=_unless_none(partial(_text, "4x4x2")),
         ),
@@ -542,8 +541,8 @@ class Settings(TypedDict, total=False):
     merge: Annotated[
         str | None,
         _of_machine(
-            help="With --split lattice, how parts are joined: tree or quad, after a colon with "
-            "bubbles, runs or shorter, as in quad:bubbles,runs (docs/domains.md).",
+            help="With --split lattice, how parts are joined: tree or quad, with options after a "
+            "colon (bubbles, runs or shorter): quad:bubbles,runs (docs/domains.md).",
             shown_default="tree",
             take=_unless_none(partial(_text, "quad:bubbles,runs")),
         ),
@@ -552,9 +551,9 @@ class Settings(TypedDict, total=False):
         str | Path | None,
         Setting(
             group=OUTPUT,
-            help="Results file, written or continued.",
+            help="Results file to write or to continue.",
             shown_default=DEFAULT_OUT,
-            doc="a results file to write or to continue; without it results are in memory only.",
+            doc="results file to write or to continue; without it results stay in memory.",
             flags=("-o", "--out"),
             kind=Path,
         ),
@@ -583,7 +582,7 @@ _R = TypeVar("_R")
 
 
 def takes_some_settings(*names: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Return what does as :func:`takes_settings` does with the settings of these names alone."""
+    """Return a decorator like :func:`takes_settings` for the settings of these names alone."""
     return lambda function: takes_settings(function, names)
 
 

@@ -36,21 +36,21 @@ _SIGN = np.uint64(1 << 63)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SpanningTree(Shown):
-    """A minimum spanning tree, or a forest with a tree for every part of what is not connected.
+    """A minimum spanning tree, or a forest with one tree per connected component.
 
     bonds:     int32 (n, 2), the two sites of every bond, the smaller first, in ascending order of
-               weight and, where that is equal, of bond number
-    weights:   int64 or float64 (n,), theirs; of a sample its uniform numbers, rounded to float64
-    numbers:   uint32 (n,), theirs in the topology: 32 * word + bit in the words of all classes
-    words:     uint32 (num_classes, num_words), one bit a bond, as open bonds are anywhere
-    method:    the way it was found
-    topology:  what it is a tree of
-    structure: the lattice or graph, with its boundary; None of a topology alone
-    names:     the sites' names, where they are not just their numbers
-    notes:     what a user should know about what was read, one line each
-    order:     what the keys of all bonds follow from
+               weight and, for equal weights, of bond number
+    weights:   int64 or float64 (n,), of these bonds; for a sample its uniform numbers as float64
+    numbers:   uint32 (n,), numbers of these bonds in the topology: 32 * word + bit
+    words:     uint32 (num_classes, num_words), one bit per bond, in the format of open bonds
+    method:    the algorithm that found it
+    topology:  sites and bonds of the structure
+    structure: the lattice or graph, with its boundary; None if only a topology was given
+    names:     the sites' names, if they have any
+    notes:     remarks on the input, one line each
+    order:     the weights that order all bonds
 
-    Sites have the numbers that they have in a graph's file; those of a lattice are its grid points.
+    Sites are numbered as in a graph's file; those of a lattice are its grid points.
     """
 
     bonds: NDArray[np.int32]

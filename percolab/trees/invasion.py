@@ -199,18 +199,18 @@ class _Frontier:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Invasion(Shown):
-    """An invasion, step by step; the first ``num_sources`` steps are the sources, if given.
+    """An invasion, step by step; the first ``num_sources`` steps are the source sites.
 
     sites:       int32 (n,), in the order in which they were invaded
-    fronts:      int64 (n,), bonds (in the site model sites) that could be taken after each step;
-                 after all sources where those are invaded from the start
-    num_sources: sites that were invaded from the start
+    fronts:      int64 (n,), number of bonds (in the site model sites) that could be invaded next,
+                 after each step; for source sites, after all of them
+    num_sources: number of sites that were invaded from the start
     breakthrough: the step that invaded the first site of the target, or None
     num_sites:   of the whole lattice or graph
     model:       "bond" or "site"
-    touched:     random words that were drawn
-    shape:       grid points along each axis, () of a graph
-    has_target:  whether there was a target to be reached
+    touched:     number of random words that were drawn
+    shape:       grid points along each axis, () for a graph
+    has_target:  whether there was a target
     """
 
     sites: NDArray[np.int32]
@@ -314,9 +314,9 @@ class Invasion(Shown):
     def bursts(self, p: float | None = None) -> Integers:
         """Return the sizes of complete bursts, int64, in the order in which they occurred.
 
-        A burst begins with a weight of at least ``p`` and has the sites invaded from there until
-        before the next such weight; the one that goes on at the end is left out, and what comes
-        before the first.  Without p it begins with a weight larger than all before it.
+        A burst begins with a weight of at least ``p`` and ends before the next such weight; its
+        size is the number of sites invaded.  Without p it begins with a weight larger than all
+        before.  Sites before the first burst and the unfinished last burst are left out.
 
         Sources: S. Roux and E. Guyon, J. Phys. A 22, 3693 (1989); S. Maslov, Phys. Rev. Lett. 74,
         562 (1995).
@@ -339,8 +339,8 @@ class Invasion(Shown):
     def pressure_curve(self) -> tuple[Floats, Floats]:
         """Return (pressures, saturations): the sites invaded up to each pressure, as a fraction.
 
-        The pressure is the largest weight taken so far, at which all sites are invaded that need
-        no more; each of its values is there once.  Given sources count at every pressure.
+        The pressure is the largest weight invaded so far; all sites that need no higher pressure
+        are invaded.  Every pressure occurs once.  Source sites count at every pressure.
         """
         taken = np.maximum.accumulate(self.weights[self.num_sources :])
         is_last = np.append(taken[1:] > taken[:-1], True)[: taken.size]

@@ -39,10 +39,10 @@ class LevelPath:
     """A path whose largest value is the level, with the fewest steps.
 
     sites:   int64 (n,), from side to side; around a periodic axis from the saddle back to it
-    places:  int64 (n, axes), their grid points; those of a loop go on beyond the array, by a period
-             wherever it crosses a boundary.  (n, 0) of a graph
-    values:  (n,), of the sites; or (n - 1,), of the bonds between them
-    winding: periods along every axis from the first to the last place
+    places:  int64 (n, axes), their grid points; those of a loop continue outside the array, shifted
+             by a period at each crossing of a boundary.  (n, 0) for a graph
+    values:  (n,), those of the sites; or (n - 1,), those of the bonds between them
+    winding: periods along each axis from the first to the last place
     """
 
     sites: Integers
@@ -53,13 +53,13 @@ class LevelPath:
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """A level at which something begins to percolate.
+    """A level at which values begin to percolate.
 
     level:   a value of the array
-    barrier: from the lowest value of all to the level; from the highest where these open first
-    share:   the part of all sites, or bonds, that is open at the level
-    saddle:  the site that opens last; of values of bonds the two sites of the bond
-    path:    along or around an axis; None of a number of directions
+    barrier: the level minus the lowest value; the highest minus the level if high values open first
+    share:   the fraction of all sites, or bonds, that is open at the level
+    saddle:  the site that opens last; for bond values the two sites of the bond
+    path:    along or around an axis; None for a number of directions
     """
 
     level: float
@@ -71,13 +71,13 @@ class Level:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Levels(Shown):
-    """The levels at which values percolate; None where they do not, even if all is open.
+    """The levels at which values percolate; None if they do not, even with everything open.
 
-    axes:       by name: where a cluster spans an open axis, or wraps around a periodic one
-    directions: by 1, 2, ...: where one cluster has so many independent directions: open axes that
-                it spans, and windings of its loops
+    axes:       by name: the level at which a cluster spans an open axis or wraps a periodic one
+    directions: by 1, 2, ...: the level at which one cluster has this many independent directions:
+                open axes that it spans, and windings of its loops
     bottom:     the value that opens first; None if none does
-    of:         "sites" or "bonds".  never_open: how many of these never open
+    of:         "sites" or "bonds".  never_open: the number of these that never open
     """
 
     axes: dict[str, Level | None]

@@ -355,7 +355,8 @@ def test_a_sweep_says_first_what_it_is_about_to_do():
 def test_options_of_settings_have_the_help_that_their_command_gives_them():
     shown = {name: " ".join(answer(name, "--help").split()) for name in COMMANDS}
     assert "[default: tree.h5]" in shown["tree"]
-    assert "their sites. [default: chosen]" in shown["threshold"]
+    assert "64:512:4. [default: chosen]" in shown["threshold"]
+    assert "shells" not in shown["threshold"]
     assert not [name for name, text in shown.items() if re.search(r"\] +\[default", text)]
     assert "Show the probability at these p, too" in shown["exact"]
     assert "pilot" not in shown["exact"]

@@ -29,19 +29,18 @@ MODELS = {
         ModelEntry("site", "site", "bonds.models.site:Site"),
         ModelEntry(
             "site-bond",
-            "site-bond; site-bond:site=0.9 or site-bond:bond=0.7 fixes one of its two "
+            "site-bond; site-bond:site=0.9 or site-bond:bond=0.7 fixes one of the two "
             "probabilities",
             "bonds.models.site_bond:SiteBond",
         ),
         ModelEntry(
             "bond:",
-            "bond:y=0.3 fixes that of the bonds along y",
+            "bond:y=0.3 fixes that of bonds along y",
             "bonds.models.bond_classes:BondClasses",
         ),
         ModelEntry(
             "bond-weight",
-            "bond-weight or bond-rate: p w or 1 - (1 - p)^w, w being the weight of each bond of a "
-            "graph",
+            "bond-weight or bond-rate: p w or 1 - (1 - p)^w for a graph's bond of weight w",
             "bonds.models.bond_weights:BondWeight",
         ),
         ModelEntry("bond-rate", "", "bonds.models.bond_weights:BondRate"),
@@ -49,7 +48,7 @@ MODELS = {
         ModelEntry("potts", "or potts:q=3 for spins", "bonds.models.potts:Potts"),
         ModelEntry(
             "random-cluster",
-            "random-cluster:q=2.5 for the clusters of any real q from 1 on",
+            "random-cluster:q=2.5 for clusters at any real q >= 1",
             "bonds.models.random_cluster:RandomCluster",
         ),
     )

@@ -101,7 +101,7 @@ def _no_autocorrelation(figures: StudyView) -> str | None:
 
 
 AUTOCORRELATION = FigureKind(
-    help="of spins: autocorrelation functions near the transition",
+    help="spins: autocorrelation functions near the transition",
     meaning=(
         "Autocorrelation functions of the energy, of M^2 and of S_2 against the number of measured "
         "sweeps, of the largest size at the p nearest to the transition, as far as they are above "
@@ -217,7 +217,7 @@ def _describe_tau(numbers: Numbers) -> list[str]:
 
 
 TAU = FigureKind(
-    help="of spins: autocorrelation times against L, with z",
+    help="spins: autocorrelation times against L, with z",
     meaning=(
         "Integrated autocorrelation times in measured sweeps against L, at the p_c of the fit, "
         "between two p of the grid, or without a fit at the p taken for it, the series side by "
@@ -297,7 +297,7 @@ def _no_histogram(figures: StudyView) -> str | None:
 
 
 HISTOGRAM = FigureKind(
-    help="of spins: the distribution of the energy near the transition",
+    help="spins: the distribution of the energy near the transition",
     meaning=(
         "Distribution of the energy per site in units of J, each size at its p nearest to the "
         "transition; two peaks that sharpen with L are a transition of first order."

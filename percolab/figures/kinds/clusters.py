@@ -270,7 +270,7 @@ CLUSTERS = FigureKind(
     alt=_describe_clusters,
 )
 MAXIMA = FigureKind(
-    help="where clusters of a graph or Bethe lattice are most critical",
+    help="the p at which clusters of a graph or Bethe lattice are most critical",
     meaning="Largest clusters of a graph against p, with the thresholds of a single size.",
     errors=(
         "Error bars are one standard error, of a jackknife over blocks, those of R 68 % Wilson "

@@ -177,7 +177,7 @@ def _describe(numbers: Numbers) -> list[str]:
 
 
 COLLAPSE = FigureKind(
-    help="the curves before and after they are scaled by the fit",
+    help="the curves before and after scaling by the fit",
     meaning=(
         "Probability to span or to wrap, and cluster sizes, before and after they are scaled by "
         "the fitted p_c and exponents."

@@ -375,7 +375,7 @@ def _describe_drift(numbers: Numbers) -> list[str]:
 
 
 DRIFT = FigureKind(
-    help="the crossings against L",
+    help="crossings of successive sizes against L",
     meaning=(
         "Crossings p* of neighbouring sizes against a power of their mean size, extrapolated to "
         "infinite size."
@@ -388,7 +388,7 @@ DRIFT = FigureKind(
     alt=_describe_drift,
 )
 CURVES = FigureKind(
-    help="R_L(p), and the crossings close up",
+    help="R_L(p), with a close-up of the crossings",
     meaning=(
         "Probability to span or to wrap against p, of a single p against L; where sizes are fitted "
         "together, with p_c and, close up, their crossings."

@@ -83,7 +83,7 @@ def _describe(numbers: Numbers) -> list[str]:
 
 
 FLOW = FigureKind(
-    help="what flows at p_c: backbone, shortest path, red bonds, conductance",
+    help="flow at p_c: backbone, shortest path, red bonds, conductance",
     meaning=(
         "Means over the samples that span at p_c, or at the only p, against L: sites of the "
         "backbone, bonds of the shortest path, red bonds, and the conductance between two sides, "

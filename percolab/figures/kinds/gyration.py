@@ -157,7 +157,7 @@ def _describe(numbers: Numbers) -> list[str]:
 
 
 GYRATION = FigureKind(
-    help="radii of clusters, with d_f, and the correlation length",
+    help="radii of gyration of clusters, with d_f, and the correlation length",
     meaning=(
         "Radii of gyration R_s at the p nearest to p_c against s, with d_f from all sizes, "
         "and their local slopes, between s and 2 s, which are 1/d_f where R_s is a power; "

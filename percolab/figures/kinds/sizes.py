@@ -329,7 +329,7 @@ def _describe(numbers: Numbers) -> list[str]:
 
 
 SIZES = FigureKind(
-    help="numbers n_s of clusters of every size, with tau",
+    help="cluster numbers n_s against size s, with tau",
     meaning=(
         "Cluster numbers n_s at p_c, clusters of s sites per site, with the exponent tau; "
         "s^tau n_s against s; local slopes between s and 2 s, which are tau where n_s is a power, "

@@ -342,7 +342,7 @@ def _make_kind(name: str, label: str, **fields: Any) -> FigureKind:
 BINDER = _make_kind(
     "binder",
     _RATIO,
-    help="of spins: Binder's ratio, whose curves cross near T_c",
+    help="spins: Binder's ratio, whose curves cross near T_c",
     meaning=(
         "Binder ratio of the order parameter by the spins, and by the clusters where their fourth "
         "powers are there (--measure sizes), against temperature, of one temperature against L; "
@@ -354,7 +354,7 @@ BINDER = _make_kind(
 ENERGY = _make_kind(
     "energy",
     r"energy per site $\langle E \rangle / (J N)$",
-    help="of spins: the energy",
+    help="spins: the energy",
     meaning=(
         "Energy per site in units of J against temperature, of one temperature against L; lines "
         "are exact where they are known, with the deviations below in standard errors."
@@ -363,7 +363,7 @@ ENERGY = _make_kind(
 SPECIFIC_HEAT = _make_kind(
     "specific_heat",
     r"specific heat per site $C / (k_B N)$",
-    help="of spins: the specific heat",
+    help="spins: the specific heat",
     meaning=(
         "Specific heat per site from the fluctuations of the energy, in units of k_B, against "
         "temperature, of one temperature against L; lines are exact where they are known, with the "
@@ -373,7 +373,7 @@ SPECIFIC_HEAT = _make_kind(
 ORDER = _make_kind(
     "order",
     r"order parameter $\langle |m| \rangle$",
-    help="of spins: the order parameter",
+    help="spins: the order parameter",
     meaning=(
         "Order parameter, (q N_max / N - 1) / (q - 1) in the mean, against temperature, of one "
         "temperature against L; black, where it is known, the spontaneous one of the infinite "
@@ -383,7 +383,7 @@ ORDER = _make_kind(
 SUSCEPTIBILITY = _make_kind(
     "susceptibility",
     "",
-    help="of spins: by spins, by clusters, and connected",
+    help="spins: susceptibility by spins, by clusters, and connected",
     meaning=(
         "Susceptibility without the factor 1 / k_B T: <M^2> / N by the clusters, which is <S_2> / "
         "N, and hollow by the spins; and with <|M|>^2 / N taken away; against temperature, of one "
@@ -394,7 +394,7 @@ SUSCEPTIBILITY = _make_kind(
 CORRELATION_LENGTH = _make_kind(
     "correlation_length",
     "",
-    help="of spins: the correlation length over L",
+    help="spins: the correlation length over L",
     meaning=(
         "Second-moment correlation length of the spins over the length of the lattice, in grid "
         "points, along every periodic axis (three at most), against temperature, of one "

@@ -199,7 +199,7 @@ def _no_thresholds(figures: StudyView) -> str | None:
 
 
 THRESHOLDS = FigureKind(
-    help="the p at which single samples begin to span",
+    help="distribution of T, the p at which a sample begins to span",
     meaning=(
         "Distribution of T, the p at which a sample begins to span, with the normal distribution "
         "of the same mean and deviation; mean and median of T against L."

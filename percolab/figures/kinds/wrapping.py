@@ -289,7 +289,7 @@ def _describe(numbers: Numbers) -> list[str]:
 
 
 WRAPPING = FigureKind(
-    help="the ways to wrap around periodic axes, of Markov chains also to span open ones",
+    help="every wrapping probability against p; for Markov chains also spanning",
     meaning=(
         "Probabilities of every way to wrap around the periodic axes, and of Markov chains to span "
         "the open ones, against p, of a single p against L; the band, of chains alone, is p_c of "
