@@ -65,7 +65,7 @@ def _describe_start(
 ) -> str:
     """Return in one line what is about to be sampled, how much of it, where, and into which file.
 
-    That is square, bond, boundary open: L = 8, 16; p by a pilot; 100 samples of each; on cpu ...
+    For example: square, bond, boundary open: L = 8, 16; p by a pilot; 100 samples of each; on cpu
     """
     what = [study.structure.name, study.model]
     if study.structure.is_scalable:
@@ -103,7 +103,7 @@ def prepare_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions])
 def _placed(
     opened: Opened, engine: Engine, writer: ResultsWriter | None, observer: Observer
 ) -> Placed:
-    """Return the tasks of a study, after a first call of what samples them."""
+    """Return the placed tasks of a study, after the first calls of its samplers."""
     warm_up(opened.requested, engine, observer, with_pilot=opened.needs_pilot)
     if writer is not None and (names := ", ".join(opened.results.lacking())):
         observer.noted(f"{writer.path} lacks {names}, and so does what is added to it")
