@@ -69,7 +69,7 @@ class Threshold(Kind):
 
 
 class ThresholdSampler(CoupledSampler):
-    """Finds the thresholds of blocks, first between two p, which changes the time alone."""
+    """Finds the thresholds of blocks; the search begins between two p, which only saves time."""
 
     def __init__(
         self, task: Task, *, window: tuple[float, float] = (0.0, 1.0), **options: Any
@@ -83,7 +83,7 @@ class ThresholdSampler(CoupledSampler):
         samples = number_samples(numbers, self.task.block_size)
         with self.device.driven():
             coupling = self.coupling
-        # Another thread drives a GPU while this one looks at what was found.
+        # Another thread drives a GPU while this one processes what was found.
         parts = [
             find_thresholds(coupling, *self._key, part, self._window, self.device.driven)
             for part in self._place.pieces(samples, stopped)

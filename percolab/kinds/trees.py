@@ -67,10 +67,10 @@ class SpanningTrees(Kind):
 
 
 class TreeSampler(TaskSampler):
-    """Measures the trees of samples: found on the device, and read there where that can be."""
+    """Measures the trees of samples, found on the device and read there where that is possible."""
 
     def _own(self) -> tuple[Trees, Any]:
-        """Return this thread's way to find trees, and what reads them on a device, or None."""
+        """Return what finds trees for this thread, and what reads them on a device, or None."""
         return self._place.own(self._new)
 
     def _new(self) -> tuple[Trees, Any]:

@@ -70,14 +70,14 @@ def _hide_interrupts(ignored: sys.UnraisableHookArgs) -> None:
 
 
 def raise_lost_interrupt() -> None:
-    """Raise what a signal raised where Python ignores it: in __del__, or of a weak reference."""
+    """Raise an interrupt again that Python ignored, in __del__ or a weak reference's callback."""
     if _raised is not None:
         raise _raised
 
 
 @contextmanager
 def delay_interrupts() -> Iterator[None]:
-    """Have SIGINT and SIGTERM, in the main thread, handled after this, not during."""
+    """Delay SIGINT and SIGTERM, in the main thread, until the end of this context."""
     if not _is_main_thread():
         yield
         return

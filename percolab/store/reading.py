@@ -15,7 +15,7 @@ from percolab.errors import InputError, check_regular
 from percolab.store.interrupts import default_signals
 from percolab.store.tree import Check, Data, Node, Value, encode_tree, read_tree
 
-#: What h5py and NumPy raise of damage, wherever in a file it is.
+#: Errors of h5py and NumPy for damage, wherever in a file it is.
 DAMAGE = (
     KeyError, ValueError, TypeError, AttributeError, IndexError, ArithmeticError, OSError,
     RuntimeError, RecursionError,

@@ -32,7 +32,7 @@ _ENSEMBLES = "kinds.ensembles:EnsembleSampler"
 
 @dataclass(frozen=True, eq=False)
 class SamplerSpec:
-    """What a worker process makes a sampler from, in plain values that travel.
+    """What a worker process makes a sampler from, in plain values that can be sent.
 
     place: of a function or class, as :func:`percolab.kernels.registry.load` takes it, which is
     called with the task, ``device`` and these arguments
@@ -43,7 +43,7 @@ class SamplerSpec:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def make(self, task: Task, device: Device) -> BlockSampler:
-        """Return the sampler of the task, which may know more of a graph, on a device."""
+        """Return the sampler of the task, which may have the bonds of a graph, on a device."""
         sampler: BlockSampler = load(self.place)(task, device=device, **self.arguments)
         return sampler
 
@@ -130,7 +130,7 @@ class Kind(Protocol):
     settings:         those that other kinds do not have
     fixed_p:          the p of all its tasks, () for none; None where p is given or found by a pilot
     refused_measures: words of ``measure`` that it does not have, and why
-    refusals:         what it cannot do, by a word of those who ask ("parts", "functions",
+    refusals:         what it cannot do, by the word for it ("parts", "functions",
                       "target_error", "ensembles"), and why; {model} and {method} stand for these
     sums:             what the largest sums of a sample are sums of, in words
     number_is:        what the number of a block numbers: "samples", or "chains"
@@ -138,7 +138,7 @@ class Kind(Protocol):
     independent:      whether the samples of a block are independent of each other
     most_placed:      the grid points of the largest lattice whose p a plan looks for, by kind of
                       device
-    always_has_pilot: whether one measures samples even where nothing is left open
+    always_has_pilot: whether a pilot measures samples even where nothing is left open
     codec:            how its blocks are stored
     algorithms:       what finds the clusters or the trees
     sampler:          the place of what makes a task's blocks, as :class:`SamplerSpec` has it
@@ -182,7 +182,7 @@ class Kind(Protocol):
         return list_columns(boundary, measure, wide=wide)
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
-        """Return the memory of what measures a task, its batch of so many items included.
+        """Return the memory of what measures a task, its batch of ``items`` included.
 
         name: of the labeler or tree method.  device: its kind, "cpu" or "cuda".
         """
@@ -192,11 +192,11 @@ class Kind(Protocol):
         return ""
 
     def shorten(self, task: Task) -> Task:
-        """Return a task with no more work than its samples are."""
+        """Return a task without work other than its samples, such as a burn-in."""
         return task
 
     def place_p(self, study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
-        """Return the p of every size of a study to which none are given."""
+        """Return the p of every size of a study without given p."""
         return dict.fromkeys(study.sizes, study.some_p)
 
     def place_task(
@@ -216,8 +216,8 @@ class Kind(Protocol):
     ) -> dict[str, dict[str, Any]]:
         """Return what the samplers of tasks are given in addition to the task, by the tasks' ids.
 
-        stored: what there is of the tasks, a :class:`percolab.store.task_result.TaskResult` each,
-        of further tasks of the study, too.
+        stored: results of the tasks, a :class:`percolab.store.task_result.TaskResult` each, and of
+        further tasks of the study.
         """
         return {}
 
@@ -248,7 +248,7 @@ class Kind(Protocol):
 
 
 def make_sampler(task: Task, *, device: Device, **options: Any) -> BlockSampler:
-    """Return a task made ready for a device.
+    """Return a sampler of a task on a device.
 
     options: ``labeler``, the name of a labeler or a tree method, None for the fastest; ``share``,
     the part of a CUDA device's free memory that it may take; and what :meth:`Kind.hints` returns,
