@@ -243,8 +243,8 @@ class WrappingCrossing(Record):
 def find_crossings(results: StoredResults) -> list[WrappingCrossing]:
     """Return crossings of each quantity between neighbours.
 
-    Of each size the p next to p_c is taken that has at least half of the most samples.  The fitted
-    curve leads from there to p_c; its slopes lead from p_c to the crossing.
+    For each size, of the p with at least half of the most samples, the one next to p_c is taken.
+    The fitted curve leads from there to p_c; its slopes lead from p_c to the crossing.
     """
     estimate = WrappingEstimate.of(results)
     functions, p_c = estimate.average.best.functions, estimate.threshold.value
