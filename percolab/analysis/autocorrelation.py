@@ -195,7 +195,7 @@ def compare_starts(ordered: ArrayLike, random: ArrayLike) -> float:
     """
     starts = [np.asarray(values, np.float64) for values in (ordered, random)]
     if min(values.size for values in starts) < 2:
-        raise AnalysisError("starts are compared by at least 2 blocks of each")
+        raise AnalysisError("a comparison of starts needs at least 2 blocks of each")
     difference = float(starts[0].mean() - starts[1].mean())
     parts = [(float(values.var(ddof=1)) / values.size, values.size - 1) for values in starts]
     variance = sum(part for part, _ in parts)

@@ -1,4 +1,4 @@
-"""Thresholds from one size alone, such as a graph, where its clusters are most critical.
+"""Thresholds from a single size, for example of a graph: where its clusters are most critical.
 
 The p at the maxima of three functions of p, s_1 and s_2 being the sites of the largest and second
 largest cluster, N all sites, <> means over samples:
@@ -55,7 +55,7 @@ from percolab.lattices.shown import Shown
 from percolab.measure.openings import bin_width
 from percolab.store.task_result import TaskResult
 
-#: What the numbers are, in words.
+#: The meanings of the numbers, in words.
 ROBUSTNESS = "robustness: s_1/N, averaged over all removals"
 MEAN_FIELD = "mean-field p_c of random removal: <k>/(<k^2> - <k>)"
 BOUND = "lower bound of it, close where short loops are few: 1/lambda, non-backtracking"
@@ -195,7 +195,7 @@ class SizeEstimates(Record, Shown):
         }
 
 
-#: What is maximised, in words.
+#: The maximised functions, in words.
 MAXIMA = {
     "second": "maximum of the second largest cluster <s_2>",
     "chi": "peak of chi = <sum s^2 - s_1^2>/N, without the largest cluster",

@@ -75,7 +75,7 @@ class Quantity:
 
 _S_2 = ("sum_squares", "sum_squares*sum_squares")
 
-#: The ratio with crossings of its own (:mod:`percolab.analysis.crossings`).
+#: The ratio whose crossings are computed separately (:mod:`percolab.analysis.crossings`).
 Q_1 = Quantity(
     "Q_1", "<s_1>^2/<s_1^2>", "how sharp the largest cluster is", _WANG, RATIO,
     ("largest", "largest*largest"), lambda of: of["largest"] ** 2 / of["largest*largest"],

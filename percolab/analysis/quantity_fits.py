@@ -266,5 +266,5 @@ def list_dropped(moments: Sequence[BlockMoments], near: Sequence[BlockMoments]) 
     lost = sorted({task.L for task in moments} - {task.L for task in near})
     notes = [f"L = {size} not used: none of its p is near p_c" for size in lost]
     before, after = (sum(task.p.size for task in tasks) for tasks in (moments, near))
-    far = f"{before - after} of {before} p (of all sizes) are too far from p_c, or tell too little"
+    far = f"{before - after} of {before} p (of all sizes) are too far from p_c, or say too little"
     return [*notes, far] if after < before else notes

@@ -14,7 +14,7 @@ p_c
 
 is fitted to the bins of all sizes up to a fraction of <s_1>.  k stands for a constant that is added
 to R_s^2.  The last four terms are for open sides, at which clusters end; a torus has none of them.
-h: clusters at a side, a fraction x of all, have a b of their own.  Priors, 3 for b, k, e and g, 9
+h: clusters at a side, a fraction x of all, have another b.  Priors, 3 for b, k, e and g, 9
 for c, f and h, 27 for d, and the average over smallest and largest s are those of
 :mod:`percolab.analysis.power_law`.  Errors: jackknife over blocks.
 """

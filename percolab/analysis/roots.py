@@ -164,7 +164,7 @@ class RootFit(Shown):
 
     threshold: p_c with its error; the statistical part is that of the samples, the systematic one
     that of the drift.  roots: of each size, ascending.  drift: the priors of its amplitudes.
-    weights: of the roots in p_c.  notes: in sentences, what a reader should know.
+    weights: of the roots in p_c.  notes: warnings and remarks, in sentences.
     """
 
     threshold: Value

@@ -86,7 +86,7 @@ class ScalingFunction:
 class Units:
     """Units in which every parameter is of order one: p = p_0 + width delta, L in units of L_0.
 
-    scale: natural scale of what is on the axis, None for that of a probability, p_0 (1 - p_0).
+    scale: natural scale of the variable on the axis; None for that of a probability, p_0 (1 - p_0).
     """
 
     p_0: float

@@ -5,7 +5,7 @@ of one lattice, and of all lattices whose tori have the same shape, are equal fo
 requires that the symmetry of a lattice singles out no direction; elsewhere the relative extent of
 clusters along the axes depends on the model.
 
-Each file has a fit of its own (:mod:`percolab.analysis.wrapping_fit`), which gives p_c and three R
+Each file is fitted by itself (:mod:`percolab.analysis.wrapping_fit`), which gives p_c and three R
 with their covariance.  Generalised least squares combine them, with one R for all; published R are
 one more observation, whatever the number of files.  One likelihood of all samples agrees within
 0.05 errors (results/thresholds/README.md).  The errors of 1/nu and omega, which are the same known

@@ -334,7 +334,7 @@ def fit_quantities(
 def _with_enough_blocks(
     moments: Sequence[BlockMoments], chosen: Sequence[Quantity]
 ) -> tuple[list[BlockMoments], list[str | None]]:
-    """Return the tasks whose blocks give a covariance of the quantities, and what others lack."""
+    """Return the tasks whose blocks give a covariance of the quantities, and why others do not."""
     few = [find_block_lack(task.grouped(), sum(map(task.has, chosen))) for task in moments]
     return [task for task, lack in zip(moments, few, strict=True) if not lack], few
 

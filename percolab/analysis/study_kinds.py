@@ -207,7 +207,7 @@ class SpinAnalysis(KindAnalysis):
     """The analysis of chains, whose corrections are those of their universality class."""
 
     no_curve = (
-        "chains have no spanning curve of coupled samples, as at other p they are others; "
+        "chains have no spanning curve of coupled samples: at different p they are independent; "
         "percolab fit finds their transition"
     )
 

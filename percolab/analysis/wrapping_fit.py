@@ -48,7 +48,7 @@ from percolab.lattices.lattice import Lattice
 from percolab.store.results import StoredResults
 from percolab.tasks.study import Study
 
-#: What is fitted.
+#: The fitted quantities.
 QUANTITIES = ("wrapping_any", "wrapping_axis", "wrapping_all")
 #: Degrees that are averaged.  The p are so near to p_c that X^3 hardly matters, and X^4 only where
 #: errors are below 1e-6.  Without degree 2, which fixes X^3 at 0, few samples would leave the slope
@@ -81,7 +81,7 @@ def why_no_wrapping(study: Study) -> str:
 
 
 def list_fitted(study: Study) -> list[Quantity]:
-    """Return what is fitted, in the order of QUANTITIES."""
+    """Return the fitted quantities, in the order of QUANTITIES."""
     known = {quantity.name: quantity for quantity in list_quantities(study.boundary)}
     return [known[name] for name in QUANTITIES]
 
@@ -272,7 +272,7 @@ def find_crossings(results: StoredResults) -> list[WrappingCrossing]:
 
 @dataclass(frozen=True)
 class Division:
-    """Work divided among sizes: samples of each, what they cost, and the error of p_c they give."""
+    """Work divided among sizes: samples of each, their cost, and the error of p_c they give."""
 
     samples: Mapping[int, float]
     cost: float
@@ -282,7 +282,7 @@ class Division:
 def divide_work(
     information: Information, costs: Mapping[int, float], work: float, least: float
 ) -> Division:
-    """Return the samples of each size that give the smallest error of p_c after so much work.
+    """Return the samples of each size that give the smallest error of p_c for this work.
 
     costs: of a sample of each size.  least: least number of samples of each size.
 

@@ -1,4 +1,4 @@
-"""What finds the clusters or the trees of samples, by name."""
+"""The algorithms that find the clusters or the trees of samples, by name."""
 
 from percolab.labelers import DEFAULT_LABELER, check_labeler, fitting_labeler, labeler_class
 from percolab.lattices.structure import Structure

@@ -149,7 +149,7 @@ class ChainsOfSpins(Kind):
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What is measured of several chains: their rows, their spins, and structure factors.
+    """The results of several chains: their rows, their spins, and structure factors.
 
     planes: the spins after the last sweep, uint32 (chains, planes, num_words), if requested
     """
@@ -193,7 +193,7 @@ class ChainSampler(TaskSampler):
         end: ChainEnd | None = None,
         with_planes: bool = False,
     ) -> Measured:
-        """Return what is measured of chains (number, p), a block of sweeps of each.
+        """Return the results of chains (number, p), from a block of sweeps of each.
 
         end: the state from which they continue; by default they begin.  with_planes: whether the
         spins after the last sweep are returned.
@@ -213,7 +213,7 @@ class ChainSampler(TaskSampler):
         return measured
 
     def make_blocks(self, numbers: Sequence[int], measured: Measured) -> list[Block]:
-        """Return the blocks of what was measured of their chains, p by p."""
+        """Return the blocks of these results of their chains, p by p."""
         task, shape = self.task, (len(numbers), len(self.task.p))
 
         def by_block(by_chain: np.ndarray) -> np.ndarray:

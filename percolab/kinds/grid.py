@@ -253,7 +253,7 @@ class GridSampler(CoupledSampler):
 
 
 class UserFunctions:
-    """The functions of a task, called with what they read of each sample at each threshold."""
+    """The functions of a task, called with labels, or bonds, of each sample at each threshold."""
 
     def __init__(self, place: Workplace, thresholds: np.ndarray) -> None:
         self._place, self._task, self._thresholds = place, place.task, thresholds
@@ -290,7 +290,7 @@ class UserFunctions:
         return self._local.labeler
 
     def _read(self, labeler: Any, sample: np.uint64, threshold: np.uint64) -> dict[str, np.ndarray]:
-        """Return what is read of a sample at one threshold, by name."""
+        """Return the arguments of the functions for a sample at one threshold, by name."""
         one = np.array([sample], np.uint64), np.array([threshold], np.uint64)
         items = labeler.batch.fill(GENERATORS[self._task.rng], self._task.stream_seed, *one)
         read = {"bonds": self._bonds(labeler, items)} if "bonds" in self._reads else {}
@@ -319,7 +319,7 @@ class UserFunctions:
         return structure.inner_numbers if isinstance(structure, Graph) else None
 
     def _labels(self, labeler: Any, items: int) -> np.ndarray:
-        """Return the labels of what was drawn, int32, as percolab.label has them."""
+        """Return the labels of the drawn entry of a batch, int32, like those of percolab.label."""
         task, topology = self._task, self._place.topology
         labels = labeler.join(items, Reading.LABELS).labels()[0].copy()
         points = topology.num_points

@@ -63,8 +63,8 @@ class Microcanonical(Kind):
     refusals: ClassVar[Mapping[str, str]] = {
         "parts": workplace.OPENS_IN_ORDER,
         "functions": workplace.NO_FUNCTIONS,
-        "target_error": "method microcanonical has few large blocks, which a target error has no "
-        "use for",
+        "target_error": "method microcanonical makes few large blocks, but a target error "
+        "needs many small ones",
     }
     codec = OpeningsCodec()
     algorithms = OneByOne()

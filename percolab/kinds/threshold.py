@@ -54,7 +54,7 @@ class Threshold(Kind):
     def hints(
         self, study: Study, stored: Mapping[str, Any], pilot: PilotConditions
     ) -> dict[str, dict[str, Any]]:
-        """Return the ``window`` of every task, from what is stored or from a pilot."""
+        """Return the ``window`` of every task, from stored thresholds or from a pilot."""
         place_windows = load("kinds.pilots.percolation:place_windows")
         sizes = sorted({result.task.size for result in stored.values()})
         windows = place_windows(study, sizes, stored.values(), pilot)

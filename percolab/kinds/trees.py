@@ -58,7 +58,7 @@ class SpanningTrees(Kind):
         return num_points << WEIGHT_BITS
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
-        """Return the memory of what finds the trees and, on a device, reads them."""
+        """Return the memory for finding the trees and, on a device, for reading them."""
         memory: Memory = tree_class(name, device).memory(extent, items)
         readings = readings_class(name, device, extent, task.boundary)
         if readings is not None:

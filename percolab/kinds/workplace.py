@@ -42,7 +42,7 @@ class Stopped(Exception):
 
 
 class Workplace:
-    """A task on a device: its topology, and what measures it.
+    """A task on a device: its topology, and the objects that measure it.
 
     On the CPU every thread has its own measuring object; on a GPU all threads share one, which the
     thread that drives the device uses.  share: the part of a CUDA device's free memory to take.

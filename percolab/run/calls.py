@@ -88,7 +88,7 @@ class _WorkerState:
         if number >= len(names):
             raise InputError(
                 f"worker {number + 1} on {socket.gethostname()} has no GPU of its own: there "
-                f"{'is' if len(names) == 1 else 'are'} {', '.join(names)}; start one worker a GPU"
+                f"{'is' if len(names) == 1 else 'are'} {', '.join(names)}; start one per GPU"
             )
         return Device.parse(names[number])
 

@@ -1,4 +1,4 @@
-"""What samples a study: a device, a labeler and workers; chosen, checked, and warmed up.
+"""The engine that samples a study: a device, a labeler and workers; how it is chosen and warmed up.
 
 Numba compiles a kernel when it is first called and keeps it on the disk.  A sweep calls them with a
 single sample before it starts to count, so that its rate is that of sampling.
@@ -41,7 +41,7 @@ _NEAR_P = tuple(0.5 + 1e-5 * n for n in range(9))
 
 @dataclass(frozen=True)
 class Engine:
-    """What samples a study: devices, the labeler's name, an executor and the number of workers.
+    """The means to sample a study: devices, a labeler, an executor and the number of workers.
 
     devices: those that make blocks; pilots measure on the first.  labeler: or the tree method.
     workers: threads or processes of the CPU, threads of each GPU, or calls that a given executor

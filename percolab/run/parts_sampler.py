@@ -55,7 +55,7 @@ CPU = Device("cpu")
 LABELERS = {"cpu": "raster", "cuda": "tiled"}
 # Seconds between two checks whether a thread that waits for the GPU should stop.
 _PATIENCE = 0.1
-# What is not measured in parts, and why.
+# Measurements that are not made in parts, and why.
 _OF_WHOLE_SAMPLES = {
     **dict.fromkeys(MEASUREMENTS, "it is read from a sample as a whole"),
     "gyration": "the radii of clusters are not known at a face",
@@ -197,7 +197,7 @@ class PartsSampler(BlockSampler):
 
     @property
     def job(self) -> AnyJob:
-        """What the ranks measure of every sample."""
+        """The job of the ranks for every sample."""
         given: dict[str, Any] = {"tally": self.task.has_tally, "p": most_open(self.task)}
         return self.ranks.division.job(self.task.size, self.whole, **given)
 

@@ -1,4 +1,4 @@
-"""What a sweep will take before it is run: time, memory, size of its file, and the error of p_c.
+"""Estimates before a sweep is run: its time, memory, size of its file, and the error of p_c.
 
 The samplers and workers of the sweep measure a few samples of every size, which are not stored.
 Where one sample takes too long, a smaller lattice is measured: half of L, or in slabs or over ranks
@@ -82,7 +82,7 @@ class SizePlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a sweep will take and give.
+    """An estimate of what a sweep will take and give.
 
     seconds: in all; to start, to find p and to fit are parts of it.  host_bytes: at most, by all
     processes of this host; ``base_bytes`` of it are Python and its libraries, of each process.
@@ -108,7 +108,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class _Pilot:
-    """What was measured for a task.
+    """The measurement for a task.
 
     result: samples of this task, or of a smaller one.  rate: samples of the task a second by all
     workers.  setup: seconds until the first is begun.

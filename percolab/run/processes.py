@@ -32,7 +32,7 @@ _PROGRAM = "import sys; from percolab.run import processes; processes.serve(sys.
 # Seconds that a process has to end by itself.
 _PATIENCE = 2.0
 
-# What a message of a thread is: what its call returned or raised, or its progress.
+# Kinds of messages of a thread: its call's result, its call's error, or progress.
 _RETURNED, _RAISED, _REPORTED = range(3)
 
 
@@ -46,7 +46,7 @@ class This(Protocol):
 
 @dataclass(frozen=True)
 class Hooks:
-    """What is called in each process; functions and arguments must be picklable.
+    """Functions that are called in each process; they and their arguments must be picklable.
 
     begin: first, with its number from 0 on and these arguments.  halt: by :meth:`Processes.stop`.
     leave: last, also when the process that started it was killed.  early: with its number, by a
@@ -190,10 +190,10 @@ class _PoolProcess:
                 self._process.kill()
 
     def ask(self, thread: int, question: Any) -> Any:
-        """Return what a thread of the process answers; BrokenExecutor if the process is lost."""
+        """Return the answer of a thread of the process; BrokenExecutor if the process is lost."""
         with self._lock:
             if self._is_given_up:
-                raise BrokenExecutor("a process was ended before it was there")
+                raise BrokenExecutor("a process was ended before it was ready")
             if self._control is None:
                 self._start()
             line, process = self._lines[thread], self._process

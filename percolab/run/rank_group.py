@@ -65,7 +65,7 @@ class RankGroup:
         return self.size if self.executor == "processes" else 1
 
     def record(self) -> dict[str, Any]:
-        """Return what a run's record has on its ranks; it grows as rows are measured."""
+        """Return the part of a run's record on its ranks; it grows as rows are measured."""
         stage = {"bytes": 0, "transport_seconds": 0.0, "waiting_seconds": 0.0, "join_seconds": 0.0}
         self._record = {
             "kind": SPLITS[0],

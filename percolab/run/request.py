@@ -1,4 +1,4 @@
-"""A study and the file it goes to: what is there, what is requested, and what is added to it.
+"""A study and its file: the contents, the request, and what the request adds.
 
 A file is extended in place by more sizes, p, and samples; what was requested before adds nothing.
 What contradicts the file is refused.  The study of the file is then the union of all requests.
@@ -93,7 +93,7 @@ class SweepOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """What a file has, and what is requested of it.
+    """The contents of a file, and a request to extend it.
 
     results: of the file, or empty ones; their study is the union of the file's and the requested
     one.  requested: the study of this request.  rule: with the samples of its sizes.
@@ -132,7 +132,7 @@ class Opened:
 
 
 def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
-    """Return what the file of a study has, or empty results, and what is requested of it."""
+    """Return the contents of a study's file, or empty results, and the request."""
     writer = options.get("writer")
     rule.check(study)
     study.check_layers()
@@ -152,7 +152,7 @@ def _check_part(opened: Opened, part: JobPart) -> None:
         return
     if opened.rule.target_error is not None:
         raise InputError(
-            f"part {part}: a target error is judged on all blocks of a study: give the number of "
+            f"part {part}: a target error is assessed on all blocks of a study: give the number of "
             "samples"
         )
     if opened.results.study.is_serial:
@@ -173,7 +173,7 @@ def continue_results(
     path: Path | None,
     left_open: Collection[str] = (),
 ) -> Opened:
-    """Return stored results with what is requested; InputError if they are of another study."""
+    """Return stored results with the request; InputError if they are of another study."""
     if stored is None:
         return Opened(StoredResults(study), study, rule)
     if isinstance(study.structure, Graph):
@@ -275,7 +275,7 @@ def _union(study: Study, stored: Study, left_open: Collection[str]) -> Study:
 def _described(stored: StoredResults, study: Study) -> StoredResults:
     """Return results with another description of their study, and of its lattice or graph.
 
-    What is published about a lattice may have changed; a graph's bonds and a user's functions are
+    The published facts about a lattice may have changed; a graph's bonds and a user's functions are
     not in the file.
     """
     calls = {function.name: function for function in study.functions}
@@ -299,7 +299,7 @@ def _for_sizes(counts: list[int], sizes: tuple[int, ...]) -> dict[int, int]:
 
 
 def request_record(tasks: Iterable[Task], rule: StopRule, part: JobPart = WHOLE) -> dict[str, Any]:
-    """Return what is requested of a run, as plain JSON values: samples by task, error, and part."""
+    """Return the request of a run as plain JSON values: samples by task, error, and part."""
     record: dict[str, Any] = {}
     if rule.samples is not None:
         counts = rule.samples
@@ -316,7 +316,7 @@ def _stored_stop_rule(
 ) -> StopRule:
     """Return the rule that results were last made with, as far as their runs record it.
 
-    Otherwise a size keeps what it has, and a new one gets what the others have.
+    Otherwise a size keeps its number of samples, and a new one gets that of the others.
     """
     size_of = {task.id: task.size for task in results.own_tasks}
     samples: dict[int, int] = {}

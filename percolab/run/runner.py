@@ -24,10 +24,10 @@ _LOGGER = logging.getLogger("percolab")
 
 
 def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> StoredResults:
-    """Run a study until its stop rule is met, continuing what the writer's file has.
+    """Run a study until its stop rule is met, continuing the writer's file.
 
     InputError: the file is of another study, or a size does not fit in memory.
-    Interrupted: Ctrl-C, SIGTERM, or workers that were lost; what was finished is saved.
+    Interrupted: Ctrl-C, SIGTERM, or workers that were lost; finished blocks are saved.
     """
     writer, observer = options.get("writer"), options.get("observer") or Observer()
     part = options.get("part", WHOLE)
@@ -86,7 +86,7 @@ def _describe_start(
 
 
 def prepare_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> StoredResults:
-    """Place what a study leaves open, and store its tasks without sampling them.
+    """Place the p and burn-in that a study leaves open, and store its tasks without sampling them.
 
     Copies of the file are what parts start from.  InputError: as for :func:`run_study`.
     """

@@ -1,4 +1,4 @@
-"""What is saved of samples in parts while they are measured, and when.
+"""Checkpoints of samples in parts: what they contain while samples are measured, and when.
 
 A block has a checkpoint with its finished rows, and every rank of slabs, even a single one, has one
 with the interface of its own slabs of the row in work.
@@ -78,7 +78,7 @@ class RankCheckpointer(Checkpointer):
         self._number, self._row = 0, RankRow(rank, 0, 0)
 
     def begin(self, draw: SampleKey) -> Interface | None:
-        # First due in a minute; what was kept of the row before stays until that row is saved.
+        # First due in a minute; the interface of the row before stays until that row is saved.
         self._saving = Saving(self._checkpoints)
         self._number = draw.sample // self._block_size
         self._row = RankRow(self._rank, draw.sample, draw.threshold)

@@ -76,7 +76,7 @@ _LESS, _LESS_STEPS = 0.9, 12
 _AIM = 0.95
 #: The error of p_c times the root of the work in sites, roughly, before there are samples.
 _ROUGH = 3.0
-#: Sites a second on a CPU and on a GPU, roughly; what the row of a sample costs there, in sites.
+#: Sites a second on a CPU and on a GPU, roughly; the cost of the row of a sample there, in sites.
 _RATES, _ROW_SITES = {False: 1e8, True: 3e10}, {False: 0, True: 2**14}
 #: Samples and p of each step of a pilot; it ends where P(any axis) is between these.
 _PILOT, _PILOT_POINTS, _PILOT_RANGE = (32, 64, 128, 256, 512), 6, (0.35, 0.65)
@@ -356,7 +356,7 @@ class ScalingSearch(Search):
         return axis_length(self._lattice, size)
 
     def _cost(self, size: int) -> float:
-        """Return what a sample at the centre costs, in sites, its part of the sides included."""
+        """Return the cost of a sample at the centre, in sites, its part of the sides included."""
         points = int(self._study.task(size, (0.5,)).num_points) + _ROW_SITES[self._is_gpu]
         return (1 + 2 * SIDE_SHARE) * points
 

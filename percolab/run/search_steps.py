@@ -52,13 +52,13 @@ class Goal:
         )
 
     def record(self) -> dict[str, Any]:
-        """Return what is given, as the record of a run has it."""
+        """Return the given error or time in the form of a run's record."""
         return {"threshold": {name: own for name, own in vars(self).items() if own}}
 
 
 @dataclass(frozen=True)
 class Round:
-    """What is sampled next: new tasks, and the blocks that tasks have at the end of the round.
+    """The next samples: new tasks, and the blocks that tasks have at the end of the round.
 
     until: the time, by ``time.monotonic``, from which no further blocks are begun.
     """
@@ -92,11 +92,11 @@ class Search:
         raise NotImplementedError
 
     def next_round(self, results: StoredResults, p: float) -> Round | None:
-        """Return what is sampled next, by default next to p, or None where the goal is reached."""
+        """Return the next round, by default next to p, or None where the goal is reached."""
         raise NotImplementedError
 
     def _done(self, results: StoredResults) -> float:
-        """Return the work of all samples that there are."""
+        """Return the work of all existing samples."""
         raise NotImplementedError
 
     @property

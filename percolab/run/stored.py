@@ -26,7 +26,7 @@ _LOST = 137
 
 
 class Interrupted(Exception):
-    """Ctrl-C, SIGTERM, or workers that were lost ended a run; what was finished is in the results.
+    """Ctrl-C, SIGTERM, or workers that were lost ended a run; finished blocks are in the results.
 
     stored: whether it was saved as well.  exit_code: that of a shell for this event, which
     ``reason`` describes in words.

@@ -90,7 +90,7 @@ _LONG = 900.0
 
 
 def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any) -> SweepRequest:
-    """Return the request of a threshold: a study on tori, and what samples it.
+    """Return the request of a threshold: a study on tori, and how it is sampled.
 
     given: settings of :func:`percolab.sweep`, without p, samples and boundary.  Without ``L`` the
     two sizes are chosen.  InputError: settings that are wrong, or a lattice without such roots.
@@ -138,7 +138,7 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
 
 
 def refuse_graph(graph: Any) -> NoReturn:
-    """Raise InputError that says what a graph has in place of p_c; graph: in any form."""
+    """Raise InputError on a graph, which has other numbers than p_c; graph: in any form."""
     is_file = isinstance(graph, str | Path)
     name = graph if is_file else getattr(graph, "name", "") or "the graph"
     raise InputError(
@@ -308,7 +308,7 @@ def find_p(study: Study, engine: Engine) -> float:
     change = measure(high, begun, first) - measure(low, begun, first)
     if change < _FLAT * expected * (high - low):
         raise AnalysisError(
-            f"{study.structure.title}, {study.model}: what wraps around tori of L = {size} hardly "
+            f"{study.structure.title}, {study.model}: wrapping around tori of L = {size} hardly "
             "depends on p, as one axis is easier to cross; percolab sweep has longer sides along "
             "it (-L 32x8,64x16)"
         )
@@ -540,7 +540,7 @@ def _blocks_with(task: Task, work: float) -> int:
 
 
 def _side_tasks(results: StoredResults, centre: Task) -> tuple[Task, Task]:
-    """Return the tasks at p below and above that of a task; those that there are, or new ones."""
+    """Return the tasks at p below and above that of a task; existing ones, or new ones."""
     (p,) = centre.p
     own = [
         task

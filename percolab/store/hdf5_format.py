@@ -32,7 +32,7 @@ from percolab.tasks.study import SAMPLE_VERSION, Study, Task, check_sample_versi
 FORMAT = FileFormat(RESULTS, 6, "no results file of a sweep", earlier=(5,))
 #: Description of the names of a graph's sites, where these have names.
 SITE_NAMES = "name of every site, by its number"
-#: What a task's group holds in addition to the sums of columns.
+#: Datasets in a task's group in addition to the sums of columns.
 _OTHERS = frozenset(
     {"p", "block", "block_count", "sums", "squares", "products", "size_edges", "spins"}
 )
@@ -40,7 +40,7 @@ _OTHERS = frozenset(
 _MOST_UNKNOWN = 64
 #: Samples are numbered up to this.
 _MOST_SAMPLES = 2**63 - 1
-#: What is stored of an observable, each as a list of texts.
+#: The stored facts about an observable, each as a list of texts.
 _TEXTS = ("name", "symbol", "meaning", "unit", "source")
 
 

@@ -1,4 +1,4 @@
-"""Files that percolab writes: complete or not at all, and never over what it did not write.
+"""Files that percolab writes: complete or not at all, and never over the files of others.
 
 There is one rule, :func:`check_output`: a file is never replaced if it is an input, nor unless its
 content shows that percolab wrote it.  :func:`free_name` finds a name that is not taken.

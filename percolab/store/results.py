@@ -1,4 +1,4 @@
-"""Results: what a file holds, read and written; every save is a complete new file.
+"""Results: the contents of a file, and how they are read and written: every save is a new file.
 
 A file (:mod:`percolab.store.hdf5_format`) is built in memory, written next to its target, flushed
 and renamed over it, so that at any moment there is a whole file.  A lock file keeps a second writer
@@ -36,7 +36,7 @@ _LOGGER = logging.getLogger("percolab")
 
 @dataclass(eq=False, repr=False)
 class StoredResults:
-    """What a results file holds: the study, its tasks' blocks, and the runs that made them.
+    """The contents of a results file: the study, its tasks' blocks, and the runs that made them.
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> StoredResults(Study(load_lattice("square"), (8, 16), ("open", "open"), p=(0.5,)))
@@ -55,12 +55,12 @@ class StoredResults:
 
     @property
     def sizes(self) -> list[int]:
-        """All L, ascending: those of the study, and of what was merged with it."""
+        """All L, ascending: those of the study, and of merged studies."""
         return sorted({*self.study.sizes, *(each.task.size for each in self.tasks.values())})
 
     @property
     def seeds(self) -> list[int]:
-        """All seeds, ascending, of the study and of what was merged with it."""
+        """All seeds, ascending, of the study and of merged studies."""
         return sorted({self.study.seed, *(each.task.seed for each in self.tasks.values())})
 
     def add_task(self, task: Task) -> TaskResult:

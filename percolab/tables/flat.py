@@ -122,8 +122,8 @@ def long_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
     """Return (LONG_HEADER, rows): one row for each observable, task and p, as in mean_table.
 
     Powers of sizes follow where they were measured, with errors from the scatter of blocks, None
-    for a single one.  What a method does not give is left out.  The unit is that of the mean.
-    For spins every row ends with T and K or beta.  InputError as for mean_table.
+    for a single one.  Observables that a method does not give are left out.  The unit is that of
+    the mean.  For spins every row ends with T and K or beta.  InputError as for mean_table.
     """
     rows: list[list[Any]] = []
     observables = tabulated(results)
@@ -187,8 +187,8 @@ def size_table(results: StoredResults) -> Table:
 def size_arrays(tasks: Sequence[TaskResult], points: int) -> dict[str, NDArray[Any]]:
     """Return s_low, s_high: int64 (bins,), n_s and n_s_error: float64 (task, point, bins).
 
-    Bins of small lattices are the first of those of large ones; what a task lacks is NaN.  {} where
-    no task has them.
+    Bins of small lattices are the first of those of large ones; bins that a task lacks are NaN.
+    {} where no task has them.
     """
     counted = {n: load_counts(result) for n, result in enumerate(tasks) if has_sizes(result)}
     if not counted:

@@ -1,4 +1,4 @@
-"""What a kind of study is: the one object that knows what its tasks refuse, store and measure.
+"""The kind of a study: the one object that knows what its tasks refuse, store and measure.
 
 The kinds themselves are in :mod:`percolab.kinds`, one file each, found by name
 (:mod:`percolab.tasks.kind_registry`).  Whoever needs to know something that differs between kinds
@@ -26,13 +26,13 @@ from percolab.tasks.study import Study, Task, block_size_for
 
 #: Bytes that the groups of a task take before they are packed, and how many groups there may be.
 _GROUPED_BYTES, _MOST_GROUPS = 2**23, 2**12
-#: What makes the blocks of an ensemble of graphs, by the sampler of the task's kind.
+#: The sampler of an ensemble of graphs, which uses the sampler of the task's kind.
 _ENSEMBLES = "kinds.ensembles:EnsembleSampler"
 
 
 @dataclass(frozen=True, eq=False)
 class SamplerSpec:
-    """What a worker process makes a sampler from, in plain values that can be sent.
+    """The description from which a worker process makes a sampler: plain values that can be sent.
 
     place: of a function or class, as :func:`percolab.kernels.registry.load` takes it, which is
     called with the task, ``device`` and these arguments
@@ -89,7 +89,7 @@ class BlockSampler(Protocol):
         return [partial(self.sample, [0])]
 
     def spec(self) -> SamplerSpec:
-        """Return what a worker process makes the same sampler from."""
+        """Return the description from which a worker process makes the same sampler."""
 
 
 class Algorithms(Protocol):
@@ -111,7 +111,7 @@ class Algorithms(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class PilotConditions:
-    """What pilots measure with, and what is called with their results.
+    """The conditions in which pilots measure, and functions that are called with their results.
 
     labeler: or tree method.  on_p: is called with a size and the p that were found for it.
     on_note: is called with a line on what a user should know.
@@ -141,7 +141,7 @@ class Kind(Protocol):
     always_has_pilot: whether a pilot measures samples even where nothing is left open
     codec:            how its blocks are stored
     algorithms:       what finds the clusters or the trees
-    sampler:          the place of what makes a task's blocks, as :class:`SamplerSpec` has it
+    sampler:          the place of a task's sampler, as in :class:`SamplerSpec`
     """
 
     name: ClassVar[str]
@@ -167,7 +167,7 @@ class Kind(Protocol):
         return {}
 
     def identity(self, task: Task) -> dict[str, Any]:
-        """Return what changes what is measured of these samples: p, or the method that fixes it."""
+        """Return what else changes the results of these samples: p, or the method that fixes it."""
         if self.fixed_p is not None:
             return {"method": task.method}
         return {"p": [p.hex() for p in task.p]}
@@ -175,14 +175,14 @@ class Kind(Protocol):
     def columns(
         self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False
     ) -> tuple[Column, ...]:
-        """Return what a task measures, in the order it is stored.
+        """Return the columns that a task measures, in the order in which they are stored.
 
         wide: whether the sum of squared sizes of one sample may be more than an int64.
         """
         return list_columns(boundary, measure, wide=wide)
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
-        """Return the memory of what measures a task, its batch of ``items`` included.
+        """Return the memory for measuring a task, its batch of ``items`` included.
 
         name: of the labeler or tree method.  device: its kind, "cpu" or "cuda".
         """
@@ -214,7 +214,7 @@ class Kind(Protocol):
     def hints(
         self, study: Study, stored: Mapping[str, Any], pilot: PilotConditions
     ) -> dict[str, dict[str, Any]]:
-        """Return what the samplers of tasks are given in addition to the task, by the tasks' ids.
+        """Return further arguments for the samplers of tasks, by the tasks' ids.
 
         stored: results of the tasks, a :class:`percolab.store.task_result.TaskResult` each, and of
         further tasks of the study.

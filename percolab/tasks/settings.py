@@ -141,7 +141,7 @@ def _executor(key: str, value: Any) -> str | Executor:
     name = value if isinstance(value, str) else ""
     if name == MPI:
         raise InputError(
-            "executor = 'mpi': it is percolab sweep that is started by mpiexec, and nothing else; "
+            "executor = 'mpi': mpiexec can start the command percolab sweep, but not Python code; "
             "in Python give an executor of mpi4py.futures (docs/clusters.md)"
         )
     is_dask = name.startswith(DASK) and name != DASK
@@ -593,7 +593,7 @@ def takes_settings(
     """Return a function of a lattice and ``**Unpack[Settings]`` that shows them one by one.
 
     Its signature has every setting with its type and default, where it had ``**``; in its
-    documentation a line "{settings}" becomes the list of what they mean.
+    documentation a line "{settings}" becomes the list of their meanings.
     """
     own = dict(signature(function).parameters)
     own.popitem()  # **settings

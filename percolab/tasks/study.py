@@ -93,7 +93,7 @@ def _digest(content: dict[str, Any]) -> bytes:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Sampling(Shown):
-    """What all tasks of a study have in common, in addition to what is sampled and its boundary.
+    """The settings that all tasks of a study share, in addition to the lattice and its boundary.
 
     ``model`` is the text of a :class:`Model`.  With ``method`` "threshold" there is no p: every
     sample's spanning thresholds are found.  ``measure`` names what is measured in addition to the
@@ -133,7 +133,7 @@ class Sampling(Shown):
 
     @property
     def draw(self) -> Model:
-        """What is drawn at random: the model that ``model`` names."""
+        """The model that ``model`` names: what is drawn at random."""
         return Model.parse(self.model)
 
     @property
@@ -199,7 +199,7 @@ class Task(Sampling):
 
     p ascends; every sample is measured at all p.  ``boundary`` is "open" or "periodic" per axis of
     a lattice, "terminals" of a graph with source and target, and () of one without.  A pilot's task
-    has another ``purpose``, and so samples of its own.
+    has another ``purpose``, and so other samples.
     """
 
     structure: Structure
@@ -277,7 +277,7 @@ class Task(Sampling):
 
     @property
     def observables(self) -> tuple[Column, ...]:
-        """What is one integer for each sample, in the order it is stored."""
+        """The columns with one integer for each sample, in the order in which they are stored."""
         return tuple(column for column in self.columns if column.is_observable)
 
     @property
@@ -453,7 +453,7 @@ def explain_refusal(name: str, model: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Study(Sampling):
-    """What a user requested: a lattice at several sizes, or a graph, with p given or by a pilot.
+    """A user's request: a lattice at several sizes, or a graph, with p given or placed by a pilot.
 
     ``p`` None lets a pilot place the values of each size, or with ``method`` "threshold" where the
     samples' thresholds are looked for first.  ``sweeps`` are those of a chain of spins, the burn-in

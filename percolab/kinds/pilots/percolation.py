@@ -1,4 +1,4 @@
-"""Pilots: find where to place p, from nothing but p in (0, 1), on samples of their own.
+"""Pilots: find where to place p, knowing only that p is in (0, 1), from separate samples.
 
 **Of a lattice.**  Every sample has a spanning threshold T along each open axis, the smallest p at
 which it spans, or on a torus wraps.  A few samples' T are found by bisection; their mean and spread
