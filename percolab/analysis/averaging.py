@@ -1,10 +1,10 @@
-"""Averages over fits with different smallest sizes and degrees, in place of choosing one of them.
+"""Averages over fits with different smallest sizes and degrees, instead of the choice of one fit.
 
-Choosing one fit claims that what it leaves out is zero.  Here every fit has the weight
+To choose one fit is to claim that the terms it leaves out are zero.  Here every fit has the weight
 
     exp(-(chi^2 + 2 k + 2 n) / 2)
 
-of k parameters and n points left out, and how far the fits disagree is part of the error: W. I. Jay
+with k parameters and n points left out, and the spread of the fits is part of the error: W. I. Jay
 and E. T. Neil, Phys. Rev. D 103, 114502 (2021).
 """
 
@@ -42,7 +42,7 @@ def fit_weights(criteria: Sequence[float] | Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Member:
-    """One of the averaged fits; its errors are whole but for the spread of the fits."""
+    """One of the averaged fits; its errors are whole, except for the spread of the fits."""
 
     min_size: int
     degree: int
@@ -58,8 +58,8 @@ class Member:
 class ThresholdMember:
     """A fit of p_c and 1/nu that is averaged with others.
 
-    p_0, width: p_c = p_0 + width theta_0; theta_1 is 1/nu.  theta: float64 (k,).  covariance,
-    statistical: float64 (k, k), the whole one, and the part that other samples would change.
+    p_0, width: p_c = p_0 + width theta_0; theta_1 is 1/nu.  theta: float64 (k,).  covariance:
+    float64 (k, k), the whole one.  statistical: float64 (k, k), its part due to the samples alone.
     criterion: chi^2 + 2 k + 2 n.
     """
 
@@ -92,7 +92,7 @@ class ThresholdAverage(Generic[Fit]):
     ) -> ThresholdAverage[Fit]:
         """Average over the results of fit(smallest size, choice); sizes ascend.
 
-        choices: degrees of the polynomial, and what else differs from fit to fit.
+        choices: degrees of the polynomial, with whatever else differs from fit to fit.
 
         Fits that raise AnalysisError are left out; if all do, the first such error is raised.
         """
@@ -122,7 +122,7 @@ class ThresholdAverage(Generic[Fit]):
         return self.value(1)
 
     def value(self, index: int | Sequence[int]) -> Value:
-        """Return a parameter in its units; index: of theta, in every fit or in all."""
+        """Return a parameter in its units; index: in theta, one for all fits or one for each."""
         (mean,), ((whole,),), ((own,),) = self.values([index])
         errors = float(np.sqrt(whole)), float(np.sqrt(max(own, 0.0)))
         return Value(float(mean), *errors, self.best.chi_square, len(self.fits))
@@ -130,7 +130,7 @@ class ThresholdAverage(Generic[Fit]):
     def values(self, indices: Sequence[int | Sequence[int]]) -> tuple[Floats, Floats, Floats]:
         """Return n parameters in their units, (n,), their whole and statistical covariance, (n, n).
 
-        indices: of each, as for :meth:`value`.
+        indices: one for each parameter, as for :meth:`value`.
         """
         every = np.array([np.broadcast_to(index, len(self.fits)) for index in indices]).T
         each = [(np.ix_(at, at), at, fit) for at, fit in zip(every, self.fits, strict=True)]
@@ -155,10 +155,10 @@ class ThresholdAverage(Generic[Fit]):
 def average_three_times(
     average: Callable[[Known | None, float], Average], known: Known | None, priors: float
 ) -> tuple[Average, Average, Average | None]:
-    """Return average(known 1/nu, factor on the priors' widths) for p_c, its check and 1/nu.
+    """Return the averages for p_c, for its check and for 1/nu.
 
-    The first with known and priors; the second with priors twice as wide; the third with 1/nu free,
-    None where the data do not give it.
+    All are average(known 1/nu, factor on the priors' widths): the first with `known` and `priors`,
+    the second with priors twice as wide, the third with 1/nu free, or None if that fit fails.
     """
     best, wide = average(known, priors), average(known, 2 * priors)
     if known is None:
@@ -178,10 +178,10 @@ class Quoted(Part[float]):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class FittedThreshold(Record, Shown):
-    """A fitted p_c: what a fit of spanning curves and a joint fit of quantities have in common.
+    """A fitted p_c: the common part of fits of spanning curves and joint fits of quantities.
 
-    p_c, exponent: p_c, and 1/nu of fits in which it is free.  problem: why p_c is no answer, in one
-    line, or None; then threshold_error, its statistical and systematic parts and y_t_error are NaN.
+    p_c, exponent: p_c, and 1/nu of fits in which it is free.  problem: one line on why p_c cannot
+    be used, or None; with a problem threshold_error, its two parts and y_t_error are NaN.
     known_y_t: the 1/nu of the universality class that is a prior of p_c, None if there is none.
     prior_shift: how far p_c moves if all priors are twice as wide.  members: the averaged fits of
     p_c. notes: warnings on p_c, one line each.  Numbers that the data do not give are NaN (None in
@@ -205,7 +205,7 @@ class FittedThreshold(Record, Shown):
     statistical_error = Quoted("p_c.statistical_error")
     systematic_error = Quoted("p_c.systematic_error")
     y_t, y_t_error = Part[float]("exponent.value"), Quoted("exponent.error")
-    #: Of the fit of the largest weight, with ``value``, ``dof`` and ``p_value``.
+    #: Chi^2 of the fit with the largest weight: ``value``, ``dof`` and ``p_value``.
     chi_square = Part[ChiSquare]("p_c.quality")
 
     @property
@@ -215,7 +215,7 @@ class FittedThreshold(Record, Shown):
 
     @property
     def nu_error(self) -> float:
-        """Its error, one sigma."""
+        """The one-sigma error of nu."""
         return self.y_t_error / self.y_t**2
 
     @property
@@ -251,7 +251,7 @@ def assess_threshold(
 
 
 def find_problem(p_c: Value, low: float, high: float, *, axis: str = "p") -> str | None:
-    """Return in one line why a fitted p_c is no answer, or None; the sampled p are low to high."""
+    """Return one line on why a fitted p_c cannot be used, or None; low, high: the sampled p."""
     sampled, problem = f"the sampled {axis}, {low:.6g} to {high:.6g}", ""
     if p_c.rejected:
         problem = (

@@ -5,18 +5,18 @@ is compared with a master curve that the other sizes make at its x,
 
     S = mean of (y - Y)^2 / (dy^2 + dY^2),
 
-about 1 where the sizes agree within their errors. Two things are changed. The master curve is a
-polynomial of degree five fitted to the twelve nearest points of all other sizes, the farther the
-less weight they have (W. S. Cleveland, J. Am. Stat. Assoc. 74, 829 (1979)), not a line through two
-of each size, because stored grids are coarse and the points of one other size may be all there are;
-and dY takes into account that the points of one size share their samples.
+which is about 1 where the sizes agree within their errors. Two things differ from that paper. The
+master curve is a polynomial of degree five, fitted to the twelve nearest points of all other sizes
+with weights that fall with the distance (W. S. Cleveland, J. Am. Stat. Assoc. 74, 829 (1979)), and
+not a line through two points of each size: stored grids are coarse, and there may be only one other
+size. And dY takes into account that the points of one size share their samples.
 
-p_c, 1/nu and kappa minimise S, as many of them as are not given. Their errors have two parts. One
-is that of a bootstrap over blocks, because S + 1, the rule of that paper, does not allow for
+S is minimised over those of p_c, 1/nu and kappa that are not given. Their errors have two parts.
+The first comes from a bootstrap over blocks; the rule of that paper, S + 1, does not allow for
 correlated points. A collapse has no corrections to scaling: they raise S and shift the fitted
-numbers. So the other part, of three sizes and more, is how far these change if all sizes below L
-are left out, times L / (L - L_min), which is all of the shift if it falls as 1/L, and of all L that
-leave two sizes, and six points to make a curve for each other, the largest.
+numbers. So with three or more sizes the second part is the change of these numbers when all sizes
+below L are left out, times L / (L - L_min), L_min being the smallest size: the whole shift, if it
+falls as 1/L. It is the largest over all L that leave two sizes, each with six points of others.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from percolab.analysis.statistics import (
 )
 from percolab.errors import AnalysisError
 
-#: A collapse with a larger S is reported as poor, and its cut-off L_min is rejected.
+#: A collapse with a larger S is reported as poor.
 POOR_COLLAPSE = 2.0
 
 # The least fraction of points that overlap.
 _LEAST_OVERLAP = 0.5
-#: Points that a point is compared with, at most.
+#: The master curve at a point is fitted to at most this number of points of other sizes.
 NEAREST = 12
-# Where their weight would be 0, over the distance of
-# the farthest; and coefficients of the polynomial.
+# Distance at which their weight would be 0, over that of
+# the farthest one; number of coefficients of the polynomial.
 _WIDTH, _COEFFICIENTS = 1.1, 6
 
 #: Quantities of cluster curves that can be collapsed, with their symbols.
@@ -80,7 +80,7 @@ class Measured:
 
     @classmethod
     def of_spanning(cls, curve: SpanningCurve) -> Measured | None:
-        """Return R_L inside WINDOW, its covariance exact; None where no point is."""
+        """Return R_L inside WINDOW with its exact covariance; None if no point is inside."""
         R = curve.probability
         inside = (WINDOW[0] <= R) & (WINDOW[1] >= R)
         if not inside.any():
@@ -93,7 +93,7 @@ class Measured:
 
     @classmethod
     def of_clusters(cls, curve: ClusterCurve, name: str) -> Measured:
-        """Return one of CLUSTER_QUANTITIES by its blocks; AnalysisError with fewer than two."""
+        """Return one of CLUSTER_QUANTITIES; AnalysisError with fewer than two blocks."""
         blocks = curve.samples.size
         if blocks < 2:
             raise AnalysisError(f"L = {curve.L} has one block, which gives no error: add samples")
@@ -122,10 +122,10 @@ class Measured:
 class Collapse(Record):
     """Collapsed points and the exponents that make them collapse; P points in all.
 
-    L: int64 (P,). p, value, value_error: float64 (P,), before. x, y, dy: float64 (P,), after, with
-    x = (p - threshold) L^y_t, y = value L^-exponent. quality: S; points: number of points in S.
-    threshold, y_t, exponent: p_c, 1/nu and kappa, with whole errors, 0 for given values and NaN
-    without a bootstrap; statistical_errors: of the three, the part that the bootstrap gives.
+    L: int64 (P,). p, value, value_error: float64 (P,), before the collapse. x, y, dy: float64 (P,),
+    after it: x = (p - threshold) L^y_t, y = value L^-exponent. quality: S; points: number of points
+    in S. threshold, y_t, exponent: p_c, 1/nu and kappa, with whole errors, 0 for given values and
+    NaN without a bootstrap; statistical_errors: of the three, the part that the bootstrap gives.
     """
 
     observable: str
@@ -148,7 +148,7 @@ class Collapse(Record):
 
     @property
     def others(self) -> int:
-        """The least number of points of other sizes, of which a master curve is made."""
+        """The smallest number of points of other sizes that a master curve is made of."""
         return _count_others(self.L)
 
 
@@ -168,10 +168,10 @@ def collapse_curves(
 ) -> Collapse:
     """Collapse the curves of at least two sizes.
 
-    start: p_c, 1/nu and kappa to begin at; fixed: which of them are given. reach: largest |x| at
-    the start that is used. bootstrap: replicas, 0 for no errors. threshold_error: of a p_c that is
-    given, for those of the others; NaN gives none. Raises AnalysisError when fewer than two sizes
-    have points, or the curves overlap too little.
+    start: p_c, 1/nu and kappa at which the search begins; fixed: which of them are given. reach:
+    largest |x|, by these values, that is used. bootstrap: replicas, 0 for no errors.
+    threshold_error: of a given p_c, for the errors of the others; NaN gives no errors. Raises
+    AnalysisError when fewer than two sizes have points, or the curves overlap too little.
     """
     if reach is not None:
         near = [np.abs(curve.p - start[0]) * curve.L ** start[1] <= reach for curve in measured]
@@ -185,7 +185,7 @@ def collapse_curves(
     master = _Master.of(measured)
     values = np.concatenate([curve.values for curve in measured])
     free = ~np.array(fixed)
-    # Steps of a size that a collapse feels: the smallest width in p, a tenth of an exponent.
+    # Steps that change S: a tenth of the smallest width in p, 5 % of 1/nu, 0.05 of kappa.
     largest = max(curve.L for curve in measured)
     steps = np.array([0.1 * largest ** -start[1], 0.05 * start[1], 0.05])
     best = _minimised(master, values, np.array(start), free, steps)
@@ -194,15 +194,14 @@ def collapse_curves(
         raise AnalysisError(f"the curves of {observable} overlap too little to be collapsed")
     errors = statistical = np.where(free, nan, [threshold_error, 0.0, 0.0])
     if bootstrap and not isnan(threshold_error):
-        # S has small minima as points leave the overlap: from that of the data itself, or in
-        # smaller steps, others would not get away, and errors be too small, or 0.
+        # S has small local minima where points leave the overlap.  A search that starts at that of
+        # the data, or takes smaller steps, may stay in it, and errors would be too small, or 0.
         begin = best - 0.5 * steps * free
         rng = np.random.default_rng(0)
         drawn = np.hstack([curve.resampled(rng, bootstrap) for curve in measured])
         begins = np.tile(begin, (bootstrap, 1))
         begins[:, 0] += 0.0 if free[0] else threshold_error * rng.standard_normal(bootstrap)
-        # The minimum of a replica is near that of the data, where a tenth of the scatter is precise
-        # enough.
+        # The minimum of a replica is near that of the data; a tenth of the scatter is enough.
         pairs = zip(drawn, begins, strict=True)
         found = np.array([_minimised(master, *pair, free, steps, 0.02) for pair in pairs])
         scatter = np.array([half_width(column) for column in found.T])
@@ -238,7 +237,7 @@ def _shift(
     free: NDArray[np.bool_],
     steps: Floats,
 ) -> Floats:
-    """Return how far corrections may shift p_c, 1/nu and kappa, float64 (3,); 0 of two sizes."""
+    """Return how far corrections may shift p_c, 1/nu and kappa, float64 (3,); 0 with two sizes."""
     smallest, *cuts = sorted({curve.L for curve in measured})
     shift = np.zeros(3)
     for cut in cuts[:-1]:
@@ -259,7 +258,7 @@ def _minimised(
     steps: Floats,
     tolerance: float = 1e-3,
 ) -> Floats:
-    """Return (p_c, 1/nu, kappa) of the smallest S by the simplex method; tolerance: in steps."""
+    """Return the (p_c, 1/nu, kappa) that minimise S, by the simplex method; tolerance: in steps."""
     from scipy.optimize import minimize
 
     def move(by: Floats) -> Floats:
@@ -272,7 +271,7 @@ def _minimised(
         return start
     simplex = np.vstack([np.zeros(count), np.eye(count)])
     options = {"xatol": tolerance, "fatol": 0.1 * tolerance, "maxfev": 400}
-    with np.errstate(invalid="ignore"):  # Curves that do not overlap have no quality, infinity.
+    with np.errstate(invalid="ignore"):  # S is infinite where curves do not overlap.
         best = minimize(
             lambda by: master.quality(values, move(by))[0],
             simplex[0],
@@ -284,7 +283,7 @@ def _minimised(
 
 @dataclass(frozen=True, eq=False)
 class _Master:
-    """The points of all sizes end to end, and the master curve that they make for each other.
+    """The points of all sizes, concatenated, and the master curve at each from the other sizes.
 
     L, p, variance: float64 (P,). covariance: float64 (P, P), 0 between tasks. tasks: their slices.
     """
@@ -315,7 +314,7 @@ class _Master:
         )
 
     def quality(self, values: Floats, theta: Floats) -> tuple[float, int]:
-        """Return S and the points it is taken over; infinite where too few overlap."""
+        """Return S and the number of points in it; S is infinite where too few overlap."""
         p_c, y_t, kappa = theta
         x = (self.p - p_c) * self.L**y_t
         scale = self.L**-kappa
@@ -329,7 +328,7 @@ class _Master:
         return float(deviation[counted].mean()), int(counted.sum())
 
     def _weights(self, x: Floats, variance: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """Return W (P, P) with master curve W y, and the mask (P,) of points that have one."""
+        """Return W (P, P), W y being the master curve, and a mask (P,): points that have one."""
         others = self.L[:, None] != self.L
         counted = (np.where(others, x, np.inf).min(axis=1) <= x) & (
             np.where(others, x, -np.inf).max(axis=1) >= x
@@ -340,13 +339,13 @@ class _Master:
         width = _WIDTH * np.take_along_axis(distance, columns, axis=1).max(axis=1, keepdims=True)
         step = (x[columns] - x[:, None]) / np.where(width > 0, width, 1.0)
         used = (1 - np.abs(step) ** 3) ** 3 / variance[columns]
-        # Repeated products are much faster than powers, and take most of the time of a search.
+        # Most of the time of a search goes into these products; powers would be much slower.
         powers = [np.ones_like(step)]
         for _ in range(min(nearest, _COEFFICIENTS) - 1):
             powers.append(powers[-1] * step)
         design = np.stack(powers, axis=2)
         normal = (design * used[:, :, None]).transpose(0, 2, 1) @ design
-        # The master curve at its own x is the constant term.
+        # The master curve at a point is the constant term of the polynomial about its x.
         first = np.eye(len(powers))[:, :1]
         constant = np.linalg.pinv(normal, hermitian=True) @ first
         weights = np.zeros((x.size, x.size))

@@ -6,12 +6,12 @@ Binder, Z. Phys. B 43, 119 (1981)). Curves a_1 (p - p_c) L^y_t + b L^-omega + B 
 
     p* = p_c + (b h_omega + B h_2omega) / a_1,    h_k = (L1^-k - L2^-k) / (L2^y_t - L1^y_t),
 
-which is fitted with b 0 +- 3 and B 0 +- 9, averaged over smallest sizes
+which is fitted with priors, b = 0 +- 3 and B = 0 +- 9, and averaged over smallest sizes
 (:mod:`percolab.analysis.power_law`).
 
-The moment ratio Q_1 = <s_1>^2 / <s_1^2> is dimensionless like R_L, so its crossings give p_c as
-well, without an open axis: J. Wang et al., Phys. Rev. E 87, 052107 (2013). Each moment is the
-polynomial through the grid points nearest to the expected crossing.
+The moment ratio Q_1 = <s_1>^2 / <s_1^2> is dimensionless like R_L, so its crossings give p_c too,
+even without an open axis: J. Wang et al., Phys. Rev. E 87, 052107 (2013). Between grid points each
+moment is the polynomial through the grid points nearest to the expected crossing.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ from percolab.analysis.statistics import (
 from percolab.analysis.value import ChiSquare, Value
 from percolab.errors import AnalysisError
 
-# The number of p between which the crossing of two ratios is interpolated linearly.
+# Two ratios are computed at this number of p; their crossing is interpolated linearly between them.
 _STEPS = 400
 
 
@@ -102,8 +102,8 @@ def _drift_columns(L1: Floats, L2: Floats, omega: float, y_t: float) -> Floats:
 def find_crossing(small: SizeFit, large: SizeFit, *, rises: bool = True) -> CurveCrossing:
     """Return the crossing of two curves inside the p that both cover, `small.L` < `large.L`.
 
-    The curve of the larger size rises through the other, or falls unless ``rises``; of several
-    crossings the one nearest the middle.
+    There the curve of the larger size rises through the other one, or falls through it if ``rises``
+    is False.  Of several crossings the one nearest to the middle is returned.
     """
     low, high = max(small.p_low, large.p_low), min(small.p_high, large.p_high)
     domain, window = large.probit.domain, large.probit.window
@@ -123,7 +123,7 @@ Crossed = tuple[tuple[CurveCrossing, ...], Floats]
 
 
 def cross_sizes(fits: Sequence[SizeFit]) -> Crossed:
-    """Return crossings of neighbours, fits ascending in L, with errors of first order."""
+    """Return crossings of neighbouring sizes with first-order errors; fits: ascending in L."""
     pairs = list(pairwise(fits))
     crossings = [find_crossing(small, large) for small, large in pairs]
     covariance = np.zeros((len(crossings), len(crossings)))
@@ -140,7 +140,7 @@ def cross_sizes(fits: Sequence[SizeFit]) -> Crossed:
             shared = large.covariance_at(own.p, crossings[i + 1].p)
             covariance[i, i + 1] = covariance[i + 1, i] = -shared / (apart * steeper[i + 1])
         if own.found:
-            # R moves as the probit of the larger size does, and along it with p.
+            # R at the crossing changes with the probit of the larger size, directly and through p.
             part = float(large.probit.deriv()(own.p)) / apart
             error = np.sqrt((1 - part) ** 2 * of_large + part**2 * of_small)
             errors = float(np.sqrt(covariance[i, i])), float(large.density(own.p) * error)
@@ -151,11 +151,11 @@ def cross_sizes(fits: Sequence[SizeFit]) -> Crossed:
 def cross_replicas(
     fits: Sequence[SizeFit], *, rises: bool = True, replicas: int = 200, seed: int = 0
 ) -> Crossed:
-    """Return crossings of neighbours, fits ascending in L, with errors that need not be small.
+    """Return crossings of neighbouring sizes with errors that need not be small.
 
-    Errors are root mean square distances from crossings of curves that are drawn with the
-    covariance of each fit.  Where drawn curves do not cross they count as at the end of the common
-    p that is farther from the crossing.
+    fits: ascending in L.  Errors are root mean square distances from the crossings of curves that
+    are drawn with the covariance of each fit.  Drawn curves that do not cross count as crossing at
+    the end of the common range of p that is farther from the crossing.
     """
     rng, crossings, away = np.random.default_rng(seed), [], []
     drawn = []
@@ -193,7 +193,7 @@ def extrapolate(
     y_t: float,
     width: float,
 ) -> Drift | None:
-    """Return the limit of crossings by their covariance, width 1 / a_1; None of fewer than two."""
+    """Extrapolate crossings with their covariance; width: 1 / a_1.  None with fewer than two."""
     kept = [index for index, crossing in enumerate(crossings) if crossing.found]
     own = covariance[np.ix_(kept, kept)]
     if len(kept) < 2 or not (np.isfinite(width) and np.isfinite(own).all()):
@@ -209,9 +209,9 @@ def extrapolate(
 
 
 def _robust_covariance(samples: Floats) -> Floats:
-    """Return a covariance whose diagonal agrees with `half_width`, with replicas far out pulled in.
+    """Return a covariance with the errors of `half_width`, in which outlying replicas are clipped.
 
-    samples: float64 (replicas, n).  NaN where fewer than 10 n replicas have all n.
+    samples: float64 (replicas, n).  NaN where fewer than 10 n replicas have all n numbers.
     """
     samples = samples[np.isfinite(samples).all(axis=1)]
     count = samples.shape[1]
@@ -220,7 +220,7 @@ def _robust_covariance(samples: Floats) -> Floats:
     middle = np.median(samples, axis=0)
     width = np.array([half_width(column) for column in samples.T])
     clipped = np.clip(samples, middle - 4.0 * width, middle + 4.0 * width)
-    # Replicas that all agree have no correlation: it is NaN.
+    # Where all replicas agree, their correlation is NaN.
     with np.errstate(invalid="ignore", divide="ignore"):
         correlation = np.corrcoef(clipped, rowvar=False)
     return np.asarray(np.atleast_2d(correlation) * np.outer(width, width), np.float64)
@@ -228,7 +228,7 @@ def _robust_covariance(samples: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class RatioCrossing(CurveCrossing):
-    """Crossing of Q_1 of two sizes, whose value there is `probability`."""
+    """A crossing of Q_1 of two sizes; `probability` is the value of Q_1 there."""
 
     renamed: ClassVar = {"probability": "ratio"}
 
@@ -281,7 +281,7 @@ def ratio_crossings(
     return RatioCrossings(crossings, drift)
 
 
-#: Cluster curves of one size, each with how often its blocks count: the data, then the replicas.
+#: Cluster curves of one size, each with the weights of its blocks: for the data, then replicas.
 Weighted = Sequence[tuple[ClusterCurve, Floats]]
 
 
@@ -296,7 +296,7 @@ def _cross_ratios(small: Weighted, large: Weighted, near: float) -> list[tuple[f
 def _cross_lines(
     p: Floats, small: Floats, large: Floats, *, near: float, rises: bool = True
 ) -> list[tuple[float, float]]:
-    """Return where rows (r, m) at p cross nearest to `near`, and their value there, or NaN."""
+    """Return (p, value) of the crossing nearest to `near` for each pair of rows (r, m), or NaN."""
     crossings, sign = [], 1 if rises else -1
     for below, above in zip(small, large, strict=True):
         difference = sign * (above - below)
@@ -313,7 +313,7 @@ def _cross_lines(
 
 
 def _ratio(own: Weighted, p: Floats, near: float) -> Floats:
-    """Return Q_1 at p of one size for every row of block weights, float64 (r, p); seeds add."""
+    """Return Q_1 of one size at p for every row of block weights, float64 (r, p); seeds add up."""
     first, second = np.zeros((2, len(own[0][1]), p.size))
     for curve, weights in own:
         nodes = nearest_nodes(curve.p, near)

@@ -1,7 +1,7 @@
 """Results of a task along its p grid: how many samples span, how large the clusters are.
 
-Between the p of a grid a number is that of the polynomial through the nearest grid points: points
-of one task share their samples, so their noise is smooth along p, and interpolation does not
+Between the p of a grid a number is interpolated by the polynomial through the nearest grid points:
+points of one task share their samples, so their noise is smooth along p, and interpolation does not
 amplify it.
 """
 
@@ -19,7 +19,7 @@ from percolab.analysis.json_values import plain
 from percolab.analysis.statistics import Floats, jackknife_error, wilson_interval
 from percolab.lattices.shown import Shown, few
 
-# Points that a polynomial is put through.
+# Number of points that an interpolating polynomial passes through.
 _NODES = 7
 
 
@@ -90,7 +90,7 @@ class SpanningCurve(Shown):
 
     @property
     def threshold_counts(self) -> NDArray[np.int64]:
-        """Samples by the interval of their T, int64 (n_blocks, m + 1): T <= p_1, ..., p_m < T."""
+        """Samples in each interval of T, int64 (n_blocks, m + 1): T <= p_1, ..., p_m < T."""
         edges = (np.zeros_like(self.samples), *self.spanning.T, self.samples)
         return np.diff(np.stack(edges, axis=1), axis=1)
 
@@ -139,9 +139,9 @@ def probit_points(curves: Sequence[SpanningCurve]) -> tuple[Floats, Floats]:
 class ClusterCurve(Shown):
     """Sizes of clusters of one task: one size, one p grid, one seed.
 
-    num_sites: N.  p: float64 (m,), ascending.  samples: int64 (n_blocks,).  The sums over each
-    block's samples, float64 (n_blocks, m): largest and second_largest of the clusters' sites,
-    sum_squares of sum s^2, and largest_squares of s_1^2.  label: of the task and of its spanning
+    num_sites: N.  p: float64 (m,), ascending.  samples: int64 (n_blocks,).  Sums over each block's
+    samples, float64 (n_blocks, m): largest and second_largest, of the sites of that cluster;
+    sum_squares, of sum s^2; largest_squares, of s_1^2.  label: of the task and of its spanning
     curve.
     """
 
@@ -167,7 +167,7 @@ class ClusterCurve(Shown):
         return first, second, squares, own
 
     def means(self, weights: Floats | None = None) -> dict[str, Floats]:
-        """Return every function of p that is drawn or maximised, as :meth:`moments` does."""
+        """Return every function of p that is drawn or maximised, in shapes as :meth:`moments`."""
         first, second, squares, own = self.moments(weights)
         return {
             "largest": first,

@@ -5,7 +5,7 @@
     chi = (<sum s^2> - <s_1^2>) / N ~ L^(gamma/nu)  mean cluster size without the largest cluster
     <s_1^2> / N ~ L^(gamma/nu)                      and of the largest cluster alone
 
-and, where what flows was measured, over the samples that span,
+and, where flows were measured, over the samples that span,
 
     sites of the backbone ~ L^D_B                   its mass
     bonds of the shortest path ~ L^d_min
@@ -17,14 +17,14 @@ and over all samples
     largest cluster without bridges ~ L^D_B         X. Xu et al., Phys. Rev. E 89, 012120 (2014)
 
 d_f = d - beta/nu, and tau = 1 + d / d_f by hyperscaling (D. Stauffer and A. Aharony, Introduction
-to Percolation Theory, 1994). Between the p of a grid a quantity is the polynomial through the
-nearest points. Every power law has its corrections (:mod:`percolab.analysis.power_law`).
+to Percolation Theory, 1994). Between grid points a quantity is the polynomial through the nearest
+points. Every power law has its corrections (:mod:`percolab.analysis.power_law`).
 
-Errors are those of one bootstrap over blocks in which the same blocks give p_c and the quantities,
-so that they contain the error of p_c and the correlation with it. The systematic error of p_c is
-drawn for every replica; a p that is given instead has none. The covariance of the sizes is that of
-the replicas, times the factor of J. Hartlap, P. Simon and P. Schneider, Astron. Astrophys. 464, 399
-(2007).
+Errors come from one bootstrap over blocks, in which the same blocks give p_c and the quantities:
+they contain the error of p_c and its correlation with the quantities. Every replica draws a
+systematic error of p_c; a p that is given instead has no error. The covariance of the sizes is that
+of the replicas, times the factor of J. Hartlap, P. Simon and P. Schneider, Astron. Astrophys. 464,
+399 (2007).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ SPANNING = "spanning"
 #: Replicas that a covariance of several sizes needs at least.
 MIN_REPLICAS = 50
 
-# What scatters by less, relative to itself, scatters by the rounding of an interpolation.
+# A relative scatter below this is the rounding error of an interpolation.
 _ROUNDING = 1e-9
 
 
@@ -69,9 +69,9 @@ _ROUNDING = 1e-9
 class CriticalQuantity:
     """A power of L at p_c: its name, its exponent's name and sign, its meaning in words.
 
-    of_squares: whether it is a mean of squared sizes, for the corrections.  of_cube: whether it has
-    the power d - 2 of a homogeneous cube in addition.  of_all: whether it is a mean over
-    all samples, not over those that span.
+    of_squares: whether it is a mean of squared sizes, which decides its corrections.  of_cube:
+    whether a homogeneous cube's power, L^(d - 2), is a further factor.  of_all: whether it is a
+    mean over all samples, not only over those that span.
     """
 
     name: str
@@ -90,7 +90,7 @@ QUANTITIES = (
     CriticalQuantity("chi", "gamma/nu", 1, "chi = (<sum s^2> - <s_1^2>)/N at p_c", True),
     CriticalQuantity("s1_squared", "gamma/nu", 1, "<s_1^2>/N at p_c", True),
 )
-#: Columns of what flows, as means over the samples that span, or over all.
+#: Columns of flows, as means over the samples that span, or over all samples.
 FLOW_QUANTITIES = (
     CriticalQuantity(
         "bridge_free_largest", "D_B", 1, "largest cluster without bridges at p_c", of_all=True
@@ -100,14 +100,14 @@ FLOW_QUANTITIES = (
     CriticalQuantity("red_bonds", "1/nu", 1, "red bonds at p_c"),
     CriticalQuantity("conductance", "t/nu", -1, "conductance at p_c", of_cube=True),
 )
-#: The leading correction of what flows, on a torus too, as none is known: that of clusters, 3/2 or
-#: 2 in two dimensions, gave D_B off by 2 and 3 errors of 1e-4 (results/flow).
+#: The leading correction of flow quantities, assumed on tori too, where none is known.  That of
+#: clusters, 3/2 or 2 in two dimensions, shifted D_B by 2 and 3 errors of 1e-4 (results/flow).
 FLOW_OMEGA = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Values(Record):
-    """One quantity at p_c: values, float64 (n,), and (replicas, n) of one bootstrap for all."""
+    """One quantity at p_c: values, float64 (n,), and replicas (replicas, n) of one bootstrap."""
 
     renamed: ClassVar = {"quantity": "", "replicas": "", "name": "quantity"}
     added: ClassVar = ("name", "meaning", "errors")
@@ -127,7 +127,7 @@ class Values(Record):
 
 @dataclass(frozen=True)
 class Exponent(Record):
-    """An exponent, its source in words, its known value, and its power law, if there are any."""
+    """An exponent, its source in words and, if there are any, its known value and power law."""
 
     renamed: ClassVar = {"law": ""}
     added: ClassVar = ("difference",)
@@ -171,10 +171,10 @@ def fit_exponents(
 ) -> ExponentFit:
     """Find the exponents from the quantities at `fit.threshold`.
 
-    clusters: of the tasks of the fit, matched by label; () leaves 1/nu alone. numbers: of the same
-    tasks, for tau; flows: of the same tasks, the moments FLOW_QUANTITIES and SPANNING. is_open:
-    whether any axis is. bootstrap: replicas, at least MIN_REPLICAS; seed: theirs. Raises
-    AnalysisError when there are too few replicas.
+    clusters: of the tasks of the fit, matched by label; without any, 1/nu is the only exponent.
+    numbers: cluster numbers of these tasks, for tau; flows: their moments FLOW_QUANTITIES and
+    SPANNING. is_open: whether any axis is open. bootstrap: replicas, at least MIN_REPLICAS; seed:
+    theirs. Raises AnalysisError when there are too few replicas.
     """
     if bootstrap < MIN_REPLICAS:
         raise AnalysisError(
@@ -267,7 +267,7 @@ def _read_off(
 
 @dataclass(frozen=True)
 class GivenThreshold:
-    """A p that is taken for p_c, without an error, and omega of the corrections at it."""
+    """A p that is used as p_c, without an error, and omega of the corrections there."""
 
     threshold: float
     omega: float
@@ -276,7 +276,7 @@ class GivenThreshold:
 
 @dataclass(frozen=True, eq=False)
 class CriticalReplicas:
-    """Replicas of a study: their p_c, their counts, and how often they took each block.
+    """Replicas of a study: their p_c, their counts, and how often each contains every block.
 
     thresholds: float64 (r,). counts: float64 (r, m + 1) of every curve of the fit, in order.
     weights: float64 (r, n_blocks) of every curve of clusters, in order; by_label: by its task.
@@ -334,7 +334,7 @@ def slopes_at_threshold(fit: ThresholdFit, replicas: CriticalReplicas) -> Values
 def cluster_values(
     p_c: float, clusters: Sequence[ClusterCurve], replicas: CriticalReplicas
 ) -> list[Values]:
-    """Return P_inf, chi and <s_1^2>/N at p_c of every size; several seeds are one size."""
+    """Return P_inf, chi and <s_1^2>/N at p_c of every size; several seeds are combined."""
     sizes = tuple(sorted({curve.L for curve in clusters}))
     every = np.array([p_c, *replicas.thresholds])
     at_p_c = np.zeros((3, every.size, len(sizes)))
@@ -352,7 +352,7 @@ def cluster_values(
 def flow_values(
     p_c: float, flows: Sequence[BlockMoments], replicas: CriticalReplicas
 ) -> list[Values]:
-    """Return means of what flows at p_c of every size; 0 where no sample spans."""
+    """Return the means of flow quantities at p_c for every size; 0 where no sample spans."""
     every, drawn, values = np.array([p_c, *replicas.thresholds]), replicas.by_label, []
     for quantity in FLOW_QUANTITIES:
         sums: dict[int, Floats] = {}
@@ -360,7 +360,7 @@ def flow_values(
             if task.label not in drawn or quantity.name not in task.moments:
                 continue
             weights = with_data_first(drawn[task.label])
-            # Sums, so that several seeds of a size add up; p near which nothing spans do no harm.
+            # Sums, so that several seeds of a size add up, and p where nothing spans do no harm.
             sums_of_blocks = task.moments[quantity.name]
             samples = np.broadcast_to(task.samples[:, None], sums_of_blocks.shape)
             counted = samples.astype(float) if quantity.of_all else task.moments[SPANNING]
@@ -376,14 +376,14 @@ def flow_values(
 
 
 def _interpolated(p: Floats, values: Floats, targets: Floats, centre: float) -> Floats:
-    """Return values (..., r, m) at targets (r,), by the points nearest to `centre`: (..., r)."""
+    """Interpolate values (..., r, m) at targets (r,) from points near `centre`: (..., r)."""
     nearest = nearest_nodes(p, centre)
     at_p = values[..., nearest] * node_weights(p[nearest], targets)
     return np.asarray(np.sum(at_p, axis=-1), np.float64)
 
 
 def with_logarithm(values: Values) -> tuple[Values, list[str]]:
-    """Return sizes and replicas whose quantity has a logarithm with an error, and notes."""
+    """Return the values of sizes and replicas whose logarithm and error are finite, and notes."""
     meaning, notes = values.quantity.meaning, []
     usable = (values.values > 0) & (values.errors > _ROUNDING * np.abs(values.values))
     sizes = np.array(values.sizes)

@@ -38,7 +38,7 @@ def plain(value: object) -> Any:
 class Record:
     """A dataclass of results, whose to_dict has its fields and the properties that are added.
 
-    renamed: keys of fields that have another name there, "" for those that are left out.
+    renamed: keys of fields that have another name there, "" for fields that are left out.
     added: properties that to_dict contains too.
     result_keys: keys of the value and error of a field `result`, whose dict is part of this one.
     """

@@ -31,14 +31,14 @@ ProbitModel = Callable[[Floats], tuple[Floats, Floats]]
 
 _TINY_PROBABILITY = 1e-12
 _MAX_ITERATIONS = 2000
-# Expected gain of the log-likelihood below which a maximum is reached, and the damping at which no
-# step rises any more: the maximum lies on the edge of monotone R.
+# A maximum is reached when the log-likelihood is expected to gain less than the first, or when no
+# step up to the second damping gains: the maximum lies on the boundary of monotone R.
 _GAIN, _STALLED = 1e-9, 1e8
-# After the last iteration a point 0.05 errors away from the maximum is accepted.
+# After the last iteration this gain is accepted: a point 0.05 errors away from the maximum.
 _NEAR = 1e-3
-# Samples that merged cells of chi^2 expect at least.
+# Least number of samples that a merged cell of chi^2 is expected to contain.
 _LEAST = 5.0
-# An empty cell counts as this part of a sample, so that the maximum is inside of monotone R.
+# An empty cell counts as this part of a sample, which keeps the maximum inside of monotone R.
 _EMPTY = 0.1
 # Least ratio of the eigenvalues of an information matrix that can be inverted.
 _UNDETERMINED = 1e-12
@@ -98,7 +98,7 @@ class ThresholdCells:
         return np.asarray(np.bincount(self.curve, weights=self.counts)[self.curve], float)
 
     def differences(self, values: Floats, *, last: float) -> Floats:
-        """Return upper less lower end of values (points, ...), 0 at R = 0 and `last` at R = 1."""
+        """Return values (points, ...) at upper less lower ends: 0 at R = 0 and `last` at R = 1."""
         ends = np.zeros((2, *values.shape[1:]))
         ends[1] = last
         extended = np.concatenate([values, ends])
@@ -111,9 +111,9 @@ class LikelihoodMaximum:
 
     theta: float64 (k,).  information: float64 (k, k), Fisher information of the data alone.
     covariance: float64 (k, k), the inverse of the information with that of the priors.  slope:
-    float64 (cells, k), derivative of the log of the cells' probabilities: theta changes by
-    ``covariance @ slope.T @ change`` if counts do.  probability: float64 (cells,).  deviance: twice
-    the log of the likelihood ratio to the observed frequencies.  penalty: of the priors.
+    float64 (cells, k), derivative of the log of the cells' probabilities: a change of the counts
+    moves theta by ``covariance @ slope.T @ change``.  probability: float64 (cells,).  deviance: -2
+    times the log of the likelihood ratio to the observed frequencies.  penalty: of the priors.
     """
 
     theta: Floats
@@ -131,8 +131,8 @@ def maximise(
     """Maximise the multinomial likelihood times the priors, by damped Fisher scoring.
 
     start: float64 (k,).  Stops when the expected gain is far below a statistical error, or when no
-    step rises because the maximum lies on the edge of monotone R.  AnalysisError: the data leave a
-    parameter undetermined, or the iteration does not converge.
+    step gains because the maximum lies on the boundary of monotone R.  AnalysisError: the data
+    leave a parameter undetermined, or the iteration does not converge.
     """
     at = partial(_Point.at, model, cells, prior or Prior.none(len(start)))
     here, damping = at(np.array(start, float)), 0.0
@@ -195,8 +195,8 @@ class _Point:
         return self.slope.T @ (self.slope * weights[:, None])
 
     def maximum(self, cells: ThresholdCells) -> LikelihoodMaximum:
-        # A cell in which less than a sample is expected counts as one: on the edge of monotone R
-        # nothing is known better.
+        # A cell in which less than one sample is expected counts as one: on the boundary of
+        # monotone R no probability is known better than that.
         least = np.maximum(self.probability, 1 / cells.totals)
         information = self.information(cells.totals / least)
         seen = cells.counts > 0
@@ -213,7 +213,7 @@ class _Point:
 
 
 def _best_along(at: Callable[[Floats], _Point | None], here: _Point, step: Floats) -> _Point | None:
-    """Return the better of a step's end and the top of the parabola along it; None if both fall."""
+    """Return the better of a step's end and the top of a parabola on it; None if both are lower."""
     # Where the likelihood bends more than its Fisher information, whole steps are too long.
     there, expected = at(here.theta + step), float(here.score @ step)
     gain = -np.inf if there is None else there.value - here.value
@@ -275,7 +275,7 @@ def resample_curve(curve: SpanningCurve, rng: np.random.Generator, replicas: int
 
 
 def _merged(expected: Floats) -> NDArray[np.int64]:
-    """Return the group of each cell, such that neighbours in a group expect _LEAST samples."""
+    """Return the group of each cell: neighbours that together expect at least _LEAST samples."""
     groups = np.zeros(expected.size, dtype=np.int64)
     group, filled = 0, 0.0
     for index, value in enumerate(expected):
@@ -385,7 +385,7 @@ def fit_size(curves: Sequence[SpanningCurve], *, degree: int = 3) -> SizeFit:
 
 
 def refit(fit: SizeFit, cells: ThresholdCells, counts: Floats) -> SizeFit:
-    """Return `fit` with the coefficients of `counts`, a replica of those of its `cells`."""
+    """Return `fit` with coefficients fitted to `counts`, a replica of those of its `cells`."""
     drawn, start = replace(cells, counts=counts), np.array(fit.coefficients)
     estimate = _maximise_polynomial(drawn, fit.p_mid, fit.scale, start.size - 1, start)
     return replace(fit, coefficients=tuple(estimate.theta.tolist()))

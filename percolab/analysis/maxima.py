@@ -1,4 +1,4 @@
-"""Thresholds of one size alone, where its clusters are most critical, as for a graph.
+"""Thresholds from a single size, for example of a graph: where its clusters are most critical.
 
 The p at the maxima of three functions of p, s_1 and s_2 being the sites of the largest and second
 largest cluster, N all sites, <> means over samples:
@@ -8,16 +8,16 @@ chi     <sum s^2 - s_1^2> / N           Stauffer and Aharony, Introduction to Pe
                                         (1994), without the largest cluster
 ratio   (<s_1^2> - <s_1>^2) / <s_1>     Colomer-de-Simon and Boguna, Phys. Rev. X 4, 041020 (2014)
 
-and with a source and a target the median, at which one cluster connects them with probability 1/2,
-interpolated linearly in the probit of R.  A maximum is that of a cubic through the points about the
-highest one that reach 90 % of it; where these are fewer than six, of the quartic through the two
-next points on both sides as well.  Errors are those of a bootstrap (Efron 1979) in which all of
-this is repeated, over blocks, and of the median over samples, as blocks may be ten; they leave out
-what a polynomial misses between p far apart.  They are the root mean square distance of the
-replicas from the data: maxima jump from one to another where the top is flat; of a given order of
-removal most may be at one and the same point.
+and, with a source and a target, the median: the p at which one cluster connects them with
+probability 1/2, interpolated linearly in the probit of R.  A maximum is that of a cubic fitted to
+the points around the highest one that reach 90 % of it; where these are fewer than six, of a
+quartic that includes the two next points on both sides as well.  Errors are those of a bootstrap
+(Efron 1979) that repeats all of this, over blocks, but for the median over samples, as there may be
+only ten blocks.  They leave out the error of polynomials between distant p.  They are root mean
+square distances of replicas from the data: where the top is flat, a maximum jumps from one point to
+another, and with a given order of removal most replicas may have it at the same point.
 
-What is known of a network without samples at p, or of its removal:
+Numbers of a network that are not measured at a given p:
 
 robustness  R = 1/N sum_{Q=1}^{N} s(Q), s(Q) being the share of all sites that is in the largest
             cluster once Q of the N sites are removed: C. M. Schneider, A. A. Moreira, J. S.
@@ -55,22 +55,22 @@ from percolab.lattices.shown import Shown
 from percolab.measure.openings import bin_width
 from percolab.store.task_result import TaskResult
 
-#: What the numbers are, in words.
+#: The meanings of the numbers, in words.
 ROBUSTNESS = "robustness: s_1/N, averaged over all removals"
 MEAN_FIELD = "mean-field p_c of random removal: <k>/(<k^2> - <k>)"
 BOUND = "lower bound of it, close where short loops are few: 1/lambda, non-backtracking"
 #: Graphs with more bonds have no eigenvalue computed unless a user requests it.
 MOST_BONDS = 10**6
-#: Rows of a matrix whose eigenvalues are found all at once.
+#: Most rows of a matrix whose eigenvalues are all computed at once.
 _DENSE = 200
 
 
 @dataclass(frozen=True)
 class NetworkBounds(Record):
-    """What degrees and bonds of a graph say of the p_c of random removal.
+    """Estimates of the p_c of random removal from the degrees and bonds of a graph.
 
-    mean_degree: <k>.  mean_field: <k>/(<k^2> - <k>).  bound: 1/lambda; 1 of a forest.  Both are NaN
-    where no site has two bonds.
+    mean_degree: <k>.  mean_field: <k>/(<k^2> - <k>).  bound: 1/lambda; 1 for a forest.  Both are
+    NaN where no site has two bonds.
     """
 
     mean_degree: float
@@ -79,11 +79,11 @@ class NetworkBounds(Record):
 
 
 def measure_robustness(result: TaskResult) -> Value:
-    """Return R of the stored samples of a graph by method microcanonical, with its error.
+    """Return the robustness R of a graph, and its error, from samples of method microcanonical.
 
-    The error is the scatter of blocks: 0 where an order leaves nothing to chance, NaN of one block.
-    Beyond 2^13 openings the largest cluster of the intact graph, which is left out of R, is taken
-    from the bin of openings that it is in.
+    The error is the scatter of blocks: 0 for an order that leaves nothing to chance, NaN with one
+    block.  Beyond 2^13 openings the largest cluster of the intact graph, which is left out of R, is
+    taken from the bin of openings that contains it.
     """
     sums, count = result.stacked("largest"), result.task.num_openings
     width = bin_width(count)
@@ -97,7 +97,7 @@ def measure_robustness(result: TaskResult) -> Value:
 def network_bounds(graph: Graph) -> NetworkBounds:
     """Return the mean-field value and the lower bound of p_c of a graph.
 
-    InputError: a graph out of a results file, whose bonds are not there.
+    InputError: a graph read from a results file, which does not contain its bonds.
 
     >>> found = network_bounds(Graph.of_bonds(4, [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]))
     >>> round(found.mean_field, 12), round(found.bound, 12)
@@ -113,7 +113,7 @@ def network_bounds(graph: Graph) -> NetworkBounds:
 
 
 def _largest_eigenvalue(pairs: np.ndarray) -> float:
-    """Return that of the non-backtracking matrix, at least 1."""
+    """Return the largest eigenvalue of the non-backtracking matrix, at least 1."""
     import scipy.sparse as sparse
     from scipy.sparse.linalg import eigs
 
@@ -142,7 +142,7 @@ def _largest_eigenvalue(pairs: np.ndarray) -> float:
 
 # The least height of fitted points, in units of the highest, and their least number for a cubic.
 _HIGH, _CUBIC = 0.9, 6
-# With fewer of them and an error below this part of a step, p is sampled coarsely at a maximum.
+# With fewer of them and an error below this part of a step, the p grid is coarse at a maximum.
 _FEW, _FINE = 4, 0.1
 _SAME = 1e-12
 
@@ -183,7 +183,7 @@ class SizeEstimates(Record, Shown):
     bounds: NetworkBounds | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return every number as plain JSON values, and nothing of what is not known."""
+        """Return every number that is known, as plain JSON values."""
         return {name: value for name, value in super().to_dict().items() if value is not None}
 
     def _facts(self) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class SizeEstimates(Record, Shown):
         }
 
 
-#: What is maximised, in words.
+#: The maximised functions, in words.
 MAXIMA = {
     "second": "maximum of the second largest cluster <s_2>",
     "chi": "peak of chi = <sum s^2 - s_1^2>/N, without the largest cluster",
@@ -221,9 +221,9 @@ def estimate_size(
 
     clusters, spanning: several where seeds or grids differ; either may be empty, not both.
     bootstrap: replicas; 0, or fewer than MIN_BLOCKS blocks in a curve, gives no errors.  steps: the
-    curves are of a given order of removal, known after every one, so a maximum is at the highest
-    point itself, the median at the first one with R >= 1/2, and the scatter of s_1, which chance
-    alone decides, has none.
+    curves are those of a given order, at every single removal.  Then a maximum is at the highest
+    point itself, the median is the first point with R >= 1/2, and "ratio" is left out, since
+    nothing but chance makes s_1 vary.
     """
     rng = np.random.default_rng(seed)
     curves: Sequence[ClusterCurve | SpanningCurve] = [*clusters, *spanning]
@@ -302,22 +302,22 @@ def _find_maximum(peak: Floats, low: float, high: float) -> float:
 
 
 def locate_highest(p: Floats, values: Floats, weights: Floats) -> Located:
-    """Return (p of the highest point, the least of equal ones, its height, False)."""
+    """Return (p of the highest point, the smallest if several are equal, its height, False)."""
     top = int(np.argmax(values >= values.max() * (1 - _SAME)))
     return float(p[top]), float(values[top]), False
 
 
 def locate_median(p: Floats, probability: Floats, weights: Floats) -> Located:
     """Return (p at which R = 1/2, 1/2, False); where R misses 1/2, p is NaN and at the edge."""
-    # Of several seeds with points in between one another, R need not rise all the way.
+    # R need not rise everywhere where points of several seeds alternate.
     rising = np.maximum.accumulate(probability)
     if not rising[0] <= 0.5 <= rising[-1]:
         return nan, 0.5, True
     above = int(np.searchsorted(rising, 0.5))
     if above == 0:
         return float(p[0]), 0.5, False
-    # A probit is nearly straight along p; R at 0 or 1 is half a sample away from it, of a single
-    # sample a quarter.
+    # The probit is nearly linear in p.  R = 0 and R = 1 are moved inwards by half a sample, or by a
+    # quarter if there is only one.
     ends, rim = rising[above - 1 : above + 1], 0.5 / max(weights.max(), 2.0)
     low, high = ndtri(np.clip(ends, rim, 1 - rim))
     part = low / (low - high)
@@ -331,7 +331,7 @@ def locate_half(p: Floats, probability: Floats, weights: Floats) -> Located:
 
 
 def _draw_spanning(curve: SpanningCurve, rng: np.random.Generator, replicas: int) -> Floats:
-    """Return R of the data and of as many samples drawn of them, float64 (1 + replicas, m)."""
+    """Return R of the data, then of bootstrap replicas over samples, float64 (1 + replicas, m)."""
     counts = curve.threshold_counts.sum(axis=0)
     drawn = rng.multinomial(counts.sum(), counts / counts.sum(), size=replicas)
     rows = np.concatenate([counts[None], drawn])
@@ -339,7 +339,7 @@ def _draw_spanning(curve: SpanningCurve, rng: np.random.Generator, replicas: int
 
 
 def _is_coarse(p: Floats, rows: Floats, found: Estimate) -> bool:
-    """Return whether few of the points are high, and the error is a small part of their step."""
+    """Return whether few points are high, and the error is a small part of their spacing."""
     top = int(np.argmax(rows[0]))
     if found.at_edge or np.count_nonzero(rows[0] >= _HIGH * rows[0, top]) >= _FEW:
         return False
@@ -353,7 +353,7 @@ def _joined(
     p = np.concatenate([curve.p for curve in curves])
     samples = [float(curve.samples.sum()) for curve in curves]
     weights = np.repeat(samples, [curve.p.size for curve in curves])
-    # Points of several seeds at one p are one point.
+    # Points of several seeds at the same p are merged.
     grid, where = np.unique(p, return_inverse=True)
     together = np.zeros((grid.size, p.size))
     together[where, np.arange(p.size)] = weights

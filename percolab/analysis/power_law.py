@@ -5,13 +5,13 @@
 Both corrections are fitted, under natural priors: with L in lattice constants b is 0 +- 3 and B
 0 +- 9; they neither vanish nor are huge (constrained curve fitting: G. P. Lepage et al., Nucl.
 Phys. B Proc. Suppl. 106, 12 (2002)).  The exponential differs from 1 + b L^-omega + ... by a term
-that B contains, and makes ln y_L linear in all parameters, so that every fit is a solution of
+that B absorbs, and makes ln y_L linear in all parameters, so that every fit is a solution of
 linear equations.
 
-Fits from several smallest sizes on are averaged with weights exp(-(chi^2 + 2 k + 2 n) / 2), n data
-left out and k parameters, the same number in all of them (W. Jay and E. Neil, Phys. Rev. D 103,
-114502 (2021)).  chi^2 includes the priors.  To first order every parameter is a sum over the data,
-theta = G y, so that of the average
+Fits with different smallest sizes are averaged with weights exp(-(chi^2 + 2 k + 2 n) / 2), where n
+is the number of data left out and k that of the parameters, the same in all fits (W. Jay and E.
+Neil, Phys. Rev. D 103, 114502 (2021)).  chi^2 includes the priors.  To first order every parameter
+is linear in the data, theta = G y, and so is the average:
 
     statistical^2 = g V g,  g = sum w_i G_i,     V the covariance of the data,
     error^2       = sum w_i (G_i V G_i + P_i + (theta_i - theta)^2),  P_i the part of the priors,
@@ -32,7 +32,7 @@ from percolab.analysis.statistics import Floats, geometric_mean, jackknife_error
 from percolab.analysis.value import ChiSquare, Value
 from percolab.errors import AnalysisError
 
-#: Standard deviations about 0 of the amplitudes of the first, second and third power.
+#: Widths of the priors about 0 of the amplitudes of the first, second and third correction.
 PRIORS = (3.0, 9.0, 27.0)
 
 
@@ -108,7 +108,7 @@ def fit_member(
 
 
 def average(members: Sequence[Member], covariance: Floats) -> Average:
-    """Average fits of one data set; its covariance, (n, n) or (n,), need not be the weights."""
+    """Average fits of one data set; its covariance, (n, n) or (n,), may differ from the weights."""
     criterion = np.array([own.chi_square.value + 2 * own.left_out for own in members])
     weights = fit_weights(criterion)
     theta = np.array([own.theta for own in members])
@@ -120,7 +120,7 @@ def average(members: Sequence[Member], covariance: Floats) -> Average:
     statistical = np.einsum("kn,kn->k", gain @ matrix, gain)
     return Average(
         theta=mean,
-        statistical=np.sqrt(np.maximum(statistical, 0.0)),  # Rounding of a sum that may be 0.
+        statistical=np.sqrt(np.maximum(statistical, 0.0)),  # A sum of 0 may be rounded below it.
         whole=np.sqrt(weights @ (own + prior + (theta - mean) ** 2)),
         chi_square=members[int(np.argmin(criterion))].chi_square,
         members=len(members),
@@ -186,11 +186,11 @@ def fit_power_law(
     """Fit a power law with its corrections.
 
     sizes: (n,).  values: float64 (n,), y_L > 0.  covariance: float64 (n, n) or variances (n,), of
-    ln y_L.  omega: of the leading correction.  of_squares: y is a mean of squared sizes a site,
+    ln y_L.  omega: of the leading correction.  of_squares: y is a mean of squared sizes per site,
     such as chi: the corrections of its logarithm and their priors are twice those of sizes, and
-    small clusters add a constant 0 +- 3.  of_times: y is an autocorrelation time in sweeps, which
-    has such a constant too.  Raises AnalysisError with fewer than two sizes, values that are not
-    positive, or a singular covariance.
+    small clusters add a constant 0 +- 3.  of_times: y is an autocorrelation time in sweeps, to
+    which the same constant is added.  Raises AnalysisError with fewer than two sizes, values that
+    are not positive, or a singular covariance.
 
     >>> law = fit_power_law([16, 32, 64], [3.0, 6.0, 12.0], np.full(3, 1e-4))
     >>> round(law.exponent.value, 9)

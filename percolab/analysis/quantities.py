@@ -8,10 +8,10 @@ reciprocals, are used by J. Wang et al., Phys. Rev. E 87, 052107 (2013).  Q_B is
 sites: Y. Deng and H. W. J. Bloete, Phys. Rev. E 71, 016117 (2005).
 
 The values of one task, at all its p and of all quantities, have the covariance of a jackknife over
-blocks (B. Efron, SIAM, 1982).  To be inverted it must be of MIN_BLOCKS_PER_VALUE times as many
-blocks as values.  Where there are fewer, the p of a quantity are replaced by linear combinations,
+blocks (B. Efron, SIAM, 1982).  To be inverted it needs MIN_BLOCKS_PER_VALUE blocks for each value.
+With fewer blocks, the values of a quantity at all p are replaced by linear combinations of them,
 polynomials in p that are orthogonal on the grid, lowest first.  A model is combined in the same
-way, which biases nothing; and because values and noise vary smoothly with p, little is lost.
+way, so nothing is biased; and because values and noise vary smoothly with p, little is lost.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _BINDER = "K. Binder, Z. Phys. B 43, 119 (1981)"
 #: Moments of cluster sizes on a two-dimensional torus: R. M. Ziff, Phys. Rev. E 83, 020107 (2011).
 _PLANE_RATIO = 1.5
 
-#: Least blocks for each value, and most combinations of a quantity's p.
+#: Least number of blocks for each value; most combinations of the values of one quantity.
 MIN_BLOCKS_PER_VALUE, MAX_COMBINATIONS = 5, 6
 
-#: Least sizes of a fit, and the number of groups to which the blocks of long runs are joined.
+#: Least number of sizes in a fit; number of groups into which the blocks of long runs are joined.
 MIN_SIZES, MAX_GROUPS = 2, 4000
 
 # Smaller variances, relative to the squared values, are rounding errors; smaller eigenvalues of the
@@ -56,11 +56,11 @@ _ROUNDING, _SINGULAR = 1e-24, 1e-11
 
 @dataclass(frozen=True)
 class Quantity:
-    """A dimensionless quantity: name, symbol, meaning and source, and its value of moments.
+    """A dimensionless quantity: name, symbol, meaning and source, and `value`, from its moments.
 
     kind: PROBABILITY or RATIO (of moments of cluster sizes), which differ in their corrections.
-    needs: the moments that `value` is a function of, arrays of one shape, which it has too.
-    span: its slope at p_c as a part of that of a probability, about.
+    needs: names of the moments that `value` takes, arrays of one shape, which it returns too.
+    span: approximate slope at p_c over that of a probability.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Quantity:
 
 _S_2 = ("sum_squares", "sum_squares*sum_squares")
 
-#: The ratio with crossings of its own (:mod:`percolab.analysis.crossings`).
+#: The ratio whose crossings are computed separately (:mod:`percolab.analysis.crossings`).
 Q_1 = Quantity(
     "Q_1", "<s_1>^2/<s_1^2>", "how sharp the largest cluster is", _WANG, RATIO,
     ("largest", "largest*largest"), lambda of: of["largest"] ** 2 / of["largest*largest"],
@@ -121,7 +121,7 @@ def list_quantities(boundary: Sequence[str], *, spins: bool = False) -> tuple[Qu
     ]
     for word, symbol in (("spanning", "R"), ("wrapping", "W")):
         own = tuple(f"{word}_{axis}" for axis in AXIS_NAMES if f"{word}_{axis}" in columns)
-        # The mean over the axes has the smaller error where they are alike.
+        # Where the axes are alike, the mean over them has a smaller error.
         if len(own) > 1:
             words = f"{word}_axis", f"{symbol}_axis", f"mean of {', '.join(own)}", _WANG
             mean = partial(lambda names, of: sum(of[name] for name in names) / len(names), own)
@@ -130,7 +130,7 @@ def list_quantities(boundary: Sequence[str], *, spins: bool = False) -> tuple[Qu
 
 
 def default_quantities(boundary: Sequence[str], available: Sequence[str]) -> list[str]:
-    """Return the quantities of "all": those available of which none follows from the others.
+    """Return the quantities that "all" means: available ones, none of which follows from others.
 
     Along two axes any + all = x + y exactly, so there any and all are enough.
 
@@ -230,7 +230,7 @@ class BlockMoments:
         """Return functions of the moments as :meth:`values` does; replicas of one block are NaN."""
         left, whole = {}, {}
         total = int(self.samples.sum())
-        # A function may be infinite, and nothing is left without the only block.
+        # A function may be infinite, and without the only block nothing is left.
         with np.errstate(divide="ignore", invalid="ignore"):
             for name, sums in self.moments.items():
                 whole[name] = sums.sum(axis=0) / total
@@ -246,8 +246,8 @@ class Observations:
 
     p: float64 (n,), and quantity: int64 (n,), index of its quantity, of every value.  values:
     float64 (n,).  combine: float64 (d, n), the combinations of values that are used, each of one
-    quantity. covariance: float64 (d, d), their estimated one.  degrees: of freedom of that
-    estimate, blocks - 1.
+    quantity. covariance: float64 (d, d), estimated for these combinations.  degrees: degrees of
+    freedom of that estimate, blocks - 1.
     """
 
     L: int
@@ -290,7 +290,7 @@ class Observations:
 
 
 class RedundantQuantityError(AnalysisError):
-    """In all samples one of the quantities follows from the others."""
+    """One of the quantities follows from the others in all samples."""
 
 
 def observe(moments: BlockMoments, quantities: Sequence[Quantity]) -> Observations:
@@ -334,12 +334,12 @@ def observe(moments: BlockMoments, quantities: Sequence[Quantity]) -> Observatio
 
 
 def least_sizes(moments: Sequence[BlockMoments]) -> int:
-    """Return at how many sizes a quantity must be there: three, or all if there are fewer."""
+    """Return the least number of sizes with a quantity: three, or all if there are fewer."""
     return max(MIN_SIZES, min(LEAST_SIZES, len({each.L for each in moments})))
 
 
 def find_lack(quantity: Quantity, moments: Sequence[BlockMoments]) -> str | None:
-    """Return in a line why a quantity cannot be fitted, or None: too few sizes, or p."""
+    """Return one line on why a quantity cannot be fitted, too few sizes or p, or None."""
     own = [each for each in moments if each.has(quantity)]
     sizes = sorted({each.L for each in own})
     if len(sizes) < least_sizes(moments):
@@ -351,12 +351,12 @@ def find_lack(quantity: Quantity, moments: Sequence[BlockMoments]) -> str | None
 
 
 def find_block_lack(moments: BlockMoments, quantities: int) -> str | None:
-    """Return in a line why a task's blocks do not give a covariance, or None."""
+    """Return one line on why a task's blocks do not give a covariance, or None."""
     blocks = moments.samples.size
     least = min(moments.p.size, 2) * MIN_BLOCKS_PER_VALUE * quantities
     if blocks >= least:
         return None
-    # With fewer quantities more p may be near p_c than with many: each has two values.
+    # With fewer quantities more p may be near p_c, so two values of each quantity are counted.
     enough = blocks // (2 * MIN_BLOCKS_PER_VALUE)
     are = "block is" if blocks == 1 else "blocks are"
     return (

@@ -2,8 +2,8 @@
 
 The model of :mod:`percolab.analysis.quantity_model` is fitted with degrees 3 to 5 and from several
 smallest sizes on, and the fits are averaged (:mod:`percolab.analysis.averaging`).  1/nu is a prior
-of p_c where it is known, and reported from fits in which it is free.  Each quantity alone shows
-whether they agree.
+of p_c where it is known, and is reported from fits in which it is free.  Fits of each quantity
+alone show whether the quantities agree.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class QuantityAnalysis(FittedThreshold):
 
 @dataclass(frozen=True, eq=False)
 class JointInput:
-    """What a joint fit of several quantities takes.
+    """The input of a joint fit of several quantities.
 
     omegas: exponents of the leading correction, of each quantity.  y_t: known 1/nu, a prior of p_c.
     critical: of each quantity its known value at p_c, a prior, or None; () for none at all.  notes:
@@ -184,7 +184,7 @@ def make_fitter(
     degrees: tuple[int, ...] = DEGREES,
     priors: float = 1.0,
 ) -> tuple[Fitter, list[BlockMoments], list[BlockMoments]]:
-    """Return what fits, the moments of used sizes, and those near p_c; or AnalysisError."""
+    """Return a fitter, and the moments of used sizes, all and near p_c; AnalysisError: too few."""
     quantities = joint.quantities
     used = [task for task in joint.moments if min_size is None or min_size <= task.L]
     sizes = sorted({task.L for task in used})
@@ -212,10 +212,10 @@ def make_fitter(
 def observe_all(
     near: Sequence[BlockMoments], quantities: Sequence[Quantity]
 ) -> tuple[tuple[Observations, ...], list[BlockMoments]]:
-    """Return observations of tasks, and these; without those whose samples are too much alike.
+    """Return the observations of tasks, and the tasks, without those whose samples are too alike.
 
-    With few samples next to p_c all clusters that wrap may wrap along all axes.  AnalysisError: too
-    few sizes are left.
+    With few samples next to p_c, all clusters that wrap may wrap along all axes.  AnalysisError:
+    too few sizes are left.
     """
     kept: dict[int, Observations] = {}
     redundant: RedundantQuantityError | None = None
@@ -266,5 +266,5 @@ def list_dropped(moments: Sequence[BlockMoments], near: Sequence[BlockMoments]) 
     lost = sorted({task.L for task in moments} - {task.L for task in near})
     notes = [f"L = {size} not used: none of its p is near p_c" for size in lost]
     before, after = (sum(task.p.size for task in tasks) for tasks in (moments, near))
-    far = f"{before - after} of {before} p (of all sizes) are too far from p_c, or tell too little"
+    far = f"{before - after} of {before} p (of all sizes) are too far from p_c, or say too little"
     return [*notes, far] if after < before else notes

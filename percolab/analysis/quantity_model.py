@@ -1,12 +1,12 @@
 """The finite-size scaling of several dimensionless quantities with one p_c and one y: one fit.
 
 Every quantity Q is the f of :mod:`percolab.analysis.scaling`: p_c, y and the nonlinear scaling
-field are common to all, the amplitudes and the exponent of the leading correction belong to each.
+field are common to all; the amplitudes and the exponent of the leading correction belong to each.
 
-The start: for given p_c and y the model is linear, so these two are searched on a grid, with
-uncorrelated errors.  Then only the p are kept at which every quantity is near its value at p_c.
-The fit: generalised least squares with the same natural priors, whitened by the covariance of each
-task.  Errors are corrected for the noise of covariances that a finite number of blocks gives.
+The start: for given p_c and y the model is linear, so p_c and y are searched on a grid, as if the
+errors were uncorrelated.  Then only those p are kept at which every quantity is near its value at
+p_c.  The fit: generalised least squares with the same natural priors, whitened by the covariance of
+each task.  Errors allow for the noise of covariances that are estimated from few blocks.
 """
 
 from collections.abc import Sequence
@@ -40,10 +40,10 @@ REACH = 0.2
 #: amplitudes have the priors of a probit.
 PROBIT_UNIT = 0.4
 
-# A slope smaller than this part of the steepest one is no unit for the terms that go with it.
+# A slope below this part of the steepest one is too small to be a unit of the terms with X.
 _FLAT = 0.1
 
-# The grid of the search: p_c within the p of the study, y, and how often it is made finer.
+# The grid of the search: number of p_c in the p of the study, values of y, number of refinements.
 _P, _Y_T, _ROUNDS = 41, np.linspace(0.3, 2.7, 9), 3
 
 # Errors in the search are at least this, and the correction in it decays by this exponent.
@@ -61,9 +61,9 @@ class JointModel:
     """The model of a set of observations, in units of order one.
 
     theta is (delta, y, n, m, amplitudes of the first quantity, of the second, ...), the amplitudes
-    of each (a_0 ... a_d, b, c, B, C).  omegas: of each quantity.  slopes: a first |a_1| of each, in
-    these units.  known: 1/nu, a prior.  wider: factor on the widths of the other priors.  critical:
-    of each quantity its known value at p_c, a prior, or None; () for none at all.
+    of each (a_0 ... a_d, b, c, B, C).  omegas: of each quantity.  slopes: an estimate of |a_1| of
+    each, in these units.  known: 1/nu, a prior.  wider: factor on the widths of the other priors.
+    critical: of each quantity its known value at p_c, a prior, or None; () for none at all.
     """
 
     observations: tuple[Observations, ...]
@@ -81,7 +81,7 @@ class JointModel:
 
     @cached_property
     def _data(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """p in units, ln(L / L_0), quantity as one of (n, quantities) and omega of every value."""
+        """p in units, ln(L / L_0), indicators (n, quantities) of the quantity, omega: by value."""
         p = np.concatenate([one.p for one in self.observations])
         size = np.concatenate([np.full(one.p.size, one.L, float) for one in self.observations])
         of = np.concatenate([one.quantity for one in self.observations])
@@ -163,7 +163,7 @@ class JointMaximum(ThresholdMember):
     functions: tuple[ScalingFunction, ...]
 
     def place_at_p_c(self, index: int) -> int:
-        """Return where in theta the value of a quantity at p_c is."""
+        """Return the index in theta of the value of a quantity at p_c."""
         return OUTER + index * (self.degree + 5)
 
 
@@ -171,7 +171,7 @@ class JointMaximum(ThresholdMember):
 class Start:
     """p_c, y and |a_1| of each quantity in a rough fit.
 
-    power: kappa of L^kappa f, else 0.  spans: of each, () where one is a probability.
+    power: kappa of L^kappa f, else 0.  spans: of each quantity, () where one is a probability.
     """
 
     threshold: float
@@ -182,7 +182,7 @@ class Start:
 
     @property
     def steepest(self) -> float:
-        """The slope of a probability, as the quantities have or suggest it."""
+        """The slope of a probability: the largest slope of a quantity over its span."""
         spans = self.spans or (1.0,) * len(self.slopes)
         return max(*(slope / span for slope, span in zip(self.slopes, spans, strict=True)), 1e-3)
 
@@ -274,14 +274,14 @@ def _table(moments: Sequence[BlockMoments], quantity: Quantity) -> tuple[Floats,
 def _misfits(
     table: tuple[Floats, ...], p_c: Floats, y_t: float, power: bool
 ) -> tuple[Floats, Floats, Floats]:
-    """Return what is left of the squares of one quantity at each p_c, its a_1 and kappa or 0."""
+    """Return the residual sum of squares of a quantity at each p_c, its a_1, and kappa or 0."""
     size, p, values, errors = table
     scale = (p.max() - p.min()) * np.median(size) ** y_t
     x = (p - p_c[:, None]) * size**y_t / scale
     others = [size**-_DECAY] + [np.log(size / np.median(size))] * power
     columns = [x**n for n in range(4)] + [np.broadcast_to(each, x.shape) for each in others]
     design = np.stack(columns, axis=2) / errors[:, None]
-    # Where there are few p, terms of order one are likelier than others that cancel.
+    # With few p, priors of order one exclude large terms that cancel each other.
     priors = np.broadcast_to(np.eye(5 + power)[2:5], (p_c.size, 3, 5 + power))
     whitened = np.concatenate([design, priors], axis=1)
     target = np.concatenate([values / errors, np.zeros(3)])
@@ -291,7 +291,7 @@ def _misfits(
 
 
 def fit_joint(model: JointModel, y_t: float, *, left_out: int = 0) -> JointMaximum:
-    """Minimise chi^2, left_out values being left out; AnalysisError: it is not determined."""
+    """Minimise chi^2; left_out: number of omitted values.  AnalysisError: it is undetermined."""
     theta, cost = fit_least_squares(model.residuals, model.start(y_t), model.jacobian)
     covariance, statistical, effective = _covariance(model, model.jacobian(theta))
     amplitudes = theta[OUTER:].reshape(-1, model.terms)
@@ -313,11 +313,11 @@ def fit_joint(model: JointModel, y_t: float, *, left_out: int = 0) -> JointMaxim
 
 
 def _covariance(model: JointModel, jacobian: Floats) -> tuple[Floats, Floats, float]:
-    """Return the whole and the statistical covariance, (k, k), and the determined parameters.
+    """Return the whole and the statistical covariance, (k, k), and the effective parameters.
 
-    Were the covariances of the data exact, the whole one would be the inverse of H = J^T J.  A task
-    whose d residuals are whitened by a covariance of n degrees of freedom, and which determines k
-    parameters (the trace of its part of the hat matrix), adds to it by a factor that is exact for
+    If the covariances of the data were exact, the whole one would be the inverse of H = J^T J.  The
+    part of H of a task whose d residuals are whitened by a covariance of n degrees of freedom, and
+    which determines k parameters (the trace of its part of the hat matrix), has a factor, exact for
     one task: (n - 1) (n - d - 1) / ((n - 1 - d + k) (n - d + k)): C. R. Rao, Proc. 5th Berkeley
     Symp. 1, 355 (1967).
     """

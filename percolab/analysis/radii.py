@@ -1,7 +1,7 @@
 r"""Radii of clusters: R_s ~ s^(1/d_f) at p_c, and the correlation length at every p.
 
-Over clusters that neither wrap nor span there are, for each bin of sizes, sums of s^2 and of
-s^2 R_s^2, R_s being the radius of gyration; from these
+Sums of s^2 and of s^2 R_s^2, R_s being the radius of gyration, are stored for each bin of sizes,
+over clusters that neither wrap nor span; from these
 
     R_s^2 = sum s^2 R_s^2 / sum s^2      of a bin,
     xi^2  = 2 sum s^2 R_s^2 / sum s^2    over all bins
@@ -12,11 +12,11 @@ p_c
     ln R_s^2 = ln A + (2/d_f) ln s + b s^-Omega + c s^-2 Omega + d s^-3 Omega + k / s
                + e x + f x^2 + g / L + h x s^-Omega,         x = R_s / L,
 
-is fitted to the bins of all sizes up to a part of <s_1>.  k stands for a constant that is added to
-R_s^2, and the last four for open sides, at which clusters end; a torus has none.  h: clusters at a
-side, a part x of all, have a b of their own.  Priors, 3 for b, k, e and g, 9 for c, f and h, 27 for
-d, and the average over smallest and largest s are those of :mod:`percolab.analysis.power_law`.
-Errors: jackknife over blocks.
+is fitted to the bins of all sizes up to a fraction of <s_1>.  k stands for a constant that is added
+to R_s^2.  The last four terms are for open sides, at which clusters end; a torus has none of them.
+h: clusters at a side, a fraction x of all, have another b.  Priors, 3 for b, k, e and g, 9
+for c, f and h, 27 for d, and the average over smallest and largest s are those of
+:mod:`percolab.analysis.power_law`.  Errors: jackknife over blocks.
 """
 
 from collections.abc import Sequence
@@ -57,11 +57,11 @@ class GyrationSums:
     largest: Floats
 
     def radii(self, at: int) -> tuple[Floats, Floats, Floats]:
-        """Return (s, R_s^2, that without each block) of the bins at a p that contain clusters.
+        """Return (s, R_s^2, R_s^2 without each block) of the bins that contain clusters, at one p.
 
-        s, R_s^2: float64 (k,); without a block: (n_blocks, k).  s is the mean of the sizes of a
-        bin, four a power of two: s^2 n_s hardly depends on s.  Left out are bins with clusters in
-        fewer than MIN_BLOCKS blocks, of fewer blocks in less than all: they scatter too little.
+        s, R_s^2: float64 (k,); without a block: (n_blocks, k).  s is the mean of the sizes in a
+        bin, as four bins a power of two are so narrow that s^2 n_s hardly varies.  Bins with
+        clusters in fewer than MIN_BLOCKS blocks (or all, if less) scatter too little: left out.
         """
         edges = coarse_edges(self.edges)
         first = np.searchsorted(self.edges, edges[:-1])
@@ -121,9 +121,9 @@ def fit_radius(
 ) -> RadiusFit:
     """Fit R_s of all sizes at the p nearest to a threshold.
 
-    is_open: whether any axis is.  The errors of the threshold and of the nearest p are not in that
-    of d_f.  Tasks with fewer than MIN_BLOCKS blocks are left out.  Raises AnalysisError with fewer
-    than LEAST_BINS bins.
+    is_open: whether any axis is.  The error of d_f does not contain those of the threshold and of
+    the distance to the nearest p.  Tasks with fewer than MIN_BLOCKS blocks are left out.  Raises
+    AnalysisError with fewer than LEAST_BINS bins.
     """
     from scipy.linalg import block_diag
 
@@ -154,7 +154,7 @@ def fit_radius(
     of_sides = *PRIORS[:2], *PRIORS[:2]
     widths = (np.inf, np.inf, *PRIORS, PRIORS[0], *of_sides)[: design.shape[1]]
     windows = [(s >= s_min) & (reach <= cutoff) for cutoff in CUTOFFS for s_min in S_MIN]
-    # Weights are of variances alone.
+    # The weights use variances alone, no correlations.
     members = [
         fit_member(design, values, np.diag(covariance), widths, kept)
         for kept in windows

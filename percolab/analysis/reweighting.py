@@ -6,9 +6,9 @@ or integer (chains, updates); errors are those of a jackknife over chains, which
 
 At a transition of first order the distribution of E has two peaks, the disordered phase below and
 the q ordered ones above, each of the q + 1 phases with the same weight.  So, with E_cut between
-both, W(E > E_cut) = q W(E < E_cut), up to corrections exponentially small in the size.  Another
-beta adds a straight line to the logarithm of the distribution, so that there is a beta with two
-equally high peaks just where it is not concave, and its distance below its concave hull is the
+both, W(E > E_cut) = q W(E < E_cut), up to corrections exponentially small in the size.  A change of
+beta adds a straight line to the logarithm of the distribution.  So some beta has two equally high
+peaks if and only if this logarithm is not concave, and its distance below its concave hull is the
 depth of the valley between them.
 
 Sources: A. M. Ferrenberg and R. H. Swendsen, Phys. Rev. Lett. 61, 2635 (1988); C. Borgs and W.
@@ -25,12 +25,12 @@ from numpy.typing import ArrayLike, NDArray
 from percolab.analysis.statistics import Floats, jackknife_error, jackknife_value
 from percolab.errors import AnalysisError
 
-#: Below this overlap the few samples that count are in the tail, where they may be missing.
+#: Below this overlap only few samples count, those in the tail of E, and more may be missing.
 LEAST_OVERLAP = 0.1
 
-#: Bins of a histogram of E, and the least number of different E for a search of two peaks.
+#: Bins of a histogram of E, and the least number of different E for a search for two peaks.
 _BINS, _LEAST_VALUES = 40, 80
-#: The least width of bins in that search, in spins that leave a ground state.
+#: The least width of bins in that search, in excitations of one spin from a ground state.
 _EXCITATIONS = 2
 #: The least depth of a valley, as a logarithm, and in standard errors below the hull.
 _LEAST_DEPTH, _DEPTH_ERRORS = 0.2, 5.0
@@ -44,7 +44,7 @@ _CHANGES_PER_PART = 4
 
 @dataclass(frozen=True)
 class Reweighted:
-    """A function of means at other temperatures, and (sum w)^2 / (n sum w^2), each (betas,)."""
+    """A function of means at other temperatures, and overlaps (sum w)^2 / (n sum w^2), (betas,)."""
 
     betas: Floats
     values: Floats
@@ -133,9 +133,9 @@ class FirstOrder:
 
     beta, beta_error: where the ordered phases weigh q times as much as the other.  latent_heat,
     latent_heat_error: of the satisfied bonds per site there, ordered less disordered.  peaks:
-    satisfied bonds at both peaks, where these are equally high.  cut: satisfied bonds that separate
-    the phases.  depth: logarithm of the height of both peaks over that of the valley.  changes: how
-    often chains went all the way from one peak to the other.
+    satisfied bonds at both peaks, at the beta where these are equally high.  cut: satisfied bonds
+    that separate the phases.  depth: logarithm of the height of both peaks over that of the valley.
+    changes: how often chains went all the way from one peak to the other.
     """
 
     beta: float
@@ -162,19 +162,19 @@ def find_first_order(
     """Return the transition of first order that the energy histogram shows, or None.
 
     satisfied: (chains, updates), integers, drawn at a beta at which both phases occur, the rarer in
-    1 % of the samples at least.  Two peaks are accepted if, where both are equally high, the valley
-    between is a factor exp(0.2) and 5 standard errors below, more of few chains.  A weak transition
-    looks continuous on a small lattice, whose latent heat is too large, so sizes should be
-    compared. None also where E takes fewer than 80 values.  AnalysisError with fewer than 2 chains.
+    1 % of the samples at least.  Two peaks are accepted if, at the beta where they are equally
+    high, the valley between them is a factor exp(0.2) and 5 standard errors (more with few chains)
+    below.  On a small lattice a weak transition looks continuous and latent heats are too large, so
+    compare sizes.  None also where E has fewer than 80 values.  AnalysisError: fewer than 2 chains.
 
-    one_chain: whether the rows are consecutive blocks of one long chain.  A change of phase between
-    two blocks counts then, and errors are those of a jackknife over longer parts, in which the
-    chain changes phase _CHANGES_PER_PART times on average.
+    one_chain: whether the rows are consecutive blocks of one long chain.  Then a change of phase
+    between two blocks counts too, and errors are those of a jackknife over longer parts, in each of
+    which the chain changes phase _CHANGES_PER_PART times on average.
     """
     energies = _checked(satisfied)
     if len(np.unique(energies)) < _LEAST_VALUES:
         return None
-    # Near the ground state E has gaps of a coordination number, which are no valleys.
+    # Near the ground state E has gaps as wide as a coordination number, which are no valleys.
     edges = _edges(energies, _EXCITATIONS * 2 * float(energies.max()) / num_sites)
     valley = _deepest_valley(_binned(energies, edges))
     if valley is None:
@@ -248,8 +248,8 @@ def _binned(energies: Floats, edges: Floats) -> Floats:
 def _deepest_valley(counts: Floats) -> tuple[int, int, int, float] | None:
     """Return the bins of a peak, the valley and the other peak, and the depth as a logarithm.
 
-    That is where the logarithm of a histogram is farthest below its concave hull; None where it is
-    concave.  counts: samples of every chain in every bin, float64 (chains, bins), empty ones as 1.
+    The valley is where the logarithm of the histogram is farthest below its concave hull; None
+    where it is concave.  counts: samples of every chain in every bin, (chains, bins), empty ones 1.
     """
     total = counts.sum(axis=0)
     heights = np.log(np.maximum(total, 1.0))
@@ -280,8 +280,8 @@ def _hull(bins: NDArray[np.int64], heights: Floats) -> list[int]:
 def _is_real(counts: Floats, left: int, right: int, valley: int) -> bool:
     """Return whether a bin is _DEPTH_ERRORS errors below the line between its two peaks.
 
-    By numbers of samples, not logarithms, since the valley may be empty.  The error of few chains
-    is uncertain, so that the limit is that of Student's distribution.
+    Numbers of samples are compared, not logarithms, since the valley may be empty.  With few chains
+    the error is uncertain, so the limit is that of Student's distribution.
     """
     from scipy.stats import norm, t
 
@@ -311,7 +311,7 @@ def _balance(energies: Floats, cut: float, q: int) -> tuple[float, float]:
         ordered, disordered = (own.sum() for own in sums(shift))
         return float(np.log(ordered / disordered / q))
 
-    # The logarithm grows with a slope near the gap: bracket its root, a few gaps more if need be.
+    # The logarithm has a slope of about `gap`: bracket its root, in a wider range if need be.
     reach = (abs(excess(0.0)) + 1) / gap
     while excess(-reach) > 0 or excess(reach) < 0:
         reach *= 2

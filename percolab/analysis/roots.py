@@ -1,26 +1,26 @@
 """p_c on tori of two dimensions: the root of P(two directions) - P(no direction), size by size.
 
 On a torus a sample has a cluster that wraps in two independent directions ("two"), or none that
-wraps ("none"), or clusters that wrap in one direction.  On a planar lattice the first is the second
-for the dual or matching lattice, so that
+wraps ("none"), or clusters that wrap in one direction.  On a planar lattice "two" is the event
+"none" of the dual or matching lattice, so that
 
     D(p, L) = P(two) - P(none)
 
-vanishes at p_c for L to infinity, at once where the lattice is its own dual, and with corrections
-that fall as L^-4 elsewhere.  With spins of q states D = P(two) - q P(none) of the clusters of
+vanishes at p_c as L goes to infinity: at any L if the lattice is its own dual, elsewhere with
+corrections that fall as L^-4.  With spins of q states D = P(two) - q P(none) of the clusters of
 Fortuin and Kasteleyn.  Near its root D is a straight line, whose slope grows as L^(3/4).  Samples
-at one p are enough where the openings were counted: their covariance with D is the slope.
+at one p are enough where the openings were counted: their covariance with D gives the slope.
 
 The method is that of critical polynomials: C. Scullard and R. Ziff; J. Jacobsen and C. Scullard,
 J. Phys. A 46, 075001 (2013), who compute D exactly on small tori.  Here it is sampled.
 
-What the sizes share, p_c, is the mean of the roots with *drifts* whose amplitudes have priors,
+p_c, which all sizes share, is the mean of the roots with *drifts* whose amplitudes have priors,
 
     root(L) = p_c + C / L^4                                     planar lattices
     root(L) = p_c + C / L^4 + (A + B ln L) / L^2                others
 
-set from roots of small tori, exact and sampled (docs/thresholds.md): the largest C was 0.9 for
-sites, and 0.011 for bonds of planar lattices.
+with widths set from roots of small tori, exact and sampled (docs/thresholds.md): the largest C was
+0.9 for sites, and 0.011 for bonds of planar lattices.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study
 
-#: Only where |D| is at most this is it near enough to its root for three terms.
+#: Only p with |D| up to this are used: near enough to the root for the three terms below.
 _WINDOW = 0.5
 #: D = u (1 + k u + l u^2), u = slope (p - root): widths of the priors of k and l.
 _CURVATURE = np.array([0.3, 0.5])
 #: The most states whose transition in the plane is continuous.
 _MOST_STATES = 4
-#: Steps of a fit at most, and the step of its root, over its error, after which it ends.
+#: Most steps of a fit; it ends when a step of the root is below this part of the root's error.
 _MOST_STEPS, _CONVERGED = 50, 1e-9
-#: Covariances of several p of the same samples come from so many blocks at least.
+#: Least number of blocks for the covariance of several p of the same samples.
 LEAST_BLOCKS = 16
 
 
@@ -80,7 +80,7 @@ class Drift:
         return f"C/L^4 + (A + B ln L)/L^2, {both}"
 
     def of_length(self, length: float) -> float:
-        """Return the width of the prior of the drift of a torus with so many points an axis."""
+        """Return the width of the prior of the drift of a torus of `length` points an axis."""
         return sqrt(float(self.spread(np.array([length]))[0, 0]))
 
     def widened(self, factor: float) -> Drift:
@@ -95,12 +95,12 @@ class Drift:
         return sum((np.outer(term, term) for term in terms), np.zeros((sizes.size, sizes.size)))
 
 
-#: Bonds of planar lattices that are all open with p, and those of large cells, with fixed
-#: probabilities or spins; sites of planar lattices, alone or with bonds.
+#: Drifts of bonds of planar lattices that all open with p; of planar bonds in large cells, with
+#: fixed probabilities or spins; and of sites of planar lattices, alone or with bonds.
 PLANAR_BONDS, OTHER_BONDS, PLANAR_SITES = Drift(0.01), Drift(0.15), Drift(1.5)
-#: Lattices whose bonds cross.
+#: The drift of lattices whose bonds cross.
 OTHERS = Drift(1.5, 0.02)
-#: Grid points along an axis of a cell that is not large, at most: those that C was measured with.
+#: Most grid points along an axis of a cell that is not large: up to this, C has been measured.
 _SMALL_CELL = 4
 
 
@@ -277,7 +277,7 @@ def find_root(items: Iterable[TaskResult]) -> SizeRoot:
     task = measured[0].task
     curves: list[_Curve] = []
     for result in measured:
-        # Of independent samples all p within the window are together.
+        # With independent samples all p in the window are one curve; chains give one for each p.
         independent = result.task.kind.independent
         curves += filter(None, [_read_curve(result)]) if independent else _read_chains(result)
     curvature = _CURVATURE * task.draw.states
@@ -366,13 +366,13 @@ def _read_chains(result: TaskResult) -> list[_Curve]:
 
 
 def _read_sums(result: TaskResult, place: int, openings: str) -> list[Floats]:
-    """Return block sums at one p of what two and no directions need, and of the openings."""
+    """Return block sums at one p: of "two" and "none", the openings in each, and all openings."""
     names = ("wrapping_two", "wrapping_none", "openings_two", "openings_none", openings)
     return [result.column(name)[:, place].astype(float) for name in names]
 
 
 def _error_of_mean(sums: Floats, samples: NDArray[np.int64]) -> float:
-    """Return the error of a mean of all samples from independent sums over some of them, (n,)."""
+    """Return the error of a mean over all samples from independent sums over parts, (n,)."""
     away = sums - sums.sum() / samples.sum() * samples
     return float(sqrt((away**2).sum() * sums.size / (sums.size - 1)) / samples.sum())
 
@@ -380,8 +380,8 @@ def _error_of_mean(sums: Floats, samples: NDArray[np.int64]) -> float:
 def _read_curve(result: TaskResult) -> _Curve | None:
     """Return D of a task at the p within the window; None where there are none.
 
-    The variance of D is exact, as it is -1, 0 or 1 in each sample; the correlations of several p of
-    the same samples are those of blocks.
+    The variance of D is exact, as it is -1, 0 or 1 in each sample; correlations between several p
+    of the same samples are estimated from the blocks.
     """
     samples, blocks = result.num_samples, len(result.blocks)
     two, none = _column(result, "two"), _column(result, "none")
@@ -393,11 +393,11 @@ def _read_curve(result: TaskResult) -> _Curve | None:
         return None
     share = (two + none).sum(axis=0)[near] / samples
     if len(result.blocks) >= LEAST_BLOCKS and has_slopes(result):
-        # Other p of the same samples tell hardly more.
+        # Other p of the same samples add hardly any information.
         curve = _read_with_openings(result, int(np.abs(mean).argmin()))
         if curve is not None:
             return curve
-    # One count is added, so that a few samples that all agree are not taken for certain.
+    # One count is added, so that a few samples that all agree do not have an error of 0.
     deviation = np.sqrt((np.maximum(share - mean[near] ** 2, 0) + 1 / samples) / samples)
     correlation = np.eye(int(near.sum()))
     if near.sum() > 1:
@@ -405,7 +405,7 @@ def _read_curve(result: TaskResult) -> _Curve | None:
         spread = np.sqrt((away**2).sum(axis=0))
         with np.errstate(invalid="ignore"):
             measured = np.nan_to_num(away.T @ away / np.outer(spread, spread))
-        # Noise must not make it singular.
+        # Noise must not make the matrix singular.
         correlation = 0.999 * measured + 0.001 * correlation
         np.fill_diagonal(correlation, 1.0)
     covariance = correlation * np.outer(deviation, deviation)
@@ -421,12 +421,12 @@ def has_slopes(result: TaskResult) -> bool:
 
 
 def _read_with_openings(result: TaskResult, place: int) -> _Curve | None:
-    """Return D at one of the p of a task, and its slope, with the openings' covariance.
+    """Return D at one of the p of a task, and its slope from the covariance with the openings.
 
-    None where so few samples show no slope.
+    None where there are too few samples to show a slope.
 
-    With N of M open and z = N - M p, dD/dp = cov(D, z) / (p (1 - p)).  What of D scatters with N is
-    as if p were N / M: the mean of D is that at the mean of N / M, and only the rest is its error.
+    With N of M open and z = N - M p, dD/dp = cov(D, z) / (p (1 - p)).  The part of D that varies
+    with N acts as if p were N / M: D is taken at the mean of N / M, and only the rest is its error.
     """
     p, most = result.task.p[place], result.task.num_openings
     samples, unit = result.num_samples, p * (1 - p)
@@ -445,7 +445,7 @@ def _read_with_openings(result: TaskResult, place: int) -> _Curve | None:
 
 
 def _column(result: TaskResult, word: str) -> Floats:
-    """Return block sums of P(two) or P(none), also of files that lack their own columns."""
+    """Return block sums of P(two) or P(none), also of files without columns for these."""
     if result.has(f"wrapping_{word}"):
         return result.column(f"wrapping_{word}").astype(float)
     if word == "two":
@@ -466,7 +466,7 @@ def read_differences(items: Iterable[TaskResult]) -> tuple[Floats, Floats, Float
         two, none, samples = _column(result, "two"), _column(result, "none"), result.num_samples
         difference = two - result.task.draw.states * none
         mean = difference.sum(axis=0) / samples
-        # What the squared error of the mean is over the number of samples.
+        # Variance of D in one sample: the squared error of the mean is this over their number.
         spread = np.maximum((two + none).sum(axis=0) / samples - mean**2, 0)
         if not result.task.kind.independent:
             errors = [_error_of_mean(own, result.samples) for own in difference.T]
@@ -479,19 +479,19 @@ def read_differences(items: Iterable[TaskResult]) -> tuple[Floats, Floats, Float
 
 
 def bend_of(difference: float, states: float) -> float:
-    """Return how far D, at this value, may be off a straight line through its root."""
+    """Return how far D, where it has this value, may be off a straight line through its root."""
     return float(states * _CURVATURE[0] * difference**2)
 
 
-#: Of 1, 2, 3 and 4 states: dD/dp is about the first times L to the second, and D scatters by the
-#: third over sqrt(samples), the sweeps of chains among them.
+#: (a, b, c) for 1, 2, 3 and 4 states: dD/dp is about a L^b, and the error of D c / sqrt(samples),
+#: every sweep of a chain counting as a sample.
 _FORECASTS = {1: (1.8, 0.75, 0.79), 2: (3.0, 1.0, 2.0), 3: (3.2, 1.2, 4.0), 4: (2.3, 1.5, 9.0)}
 
 
 def forecast(length: float, states: float = 1) -> tuple[float, float]:
-    """Return about what dD/dp is at p_c, and by what D scatters, times sqrt(samples).
+    """Return estimates of dD/dp at p_c, and of the error of D times sqrt(samples).
 
-    Of other q than integers between those of _FORECASTS; on square-nnn the slope is twice as large.
+    For q between integers they are interpolated; on square-nnn the slope is twice as large.
     """
     columns = zip(*_FORECASTS.values(), strict=True)
     factor, power, scatter = (np.interp(states, list(_FORECASTS), own) for own in columns)
@@ -527,7 +527,7 @@ def difference_text(model: str) -> str:
 
 
 def known_threshold(structure: Structure, model: str) -> Known | None:
-    """Return the published p_c of a model, or None; of spins that of the open bonds."""
+    """Return the published p_c of a model, or None; with spins, that of the open bonds."""
     draw = Model.parse(model)
     if draw.chains:
         return critical_bond_probability(library_name(structure), draw.states)

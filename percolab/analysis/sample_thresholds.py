@@ -1,7 +1,7 @@
 """p_c and 1/nu from the spanning thresholds T of single samples: mean, median, width, cell to cell.
 
-Each size gives the mean and the median of its T and their standard deviation, the width. They
-approach as (D. Stauffer and A. Aharony, Introduction to Percolation Theory, 1994)
+Each size gives the mean and the median of its T and their standard deviation, the width. These
+scale as (D. Stauffer and A. Aharony, Introduction to Percolation Theory, 1994)
 
     mean_L  = p_c + width_L (A + b L^-omega + B L^-2 omega)      median_L likewise, with its own A
     width_L = S L^(-1/nu) exp(b L^-omega + B L^-2 omega)
@@ -34,7 +34,7 @@ from percolab.analysis.threshold import cut
 from percolab.analysis.value import Value, list_rejections
 from percolab.errors import AnalysisError
 
-# The density of T at the median is that of this part of the samples about it.
+# The density of T at the median is estimated from this part of the samples about it.
 _CENTRAL = 0.1
 
 # Iterations for the amplitudes, on which the contribution of the widths' errors depends.
@@ -94,7 +94,7 @@ class SampleThresholds(Record):
 
 
 def compute_sample_moments(L: int, thresholds: Floats) -> SampleMoments:
-    """Return mean, median and width of T, float64 (n,); AnalysisError if n < 20 or all are one."""
+    """Return mean, median and width of T, float64 (n,); AnalysisError: n < 20, or all are equal."""
     T = np.sort(thresholds)
     n = T.size
     if n < 20:
@@ -139,7 +139,7 @@ def analyse_samples(
         )
     named = ((f"{own.name} from the {own.estimator} of T", own.result) for own in limits)
     notes = [*list_rejections(named), *notes]
-    # A cubic over the whole rise would make 1/nu of many samples wrong by some of its errors.
+    # With many samples, a cubic over the whole rise would bias 1/nu by some of its errors.
     middle = [cut(curve) or curve for curve in curves]
     fits = [fit_size(select_curves(middle, size)) for size in linear_sizes(middle)]
     cells = tuple(
@@ -158,7 +158,7 @@ def _threshold(sizes: Sequence[SampleMoments], index: int, omega: float) -> Valu
     design = np.column_stack([np.ones_like(L), width[:, None] * shapes])
     slope = np.zeros_like(L)
     for _ in range(_ROUNDS):
-        # That of the value less slope times width.
+        # Variances of the value minus slope times width.
         variances = covariance[:, index, index] - 2 * slope * covariance[:, index, 2]
         variances += slope**2 * covariance[:, 2, 2]
         best = average_over_sizes(L, design, values, variances, (np.inf, np.inf, *PRIORS[:2]))
@@ -167,7 +167,7 @@ def _threshold(sizes: Sequence[SampleMoments], index: int, omega: float) -> Valu
 
 
 def _scale_factor(small: SizeFit, large: SizeFit, p: float) -> tuple[float, float]:
-    """Return 1/nu from the slopes at a crossing p, and its error; NaN where one falls."""
+    """Return 1/nu from the slopes at a crossing p, and its error; NaN unless both are positive."""
     if not min(small.slope(p), large.slope(p)) > 0:
         return nan, nan
     logarithm = float(np.log(large.L / small.L))

@@ -86,7 +86,7 @@ class ScalingFunction:
 class Units:
     """Units in which every parameter is of order one: p = p_0 + width delta, L in units of L_0.
 
-    scale: natural scale of what is on the axis, None for that of a probability, p_0 (1 - p_0).
+    scale: natural scale of the variable on the axis; None for that of a probability, p_0 (1 - p_0).
     """
 
     p_0: float
@@ -234,7 +234,7 @@ def physical(outer: Floats, amplitudes: Floats, units: Units, omega: float) -> S
 def fit_least_squares(
     residuals: Callable[[Floats], Floats], start: Floats, jacobian: Callable[[Floats], Floats]
 ) -> tuple[Floats, float]:
-    """Return the parameters (delta, y > 0, ...) of the least chi^2, and it; AnalysisError: none."""
+    """Return the (delta, y > 0, ...) that minimise chi^2, and the minimum, or AnalysisError."""
     from scipy import optimize
 
     options = {"method": "lm", "x_scale": "jac", "xtol": 1e-12, "ftol": 1e-12, "max_nfev": 500}
@@ -252,7 +252,7 @@ def fit_least_squares(
 
 @dataclass(frozen=True)
 class Lines:
-    """Straight lines through probit R of each size, where a fit begins: units, 1/nu and a_0."""
+    """Straight lines through probit R of each size, where a fit starts: units, 1/nu and a_0."""
 
     units: Units
     y_t: float

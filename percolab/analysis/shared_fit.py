@@ -1,13 +1,13 @@
 """p_c of several models whose wrapping probabilities at p_c are the same numbers, in one fit.
 
 At p_c the probabilities R that clusters wrap around a torus are universal: those of bonds and sites
-of one lattice, and of all lattices whose tori have one shape, are equal for large L.  That holds
-where the symmetry of a lattice leaves no direction distinguished; elsewhere the reach of clusters
-along the axes is another one in every model.
+of one lattice, and of all lattices whose tori have the same shape, are equal for large L.  That
+requires that the symmetry of a lattice singles out no direction; elsewhere the relative extent of
+clusters along the axes depends on the model.
 
-Each file has a fit of its own (:mod:`percolab.analysis.wrapping_fit`), which gives p_c and three R
+Each file is fitted by itself (:mod:`percolab.analysis.wrapping_fit`), which gives p_c and three R
 with their covariance.  Generalised least squares combine them, with one R for all; published R are
-one more observation, however many files there are.  One likelihood of all samples gives the same to
+one more observation, whatever the number of files.  One likelihood of all samples agrees within
 0.05 errors (results/thresholds/README.md).  The errors of 1/nu and omega, which are the same known
 numbers in every fit, count as independent: next to p_c they hardly matter.
 """
@@ -91,10 +91,10 @@ def fit_shared(
 ) -> SharedFit:
     """Return p_c of several results of ``percolab threshold`` that share R.
 
-    universal: whether published R are priors, by default if the search of any of them had it.
+    universal: whether published R are priors; by default they are if they were in any search.
     min_size: the smallest L of each file to use.
 
-    InputError: what does not share R (:func:`check_shared`).  AnalysisError: too few samples.
+    InputError: the results do not share R (:func:`check_shared`).  AnalysisError: too few samples.
     """
     check_shared(named)
     if universal is None:
@@ -126,7 +126,7 @@ def fit_shared(
         files.append(SharedThreshold(*facts, p_c, alone, found["prior_shift"]))
     known = {quantity.name: known_value(first, quantity) for quantity in quantities}
     shared = dict(zip(QUANTITIES, values[len(named) :], strict=True))
-    # What is wrong with one file is in what all share, and so in every p_c.
+    # A problem of one file affects the shared R, and so every p_c.
     problem = next(iter(problems), None)
     return SharedFit(tuple(files), shared, known, agreement, problem, tuple(notes))
 
@@ -142,7 +142,7 @@ def combine(
 
     count, size = len(estimates), len(estimates) + len(QUANTITIES)
     unit = np.eye(size)
-    # Of every observation: its parameters, and as in Estimate.
+    # For every observation: the rows of its parameters, and its Estimate.
     seen = [(unit[[n, *range(count, size)]], *own) for n, own in enumerate(estimates)]
     for row, known in zip(unit[count:], critical, strict=False):
         if known is not None:

@@ -1,8 +1,8 @@
 """The transition of spins from stored results: temperature and exponents.
 
 p_c comes from the joint fit of dimensionless quantities (:mod:`percolab.analysis.quantity_fits`):
-wrapping or spanning of the clusters, and Binder's ratio of the order parameter.  Its errors are
-those of the means of independent chains, whatever the correlations within them.  At p_c, <S_2> / N
+wrapping or spanning of the clusters, and Binder's ratio of the order parameter.  Errors are those
+of means over independent chains, whatever the correlations within a chain.  At p_c, <S_2> / N
 ~ L^(2 y_h - d) gives y_h = d - beta/nu, and the autocorrelation time of the energy, A L^z and a
 constant, gives z.
 
@@ -45,7 +45,7 @@ from percolab.store.joined import joined
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 
-#: Autocorrelation times in a block of one long chain; a fit warns of shorter ones.
+#: Least autocorrelation times in a block of one long chain; a fit warns of shorter blocks.
 _ENOUGH_TIMES = 10
 #: The series with autocorrelation times, in the order of the stored sums, with names for tables.
 SERIES = {"satisfied": "energy", "state_squares": "M^2", "sum_squares": "S_2"}
@@ -96,7 +96,7 @@ class SpinFit(Shown):
 
     @property
     def threshold_error(self) -> float | None:
-        """Its error, one sigma; None where chains depend on their start."""
+        """The one-sigma error of p_c; None where chains depend on their start."""
         return None if self.differences or self.joint.problem else self.joint.threshold_error
 
     @property
@@ -196,8 +196,8 @@ def series_of(result: TaskResult) -> dict[str, str]:
 def short_blocks(items: Sequence[TaskResult]) -> str | None:
     """Return one line on blocks of one long chain that are too short for honest errors, or None.
 
-    Their scatter misses the correlation of neighbouring ones: an error is too small by about tau /
-    2 S of it, for S sweeps.
+    Their scatter misses the correlation of neighbouring blocks, which makes errors too small by a
+    fraction of about tau / (2 S) for blocks of S sweeps.
     """
     found = [
         (result.task.block_size / one.tau, result, p, one)
@@ -217,7 +217,7 @@ def short_blocks(items: Sequence[TaskResult]) -> str | None:
 
 
 def few_chains(items: Sequence[TaskResult]) -> str | None:
-    """Return one line on chains, or blocks of one, too few for their scatter, or None."""
+    """Return one line where chains, or blocks of one chain, are too few for errors, or None."""
     from scipy.special import stdtr
 
     sampled = [result for result in items if result.num_blocks]
@@ -236,7 +236,7 @@ def few_chains(items: Sequence[TaskResult]) -> str | None:
 
 
 def compute_autocorrelations(result: TaskResult) -> dict[str, list[Autocorrelation | None]]:
-    """Return the autocorrelation of series at every p, in measured sweeps; None of constants."""
+    """Return the autocorrelation of series at every p, in measured sweeps; None: constant."""
     points, sweeps = len(result.task.p), result.task.block_size
     names = series_of(result)
     parts = result.extra("lagged").reshape(len(result.blocks), points, len(names), 2, -1)
@@ -261,7 +261,7 @@ def read_lagged(result: TaskResult, name: str, at: int) -> tuple[Floats, Floats]
 def _exponents(
     items: Sequence[TaskResult], joint: QuantityAnalysis, model: Model
 ) -> tuple[list[Exponent], list[str]]:
-    """Return y_t, y_h and what it gives, and z, of enough sizes, and notes on the others."""
+    """Return y_t, y_h and what follows from it, and z, where sizes suffice, else notes on them."""
     boundary = items[0].task.boundary
     known = potts_exponents(len(boundary), model.states)
     periodic = set(boundary) == {"periodic"}
@@ -288,7 +288,7 @@ Measured = tuple[int, tuple[float, float] | None]
 
 
 def fit_times(taus: Iterable[Measured], omega: float) -> PowerLaw:
-    """Return z of autocorrelation times with errors by size, None where they are not known.
+    """Return the power law L^z of autocorrelation times, given by size with errors, or None.
 
     AnalysisError: there are fewer than two sizes.
     """
@@ -301,7 +301,7 @@ def fit_times(taus: Iterable[Measured], omega: float) -> PowerLaw:
 def _by_size(measured: Iterable[Measured]) -> tuple[list[int], Floats, Floats]:
     """Return sizes ascending, and for each a value and the variance of its logarithm.
 
-    Values, with their errors, of one size (several seeds) are averaged by their errors.
+    Values of one size (several seeds) are averaged with weights that follow from their errors.
     """
     by_size: dict[int, list[tuple[float, float]]] = {}
     for size, one in measured:

@@ -43,7 +43,7 @@ def half_width(values: Floats) -> float:
 
 
 def mean_of_blocks(values: Floats, samples: NDArray[np.int64]) -> Floats:
-    """Return the mean of blocks' means (n_blocks, ...), by their samples, int64 (n_blocks,)."""
+    """Return the mean of blocks' means (n_blocks, ...), weighted by samples, int64 (n_blocks,)."""
     return np.asarray(np.average(values, axis=0, weights=samples), np.float64)
 
 
@@ -55,29 +55,29 @@ def standard_error(values: Floats, samples: NDArray[np.int64] | None = None) -> 
 
 
 def weighted_deviations(values: Floats, samples: NDArray[np.int64] | None = None) -> Floats:
-    """Return parts of the error of a mean: their squares add up to its variance, (n, ...).
+    """Return the contributions of n blocks to the error of their mean, (n, ...).
 
-    So do their products to its covariance.  values: of n >= 2 blocks.  samples: of each, by which
-    the mean weighs them.
+    Their squares add up to the variance of the mean, their products to its covariance.  values: of
+    n >= 2 blocks.  samples: of each block, by which the mean weights it.
     """
     count = len(values)
     weights = np.full(count, 1 / count) if samples is None else samples / samples.sum()
     shape = (count, *(1,) * (np.ndim(values) - 1))
-    # Blocks that agree have an error of 0, not of rounding.
+    # Blocks that agree have an error of exactly 0, without rounding.
     away = values - values[:1]
     away -= np.average(away, axis=0, weights=weights)
     return np.asarray(np.sqrt(count / (count - 1)) * weights.reshape(shape) * away, np.float64)
 
 
 def jackknife_error(without: Floats) -> Floats:
-    """Return the error of numbers from those without one block each (n_blocks, ...), or NaN."""
+    """Return the jackknife error from numbers without one block each (n_blocks, ...), or NaN."""
     if len(without) < 2:
         return np.full(without.shape[1:], nan)
     return np.asarray(np.sqrt((len(without) - 1) * without.var(axis=0)), np.float64)
 
 
 def jackknife_value(plain: Floats, without: Floats) -> Floats:
-    """Return numbers without their bias of order 1 / n_blocks, as they are of one block.
+    """Return numbers without their bias of order 1 / n_blocks; unchanged with one block.
 
     plain: of all blocks.  without: (n_blocks, ...), those without one block each.
     """

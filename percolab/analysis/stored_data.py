@@ -59,7 +59,7 @@ def read_curves(results: StoredResults, observable: str | None = None) -> list[S
     """Return the spanning curves of all tasks that have blocks, ascending in L.
 
     Exact thresholds are counted at POINTS values of p, equally spaced over the transition.
-    AnalysisError: chains of spins, whose samples at other p are others.
+    AnalysisError: chains of spins, whose samples differ from p to p.
     """
     if reason := find_analysis(results.study).no_curve:
         raise AnalysisError(reason)
@@ -178,7 +178,7 @@ def read_gyration_sums(results: StoredResults) -> list[GyrationSums]:
 
 
 def read_flow_moments(results: StoredResults) -> list[BlockMoments]:
-    """Return sums of what flows, and samples with both ends, by name, ascending in L, or []."""
+    """Return sums of flows, and of samples with connected sides, by name, ascending in L, or []."""
     names = axis_observables(results.study.boundary)
     flows = []
     for result in list_tasks(results, *names[-1:]):

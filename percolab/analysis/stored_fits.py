@@ -99,7 +99,7 @@ def choose_scaling(study: Study) -> dict[str, Any]:
 def list_notes(results: StoredResults) -> tuple[str, ...]:
     """Return the warnings on any p_c of these samples: sizes that cut unit cells differently.
 
-    Then the correction of an open side is not one function of L, and no fit describes it.
+    Then the correction by an open side is not a single function of L, and no fit describes it.
     """
     study = results.study
     if not isinstance(study.structure, Lattice):
@@ -149,7 +149,7 @@ def compute_exponents(
 
 
 def only_threshold(results: StoredResults) -> GivenThreshold | None:
-    """Return the p of a study that has only one, which its exponents take for p_c, or None."""
+    """Return the p of a study that has only one, which its exponents use as p_c, or None."""
     if find_analysis(results.study).no_curve or not results.study.boundary:
         return None
     results_of_tasks = results.tasks.values()
@@ -184,7 +184,7 @@ def read_sample_thresholds(
     omega: float | None = None,
     min_size: int | None = None,
 ) -> SampleThresholds | None:
-    """Return the thresholds from single T, None of other methods; options as fit_results."""
+    """Return results from T of single samples, None of other methods; options as fit_results."""
     _check_scalable(results.study)
     if not results.study.kind.codec.holds_thresholds:
         return None
@@ -207,9 +207,9 @@ def compute_collapse(
     """Return the data collapse of an observable (:mod:`percolab.analysis.collapse`).
 
     observable: a probability by its name, or "largest" (P_inf), "second_largest" or "chi".
-    threshold, y_t, exponent: p_c, 1/nu and kappa of y = A L^-kappa; those not given are fitted, but
-    for kappa = 0 of a probability. min_size: smallest L. reach: largest |x|. bootstrap: replicas
-    for the errors, 0 for none; of a p_c that is given as a Value its error is in the others.
+    threshold, y_t, exponent: p_c, 1/nu and kappa of y = A L^-kappa; those not given are fitted,
+    except that a probability has kappa = 0. min_size: smallest L. reach: largest |x|. bootstrap:
+    replicas for the errors, 0 for none; the error of a p_c given as a Value enters the others.
     InputError: no such observable. AnalysisError: too few sizes.
     """
     _check_scalable(results.study)
@@ -334,7 +334,7 @@ def fit_quantities(
 def _with_enough_blocks(
     moments: Sequence[BlockMoments], chosen: Sequence[Quantity]
 ) -> tuple[list[BlockMoments], list[str | None]]:
-    """Return the tasks whose blocks give a covariance of the quantities, and what others lack."""
+    """Return the tasks whose blocks give a covariance of the quantities, and why others do not."""
     few = [find_block_lack(task.grouped(), sum(map(task.has, chosen))) for task in moments]
     return [task for task, lack in zip(moments, few, strict=True) if not lack], few
 
@@ -355,7 +355,7 @@ def read_joint_input(
     lacks: list[str | None] = []
     if list(names) == ["all"]:
         lacks = [find_lack(each, moments) for each in chosen]
-        # With none that can be fitted, the error message of a fit of all says why.
+        # If none can be fitted, a fit of all raises the error that says why.
         chosen = tuple(x for x, lack in zip(chosen, lacks, strict=True) if not lack) or chosen
     kept, few = _with_enough_blocks(moments, chosen)
     is_open, least = list(names) == ["all"], least_sizes(moments)
@@ -364,7 +364,7 @@ def read_joint_input(
         chosen = chosen[:-1]
         kept, few = _with_enough_blocks(moments, chosen)
     if len({task.L for task in kept}) < least:
-        # The error message of the first, with the fewest blocks, reports what these allow.
+        # The task with the fewest blocks is first: its error says how many quantities they allow.
         kept, few = sorted(moments, key=lambda task: task.samples.size), []
     omegas, conjectured = correction_exponents(chosen, study.boundary), []
     for n, quantity in enumerate(chosen):

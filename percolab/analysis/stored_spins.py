@@ -52,7 +52,7 @@ class System:
 
     @property
     def bond_energy(self) -> float:
-        """The fall of the energy when a bond becomes satisfied, in J: 2 or 1."""
+        """The decrease of the energy when a bond becomes satisfied, in J: 2 or 1."""
         return float(self.model.exponent)
 
     def energy(self, satisfied: Floats) -> Floats:
@@ -72,7 +72,7 @@ class System:
 
 @dataclass(frozen=True)
 class ThermalName:
-    """A thermal mean as tables have it: name, meaning and unit."""
+    """A thermal mean in tables: name, meaning and unit."""
 
     name: str
     meaning: str
@@ -160,8 +160,8 @@ THERMAL: Mapping[str, Thermal] = {
     )
 }  # fmt: skip
 
-#: The same of random clusters, which have no spins: <n> = <b> / p of the open bonds b, and
-#: var(n) = (var(b) - (1 - p) <b>) / p^2, as b are a binomial choice of the satisfied bonds n.
+#: The same for random clusters, which have no spins: <n> = <b> / p with b open bonds, and var(n) =
+#: (var(b) - (1 - p) <b>) / p^2, as the b bonds are a binomial choice of the n satisfied ones.
 _OF_CLUSTERS = {
     "energy": replace(
         THERMAL["energy"],
@@ -233,7 +233,7 @@ def list_spin_tasks(results: StoredResults) -> list[TaskResult]:
 
 
 def describe_system(result: TaskResult) -> System:
-    """Return the properties of a task that its thermal means depend on, but for the moments."""
+    """Return the properties of a task, other than moments, that its thermal means depend on."""
     task = result.task
     bonds = count_bonds(task.structure, task.shape, task.boundary)
     return System(task.draw, task.num_sites, bonds)
@@ -302,7 +302,7 @@ def name_couplings(model: Model, p: Floats) -> dict[str, Floats]:
 
 
 def thermal_records(results: StoredResults) -> list[dict[str, Any]]:
-    """Return L, seed, p, T, K or beta, and all thermal means with errors, a dict a size and p."""
+    """Return L, seed, p, T, K or beta, and thermal means with errors, one dict a size and p."""
     records = []
     for result in list_spin_tasks(results):
         columns = name_couplings(result.task.draw, np.array(result.task.p))

@@ -28,10 +28,10 @@ from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study, Task
 
-#: Values of p over a transition, and the part of it that is outside on either side.
+#: Number of p over a transition, and the fraction of it that is outside on either side.
 POINTS, _TAIL = 25, 0.01
 _GOLDEN = (5**0.5 - 1) / 2
-#: Near its maximum a mean is above so much of it.
+#: A mean is near its maximum where it exceeds this fraction of it.
 _NEAR = 0.3
 _LARGEST_SQUARED = "largest*largest"
 
@@ -50,8 +50,8 @@ class KindAnalysis:
     def means(self, result: TaskResult, p: Sequence[float] | None) -> tuple[Floats, Means]:
         """Return p (m,) and the mean of every observable with its error.
 
-        p: of kinds that are known at any p, over the transition unless given.  Errors are those of
-        independent samples by the stored sums of squares, else by the scatter of blocks.
+        p: for kinds that are known at any p, by default over the transition.  Errors are those of
+        independent samples where sums of squares are stored, else from the scatter of blocks.
         """
         names, count = [column.name for column in result.observables], result.num_samples
         means = result.sums().sum(axis=0, dtype=np.float64) / count
@@ -133,7 +133,7 @@ class ThresholdAnalysis(KindAnalysis):
         means: Means = {}
         for name, T in thresholds.items():
             mean = spanning_counts(T, grid).sum(axis=0) / count
-            # One sample says nothing of its own scatter.
+            # One sample does not determine its own scatter.
             variance = mean * (1 - mean) / (count - 1) if count > 1 else np.full(grid.size, np.nan)
             means[name] = mean, np.sqrt(variance)
         return grid, means
@@ -148,12 +148,12 @@ class MicrocanonicalAnalysis(KindAnalysis):
     def curve(self, result: TaskResult, name: str) -> SpanningCurve:
         """Return the curve of a probability over the transition, in whole samples.
 
-        A block's sums are rounded up or down alike at all p, so that they rise with p, and by parts
-        that are equally spaced over the blocks, so that rounding leaves their total unbiased.
+        All sums of one block are rounded with the same offset, so that they rise with p.  The
+        offsets are equally spaced over the blocks, so that rounding leaves their total unbiased.
         """
         p, samples = self.grid(result, name), result.samples
         parts = (np.arange(samples.size) * _GOLDEN + 0.5) % 1.0
-        # A sum that is whole but for its last digits is not rounded to another.
+        # Sums that are whole but for their last digits must not be rounded to another number.
         sums = np.floor(self.moment_sums(result, name, p) + parts[:, None] * (1 - 1e-6) + 1e-7)
         counts = np.maximum.accumulate(sums, axis=1).astype(np.int64)
         return SpanningCurve(result.task.size, p, samples, counts, result.task.id)
@@ -162,10 +162,10 @@ class MicrocanonicalAnalysis(KindAnalysis):
         return {*(column.name for column in result.observables), _LARGEST_SQUARED}
 
     def grid(self, result: TaskResult, name: str) -> Floats:
-        """Return POINTS values of p where a probability rises; of a given order every share of all.
+        """Return POINTS values of p where a probability rises; for a given order, every bin.
 
-        It is that of the name, or of another observable of a lattice the first that the task has.
-        Without any it is where the second largest cluster is near its maximum.
+        The probability is `name`, or, for other observables of a lattice, the first of the task.
+        Without any, the p are those where the second largest cluster is near its maximum.
         """
         openings = result.task.num_openings
         if result.task.order != RANDOM:
@@ -207,7 +207,7 @@ class SpinAnalysis(KindAnalysis):
     """The analysis of chains, whose corrections are those of their universality class."""
 
     no_curve = (
-        "chains have no spanning curve of coupled samples, as at other p they are others; "
+        "chains have no spanning curve of coupled samples: at different p they are independent; "
         "percolab fit finds their transition"
     )
 

@@ -1,18 +1,17 @@
-"""The finite-size scaling of a table that anybody measured: sizes, x, and counts or means.
+"""The finite-size scaling of a table from any source: sizes, x, and counts or means.
 
 The model is that of :mod:`percolab.analysis.scaling`, with x in place of p: a temperature, an error
 rate, a density.  Nothing is known beforehand, neither x_c nor 1/nu.  Rows are independent.
 
 * Counts, k of n trials, have their binomial likelihood, and f is the probit of their probability.
-* Means with errors are Gaussian, and f is the mean itself, as of Binder's ratio; or with a power of
-  L before it, y = L^kappa f, with gamma/nu of a susceptibility or -beta/nu of a magnetization.
+* Means with errors are Gaussian, and f is the mean itself, as for Binder's ratio; or the mean is
+  y = L^kappa f, where kappa is gamma/nu for a susceptibility and -beta/nu for a magnetization.
 
-The priors are the natural ones.  Terms of f are in units of the quantity: 1 of a probit, else half
+The priors are the natural ones.  Terms of f are in units of the quantity: 1 for a probit, else half
 its range, for b and B its median where that is larger.  n and m of the scaling field are in units
 of the scale of x: x_c (1 - x_c) where all x are between 0 and 1, else the larger of x_c and half
-the range of x.  Only rows with f within a reach of f(x_c) are used, and fits with degrees 3 to 5,
-three exponents of the corrections, from several smallest sizes on and within two reaches are
-averaged.
+the range of x.  Only rows with f within a reach of f(x_c) are used.  Fits with degrees 3 to 5,
+three exponents of the corrections, different smallest sizes and two reaches are averaged.
 """
 
 from __future__ import annotations
@@ -56,8 +55,8 @@ from percolab.errors import AnalysisError
 from percolab.lattices.shown import Shown, few
 from percolab.tasks.values import take_flag
 
-#: Exponents of the leading correction that are averaged over where none is given: with one, 1e7
-#: samples had errors of x_c up to five times too small where it is another.
+#: Exponents of the leading correction that are averaged over where none is given.  With a single,
+#: wrong one, 1e7 samples gave errors of x_c that were up to five times too small.
 OMEGAS = (0.75, 1.0, 1.5)
 
 #: How far f may be from its value at x_c, in its units: of a probit, and of any other quantity.
@@ -110,7 +109,7 @@ class Series(Shown):
 
     @property
     def lines(self) -> list[int]:
-        """The sizes that have two x, ascending."""
+        """The sizes that have at least two x, ascending."""
         return [size for size in self.sizes if np.unique(self.x[size == self.L]).size > 1]
 
     def at(self, keep: NDArray[Any]) -> Series:
@@ -143,7 +142,7 @@ class Series(Shown):
         return probit, np.asarray(self.errors / density, np.float64)
 
     def residuals(self, f: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return residuals, their slopes, and the expected ones; squares add up to the deviance."""
+        """Return residuals whose squares sum to the deviance, their slopes, and expected slopes."""
         if self.trials is None:
             root = 1.0 / self.errors
             return (f - self.values) * root, root, root
@@ -152,7 +151,7 @@ class Series(Shown):
         misses = self.trials - hits
         deviance = xlogy(hits, self.values) + xlogy(misses, 1 - self.values)
         deviance = np.maximum(2 * (deviance - hits * log_p - misses * log_q), 0.0)
-        # Density over probability, which is finite however far a step of the fit leads.
+        # Density over probability, in a form that is finite however far a step of the fit goes.
         over_q, over_p = (_ROOT_2_OVER_PI / erfcx(side * f / np.sqrt(2)) for side in (1, -1))
         root = np.sqrt(self.trials * over_p * over_q)
         residual = np.where(ndtr(f) >= self.values, 1.0, -1.0) * np.sqrt(deviance)
@@ -167,7 +166,7 @@ class Series(Shown):
 
 
 class MeanFit(SizeFit):
-    """The polynomial of one size of a quantity that is no probability, which is fitted itself."""
+    """The polynomial of one size, fitted to the quantity itself, which is not a probability."""
 
     def probability(self, p: ArrayLike) -> Floats:
         return np.asarray(self.probit(np.asarray(p, float)), np.float64)
@@ -380,7 +379,7 @@ def fit_series(
     if not series.is_probability:
         scaled = replace(series, values=series.values / unit, errors=series.errors / unit)
     start, used = _near(scaled, allowed, kappa)
-    # In these f changes by one of its units where X does.
+    # In these units f changes by one unit where X does.
     near, x = scaled.at(used), series.x[allowed]
     L_0, is_share = geometric_mean(near.sizes), np.all((x > 0) & (x < 1))
     width = 1.0 / max(start.slopes[0], 1e-12) / L_0**start.y_t
@@ -405,7 +404,7 @@ def fit_series(
 
     best, wide, _ = average_three_times(average, None, priors)
     power, function = best.value(-1) if kappa else None, best.best.function
-    # In physical units f has the unit of the quantity, and L_0 of its power.
+    # In physical units f has the unit of the quantity, divided by L_0^kappa.
     grow = unit * (units.L_0**-(power.value) if power else 1.0)
     scaling = replace(
         function,

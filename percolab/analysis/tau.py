@@ -8,20 +8,20 @@ x = s^(1/d_f) / L, is fitted by least squares to the means over bins of sizes, o
 Stauffer and A. Aharony, Introduction to Percolation Theory, 1994; J. Hoshen, D. Stauffer, G. H.
 Bishop, R. J. Harrison and G. D. Quinn, J. Phys. A 12, 1285 (1979)).  Omega is given.  A cluster
 meets an open side with a probability proportional to its extent over L, two sides with the square
-of it: e and f, with 1/d_f = (tau - 1) / d.  The extent is s^(1/d_f) and a constant, hence g, and
-has a first correction of its own, h.  On a torus the n_s of clusters that do not wrap are those of
-the infinite lattice.
+of it: e and f, with 1/d_f = (tau - 1) / d.  The extent is s^(1/d_f) plus a constant, hence g, and
+has a first correction with its own amplitude, h.  On a torus the n_s of clusters that do not wrap
+are those of the infinite lattice.
 
 Priors (:mod:`percolab.analysis.power_law`): b is 0 +- 3, c 0 +- 9 and d 0 +- 27, e and g are 0 +- 3
 and f and h 0 +- 9 for every pair of sides.  Fits are averaged over windows: smallest sizes s_min,
 and largest ones as parts of <s_1>.
 
 Errors are those of the bootstrap over blocks that gives p_c; where p is given, of a jackknife.
-Weights and chi^2 are of the variances of bins alone, at fixed p, in proportion to the fitted n_s:
-correlations that few blocks estimate make errors too small, and weights that contain the error of
-p_c make tau follow the noise of the slope of n_s in p (results/calibration).
+Weights and chi^2 use only the variances of bins, at fixed p, in proportion to the fitted n_s:
+correlations estimated from few blocks would make errors too small, and weights that contain the
+error of p_c would make tau follow the noise of the slope of n_s in p (results/calibration).
 
-n_s is drawn at the size s at which s^-2 takes its mean over the bin (G. D. Lafferty and T. R.
+n_s is plotted at the size s at which s^-2 takes its mean over the bin (G. D. Lafferty and T. R.
 Wyatt, Nucl. Instrum. Methods A 355, 541 (1995)).
 """
 
@@ -70,7 +70,7 @@ class SizeCounts:
 
     @property
     def sizes(self) -> Floats:
-        """The s at which the n_s of a bin is drawn, float64 (bins,)."""
+        """The s at which the n_s of a bin is plotted, float64 (bins,)."""
         return mean_power(self.edges, 2.0) ** -0.5
 
     def numbers(self, weights: Floats | None = None) -> Floats:
@@ -86,7 +86,7 @@ class SizeCounts:
         return standard_error(self.counts / per_site, self.samples)
 
     def coarse(self) -> SizeCounts:
-        """Return the same with four bins a power of two also at small sizes."""
+        """Return the same counts with four bins per power of two at small sizes too."""
         edges = coarse_edges(self.edges)
         counts = np.add.reduceat(self.counts, np.searchsorted(self.edges, edges[:-1]), axis=2)
         return replace(self, edges=edges, counts=counts)
@@ -96,17 +96,17 @@ class SizeCounts:
         return int(np.argmin(np.abs(self.p - p)))
 
     def largest_at(self, p: float) -> float:
-        """Return <s_1> at p, of the polynomial through the nearest grid points."""
+        """Return <s_1> at p, by the polynomial through the nearest grid points."""
         nodes = nearest_nodes(self.p, p)
         means = self.largest[:, nodes].sum(axis=0) / self.samples.sum()
         return float(node_weights(self.p[nodes], np.array([p]))[0] @ means)
 
     def numbers_at(self, p: Floats, weights: Floats | None = None, *, fewer: int = 0) -> Floats:
-        """Return n_s at every p (r,), each of its own row of weights: float64 (r, bins).
+        """Return n_s at every p (r,), each with its own row of weights: float64 (r, bins).
 
-        Of the polynomial through the grid points nearest to the first p.  weights: float64 (r,
-        n_blocks), by default 1.  fewer: number of the farthest of these points to leave out, but
-        the last.
+        The polynomial passes through the grid points nearest to the first p.  weights: float64 (r,
+        n_blocks), by default 1.  fewer: number of the farthest of these points to leave out; one
+        point at least remains.
         """
         nodes = nearest_nodes(self.p, float(p[0]))
         if fewer:
@@ -120,7 +120,7 @@ class SizeCounts:
 
 
 def coarse_edges(edges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the edges of bins, four a power of two at small sizes too, that `edges` are parts of.
+    """Return edges of bins made of whole ones of `edges`, four a power of two at small sizes too.
 
     >>> coarse_edges(np.arange(1, 22)).tolist()
     [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 21]
@@ -143,7 +143,7 @@ def mean_power(edges: NDArray[np.int64], exponent: float) -> Floats:
     small = edges[:-1][edges[:-1] < EXACT]
     sums = np.add.reduceat(np.arange(first, end, dtype=float) ** -exponent, small - first)
     low, high = edges[small.size : -1].astype(float), edges[small.size + 1 :].astype(float)
-    # From EXACT on the sum is the integral with the first terms of Euler and Maclaurin.
+    # From EXACT on the sum is the integral plus the first terms of Euler and Maclaurin.
     span, power = np.log(high / low), 1.0 - exponent
     ratio = np.expm1(power * span) / power if power else span
     ends = (low**-exponent - high**-exponent) / 2
@@ -163,7 +163,7 @@ _NEIGHBOURS = 4
 #: Two interpolations to p_c may differ by this many errors of n_s.
 _AGREE = 1.0
 
-#: Steps of Gauss and Newton, the change of tau at which they end, and the range it may not leave.
+#: Gauss-Newton: most steps, the change of tau at which they end, and the range allowed for tau.
 _STEPS, _ENOUGH, _RANGE = 100, 1e-8, (1.2, 4.0)
 
 
@@ -210,7 +210,7 @@ class TauFit(Record):
         return len(self.coefficients) > 4
 
     def numbers(self, s: Floats, L: float = np.inf) -> Floats:
-        """Return the fitted n_s at sizes s, float64 (n,), of a lattice of size L or the limit."""
+        """Return the fitted n_s at sizes s, float64 (n,), for size L or the limit."""
         bulk = sum(k * s ** (-n * self.omega) for n, k in enumerate(self.coefficients[:4]))
         x = s ** (1 / self.fractal_dimension) / L
         terms = (x, x**2, np.full_like(x, 1 / L), x * s**-self.omega)
@@ -238,7 +238,7 @@ def fit_tau(
     for task in tasks:
         drawn = replicas is None or task.label in replicas.weights
         if drawn and task.samples.size >= MIN_BLOCKS and task.p[0] <= threshold <= task.p[-1]:
-            # Four bins a power of two: in single sizes chi^2 misses what changes slowly with s.
+            # Four bins a power of two: with single sizes, chi^2 hardly sees slow changes with s.
             points.append(TaskNumbers.of(task.coarse(), threshold, replicas))
         else:
             left_out.append(task.L)
@@ -283,7 +283,7 @@ class TauReplicas:
 
 @dataclass(frozen=True)
 class ClusterNumberModel:
-    """n_s with the terms above; those of sides on lattices with open axes alone.  omega: Omega."""
+    """The n_s of this module, with the terms of sides only for open axes.  omega: Omega."""
 
     dimension: int
     is_open: bool
@@ -302,7 +302,7 @@ class ClusterNumberModel:
         """
         tau, share = float(theta[1]), 1.0 / self.dimension
         bulk, sides = np.append(1.0, theta[2:5]), np.append(1.0, theta[5:])
-        # Of every factor of sides: the power of s^(tau - 1), of 1 / L, and one of s that is fixed.
+        # Of every term of sides: its powers of s^(tau - 1) and of 1 / L, and a fixed power of s.
         powers = [(0, 0, 0), (share, 1, 0), (2 * share, 2, 0), (0, 1, 0), (share, 1, -self.omega)]
         grow, meets, fixed = np.array(powers[: sides.size]).T
         orders = self.omega * np.arange(4)[:, None]
@@ -314,7 +314,7 @@ class ClusterNumberModel:
             by_side = np.einsum("i,ijk->jk", bulk, terms)
             by_order = np.einsum("j,ijk->ik", sides, terms)
             numbers.append(sides @ by_side)
-            # That of a mean of s^-k by k is -ln s times it, but for the width of a bin.
+            # d/dk of the mean of s^-k is -ln s times the mean, up to the width of a bin.
             by_tau = -np.log(task.sizes) * ((sides * (1 - grow)) @ by_side)
             derivatives.append(np.stack([numbers[-1], by_tau, *by_order[1:], *by_side[1:]], axis=1))
         return numbers, derivatives
@@ -344,7 +344,7 @@ class TaskNumbers:
         values = task.numbers_at(np.array([threshold]))[0]
         own = standard_error(every, task.samples)
         total = task.counts[:, task.nearest(threshold)].sum(axis=0)
-        # Where another polynomial differs, the grid is too coarse for such large clusters.
+        # Where another polynomial differs, the grid is too coarse for clusters of this size.
         other = task.numbers_at(np.array([threshold]), fewer=1)[0]
         differs = np.abs(values - other) > _AGREE * own
         fine = ~np.logical_or.accumulate(differs & (total >= LEAST_COUNT))
@@ -404,7 +404,7 @@ class ClusterNumbers:
 
         drawn = [point.drawn.T for point in self.points if point.drawn is not None]
         if drawn:
-            # B blocks drawn with replacement scatter by (B - 1) / B less than samples, in variance.
+            # The variance of B blocks drawn with replacement is too small by (B - 1) / B.
             blocks = min(len(point.blocks) for point in self.points)
             return np.asarray(np.cov(self.joined(drawn)) * blocks / (blocks - 1))
         away = [weighted_deviations(point.blocks, point.task.samples) for point in self.points]
@@ -438,7 +438,7 @@ class ClusterNumbers:
         last = 0.0
         for _ in range(_STEPS):
             numbers, derivatives = map(self.joined, self.model.at(self.tasks, theta))
-            # An n_s that is not positive has no error: such a step is an excursion.
+            # A step may lead to n_s that are not positive and have no variance: use a tenth.
             variances = spread * np.maximum(numbers, 0.1 * values)
             shifted = values - numbers + derivatives @ theta
             member = fit_member(derivatives, shifted, variances, widths, kept)

@@ -82,7 +82,7 @@ def fit_table(fit: ThresholdFit) -> str:
 
 
 def series_table(fit: TableFit) -> str:
-    """Render the fit of a series of somebody's table: x_c, 1/nu, each size, crossings, priors."""
+    """Render the fit of a series of a table: x_c, 1/nu, each size, crossings, priors."""
     axis = fit.axis
     rows = [*_threshold_rows(fit, axis), *_exponent_rows(fit, "fitted")]
     if fit.kappa is not None:

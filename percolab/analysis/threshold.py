@@ -76,7 +76,7 @@ class SizeAnalysis:
     def of(
         cls, fits: Sequence[SizeFit], crossed: Crossed, *, omega: float, y_t: float, width: float
     ) -> SizeAnalysis:
-        """Take the crossings of neighbours; the rest: of :func:`extrapolate`."""
+        """Return the analysis with these crossings; omega, y_t, width: of :func:`extrapolate`."""
         crossings, covariance = crossed
         drift = extrapolate(crossings, covariance, omega=omega, y_t=y_t, width=width)
         return cls(tuple(fits), crossings, drift)
@@ -210,7 +210,7 @@ class MemberFit(ThresholdMember):
     def influence(self, mean: float) -> Floats:
         """Return d(average p_c) / dcounts over the weight of this fit, float64 (cells,).
 
-        Counts move the p_c of this fit, and by its chi^2 the weight of its distance from the mean.
+        Counts change the p_c of this fit and, through its chi^2, its weight in the average.
         """
         maximum, seen = self.maximum, self.cells.counts > 0
         own = self.width * (maximum.slope @ maximum.covariance[0])
@@ -220,7 +220,7 @@ class MemberFit(ThresholdMember):
         return np.asarray(own, np.float64)
 
     def information(self, y_t: Known | None) -> Information | None:
-        """Return that of its curves by their labels, with priors of a known 1/nu, if finite."""
+        """Return the information of its curves by label, with the priors; None: not finite."""
         slope, by_task = self.maximum.slope, {}
         with np.errstate(over="ignore", invalid="ignore"):
             weighted = slope * self.maximum.probability[:, None]
@@ -279,7 +279,7 @@ class MemberFits(ThresholdAverage[MemberFit]):
         """p_c; its statistical error is that of the average, by its influence."""
         mean, p_0 = super().threshold, self.fits[0].p_0
         values = p_0 + self.fits[0].width * np.array([fit.theta[0] for fit in self.fits])
-        # What the priors add is no part of it.
+        # The statistical error does not contain what the priors add.
         spread = np.sqrt(self.weights @ (values - mean.value) ** 2)
         most = float(np.hypot(mean.statistical_error, spread))
         variance = 0.0
@@ -395,7 +395,7 @@ class Information:
         return float(self.unit * statistical), float(self.unit * np.sqrt(prior))
 
     def remaining_systematic(self, samples: Mapping[str, float], target: float) -> float:
-        """Return the systematic error once samples have made the statistical one half a target."""
+        """Return the systematic error once samples make the statistical one half a target."""
         factor = max(1.0, (2 * self.parts(samples)[0] / target) ** 2)
         return self.parts({key: factor * n for key, n in samples.items()})[1]
 

@@ -1,6 +1,6 @@
 """Whether a transition of spins is of first order, from stored chains of several sizes and p.
 
-It is where two phases are seen that slow relaxation cannot explain:
+It is of first order where two phases are seen that slow relaxation cannot explain:
 
 * *mixed*, by stored energies: two peaks whose valley is a factor e deep at the beta where both
   phases have their equilibrium weights, this beta inside the sampled range, and another p or size
@@ -9,9 +9,9 @@ It is where two phases are seen that slow relaxation cannot explain:
   satisfied bonds than any that started at random, by six standard deviations of a single sweep,
   after a burn-in of 4 L sweeps of Swendsen and Wang.
 
-Anything else is undecided.  A lattice smaller than the correlation length, which is 10.6 of q = 10
-on the square lattice, 48 of q = 7 and 2512 of q = 5, cannot distinguish a weak transition of first
-order from a continuous one.
+Anything else is undecided.  A lattice smaller than the correlation length, which is 10.6 for
+q = 10, 48 for q = 7 and 2512 for q = 5 on the square lattice, cannot distinguish a weak transition
+of first order from a continuous one.
 
 Sources: J. Lee and J. M. Kosterlitz, Phys. Rev. Lett. 65, 137 (1990); E. Buffenoir and S. Wallon,
 J. Phys. A 26, 3045 (1993) for the correlation lengths.
@@ -38,7 +38,7 @@ from percolab.tasks.study import Task
 DEEP = 1.0
 #: Sweeps of a burn-in in units of L, after which chains remember only the phase of their start.
 RELAXED = 4
-#: Of chains apart: deviations of a sweep between phases, chains of each start, sizes and p.
+#: *Apart* needs: deviations of a sweep between phases, chains of each start, pairs of size and p.
 _APART, _LEAST_CHAINS, _LEAST_POINTS = 6.0, 2, 2
 
 
@@ -65,7 +65,7 @@ class Point:
 
 @dataclass(frozen=True)
 class PhasesApart:
-    """Chains that stay in the phase in which they began; gap: of bonds, of that name, a site."""
+    """Chains that stay in the phase in which they began; gap: of the mean of `name` per site."""
 
     L: int
     p: float

@@ -1,8 +1,8 @@
 """Means of stored minimum spanning trees and of invasions, and their limits.
 
-The means of one size are over independent samples, and so are their errors.  Over the sizes:
+Means of one size, and their errors, are over independent samples.  Over the sizes:
 
-* the weight a site of the infinite lattice, e.  On a torus a tree has the weight e N + a, a being
+* the weight per site of the infinite lattice, e.  On a torus a tree has weight e N + a, a being
   constant up to powers of 1 / L; an open side adds a surface term, e N + b N / L + ...: N. Read,
   Phys. Rev. E 72, 036114 (2005).  So e is fitted with the leading power of 1 / L and two more,
   whose amplitudes are 0 +- 3 and 0 +- 9, weights being of order one;
@@ -41,9 +41,9 @@ from percolab.store.joined import joined
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 
-#: The names of the columns of T and of the length of the path begin so.
+#: Prefixes of the names of the columns of T and of the length of the path.
 THRESHOLD, PATH = "tree_threshold", "tree_path"
-#: Sites are counted within radii up to this part of how far an invasion reaches.
+#: Sites are counted within radii up to this part of the distance that an invasion reaches.
 INNER = 1 / 4
 
 
@@ -51,7 +51,7 @@ INNER = 1 / 4
 class TreeMeans(Record):
     """The trees of one size.
 
-    sites, bonds: of the lattice.  weight: sum of u over the tree, a site.  parts: trees of the
+    sites, bonds: of the lattice.  weight: sum of u over the tree, per site.  parts: trees of the
     forest, 1 where the lattice is connected.  thresholds, paths: by the letter of each open axis.
     degrees: fraction of the sites with k bonds of the tree, float64 (DEGREE_BINS,).  accepted,
     accepted_errors: f(w), the fraction of the bonds in every bin of weights that are in the tree,
@@ -147,7 +147,7 @@ def _mean(result: TaskResult, name: str, scale: float = 1.0) -> Value:
 
 
 def weight_limit(means: Sequence[TreeMeans], *, leading: int) -> Value:
-    """Return the weight a site of the infinite lattice; leading: the first power of 1 / L."""
+    """Return the weight per site of the infinite lattice; leading: the first power of 1 / L."""
     rows = [(own.L, own.weight.value, own.weight.error) for own in means if own.weight.error > 0]
     sizes, values, errors = np.array(rows).reshape(-1, 3).T
     if np.unique(sizes).size < 2:
@@ -182,7 +182,7 @@ class InvasionMeans:
 
     @property
     def notes(self) -> list[str]:
-        """A warning where the errors are of few samples, whose means they contain too seldom."""
+        """A warning where errors from few samples are uncertain and often too small."""
         if not 2 <= self.samples < MIN_BLOCKS:
             return []
         unsure = round(100 / math.sqrt(2 * (self.samples - 1)))
@@ -193,7 +193,7 @@ class InvasionMeans:
 
 
 def fit_size_dimension(means: Sequence[InvasionMeans]) -> Value | None:
-    """Return D of <invaded sites> ~ L^D; None where the means of two sizes have no error."""
+    """Return D of <invaded sites> ~ L^D; None unless the means of two sizes have errors."""
     used = [own for own in means if own.reached == own.samples and own.means["invaded"] > 0]
     masses = np.array([own.means["invaded"] for own in used])
     errors = np.array([own.errors["invaded"] for own in used])
@@ -205,8 +205,8 @@ def fit_size_dimension(means: Sequence[InvasionMeans]) -> Value | None:
 def fit_mass_dimension(radii: Floats, masses: Floats) -> Value | None:
     """Return D of the masses > 0, (samples, radii), ~ r^D exp(b / r + c / r^2 + e x + f x^2).
 
-    x: r as a part of how far invasions reach; one that ends has not filled its surroundings.
-    Priors: b and e 0 +- 3, c and f 0 +- 9.  None of fewer than two samples, which differ, or radii.
+    x: r as a part of the distance that invasions reach, near which they are not yet complete.
+    Priors: b and e 0 +- 3, c and f 0 +- 9.  None with fewer than two different samples, or radii.
     """
     if len(masses) < 2 or len(radii) < 2:
         return None

@@ -28,7 +28,7 @@ class ChiSquare:
     def of(cls, value: float, dof: int) -> ChiSquare:
         if dof <= 1:
             return cls(value, dof, erfc(sqrt(max(value, 0.0) / 2)) if dof else nan)
-        # Only here: two sizes in the plane do without scipy.
+        # Imported here, because the fit of two sizes in the plane works without scipy.
         from scipy.special import chdtrc
 
         return cls(value, dof, float(chdtrc(dof, value)))
@@ -50,7 +50,7 @@ class ChiSquare:
         return "chi2/dof {}, p-value {}".format(*self.cells)
 
 
-#: A relative error that small is of the arithmetic of equal numbers.
+#: A relative error this small is rounding in the arithmetic of equal numbers.
 _ROUNDING = 1e-15
 
 
@@ -83,7 +83,7 @@ def format_with_error(value: float, error: float) -> str:
 
 
 def published_text(known: Known, value: Value | None = None) -> str:
-    """Return a published number with its source, and the distance of a value in both errors."""
+    """Return a published number, its source, and a value's distance from it in combined errors."""
     number = format_with_error(known.value, known.error) if known.error else f"{known.value:.12g}"
     text = "  ".join(
         filter(None, (f"published {number}", known.expression, f"({known.reference})"))
@@ -147,7 +147,7 @@ class Value:
         return format_with_error(self.value, self.error)
 
     def to_dict(self, name: str = "value", error: str = "error") -> dict[str, Any]:
-        """Return plain JSON values, of a mean two; name, error: keys of these two."""
+        """Return plain JSON values, for a mean only two; name, error: the keys of these two."""
         record: dict[str, Any] = {name: self.value, error: self.error}
         if self.chi_square is not None:
             more = ("statistical_error", "chi_square", "members", "systematic_error")

@@ -3,11 +3,11 @@
 The probabilities that a cluster wraps around any axis, around one (the mean over the axes), and
 around all are fitted together (:mod:`percolab.analysis.quantity_fits`).
 
-Samples are made next to p_c (:mod:`percolab.run.scaling_search`): most of a size at one p, its
-centre, a few at that and two p at the sides, which give the slopes.  Their Fisher information about
-all parameters of the fit says which sizes to sample, and how much: of n samples of size L it is
-n J^T C^-1 J, where J are the derivatives of the three probabilities at the p and C is their
-covariance in one sample, which hardly depends on L at p_c.
+Samples are made next to p_c (:mod:`percolab.run.scaling_search`): most samples of a size at one p,
+its centre, and a few at the centre and at two p on its sides, which give the slopes.  Their Fisher
+information about all parameters of the fit decides which sizes to sample, and how much: n samples
+of size L have n J^T C^-1 J, where J are the derivatives of the three probabilities at these p, and
+C is their covariance in one sample, which hardly depends on L at p_c.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from percolab.lattices.lattice import Lattice
 from percolab.store.results import StoredResults
 from percolab.tasks.study import Study
 
-#: What is fitted.
+#: The fitted quantities.
 QUANTITIES = ("wrapping_any", "wrapping_axis", "wrapping_all")
 #: Degrees that are averaged.  The p are so near to p_c that X^3 hardly matters, and X^4 only where
-#: errors are below 1e-6; alone, with free X^3, the slope at the centre would be unknown where
-#: samples are few.
+#: errors are below 1e-6.  Without degree 2, which fixes X^3 at 0, few samples would leave the slope
+#: at the centre undetermined.
 DEGREES = (2, 3, 4)
 #: Change of P(any axis) between the centre and a side.
 SIDE = 0.12
@@ -62,7 +62,7 @@ _ALONG_P = np.array([[1.0, 0.78, 0.61], [0.78, 1.0, 0.78], [0.61, 0.78, 1.0]])
 #: Samples at each side, over those at the centre.
 SIDE_SHARE = 0.05
 
-# Parts of the samples that are handed out to all sizes equally, whatever their information.
+# Part of the work that is shared equally among all sizes, whatever their information.
 _EQUAL_SHARE = 0.25
 # Steps of the weights of sizes, each of which multiplies them by the root of their gain.
 _STEPS = 40
@@ -81,7 +81,7 @@ def why_no_wrapping(study: Study) -> str:
 
 
 def list_fitted(study: Study) -> list[Quantity]:
-    """Return what is fitted, in the order of QUANTITIES."""
+    """Return the fitted quantities, in the order of QUANTITIES."""
     known = {quantity.name: quantity for quantity in list_quantities(study.boundary)}
     return [known[name] for name in QUANTITIES]
 
@@ -143,7 +143,7 @@ def fit_searched(results: StoredResults, **options: Any) -> RootFit | QuantityAn
 
 @dataclass(frozen=True, eq=False)
 class WrappingEstimate:
-    """p_c of the samples so far, and what further ones would tell.
+    """p_c of the samples so far, and the information that further ones would add.
 
     known: 1/nu, a prior.  notes: on what was left out.  sampled: the smallest and the largest p,
     of those that are left out, too.
@@ -243,8 +243,8 @@ class WrappingCrossing(Record):
 def find_crossings(results: StoredResults) -> list[WrappingCrossing]:
     """Return crossings of each quantity between neighbours.
 
-    Of the p of a size with half of the most samples or more that next to p_c is taken; the fitted
-    curve leads from there to p_c, and from p_c to the crossing its slopes.
+    For each size, of the p with at least half of the most samples, the one next to p_c is taken.
+    The fitted curve leads from there to p_c; its slopes lead from p_c to the crossing.
     """
     estimate = WrappingEstimate.of(results)
     functions, p_c = estimate.average.best.functions, estimate.threshold.value
@@ -272,7 +272,7 @@ def find_crossings(results: StoredResults) -> list[WrappingCrossing]:
 
 @dataclass(frozen=True)
 class Division:
-    """Work divided among sizes: samples of each, what they cost, and the error of p_c they give."""
+    """Work divided among sizes: samples of each, their cost, and the error of p_c they give."""
 
     samples: Mapping[int, float]
     cost: float
@@ -282,14 +282,14 @@ class Division:
 def divide_work(
     information: Information, costs: Mapping[int, float], work: float, least: float
 ) -> Division:
-    """Return the samples of each size that give the smallest error of p_c after so much work.
+    """Return the samples of each size that give the smallest error of p_c for this work.
 
-    costs: of a sample of each size.  least: samples of each size.
+    costs: of a sample of each size.  least: least number of samples of each size.
 
     The variance of p_c is v = e' M^-1 e with M the information of all samples and priors.  Shares
-    of the work are multiplied by the root of how fast v falls with them, which ends at the
-    c-optimal design of G. Elfving, Ann. Math. Stat. 23, 255 (1952).  That leaves out most sizes; a
-    quarter of the work goes to all of them equally, since they are what can contradict the fit.
+    of the work are multiplied by the root of how fast v falls with them, step by step, towards the
+    c-optimal design of G. Elfving, Ann. Math. Stat. 23, 255 (1952).  That leaves out most sizes,
+    but they can contradict the fit: a quarter of the work goes to all sizes equally.
     """
     sizes = list(costs)
     own = np.stack([information.of(str(size)) / costs[size] for size in sizes])
@@ -319,13 +319,13 @@ def _mixed(shares: Floats) -> Floats:
 def divide_for_error(
     information: Information, costs: Mapping[int, float], error: float, least: float
 ) -> Division:
-    """Return the least work that brings p_c to an error, divided; costs, least: as above.
+    """Return the division of the least work that reaches an error of p_c; others: as above.
 
-    If no work does, since these sizes leave corrections open, its error is larger.
+    If no work reaches it, since these sizes leave corrections open, the error is larger.
     """
     low, high = 1.0, 1e20
     best = divide_work(information, costs, high, least)
-    # The same digits on every machine, whatever the last ones of a fit are.
+    # Bisection gives the same digits on every machine, whatever the last ones of a fit are.
     while high > 1.05 * low:
         work = (low * high) ** 0.5
         tried = divide_work(information, costs, work, least)

@@ -1,4 +1,4 @@
-"""What finds the clusters or the trees of samples, by name."""
+"""The algorithms that find the clusters or the trees of samples, by name."""
 
 from percolab.labelers import DEFAULT_LABELER, check_labeler, fitting_labeler, labeler_class
 from percolab.lattices.structure import Structure
@@ -22,12 +22,12 @@ class Labelers(Algorithms):
         return chosen, note
 
     def most_points(self, name: str | None, kind: str, axes: int) -> int | None:
-        """Return the most grid points of a labeler, whose words have the flags of the axes too."""
+        """Return the most grid points of a labeler, whose words also contain the axes' flags."""
         return int(labeler_class(name, kind).most_points(axes))
 
 
 class TreeMethods(Algorithms):
-    """The ways to find spanning trees, of which every one serves every structure."""
+    """The ways to find spanning trees, each of which serves every structure."""
 
     def default(self, kind: str) -> str:
         return DEFAULT_TREE_METHOD[kind]

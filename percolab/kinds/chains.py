@@ -28,9 +28,9 @@ from percolab.tasks.kind import Kind, PilotConditions
 from percolab.tasks.study import Study, Task
 from percolab.tasks.values import AUTO
 
-#: Spins of the chains that are swept together; more than fill a GPU.
+#: Spins of the chains that are swept together: more than enough to fill a GPU.
 _SPINS_PER_LAUNCH = 2**27
-#: Chains of a task, about, and at least; and the fewest sweeps that one measures.
+#: Chains of a task, approximately and at least; the fewest sweeps that a chain measures.
 _CHAINS, _LEAST_CHAINS, _LEAST_SWEEPS = 64, 44, 20
 
 
@@ -56,9 +56,9 @@ class ChainsOfSpins(Kind):
     most_placed: ClassVar[Mapping[str, int]] = {"cpu": 2**12, "cuda": 2**16}
     algorithms = Labelers()
     sampler = "kinds.chains:new_sampler"
-    #: Where a row has the series whose autocorrelations are stored.
+    #: Places in a row of the series whose autocorrelations are stored.
     series: ClassVar[Sequence[int]] = SERIES
-    #: What the planes are that a long chain goes on from.
+    #: Description of the planes from which a long chain continues.
     planes_are = "spins after the last block, 32 sites a word [p, digit, word]"
 
     def check(self, sampling: Task | Study) -> None:
@@ -71,7 +71,7 @@ class ChainsOfSpins(Kind):
         return {"update": task.update}
 
     def identity(self, task: Task) -> dict[str, Any]:
-        """Return p and what is measured of the chains; what came later only where it is given."""
+        """Return p and what is measured of the chains; later settings only where they are given."""
         content = {"p": [p.hex() for p in task.p], "burn_in": task.burn_in}
         content |= {"every": task.every} if task.every != 1 else {}
         return content | ({"chains": task.chains} if task.chains else {})
@@ -104,11 +104,10 @@ class ChainsOfSpins(Kind):
     def choose_blocks(self, study: Study, task: Task, samples: int | None) -> Task:
         """Return a task in chains of the length that is requested, or in _CHAINS of them.
 
-        They are not made shorter than the burn-in, unless fewer than _LEAST_CHAINS were left; nor,
-        where there are many samples, longer than ten times the burn-in: a chain is what an
-        interrupted run loses at most.  Blocks of one long chain are never shorter than the burn-in,
-        that is 20 autocorrelation times if a pilot found it, so that hardly anything connects their
-        means.
+        Chains are not shorter than the burn-in, unless fewer than _LEAST_CHAINS would be left; nor,
+        where there are many samples, longer than ten times the burn-in, because an interrupted run
+        may lose a chain.  Blocks of one long chain are never shorter than the burn-in, that is 20
+        autocorrelation times if a pilot found it, so that their means are hardly correlated.
         """
         if study.sweeps or study.block_size or samples is None or task.burn_in == AUTO:
             return task
@@ -130,7 +129,7 @@ class ChainsOfSpins(Kind):
         return spin_chains.compute_memory(name, device, extent, task.draw.states, needs, items)
 
     def num_planes(self, task: Task) -> int:
-        """Return how many planes of a bit a site the state of a chain has."""
+        """Return the number of planes, of one bit for each site, in the state of a chain."""
         return count_planes(task.draw.states)
 
     def check_planes(self, task: Task, planes: np.ndarray) -> None:
@@ -150,7 +149,7 @@ class ChainsOfSpins(Kind):
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What is measured of chains, side by side: their rows, their spins, structure factors.
+    """The results of several chains: their rows, their spins, and structure factors.
 
     planes: the spins after the last sweep, uint32 (chains, planes, num_words), if requested
     """
@@ -162,7 +161,7 @@ class Measured:
 
 
 class ChainSampler(TaskSampler):
-    """Measures blocks that are a chain each; even ones start ordered, the others at random."""
+    """Measures blocks that are one chain each; even ones start ordered, the others at random."""
 
     @property
     def chains(self) -> Chains:
@@ -194,10 +193,10 @@ class ChainSampler(TaskSampler):
         end: ChainEnd | None = None,
         with_planes: bool = False,
     ) -> Measured:
-        """Return what is measured of chains (number, p), a block of sweeps of each.
+        """Return the results of chains (number, p), from a block of sweeps of each.
 
-        end: where they are continued; from their start unless given.  with_planes: whether the
-        spins are requested after the last sweep.
+        end: the state from which they continue; by default they begin.  with_planes: whether the
+        spins after the last sweep are returned.
         """
         task, shape = self.task, (len(items), self.task.block_size)
         measured = Measured(
@@ -214,7 +213,7 @@ class ChainSampler(TaskSampler):
         return measured
 
     def make_blocks(self, numbers: Sequence[int], measured: Measured) -> list[Block]:
-        """Return the blocks of what was measured of their chains, p by p."""
+        """Return the blocks of these results of their chains, p by p."""
         task, shape = self.task, (len(numbers), len(self.task.p))
 
         def by_block(by_chain: np.ndarray) -> np.ndarray:
@@ -261,13 +260,13 @@ class ChainSampler(TaskSampler):
     def _steps(
         self, sweeps: int, chains: int, stopped: IsStopped | None, most: int | None = None
     ) -> Iterator[slice]:
-        """Cut sweeps of so many chains into steps between which sampling can be stopped."""
+        """Cut the sweeps of chains into steps between which sampling can be stopped."""
         is_shared = self.device.is_shared
         sites = workplace.SITES_PER_LAUNCH if is_shared else workplace.SITES_PER_CALL
         return workplace.steps(sweeps, most or sites // (self.task.num_points * chains), stopped)
 
     def first_calls(self, *, with_pilot: bool) -> list[Callable[[], object]]:
-        # Each begins anew, so that another process can compile what one of them needs.
+        # Each call starts from scratch, so that another process can compile what one of them needs.
         return [self._call_rows, self._call_skip, partial(ChainSampler.sample, self, [0])]
 
     def _call_rows(self) -> None:

@@ -20,7 +20,7 @@ _NO_SPINS = "random clusters have no spins"
 
 
 class ChainsOfClusters(ChainsOfSpins):
-    """Chains of open bonds at given p; a block is as of spins."""
+    """Chains of open bonds at given p, in blocks like those of spins."""
 
     name = "clusters"
     settings = ChainsOfSpins.settings - {"update", "K"}
@@ -44,7 +44,7 @@ class ChainsOfClusters(ChainsOfSpins):
         return list_columns(boundary, measure, chains="clusters", wide=wide)
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
-        # A site is active or not, as if of two states; the bonds that are kept come on top.
+        # A site is active or not, like a spin of two states; kept bonds need memory in addition.
         needs = Needs("sizes" in task.measure, len(task.p))
         own = compute_memory(name, device, extent, 2, needs, items)
         return own.plus(Memory(host=4 * (extent.num_words + extent.num_points)))

@@ -1,4 +1,4 @@
-"""Ensembles: every block of samples is measured on a graph of its own, as that of a file would be.
+"""Ensembles: every block of samples is measured on another graph, as if that came from a file.
 
 Graphs follow from the seed of the task's samples and the number of the block, so that results do
 not depend on who makes which block.

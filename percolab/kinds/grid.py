@@ -33,7 +33,7 @@ from percolab.tasks.groups import add_groups, find_groups, group_arrays, number_
 from percolab.tasks.kind import Kind, PilotConditions
 from percolab.tasks.study import Study, Task
 
-#: Site labelings of a call whose rows stay on a GPU, which then works for some 150 ms, while the
+#: Site labelings in a call whose rows stay on a GPU, which then works for some 150 ms, while the
 #: host makes the blocks of the call before.
 _LABELINGS_PER_CALL = 2**35
 #: Generator, seed, blocks and grid of thresholds.
@@ -93,7 +93,7 @@ class Grid(Kind):
             memory = memory.plus(own if device == "cuda" else Memory(own.host))
         if sums_blocks(name, device, task.draw, extent, openings=counted):
             columns = len(task.observables) + int(blocks.pick_squared(task.observables).sum())
-            # Of blocks, of their parts, and of groups, which are half as many, in two steps.
+            # Sums of blocks, of their parts, and of groups (half as many), made in two steps.
             memory = memory.plus(Memory(device=3 * 8 * columns * MOST_SUMS))
         return memory
 
@@ -103,7 +103,7 @@ class CoupledSampler(TaskSampler):
 
     @property
     def coupling(self) -> Coupling:
-        """This thread's labeler and coupling; or that of all threads, for the one that drives."""
+        """This thread's labeler and coupling; on a GPU those that all its threads share."""
         return self._place.own(self._new_coupling)
 
     def _new_coupling(self) -> Coupling:
@@ -160,7 +160,7 @@ class GridSampler(CoupledSampler):
 
     @cached_property
     def _sums_on_device(self) -> bool:
-        """Whether the sums of blocks are made where the rows are, unless readers need samples."""
+        """Whether block sums are made on the device of the rows; not if readers need samples."""
         task, kind = self.task, self.device.kind
         if task.functions or task.has_tally or not self.device.is_shared:
             return False
@@ -214,7 +214,7 @@ class GridSampler(CoupledSampler):
     def _read_samples(
         self, numbers: Sequence[int], readers: Sequence[Reader], stopped: IsStopped | None
     ) -> list[list[np.ndarray]]:
-        """Return of every piece of the samples the rows, and what each reader reads."""
+        """Return for every piece of the samples its rows, and what each reader reads."""
         pieces: list[list[np.ndarray]] = []
         for part in self._place.pieces(number_samples(numbers, self.task.block_size), stopped):
             given = *self._key, part, self._thresholds
@@ -253,7 +253,7 @@ class GridSampler(CoupledSampler):
 
 
 class UserFunctions:
-    """The functions of a task, called with what they read of each sample at each threshold."""
+    """The functions of a task, called with labels, or bonds, of each sample at each threshold."""
 
     def __init__(self, place: Workplace, thresholds: np.ndarray) -> None:
         self._place, self._task, self._thresholds = place, place.task, thresholds
@@ -290,7 +290,7 @@ class UserFunctions:
         return self._local.labeler
 
     def _read(self, labeler: Any, sample: np.uint64, threshold: np.uint64) -> dict[str, np.ndarray]:
-        """Return what is read of a sample at one threshold, by name."""
+        """Return the arguments of the functions for a sample at one threshold, by name."""
         one = np.array([sample], np.uint64), np.array([threshold], np.uint64)
         items = labeler.batch.fill(GENERATORS[self._task.rng], self._task.stream_seed, *one)
         read = {"bonds": self._bonds(labeler, items)} if "bonds" in self._reads else {}
@@ -314,12 +314,12 @@ class UserFunctions:
 
     @property
     def _inner_numbers(self) -> np.ndarray | None:
-        """The number inside of every site of a graph, None where it is its own."""
+        """The internal number of every site of a graph; None where sites have their own numbers."""
         structure = self._task.structure
         return structure.inner_numbers if isinstance(structure, Graph) else None
 
     def _labels(self, labeler: Any, items: int) -> np.ndarray:
-        """Return the labels of what was drawn, int32, as percolab.label has them."""
+        """Return the labels of the drawn entry of a batch, int32, like those of percolab.label."""
         task, topology = self._task, self._place.topology
         labels = labeler.join(items, Reading.LABELS).labels()[0].copy()
         points = topology.num_points

@@ -17,10 +17,10 @@ def estimate_memory(task: Task, algorithm: str | None, device: str, workers: int
     extent = Extent.of_structure(task.structure, task.shape, task.boundary)
     name = algorithm or task.kind.algorithms.default(device)
     one: Memory = task.kind.memory(task, name, device, extent)
-    # Kernels of a device have the bonds there.
+    # Kernels of a device read the bonds there.
     is_short = device == "cuda" and not task.kind.tables_on_host
     tables = extent.base_bytes if is_short else extent.topology_bytes
-    # While the topology is made there is nothing that measures yet.
+    # While the topology is being made nothing measures yet.
     host = max(extent.building_bytes, workers * one.host) + tables
     return Memory(host, one.device)
 
@@ -37,9 +37,9 @@ def check_memory(
 ) -> int:
     """Return the host's bytes that a task needs; InputError, before any are taken, if too many.
 
-    copies: that are measured side by side, one in each process.  in_use: host memory that all else
-    takes, as tasks of other sizes, or labels.  share: of a CUDA device's free memory, that may be
-    taken.
+    copies: how many are measured in parallel, one in each process.  in_use: host memory that
+    everything else takes, such as tasks of other sizes, or labels.  share: the part of a CUDA
+    device's free memory that may be taken.
     """
     needed = estimate_memory(task, algorithm, device.kind, workers)
     in_use += (copies - 1) * needed.host

@@ -25,7 +25,7 @@ from percolab.tasks.kind import Algorithms, Kind
 from percolab.tasks.study import Study, Task
 from percolab.tasks.values import check_choice
 
-#: Blocks of a task: enough for errors from their scatter, and few, since each has many numbers.
+#: Blocks of a task: enough for errors from their scatter, but few, since each has many numbers.
 _FEWEST_BLOCKS, _MOST_BLOCKS = 20, 50
 #: The one way to find the clusters, by its name.
 NEWMAN_ZIFF = "newman_ziff"
@@ -63,8 +63,8 @@ class Microcanonical(Kind):
     refusals: ClassVar[Mapping[str, str]] = {
         "parts": workplace.OPENS_IN_ORDER,
         "functions": workplace.NO_FUNCTIONS,
-        "target_error": "method microcanonical has few large blocks, which a target error has no "
-        "use for",
+        "target_error": "method microcanonical makes few large blocks, but a target error "
+        "needs many small ones",
     }
     codec = OpeningsCodec()
     algorithms = OneByOne()
@@ -123,7 +123,7 @@ class OpeningsSampler(TaskSampler):
     """Opens the bonds or sites of blocks of samples one by one."""
 
     def _new(self) -> tuple[one_by_one.Openings, one_by_one.Layers, one_by_one.Scratch]:
-        """Return what opens, the sites, and this thread's memory."""
+        """Return what opens bonds or sites, the sites, and this thread's memory."""
         topology, draws_sites = self._place.topology, self.task.draw.draws_sites
         if draws_sites:
             topology.check_end_layers()
@@ -155,7 +155,7 @@ class OpeningsSampler(TaskSampler):
         sums = np.zeros((len(bins.bin_counts(count)), len(columns) + 1), np.int64)
         key, into = (generator, np.uint64(seed)), (picks, bins.bin_width(count), sums)
         samples = workplace.number_samples([number], task.block_size)
-        # Where nothing is left to chance, all samples are one.
+        # Where nothing is left to chance, all samples are equal.
         is_exact = one_by_one.is_strict(openings.ranks, count)
         samples, times = (samples[:1], samples.size) if is_exact else (samples, 1)
         for part in workplace.steps(samples.size, 1, stopped):

@@ -49,7 +49,7 @@ class Threshold(Kind):
     def hints(
         self, study: Study, stored: Mapping[str, Any], pilot: PilotConditions
     ) -> dict[str, dict[str, Any]]:
-        """Return the ``window`` of every task, from what is stored or from a pilot."""
+        """Return the ``window`` of every task, from stored thresholds or from a pilot."""
         place_windows = load("kinds.pilots.percolation:place_windows")
         sizes = sorted({result.task.size for result in stored.values()})
         windows = place_windows(study, sizes, stored.values(), pilot)
@@ -64,7 +64,7 @@ class Threshold(Kind):
 
 
 class ThresholdSampler(CoupledSampler):
-    """Finds the thresholds of blocks, first between two p, which changes the time alone."""
+    """Finds the thresholds of blocks; the search begins between two p, which only saves time."""
 
     def __init__(
         self, task: Task, *, window: tuple[float, float] = (0.0, 1.0), **options: Any
@@ -78,7 +78,7 @@ class ThresholdSampler(CoupledSampler):
         samples = number_samples(numbers, self.task.block_size)
         with self.device.driven():
             coupling = self.coupling
-        # Another thread drives a GPU while this one looks at what was found.
+        # Another thread drives a GPU while this one processes what was found.
         parts = [
             find_thresholds(coupling, *self._key, part, self._window, self.device.driven)
             for part in self._place.pieces(samples, stopped)

@@ -58,7 +58,7 @@ class SpanningTrees(Kind):
         return num_points << WEIGHT_BITS
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
-        """Return the memory of what finds the trees and, on a device, reads them."""
+        """Return the memory for finding the trees and, on a device, for reading them."""
         memory: Memory = tree_class(name, device).memory(extent, items)
         readings = readings_class(name, device, extent, task.boundary)
         if readings is not None:
@@ -67,10 +67,10 @@ class SpanningTrees(Kind):
 
 
 class TreeSampler(TaskSampler):
-    """Measures the trees of samples: found on the device, and read there where that can be."""
+    """Measures the trees of samples, found on the device and read there where that is possible."""
 
     def _own(self) -> tuple[Trees, Any]:
-        """Return this thread's way to find trees, and what reads them on a device, or None."""
+        """Return what finds trees for this thread, and what reads them on a device, or None."""
         return self._place.own(self._new)
 
     def _new(self) -> tuple[Trees, Any]:

@@ -42,10 +42,10 @@ class Stopped(Exception):
 
 
 class Workplace:
-    """A task on a device: its topology, and what measures it.
+    """A task on a device: its topology, and the objects that measure it.
 
-    Every thread of the CPU has a measuring object of its own; all threads share one on a GPU, which
-    the one that drives the device uses.  share: of a CUDA device's free memory, that may be taken.
+    On the CPU every thread has its own measuring object; on a GPU all threads share one, which the
+    thread that drives the device uses.  share: the part of a CUDA device's free memory to take.
     """
 
     def __init__(self, task: Task, device: Device, share: float) -> None:
@@ -94,7 +94,7 @@ class Workplace:
 
 
 def steps(total: int, step: int, stopped: IsStopped | None) -> Iterator[slice]:
-    """Cut so many things into steps; Stopped if ``stopped`` returns True before one of them."""
+    """Cut ``total`` things into steps; Stopped if ``stopped`` returns True before one of them."""
     step = max(step, 1)
     for first in range(0, total, step):
         if stopped is not None and stopped():
@@ -105,8 +105,8 @@ def steps(total: int, step: int, stopped: IsStopped | None) -> Iterator[slice]:
 class TaskSampler(BlockSampler):
     """Makes blocks of a task; every kind has one.
 
-    labeler: the name of a labeler or a tree method, None for the fastest.  share: of a CUDA
-    device's free memory, that may be taken.
+    labeler: the name of a labeler or a tree method, None for the fastest.  share: the part of a
+    CUDA device's free memory that may be taken.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class TaskSampler(BlockSampler):
         rows = task.block_size * max(len(task.p), 1)
         if not self.device.is_shared:
             return max(_LABELINGS_PER_CPU_CALL // (task.num_points * rows), 1)
-        # No more than the host has memory for their rows.
+        # At most as many as the host has memory for their rows.
         by_rows = _ROWS_PER_CALL * ROW_WIDTH // (row_width(task) * rows)
         return max(min(self._blocks_that_fill, by_rows), 1)
 

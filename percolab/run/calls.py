@@ -1,8 +1,8 @@
-"""Calls: requests for blocks to a worker of another process, in plain values that travel.
+"""Calls: requests for blocks to a worker in another process, as plain values that can be sent.
 
 A worker keeps the samplers of one run, so that a topology is built once in each process.  The bonds
-of a graph do not travel with every call: a process gets a graph once, and one that does not
-know it answers None, for the call to be made again with the bonds.
+of a graph are not sent with every call: a process gets them once, and a process that does not have
+them answers None, whereupon the call is made again with the bonds.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from percolab.tasks.kind import BlockSampler, SamplerSpec
 class Call:
     """Blocks of one task.
 
-    run: a name of the run; samplers of another one are forgotten.  devices: by their names; a
-    worker that knows its number drives the one of that number, others the first.  end: of the block
-    before, where blocks are made one after the other.  largest: how many neighbouring blocks may be
-    added up to one.
+    run: a name of the run; samplers of other runs are dropped.  devices: their names; a worker that
+    knows its number uses the device of that number, others use the first.  end: that of the block
+    before, where blocks are made one after the other.  largest: most neighbouring blocks that may
+    be added up to one.
     """
 
     run: str
@@ -40,7 +40,7 @@ class Call:
 
     @property
     def without_bonds(self) -> Call:
-        """The same call; a graph in it without its bonds."""
+        """Return the same call; a graph in it is without its bonds."""
         task = self.spec.task
         if not isinstance(task.structure, Graph):
             return self
@@ -88,7 +88,7 @@ class _WorkerState:
         if number >= len(names):
             raise InputError(
                 f"worker {number + 1} on {socket.gethostname()} has no GPU of its own: there "
-                f"{'is' if len(names) == 1 else 'are'} {', '.join(names)}; start one worker a GPU"
+                f"{'is' if len(names) == 1 else 'are'} {', '.join(names)}; start one per GPU"
             )
         return Device.parse(names[number])
 
@@ -96,22 +96,22 @@ class _WorkerState:
 _HERE = _WorkerState()
 
 
-#: The worker that a thread makes calls for, where it is not that of the process.
+#: The worker for which a thread makes calls, where it is not that of the process.
 _THREAD = threading.local()
 
 
 def be_worker(number: int, devices: tuple[str, ...], graph: Graph | None = None) -> None:
-    """Make this process the worker of a number on its host, from 0 on, which knows a graph."""
+    """Make this process worker ``number``, from 0 on, of its host; it gets the bonds of a graph."""
     _HERE.number = number
     if graph is not None:
         _HERE.know(graph)
-    # The first call raises what is wrong.
+    # An error here is raised again by the first call.
     with suppress(InputError):
         _HERE.device(devices)
 
 
 class ThisWorker:
-    """The process of a study as its worker, too: the one of the first device."""
+    """The process of a study as one of its workers: the one of the first device."""
 
     def __init__(self, graph: Graph | None = None) -> None:
         self._worker = _WorkerState()
@@ -127,7 +127,7 @@ class ThisWorker:
 
 
 def stop() -> None:
-    """Let what this process measures end without blocks."""
+    """Cancel what this process measures; it returns no blocks."""
     _HERE.stopped.set()
 
 

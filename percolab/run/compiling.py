@@ -1,8 +1,8 @@
-"""First calls of a study, which compile its kernels; by several processes if some are missing.
+"""First calls of a study, which compile its kernels; several processes do so if some are missing.
 
 Numba compiles in one thread of a process, and finds on the disk what another process compiled.  The
 process of the study makes real calls, of one sample each.  The others launch nothing: they compile
-what no process is at, and a call of theirs ends where it would read what a kernel has written.
+what no process is compiling yet, and their calls end where the results of a kernel would be read.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,13 +29,13 @@ from percolab.run.calls import be_worker
 from percolab.run.processes import Hooks, Processes
 from percolab.tasks.kind import BlockSampler, SamplerSpec
 
-# Each has a context on the GPU, half a gigabyte, and a sample, less than that with so many grid
-# points; half of the memory is left free.
+# Each process has a context on the GPU, half a gigabyte, and a sample, which takes less up to this
+# number of grid points; half of the memory is left free.
 _MOST_PROCESSES, _PROCESS_BYTES, _MOST_POINTS = 8, 2**30, 2**22
 
 
 class _FirstCall(NamedTuple):
-    """One of the calls of ``BlockSampler.first_calls``, as it travels to another process."""
+    """One of the calls of ``BlockSampler.first_calls``, as it is sent to another process."""
 
     spec: SamplerSpec
     with_pilot: bool
@@ -47,9 +47,9 @@ class _FirstCall(NamedTuple):
 
 
 def make_first_calls(samplers: Sequence[BlockSampler], device: Device, *, with_pilot: bool) -> None:
-    """Make the first calls of samplers, one a size.
+    """Make the first calls of samplers, one sampler for each size.
 
-    Once one compiles for a GPU, other processes compile what the later ones need.
+    When one of them compiles for a GPU, other processes compile what the later ones need.
     """
     calls = [
         (call, _FirstCall(sampler.spec(), with_pilot, number))
@@ -57,7 +57,7 @@ def make_first_calls(samplers: Sequence[BlockSampler], device: Device, *, with_p
         for number, call in enumerate(sampler.first_calls(with_pilot=with_pilot))
     ]
     with ExitStack() as stack:
-        # Compiling makes little garbage, and a tenth of its time would go into looking for it.
+        # Compiling makes little garbage, and collecting it would take a tenth of the time.
         stack.enter_context(without_collections())
 
         def start() -> None:
@@ -70,7 +70,7 @@ def make_first_calls(samplers: Sequence[BlockSampler], device: Device, *, with_p
 
 
 def _start_processes(calls: Sequence[_FirstCall], device: Device, stack: ExitStack) -> None:
-    """Have other processes compile what calls need, if they can, until the end of ``stack``."""
+    """Start processes, if possible, that compile what calls need, until the end of ``stack``."""
     tasks = [each.spec.task for each in calls]
     is_small = all(task.num_points <= _MOST_POINTS for task in tasks)
     is_lattice = isinstance(tasks[0].structure, Lattice)
@@ -91,26 +91,26 @@ def _start_processes(calls: Sequence[_FirstCall], device: Device, stack: ExitSta
     stack.enter_context(launched_by(partial(launch_locked, locks)))
     backwards = calls[::-1]
     for number in range(count):
-        # Each begins with a call of its own, the first one with what the study comes to last.
+        # Each begins with a different call, the first one with the call that the study makes last.
         first = number % len(calls)
         mine = [*backwards[first:], *backwards[:first]]
         pool.submit(_compile_ahead, mine, str(device), locks)
 
 
 def _compile_ahead(calls: Sequence[_FirstCall], device_name: str, locks: Path) -> None:
-    """Compile the kernels of calls that no other process is at, in a process for just that."""
+    """Compile the kernels of calls that no other process compiles; runs in a separate process."""
     device = Device.parse(device_name)
     refuse_reading(device)
     with without_collections(), launched_by(partial(compile_unlocked, locks)):
         for call in calls:
-            # Whatever ends a call early: the process of the study makes it, too.
+            # Any error is ignored here: the process of the study makes this call, too.
             with suppress(Exception):
                 call.make(device)
 
 
 @contextmanager
 def report_compiling(report: Callable[[], None], device: Device) -> Iterator[None]:
-    """Call ``report`` once if Numba compiles for a device inside, which it need not if cached."""
+    """Call ``report`` once if Numba compiles for a device inside; it does not if all is cached."""
     calls = iter([report])
 
     def on_start(listener: Any, event: Any) -> None:

@@ -1,4 +1,4 @@
-"""What samples a study: a device, a labeler and workers; chosen, checked, and warmed up.
+"""The engine that samples a study: a device, a labeler and workers; how it is chosen and warmed up.
 
 Numba compiles a kernel when it is first called and keeps it on the disk.  A sweep calls them with a
 single sample before it starts to count, so that its rate is that of sampling.
@@ -32,22 +32,22 @@ from percolab.store.provenance import processor_name, run_record
 from percolab.tasks.kind import BlockSampler, make_sampler
 from percolab.tasks.study import Study, Task
 
-# Kernels do not depend on the size of a lattice on the CPU, so the smallest of this L will do.
+# On the CPU kernels do not depend on the size of a lattice, so the smallest from this L on will do.
 _SMALL = 4
-# As many p as a pilot places, so near that one labeling serves them all: the kernels of a study
-# that are made for more p are the same.
+# As many p as a pilot places, so close that one labeling serves them all.  A study with more p uses
+# the same kernels.
 _NEAR_P = tuple(0.5 + 1e-5 * n for n in range(9))
 
 
 @dataclass(frozen=True)
 class Engine:
-    """What samples a study: devices, the labeler's name, an executor and the number of workers.
+    """The means to sample a study: devices, a labeler, an executor and the number of workers.
 
-    devices: of blocks; pilots measure on the first.  labeler: or the tree method.  workers:
-    threads, or processes of the CPU; of each GPU its threads; calls that a given executor makes at
-    a time.  given: "threads", "processes", or an executor.  slabs: their layers, of every size that
-    is measured in slabs.  report: is called with the sites that were labeled in them.  ranks: that
-    measure every sample together, if they do.
+    devices: those that make blocks; pilots measure on the first.  labeler: or the tree method.
+    workers: threads or processes of the CPU, threads of each GPU, or calls that a given executor
+    makes at a time.  given: "threads", "processes", or an executor.  slabs: their layers, by size,
+    where samples are measured in slabs.  report: is called with the number of sites labeled in
+    slabs.  ranks: those that measure every sample together, or None.
     """
 
     devices: tuple[Device, ...]
@@ -60,7 +60,7 @@ class Engine:
 
     @property
     def device(self) -> Device:
-        """That of pilots."""
+        """The device of pilots."""
         return self.devices[0]
 
     @property
@@ -89,7 +89,7 @@ class Engine:
         return self.processes if self.device.is_shared else self.workers
 
     def sampler(self, task: Task, *, share: float = 0.9, **hints: Any) -> BlockSampler:
-        """Return a task made ready; options as of :func:`percolab.tasks.kind.make_sampler`."""
+        """Return a task's sampler; options as for :func:`percolab.tasks.kind.make_sampler`."""
         if self.ranks is not None:
             return PartsSampler(task, self.ranks, self.report)
         if task.size in self.slabs:
@@ -99,12 +99,11 @@ class Engine:
 
     @contextmanager
     def opened(self, structure: Structure) -> Iterator[Executor]:
-        """Open what makes the blocks of a study of a structure, until the end of the context.
+        """Open the executor that makes the blocks of a study, until the end of the context.
 
-        An executor that was given is left open.  Threads will do on the CPU, whose kernels release
-        the GIL, and for one GPU.  Processes start at once, so that they are ready after a pilot,
-        and get a graph when they start; where they drive several GPUs, this process drives the
-        first.
+        A given executor is left open.  Threads suffice on the CPU, whose kernels release the GIL,
+        and for one GPU.  Processes start at once, so that they are ready after a pilot, and get a
+        graph when they start; where they drive several GPUs, this process drives the first.
         """
         if self.ranks is not None:
             with self.ranks.opened() as executor:
@@ -128,7 +127,7 @@ class Engine:
             yield self.given
 
     def make_pool(self, samplers: Mapping[str, BlockSampler], executor: Executor) -> WorkerPool:
-        """Return the workers that make the blocks of these tasks by what was opened."""
+        """Return the workers that make the blocks of these tasks with the opened executor."""
         workers = self.processes * self.threads
         if self.given == "threads":
             return WorkerPool(samplers, executor, workers, self.at_once)
@@ -151,9 +150,9 @@ class Engine:
 
 @contextmanager
 def _switching_often() -> Iterator[None]:
-    """Let threads of Python wait for each other 0.1 ms, not 5 ms, which is longer than kernels run.
+    """Have Python switch threads after 0.1 ms, not 5 ms, which is longer than kernels run.
 
-    The one that launches kernels waits after every one that others make blocks in the meantime.
+    After every kernel, the thread that launches them waits for those that make blocks meanwhile.
     """
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-4)
@@ -164,9 +163,10 @@ def _switching_often() -> Iterator[None]:
 
 
 def choose_engine(opened: Opened, options: SweepOptions, observer: Observer) -> Engine:
-    """Return what samples the study that is requested; InputError: nothing can, or a pilot lacks.
+    """Return the engine of the requested study; InputError: nothing can sample it, or p is missing.
 
-    A GPU that nobody requested is left where it has no kernels for the study, or lacks the memory.
+    A GPU that was not requested is not used where it has no kernels for the study, or too little
+    memory.
     """
     study, device, is_split = opened.requested, options["device"], options.get("split") is not None
     if what := _on_cpu_alone(study):
@@ -180,7 +180,7 @@ def choose_engine(opened: Opened, options: SweepOptions, observer: Observer) -> 
     try:
         engine = make(devices, study, options, observer)
     except InputError as error:
-        # Parts that cannot be measured on a GPU that nobody requested may be on the CPU.
+        # Parts that a GPU which was not requested cannot measure may be measured on the CPU.
         is_whole = not is_split and options.get("slabs") is None
         if is_whole or options["device"].kind != "auto" or not devices[0].is_shared:
             raise
@@ -196,7 +196,7 @@ def choose_engine(opened: Opened, options: SweepOptions, observer: Observer) -> 
 
 
 def _on_cpu_alone(study: Study) -> str:
-    """Return what of a study is sampled on the CPU alone, whatever device is there, or ""."""
+    """Return what, in a study, is sampled on the CPU alone, whatever devices there are, or ""."""
     if study.draw.on_cpu_alone:
         return f"model {study.model}"
     # Each graph of an ensemble has too little work for a GPU.
@@ -216,7 +216,7 @@ def _engine_of_ranks(
 def _engine_on(
     usable: tuple[Device, ...], study: Study, options: SweepOptions, observer: Observer
 ) -> Engine:
-    """Return what whole samples of a study, or its slabs, are measured with on devices."""
+    """Return the engine that measures whole samples of a study, or its slabs, on devices."""
     device, *others = usable
     slabs: Any = options.get("slabs")
     if study.functions and slabs is not None:
@@ -266,7 +266,7 @@ def _engine_on(
     if layers:
         parts_sampler.check_labeler(options.get("labeler"), device)
     if len(layers) == len(study.sizes) and device.is_shared and options.get("workers") is None:
-        # A GPU has one sample in slabs at a time; what waits for it is better left to others.
+        # A GPU measures one sample in slabs at a time; other workers would only wait for it.
         engine = replace(engine, workers=1)
     return replace(engine, slabs=layers, report=observer.labeled)
 
@@ -281,7 +281,7 @@ def device_label(device: Device) -> str:
 
 
 def warm_up(study: Study, engine: Engine, observer: Observer, *, with_pilot: bool) -> None:
-    """Call once, for one sample, what sampling a study calls, and its pilot if there is one."""
+    """Call once, for one sample, the kernels of a study, and of its pilot if there is one."""
     small, ranks = _small_task(study), engine.ranks
     tasks = [small] if engine.device.kind == "cpu" else [_task(study, size) for size in study.sizes]
     in_parts = ranks is not None or bool(engine.slabs)
@@ -290,13 +290,13 @@ def warm_up(study: Study, engine: Engine, observer: Observer, *, with_pilot: boo
             division = SlabDivision({}, (str(engine.device),)) if ranks is None else ranks.division
             parts_sampler.warm_up_parts(small, division)
         if ranks is None and len(engine.slabs) < len(study.sizes):
-            # A share of nothing: memory for one sample.
+            # A share of 0: memory for one sample.
             samplers = [engine.sampler(t, share=0.0) for t in tasks if t.size not in engine.slabs]
             make_first_calls(samplers, engine.device, with_pilot=with_pilot)
 
 
 def _small_task(study: Study) -> Task:
-    # Sites that are named by number may not be in a smaller one.
+    # A smaller lattice may lack the sites that are given by number.
     for size in range(_SMALL, study.sizes[0]) if not study.ends else ():
         with suppress(InputError):
             return _task(study, size)

@@ -1,6 +1,6 @@
-"""Executors: by their names to what makes the blocks of one study, and how many do.
+"""Executors: from their names to the workers that make the blocks of a study, and their number.
 
-Blocks are the same whoever makes them, and only the process of the study writes its file.
+Blocks do not depend on what makes them, and only the process of the study writes its file.
 """
 
 import importlib.util
@@ -22,15 +22,15 @@ from percolab.tasks.settings import DASK, EXECUTORS
 _CUDA_THREADS = 6
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-# Seconds that a Dask scheduler has to answer.
+# Seconds within which a Dask scheduler must answer.
 _PATIENCE = 10
 
 
 def default_workers(device: Device, devices: int = 1) -> int:
-    """Return the workers to use: all usable cores on the CPU; for CUDA one drives, others sum.
+    """Return the workers to use: all usable cores on the CPU; on CUDA one drives, others add up.
 
-    A GPU measures small lattices faster than one thread sums up their rows.  devices: GPUs that
-    share the cores, of which each gets so many workers.
+    A GPU measures small lattices faster than one thread adds up their rows.  devices: GPUs that
+    share the cores; the number is that of each GPU.
     """
     cores = usable_cores()
     return min(max(cores // devices, 2), _CUDA_THREADS) if device.is_shared else cores
@@ -65,7 +65,7 @@ def check_processes(executor: str | Executor | None) -> None:
 
 
 class RankExecutor(ThreadPoolExecutor):
-    """The one thread of rank 0, among ranks that are there; what Python gives as an executor."""
+    """The one thread of rank 0, of ranks that run already, as an executor given in Python."""
 
     def __init__(self, transport: Transport, name: str) -> None:
         super().__init__(1, thread_name_prefix="percolab-rank")
@@ -93,14 +93,14 @@ def check_executor(
 
 
 class CountedWorkers(Executor):
-    """Workers that a study is planned for: in all, on this host, those with a core each."""
+    """Workers that a study is planned for: all, those on this host, and those with a core each."""
 
     def __init__(self, total: int, here: int, at_once: int) -> None:
         self.total, self.here, self.at_once = total, here, at_once
 
 
 def count_workers(executor: Executor) -> int:
-    """Return how many calls an executor makes at a time, by default as many as there are cores."""
+    """Return how many calls an executor makes at a time, by default the number of its cores."""
     for name in ("num_workers", "_max_workers"):
         number = getattr(executor, name, None)
         if isinstance(number, int) and number > 0:
@@ -111,7 +111,7 @@ def count_workers(executor: Executor) -> int:
 def is_worker_too(devices: Sequence[Device]) -> bool:
     """Return whether the process of a study over processes makes blocks itself.
 
-    One of several GPUs is open in it for the study's first calls, seconds before another process
+    The first calls of the study open one of several GPUs in it, seconds before another process
     could begin there.
     """
     return len(devices) > 1
@@ -119,7 +119,7 @@ def is_worker_too(devices: Sequence[Device]) -> bool:
 
 @contextmanager
 def connected(executor: str | Executor | None) -> Iterator[str | Executor | None]:
-    """Yield an executor as it is; in place of "dask:ADDRESS" that of the scheduler there."""
+    """Yield the given executor; for "dask:ADDRESS" that of the scheduler at the address."""
     if not isinstance(executor, str) or not executor.startswith(DASK):
         yield executor
         return
@@ -130,14 +130,14 @@ def connected(executor: str | Executor | None) -> Iterator[str | Executor | None
 class DaskExecutor(Executor):
     """The executor of a Dask client; ``gives_up``: what it raises where workers are lost for good.
 
-    Dask itself does a job again when its worker is lost, three times unless its
-    ``allowed-failures`` says otherwise.
+    Dask itself repeats a job when its worker is lost, three times unless its ``allowed-failures``
+    says otherwise.
     """
 
     def __init__(self, client: Any) -> None:
         from distributed import KilledWorker
 
-        # Equal calls are calls, too.
+        # Equal calls must be made separately.
         self._executor = client.get_executor(pure=False)
         self.num_workers = sum(client.ncores().values())
         self.gives_up = (KilledWorker,)

@@ -1,4 +1,4 @@
-"""Measured blocks: which are missing, who makes them, and what comes out as they are finished."""
+"""Measured blocks: which are missing, who makes them, and the finished ones as they come."""
 
 import heapq
 import threading
@@ -20,10 +20,10 @@ from percolab.tasks.blocks import AnyBlock, ChainEnd
 from percolab.tasks.kind import BlockSampler
 from percolab.tasks.part import WHOLE, JobPart
 
-#: How often blocks are submitted whose workers are lost.
+#: How often blocks are submitted if their workers are lost.
 _TRIES = 3
 
-#: Jobs of every worker that a task has at least, before they hold several calls.
+#: Least number of jobs for every worker in a task, before a job consists of several calls.
 _LEAST_ROUNDS = 32
 
 
@@ -31,8 +31,8 @@ _LEAST_ROUNDS = 32
 class BlockJob:
     """Consecutive missing blocks of one task.
 
-    numbers: ascending.  follows: whether they follow those before.  largest: how many neighbours
-    may be added up to one.
+    numbers: ascending.  follows: whether every block begins where the one before has ended.
+    largest: most neighbouring blocks that may be added up to one.
     """
 
     task_id: str
@@ -45,7 +45,7 @@ _JobsOfTask = Iterator[tuple[float, str, BlockJob]]
 
 
 class Jobs(Iterator[BlockJob]):
-    """Jobs that are made when they are taken, all tasks advancing evenly."""
+    """Jobs that are made when they are taken, so that all tasks advance evenly."""
 
     def __init__(self, by_task: Iterable[_JobsOfTask]) -> None:
         self._heads: list[tuple[float, str, BlockJob]] = []
@@ -88,7 +88,7 @@ def missing_jobs(
     """Return the jobs that bring each task to its number of ``blocks``.
 
     part: the blocks that are made here.  at_once: how many jobs are worked on at a time; a task has
-    a multiple of that many, all about as large.
+    a multiple of this number of jobs, all of about the same size.
     """
 
     def iterate_jobs(key: str, count: int) -> _JobsOfTask:
@@ -99,7 +99,7 @@ def missing_jobs(
         step = -(-own // max(at_once * rounds, 1))
         missing = _cut(result.missing_runs(part.runs(count)), max(step, 1))
         for made, numbers in zip(range(0, own, max(step, 1)), missing):
-            # The blocks that will be there by then are in groups as large.
+            # The largest groups that the blocks stored by then can form.
             largest = result.task.largest_group(made + len(numbers))
             yield numbers[-1] / count, key, BlockJob(key, numbers, sampler.is_serial, largest)
 
@@ -107,7 +107,7 @@ def missing_jobs(
 
 
 def _cut(runs: Iterable[range], size: int) -> Iterator[Sequence[int]]:
-    """Yield so many numbers of runs at a time; neighbours as a range, which takes no memory."""
+    """Yield ``size`` numbers of runs at a time; neighbours as a range, which takes no memory."""
     taken: list[range] = []
     room = size
     for run in runs:
@@ -145,7 +145,7 @@ class WorkersLost(Exception):
 
 
 class WorkerPool:
-    """Workers that take so many jobs at a time: threads of this process, which share samplers.
+    """Workers that are threads of this process and share samplers.
 
     at_once: how many jobs are worked on at a time: one on each GPU, or one by each worker
     """
@@ -162,14 +162,14 @@ class WorkerPool:
         self._stop = threading.Event()
 
     def submit(self, job: BlockJob) -> Future[Any]:
-        """Have a job made; BrokenExecutor if there is no worker."""
+        """Submit a job; BrokenExecutor if there is no worker."""
         sample = self.samplers[job.task_id].sample_groups
         return self._executor.submit(sample, job.numbers, self._stop.is_set, job.largest)
 
     def blocks(self, job: BlockJob, future: Future[Any]) -> list[AnyBlock] | None:
         """Return the blocks of a job that has ended, or None if it must be submitted again.
 
-        BrokenExecutor: its worker was lost.  What kept it from being made is raised, too.
+        BrokenExecutor: its worker was lost.  Any other error of the job is raised, too.
         """
         blocks: list[AnyBlock] | None = future.result()
         return blocks
@@ -179,7 +179,7 @@ class WorkerPool:
 
 
 class Callers(WorkerPool):
-    """Workers of any executor, with samplers of their own, on devices of these names."""
+    """Workers of any executor, with their own samplers, on devices of these names."""
 
     def __init__(
         self,
@@ -224,11 +224,11 @@ class Callers(WorkerPool):
 
 
 class Work:
-    """Jobs in the hands of a pool, two for each worker at a time.
+    """Jobs that are submitted to a pool, two for each worker at a time.
 
-    Of a task that is one long chain a job begins when the one before has ended.  A job whose worker
-    is lost is submitted again, three times in all.  until: by ``time.monotonic``, when no further
-    job begins.
+    In a task that is one long chain, a job begins when the one before has ended.  A job whose
+    worker is lost is submitted again, three times in all.  until: the time, by ``time.monotonic``,
+    from which no further job begins.
     """
 
     def __init__(self, jobs: Jobs, pool: WorkerPool, until: float = inf) -> None:
@@ -237,10 +237,10 @@ class Work:
         self._tries: Counter[BlockJob] = Counter()
 
     def finished(self) -> Iterator[tuple[BlockJob, list[AnyBlock]]]:
-        """Yield every job and its blocks when they are made; raise what kept one from being made.
+        """Yield every job and its blocks when they are made; raise the error of a job that failed.
 
-        WorkersLost: nobody can make one.  Whoever does not take all of them must take those of
-        :meth:`stopped`.
+        WorkersLost: no worker can make a job.  A caller that does not take all of them must take
+        those of :meth:`stopped`.
         """
         while True:
             raise_lost_interrupt()
@@ -262,14 +262,14 @@ class Work:
                     yield job, blocks
 
     def stopped(self) -> Iterator[tuple[BlockJob, list[AnyBlock]]]:
-        """Begin no further job, and yield those that still came to their end."""
+        """Begin no further job, and yield the jobs that are still finished."""
         if not self._pending:
             return
         self._pool.stop()
         for future in self._pending:
             future.cancel()
         for future, job in list(self._pending.items()):
-            # What stopped the work is on its way already; a second error adds nothing to it.
+            # The error that stopped the work is raised already; a second one adds nothing.
             with suppress(Exception):
                 if not future.cancelled():
                     blocks = self._pool.blocks(job, future)

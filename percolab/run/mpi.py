@@ -1,8 +1,8 @@
 """``--executor mpi``: the ranks of one ``mpiexec`` as workers, by mpi4py.futures.
 
 All ranks call the same command.  Rank 0 runs it; the others wait for jobs until it ends.  With
-``--split lattice`` they follow it, and it measures like them.  A rank that is lost ends all of
-them, as MPI has it, and the same command goes on from the last save.
+``--split lattice`` all ranks, rank 0 among them, measure every sample together.  If a rank is lost,
+MPI ends all of them, and the same command continues from the last save.
 """
 
 import importlib.util
@@ -21,7 +21,7 @@ from percolab.run.executors import CountedWorkers, RankExecutor, cores_here
 from percolab.run.saving import job_from_record
 from percolab.store.interrupts import choose_exit_code
 
-# Seconds after which a rank that waits for the end looks again.
+# Seconds between two checks of a rank that waits for the end.
 _PATIENCE = 0.01
 
 
@@ -46,7 +46,7 @@ def mpi_executor() -> Iterator[Executor | None]:
 def mpi_workers() -> Iterator[CountedWorkers | None]:
     """Yield on rank 0 the workers that :func:`mpi_executor` has; None on the others, at the end.
 
-    They leave all cores to rank 0 until then.  InputError: as there.
+    Until then the other ranks leave all cores to rank 0.  InputError: as for mpi_executor.
     """
     mpi, _ = _mpi()
     world = _worker_communicator(mpi)
@@ -57,7 +57,7 @@ def mpi_workers() -> Iterator[CountedWorkers | None]:
         if world.Get_rank() == 0:
             yield CountedWorkers(world.Get_size() - 1, here, at_once)
     finally:
-        # A rank that waits for the others in MPI itself takes a core.
+        # A rank that waits for the others inside of MPI would occupy a core.
         is_end = world.Ibarrier()
         while not is_end.Test():
             time.sleep(_PATIENCE)
@@ -69,8 +69,8 @@ def mpi_workers() -> Iterator[CountedWorkers | None]:
 def mpi_ranks() -> Iterator[Executor | None]:
     """Yield the executor for ``--split lattice`` on rank 0; None on the others, after their work.
 
-    What a rank cannot go on from ends all of them, with one line and an exit code.  InputError:
-    there is no MPI.
+    An error of any rank ends all of them, with one line and an exit code.  InputError: there is no
+    MPI.
     """
     mpi, _ = _mpi()
     transport = Mpi(mpi)
@@ -133,7 +133,7 @@ def _worker_communicator(mpi: Any) -> Any:
 
 
 def number_on_host(world: Any, kind: int) -> int:
-    """Return which of the workers of its host a rank is, from 0 on; called by all ranks."""
+    """Return the number of a rank among the workers of its host, from 0 on; called by all ranks."""
     host = world.Split_type(kind)
     ranks = host.allgather(world.Get_rank())
     host.Free()
@@ -141,13 +141,13 @@ def number_on_host(world: Any, kind: int) -> int:
 
 
 def ranks_at_once(world: Any, kind: int, first: int = 0) -> tuple[int, int]:
-    """Return the ranks of this host, and how many of all have a core; called by all ranks."""
+    """Return the number of ranks on this host, and of all with a core each; called by all ranks."""
     host = world.Split_type(kind)
     members = host.allgather((world.Get_rank(), cores_here()))
     host.Free()
     ranks = [rank for rank, _ in members]
     here = sum(rank >= first for rank in ranks)
     cores: set[int] = set().union(*(own for _, own in members))
-    # One of each host speaks for all.
+    # One rank of each host counts for the host.
     at_once = min(here, len(cores)) if world.Get_rank() == min(ranks) else 0
     return here, sum(world.allgather(at_once))

@@ -1,7 +1,7 @@
-"""Samples measured in parts: which are, in which slabs, the one sampler, and its checkpoints.
+"""Samples measured in parts: which these are, in which slabs, their sampler, and its checkpoints.
 
 A sample in parts has the row of the whole lattice, bit for bit, so the results file is the same.
-Whoever measures the parts is a rank: all ranks of a group together
+Whatever measures the parts is a rank: all ranks of a group together
 (:mod:`percolab.run.rank_group`), or one rank alone, slab after slab.
 """
 
@@ -53,9 +53,9 @@ from percolab.tasks.study import Task
 CPU = Device("cpu")
 #: The labelers of slabs.
 LABELERS = {"cpu": "raster", "cuda": "tiled"}
-# Seconds after which a thread that waits for the GPU looks whether it should stop.
+# Seconds between two checks whether a thread that waits for the GPU should stop.
 _PATIENCE = 0.1
-# What is not measured in parts, and why.
+# Measurements that are not made in parts, and why.
 _OF_WHOLE_SAMPLES = {
     **dict.fromkeys(MEASUREMENTS, "it is read from a sample as a whole"),
     "gyration": "the radii of clusters are not known at a face",
@@ -64,7 +64,7 @@ _OF_WHOLE_SAMPLES = {
 
 
 def make_split_lattice(task: Task) -> Whole:
-    """Return the lattice of a task, to be cut; InputError, in one line, why it cannot be."""
+    """Return the lattice of a task, to be cut; InputError, in one line, if it cannot be."""
     lattice, reason = task.structure, task.refusal("parts")
     if not isinstance(lattice, Lattice):
         raise InputError(f"{lattice.name} has no layers to be cut at")
@@ -92,9 +92,9 @@ def choose_slabs(
 ) -> tuple[int, ...]:
     """Return the layers of the slabs of a task's samples, from the first on.
 
-    slabs: how many, or "auto".  samples: that are measured at a time on this host, a GPU each.
-    in_use: bytes that other tasks take.  share: of the free memory of a GPU, which others are like.
-    InputError: it cannot be cut, or not into so many; or slabs of all these samples do not fit.
+    slabs: how many, or "auto".  samples: how many are measured at a time on this host, each on its
+    own GPU.  in_use: bytes that other tasks take.  share: of the free memory of a GPU, assumed to
+    be alike.  InputError: it cannot be cut, or not into so many; or slabs of all these do not fit.
     """
     try:
         whole = make_split_lattice(task)
@@ -122,7 +122,7 @@ def check_labeler(labeler: str | None, device: Device) -> None:
 
 
 class Ranks(Protocol):
-    """Those who measure the parts of samples: this process, and perhaps others."""
+    """The ranks that measure the parts of samples: this process, and perhaps others."""
 
     division: Division
     device: Device
@@ -130,7 +130,7 @@ class Ranks(Protocol):
     def row(
         self, job: AnyJob, draw: SampleKey, left: Callable[[], bool], done: Callable[[int], None]
     ) -> Row | None:
-        """Return the row of a sample; None once it is to be ``left``.
+        """Return the row of a sample; None if ``left`` returns True before it is finished.
 
         done: is called with the number of finished layers, or boxes, of the first rank.
         """
@@ -139,8 +139,8 @@ class Ranks(Protocol):
 class SingleRank:
     """Every thread is the only rank of the samples that it measures.
 
-    Each keeps the tables and the memory of the job that it did last, on the CPU; those of a GPU are
-    for the one thread at a time that uses it.
+    On the CPU each thread keeps the tables and the memory of its last job; on a GPU they belong to
+    the one thread at a time that uses it.
     """
 
     _of_threads, _of_gpu = threading.local(), SimpleNamespace()
@@ -164,7 +164,7 @@ class SingleRank:
 
 
 def alone(layers: Sequence[int], size: int, device: Device = CPU) -> SingleRank:
-    """Return ranks that are alone, for samples of one size in slabs of these layers."""
+    """Return single ranks for samples of one size in slabs of these layers."""
     return SingleRank(SlabDivision({size: (tuple(layers),)}, (str(device),)), device)
 
 
@@ -197,7 +197,7 @@ class PartsSampler(BlockSampler):
 
     @property
     def job(self) -> AnyJob:
-        """What the ranks measure of every sample."""
+        """The job of the ranks for every sample."""
         given: dict[str, Any] = {"tally": self.task.has_tally, "p": most_open(self.task)}
         return self.ranks.division.job(self.task.size, self.whole, **given)
 
@@ -212,7 +212,7 @@ class PartsSampler(BlockSampler):
 
     @contextmanager
     def _in_turn(self, stopped: Callable[[], bool]) -> Iterator[None]:
-        """Wait until no other thread measures parts on the GPU; Stopped if it is to stop."""
+        """Wait until no other thread measures parts on the GPU; Stopped: ``stopped`` is True."""
         if not self.device.is_shared:
             yield
             return
@@ -236,7 +236,7 @@ class PartsSampler(BlockSampler):
             saved = len(rows)
 
         def save_if_due() -> None:
-            # Also within a row, before a rank saves its interface of it, which is of no use without
+            # Also within a row: an interface that a rank saves of this row is of no use without
             # the rows before.
             if saved < len(rows) and saving.is_due:
                 save()
@@ -253,7 +253,7 @@ class PartsSampler(BlockSampler):
         return make_block(task, number, rows)
 
     def _progress(self, each: Callable[[], None]) -> Callable[[int], None]:
-        """Return what is called with finished layers, or boxes, of rank 0, and calls ``each``."""
+        """Return a function for finished layers, or boxes, of rank 0, which calls ``each``."""
         all_parts, points = self.ranks.division.parts_of_first(self.task.size), self.task.num_points
         parts = reported = 0
 
@@ -299,7 +299,7 @@ class PartsSampler(BlockSampler):
             )
 
     def uses_interface(self, checkpoint: Checkpoint, rows: int) -> bool:
-        """Return whether a rank continues from its checkpoint, where a block has so many rows."""
+        """Return whether a rank's checkpoint is of use for a block with this number of rows."""
         if checkpoint.rank_row is None or checkpoint.interface is None:
             return False
         rank, *row = checkpoint.rank_row
@@ -348,7 +348,7 @@ def _wide_powers(numbers: np.ndarray, rows: Sequence[Row]) -> np.ndarray:
 
 
 def advice(task: Task) -> str:
-    """Return what to say where samples do not fit as a whole: "" where they cannot be cut."""
+    """Return advice where samples do not fit as a whole, "" where they cannot be cut."""
     try:
         make_split_lattice(task)
     except InputError:
@@ -357,7 +357,7 @@ def advice(task: Task) -> str:
 
 
 def warm_up_parts(task: Task, division: Division) -> None:
-    """Call once what samples in parts call, for a small task."""
+    """Call the kernels of samples in parts once, for a small task."""
     draw = SampleKey(GENERATORS[task.rng], task.stream_seed, 0, p_to_threshold(0.5))
     division.warm_up(make_split_lattice(task), draw, tally=task.has_tally)
 
@@ -365,10 +365,10 @@ def warm_up_parts(task: Task, division: Division) -> None:
 def begin_checkpoints(
     samplers: Mapping[str, BlockSampler], path: Path, results: StoredResults, observer: Observer
 ) -> Callable[[StoredResults], None]:
-    """Let samplers save checkpoints next to a results file, and continue from those there are.
+    """Have samplers save checkpoints next to a results file, and continue from existing ones.
 
-    Notes say which are used and which are not.  InputError: one is damaged.  Returns what removes
-    those of blocks that are stored; call it after every save.
+    Notes say which are used and which are not.  InputError: one is damaged.  Returns a function
+    that removes the checkpoints of stored blocks; call it after every save.
     """
     own = {key: each for key, each in samplers.items() if isinstance(each, PartsSampler)}
     if not own:
@@ -403,7 +403,7 @@ def begin_checkpoints(
                 f"(from {file.name})"
             )
         elif checkpoint.rank_row[1:] in sampler.items(number)[: rows[block]]:
-            # Its row is done.
+            # The row of this interface is finished.
             continue
         elif sampler.uses_interface(checkpoint, rows[block]) and checkpoint.interface is not None:
             layers[block].append(checkpoint.interface.layers)

@@ -12,7 +12,7 @@ from percolab.tasks.study import StopRule, Study, Task
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """Tasks that are requested, and results of them, empty if they are new, and of others."""
+    """The requested tasks, and results: of these, empty where they are new, and of other tasks."""
 
     results: StoredResults
     tasks: tuple[Task, ...]
@@ -48,9 +48,9 @@ def with_tasks(results: StoredResults, tasks: Iterable[Task]) -> StoredResults:
 def new_task(
     study: Study, own: Iterable[Task], rule: StopRule, size: int, p: tuple[float, ...]
 ) -> Task:
-    """Return a task to be added for a size, in blocks as the study's own tasks have it.
+    """Return a new task of a size, with the block size and burn-in of the study's tasks of it.
 
-    Where there are none, the blocks are such that they make up the samples that are requested.
+    Where there are none, the block size is chosen so that blocks make up the requested samples.
     """
     task = study.task(size, p)
     existing = [each for each in own if each.size == size]
@@ -65,7 +65,7 @@ def pilot_conditions(engine: Engine, observer: Observer) -> PilotConditions:
 
 
 def rounded_up(tasks: Sequence[Task], results: StoredResults, rule: StopRule) -> list[str]:
-    """Return a line for every size whose blocks do not make up the samples, where some lack."""
+    """Return a line for every unfinished size whose blocks make up more than its samples."""
     lines = []
     for size, requested in (rule.samples or {}).items() if rule.target_error is None else ():
         own = [task for task in tasks if task.size == size]
@@ -82,12 +82,12 @@ def rounded_up(tasks: Sequence[Task], results: StoredResults, rule: StopRule) ->
 def _missing_grids(
     opened: Opened, engine: Engine, observer: Observer
 ) -> dict[int, tuple[float, ...]]:
-    """Return the p of the sizes that ask for a pilot."""
+    """Return the p of the sizes that need a pilot."""
     unplaced = [size for size, p in opened.missing.items() if p is None]
     if not unplaced:
         return {}
-    # Smaller sizes help to find the p of larger ones, and they shall not depend on the order in
-    # which sizes were requested.
+    # Smaller sizes help to find the p of larger ones, which must not depend on the order in which
+    # sizes were requested.
     sizes = tuple(size for size in opened.results.study.sizes if size <= max(unplaced))
     study = replace(opened.requested, sizes=sizes, p=None)
 

@@ -1,4 +1,4 @@
-"""What a sweep will take before it is run: time, memory, size of its file, and the error of p_c.
+"""Estimates before a sweep is run: its time, memory, size of its file, and the error of p_c.
 
 The samplers and workers of the sweep measure a few samples of every size, which are not stored.
 Where one sample takes too long, a smaller lattice is measured: half of L, or in slabs or over ranks
@@ -46,12 +46,12 @@ from percolab.tasks.settings import EXECUTORS
 from percolab.tasks.study import StopRule, Study, Task
 from percolab.tasks.values import AUTO
 
-#: The factor within which times are right, on a machine that stays as busy as it is.
+#: The factor within which times are right if the load of the machine stays as it is.
 FACTOR = 1.5
-# How often sites are labeled for a sample at most, and for a block of a plan.
+# Most labelings of sites in a sample, and in a block of a plan.
 _SAMPLE_WORK, _BLOCK_WORK = {"cpu": 2**27, "cuda": 2**36}, {"cpu": 2**22, "cuda": 2**34}
-# Of a lattice in slabs or over ranks: the sites of the thicker one that is measured, how many times
-# as thick it is as the thinner one, and at how many p.
+# For a lattice in slabs or over ranks two lattices of fewer layers are measured: sites of the
+# thicker one, its thickness over that of the thinner one, and number of p.
 _LAYERS_SITES, _THINNER, _LAYERS_POINTS = {"cpu": 2**26, "cuda": 2**33}, 4, 3
 # Seconds of measuring, of all sizes together; and of compiling that is done anew in every run.
 _SECONDS, _COMPILING = 4.0, 5.0
@@ -65,8 +65,8 @@ _MODELS, _BYTES_A_SECOND = 5, 1e7
 class SizePlan:
     """One row of a plan.
 
-    points: of p.  samples: at the end; stored: of these, in the file already.  rate: samples a
-    second by all workers, None where none are missing.  seconds: for what is missing.
+    points: number of p.  samples: at the end; stored: those in the file already.  rate: samples a
+    second by all workers, None where none are missing.  seconds: for the missing ones.
     """
 
     L: int
@@ -82,7 +82,7 @@ class SizePlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a sweep will take and give.
+    """An estimate of what a sweep will take and give.
 
     seconds: in all; to start, to find p and to fit are parts of it.  host_bytes: at most, by all
     processes of this host; ``base_bytes`` of it are Python and its libraries, of each process.
@@ -108,7 +108,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class _Pilot:
-    """What was measured for a task.
+    """The measurement for a task.
 
     result: samples of this task, or of a smaller one.  rate: samples of the task a second by all
     workers.  setup: seconds until the first is begun.
@@ -123,13 +123,13 @@ class _Pilot:
 def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> Plan:
     """Return what :func:`percolab.run.runner.run_study` would take with the same arguments.
 
-    InputError: as the sweep's own; or a target error is requested and the pilot finds no p_c.
+    InputError: as in the sweep itself; or a target error is requested and the pilot finds no p_c.
     """
     observer, executor = options.get("observer") or Observer(), options.get("executor")
     counted = executor if isinstance(executor, CountedWorkers) else None
     opened = open_study(study, rule, options)
     if counted is not None:
-        # Those of this host are like processes; where it has none, one measures for the others.
+        # Workers on this host are like processes; if it has none, one process stands for all.
         options = {**options, "executor": "processes", "workers": max(counted.here, 1)}
     elif options.get("split") is None and executor not in (None, *EXECUTORS):
         raise InputError("--plan measures on this machine: leave out --executor")
@@ -148,7 +148,7 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
 
 
 class _Planning:
-    """Measures what a plan needs; counted: workers of many hosts that those here stand for."""
+    """Measures what a plan needs; counted: workers of many hosts, represented by those here."""
 
     def __init__(
         self,
@@ -161,14 +161,14 @@ class _Planning:
         self._opened, self._engine, self._executor = opened, engine, executor
         self._workers, self._hosts, self._notes = engine.record()["workers"], 1.0, list[str]()
         if counted is not None:
-            # As many work at a time as have cores.
+            # As many workers run at a time as have cores.
             self._hosts = counted.at_once / min(engine.workers, usable_cores())
             self._workers, where = counted.total, f"{counted.here} of {counted.total} workers"
             if counted.here < counted.total:
                 self._notes.append(f"memory at most: of this host, which has {where}")
         self._observer, self._kind = observer, engine.device.kind
         self._results, self._tasks = opened.results, list[Task]()
-        # What samplers get by size, as the window in which T is looked for first.
+        # Hints for samplers, by size, such as the window in which T is looked for first.
         self._hints: dict[int, dict[str, Any]] = {}
         self._pilots: dict[str, _Pilot] = {}
         # Of every task, at the end: blocks, how many of them are missing, and the bytes of a group.
@@ -207,7 +207,7 @@ class _Planning:
         more = sum(max(count, 0) * self._bytes[key] for key, count in new.items())
         file_bytes = len(encode(results)) + round(more)
         seconds, at_once = [row.seconds for row in rows], self._engine.at_once
-        # Workers have nothing to do where blocks are fewer; a long chain is made by one of them.
+        # Workers are idle where there are fewer blocks; one worker makes all of a long chain.
         sampling = sum(seconds) * at_once / max(min(at_once, sum(self._missing.values())), 1)
         if results.study.is_serial:
             sampling = max(sum(seconds) / at_once, max(seconds))
@@ -236,7 +236,7 @@ class _Planning:
         )
 
     def _start(self) -> float:
-        """Return the seconds of loading what samples; compiling it is done once, and noted."""
+        """Return the seconds of loading kernels; compiling them happens once and is noted."""
         compiled: list[bool] = []
         begin, pilot = time.perf_counter(), self._opened.needs_pilot
         with report_compiling(lambda: compiled.append(True), self._engine.device):
@@ -250,7 +250,7 @@ class _Planning:
     def _place(self) -> float:
         """Choose p, burn-in and windows by the sweep's pilots; return the seconds they take.
 
-        Where that takes long for a size, its values continue those of smaller lattices.
+        Where that takes long for a size, its values are extrapolated from smaller lattices.
         """
         opened, engine, late = self._opened, self._engine, list[int]()
         study = opened.requested
@@ -282,7 +282,7 @@ class _Planning:
         return seconds
 
     def _continue(self, known: Mapping[int, Task]) -> None:
-        """Make the tasks that are missing, those of sizes that are not known by known ones."""
+        """Make the missing tasks; those of unknown sizes are extrapolated from known ones."""
         opened, study, new = self._opened, self._opened.results.study, []
         self._look_for_hints(study, opened.results.own_tasks, opened.results)
         for size, p in opened.missing.items():
@@ -304,14 +304,14 @@ class _Planning:
         self._tasks = sorted(tasks, key=lambda task: task.size)
 
     def _look_for_hints(self, study: Study, tasks: Sequence[Task], results: StoredResults) -> None:
-        """Have the pilots of a sweep look for what makes samplers faster."""
+        """Have the pilots of a sweep find the hints that make samplers faster."""
         stored = {task.id: results.tasks[task.id] for task in tasks}
         pilot = pilot_conditions(self._engine, self._observer)
         hints = study.kind.hints(study, stored, pilot)
         self._hints |= {task.size: dict(hints.get(task.id, {})) for task in tasks}
 
     def _measure_all(self, targets: Mapping[int, int]) -> None:
-        """Measure the tasks of which samples are missing; all, for a target error."""
+        """Measure the tasks with missing samples, or all tasks for a target error."""
         left, is_open = _SECONDS, self._opened.rule.target_error is not None
         stored = {task.id: self._results.tasks[task.id].num_samples for task in self._tasks}
         tasks = [task for task in self._tasks if is_open or stored[task.id] < targets[task.size]]
@@ -322,7 +322,7 @@ class _Planning:
             enough = targets[task.size] - (0 if is_open else stored[task.id])
             begin = time.perf_counter()
             self._pilots[task.id] = self._measure_whole(task, left / later, enough)
-            # What a small size does not use goes to the larger ones.
+            # The time that a small size does not use goes to the larger ones.
             left = max(left - (time.perf_counter() - begin), 0.0)
 
     def _measure_whole(self, task: Task, seconds: float, enough: int) -> _Pilot:
@@ -356,7 +356,7 @@ class _Planning:
     def _measure_layers(self, task: Task) -> _Pilot:
         """Measure a task in slabs or over ranks: as it is, or two lattices of fewer layers.
 
-        A line through these two separates what grows with layers from joining and sending.
+        A line through the times of these two separates what grows with layers from the rest.
         """
         sampler: Any = self._engine.sampler(task)
         job, whole, times, sent = sampler.job, sampler.whole, list[float](), ""
@@ -406,7 +406,7 @@ class _Planning:
         try:
             result.add([block for _, blocks in work.finished() for block in blocks])
         except BaseException:
-            # Blocks that are being made are of no use, and ranks may take long to leave theirs.
+            # Blocks in work are of no use, and ranks may take long to stop theirs.
             pool.stop()
             raise
         return time.perf_counter() - begin
@@ -445,7 +445,7 @@ class _Planning:
         return -(-blocks // task.largest_group(blocks))
 
     def _bytes_of_group(self, task: Task) -> float:
-        """Return the bytes of a group in the file, as the writer has groups like those measured."""
+        """Return the bytes of a group in the file, found by encoding groups like those measured."""
         pilot, study, rng = self._pilots.get(task.id), self._results.study, np.random.default_rng(0)
         result = self._results.tasks[task.id] if pilot is None else pilot.result
         made, ratio = list(result.blocks.values()), task.block_size / result.task.block_size
@@ -481,7 +481,7 @@ class _Planning:
             for task in tasks:
                 curve = made.get(sizes.get(task.size, 0)) or stored.get(task.id)
                 if curve is not None:
-                    # That of a larger lattice is narrower.
+                    # The transition of a larger lattice is narrower.
                     middle = np.interp(0.5, curve.probability, curve.p)
                     p = middle + (curve.p - middle) * (curve.L / task.size) ** y_t
                     curves.append(replace(curve, L=task.size, p=p, label=task.id))
@@ -515,7 +515,7 @@ def _half(task: Task) -> Task | None:
 
 
 def continue_p(spans: Mapping[int, Sequence[float]], size: int) -> tuple[float, ...]:
-    """Return the p of a size; of an unknown one as many about the same centre, narrower with L.
+    """Return the p of a size; of an unknown one as many, in a range that becomes narrower with L.
 
     >>> continue_p({8: (0.4, 0.5, 0.6), 16: (0.45, 0.5, 0.55)}, 32)
     (0.475, 0.5, 0.525)
@@ -527,7 +527,7 @@ def continue_p(spans: Mapping[int, Sequence[float]], size: int) -> tuple[float, 
 
 
 def _extrapolate(values: Mapping[int, float], size: int, least: float, most: float) -> float:
-    """Return the value of a size, by the power law, within limits, through first and last."""
+    """Return the value of a size by a power law through first and last values, within limits."""
     if size in values:
         return values[size]
     first, last, power = min(values), max(values), 0.0
@@ -537,7 +537,7 @@ def _extrapolate(values: Mapping[int, float], size: int, least: float, most: flo
 
 
 def thin_layers(whole: Whole, layers: RankLayers, sites: int) -> RankLayers:
-    """Return slabs like ``layers`` for as many ranks, but fewer, or one thinner one of each rank.
+    """Return slabs like ``layers`` for the same ranks, but fewer, or one thinner one for each rank.
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> square = Whole(load_lattice("square"), (100, 1000), ("open", "open"))
@@ -552,7 +552,7 @@ def thin_layers(whole: Whole, layers: RankLayers, sites: int) -> RankLayers:
 
 
 def _likely(number: int, block: AnyBlock, ratio: float, rng: np.random.Generator) -> Block:
-    """Return a group of so many times the samples of a block, with other low digits."""
+    """Return group ``number``: `ratio` times the samples of a block, with other low digits."""
     assert isinstance(block, Block)
     ratio /= block.count
 

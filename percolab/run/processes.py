@@ -1,12 +1,12 @@
-"""Processes of this host, in each of which several threads work: an ``Executor`` like others.
+"""Processes of this host with several threads each: an ``Executor`` like others.
 
-A process that is lost fails the jobs in its hands with BrokenExecutor, and is started anew for the
-next.  Processes are started afresh, since CUDA does not survive a fork, and end with the one that
-started them, however that ends; SIGINT and SIGTERM are left to it.  It may be one of them itself.
+If a process is lost, its jobs fail with BrokenExecutor, and it is started anew for the next job.
+Processes are not forked, since CUDA does not survive that, and they end with the one that started
+them, however it ends; SIGINT and SIGTERM are left to it.  It may itself be one of the workers.
 
-``concurrent.futures.ProcessPoolExecutor`` and loky 3.7 cannot take their place, as both were tried:
-when one process is killed all calls fail and the executor takes no more; processes outlive the one
-that started them by ten seconds and more; and neither has several threads in a process.
+``concurrent.futures.ProcessPoolExecutor`` and loky 3.7 were tried and cannot replace this: when one
+process is killed, all calls fail and the executor takes no more; processes outlive the one that
+started them by ten seconds and more; and neither has several threads in a process.
 """
 
 import os
@@ -32,12 +32,12 @@ _PROGRAM = "import sys; from percolab.run import processes; processes.serve(sys.
 # Seconds that a process has to end by itself.
 _PATIENCE = 2.0
 
-# What a message of a thread is: what its call returned or raised, or its progress.
+# Kinds of messages of a thread: its call's result, its call's error, or progress.
 _RETURNED, _RAISED, _REPORTED = range(3)
 
 
 class This(Protocol):
-    """How the process that starts others makes calls itself, and has them leave what they do."""
+    """How the process that starts others makes calls itself, and how these are stopped."""
 
     def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...
 
@@ -46,7 +46,7 @@ class This(Protocol):
 
 @dataclass(frozen=True)
 class Hooks:
-    """What is called in each process; functions and arguments must be picklable.
+    """Functions that are called in each process; they and their arguments must be picklable.
 
     begin: first, with its number from 0 on and these arguments.  halt: by :meth:`Processes.stop`.
     leave: last, also when the process that started it was killed.  early: with its number, by a
@@ -61,11 +61,11 @@ class Hooks:
 
 
 class Processes(Executor):
-    """So many processes of so many threads.
+    """As many processes as ``processes``, with ``threads`` threads each.
 
     on_progress: called here, by threads of this process, with the progress that calls report.
-    this: makes the calls of this process, which is then the one of number 0, without hooks; by
-    default it is none.
+    this: makes the calls of this process, which is then number 0, without hooks; by default this
+    process makes none.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Processes(Executor):
         places: SimpleQueue[tuple[_PoolProcess | _ThisProcess, int]] = SimpleQueue()
         numbers = range(0 if this is None else 1, processes)
         self._processes = [_PoolProcess(threads, hooks, n, on_progress) for n in numbers]
-        # Those that are to be started have their threads here first.
+        # Places of processes that must be started come first.
         self._all: list[_PoolProcess | _ThisProcess] = [*self._processes]
         if this is not None:
             self._all.append(_ThisProcess(this, on_progress))
@@ -89,7 +89,7 @@ class Processes(Executor):
             for process in self._all:
                 places.put((process, thread))
 
-        # Whether a process gets calls once it is there, or starts with its first one.
+        # Whether a process gets calls once it is ready, or starts with its first one.
         self._is_ready_first = False
         self._unanswered: set[Future[Any]] = set()
 
@@ -112,13 +112,13 @@ class Processes(Executor):
         return future
 
     def start(self) -> None:
-        """Start all processes now, not with their first calls; return before they are there.
+        """Start all processes now, not with their first calls; return before they are ready.
 
-        A process gets no call before it is there, so that others make what it would come late for.
+        A process gets no call before it is ready: others make the calls that it would delay.
         """
         self._is_ready_first = True
         for _ in self._processes:
-            # Of each process, which come first, one thread here.
+            # The first places are one thread of each process, so each of these calls starts one.
             self._waiting.submit(_nothing)
 
     def _ask(self, *question: Any) -> Any:
@@ -130,12 +130,12 @@ class Processes(Executor):
             process.stop()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the processes, after what they are at; those that still start, at once."""
+        """End the processes after their current calls, those that are still starting at once."""
         if self._is_ready_first and all(future.done() for future in list(self._unanswered)):
             for process in self._processes:
                 process.give_up_starting()
         self._waiting.shutdown(wait=wait, cancel_futures=cancel_futures)
-        # They end side by side.
+        # They end in parallel.
         for process in self._processes:
             process.let_go()
         for process in self._processes:
@@ -143,7 +143,7 @@ class Processes(Executor):
 
 
 def _nothing() -> None:
-    """Be the first call."""
+    """Do nothing, as the call that starts a process."""
 
 
 class _ThisProcess:
@@ -178,22 +178,22 @@ class _PoolProcess:
         self._is_there = self._is_given_up = False
 
     def be_ready(self, thread: int) -> None:
-        """Start the process and wait until it is there; what prevents that, calls will raise."""
+        """Start the process and wait until it is ready; if it fails, calls raise the error."""
         with suppress(BrokenExecutor, OSError):
             self.ask(thread, (_nothing, (), {}))
 
     def give_up_starting(self) -> None:
-        """End the process if it is not there yet, and start it no more."""
+        """End the process if it is not ready yet, and do not start it again."""
         with self._lock:
             self._is_given_up = not self._is_there
             if self._process is not None and self._is_given_up:
                 self._process.kill()
 
     def ask(self, thread: int, question: Any) -> Any:
-        """Return what a thread of the process answers; BrokenExecutor if the process is lost."""
+        """Return the answer of a thread of the process; BrokenExecutor if the process is lost."""
         with self._lock:
             if self._is_given_up:
-                raise BrokenExecutor("a process was ended before it was there")
+                raise BrokenExecutor("a process was ended before it was ready")
             if self._control is None:
                 self._start()
             line, process = self._lines[thread], self._process
@@ -213,7 +213,7 @@ class _PoolProcess:
         raise value
 
     def _take(self, value: Any, process: subprocess.Popen[bytes]) -> None:
-        """Pass on the progress of a call; if that fails, nobody waits for its answer either."""
+        """Pass on the progress of a call; if that fails, give up the process and its answer."""
         try:
             if self._on_progress is not None:
                 self._on_progress(value)
@@ -232,7 +232,7 @@ class _PoolProcess:
         self._is_there = False
         ours, theirs = zip(*(Pipe() for _ in range(1 + self._threads)))
         handles = [end.fileno() for end in theirs]
-        # A child begins with the signals blocked that this thread has blocked.
+        # A child inherits the signals that this thread blocks.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", _PROGRAM, *map(str, handles)],
@@ -240,7 +240,7 @@ class _PoolProcess:
             stdin=subprocess.DEVNULL,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
         )
-        # With the only other ends in the child, its end is the end of these lines.
+        # The only other ends are in the child, so these lines close when it ends.
         for end in theirs:
             end.close()
         self._control, *self._lines = ours
@@ -277,7 +277,7 @@ class _PoolProcess:
 
 
 def serve(handles: list[str]) -> None:
-    """Be one of the processes until its control, the first of these pipes, is closed."""
+    """Run as one of the processes until its control, the first of these pipes, is closed."""
     ends: list[Connection] = [Connection(int(handle)) for handle in handles]
     control, *lines = ends
     leave = None

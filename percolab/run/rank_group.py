@@ -36,8 +36,8 @@ _PATIENCE = 10.0
 class RankGroup:
     """The ranks that measure the samples of a study together, of which rank 0 is in this process.
 
-    executor: "threads", "processes", or a RankExecutor.  devices: of ranks of one host, one each;
-    the CPU is for all.  division: how every lattice is cut for them.
+    executor: "threads", "processes", or a RankExecutor.  devices: one for each rank of one host;
+    all ranks share the CPU.  division: how every lattice is cut for them.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class RankGroup:
         return self.size if self.executor == "processes" else 1
 
     def record(self) -> dict[str, Any]:
-        """Return what a run's record has on its ranks; it grows as rows are measured."""
+        """Return the part of a run's record on its ranks; it grows as rows are measured."""
         stage = {"bytes": 0, "transport_seconds": 0.0, "waiting_seconds": 0.0, "join_seconds": 0.0}
         self._record = {
             "kind": SPLITS[0],
@@ -104,7 +104,7 @@ class RankGroup:
         try:
             answer = self._leader.row(job, draw, left, done)
         except Exception as error:
-            # So does every row that is requested before it is seen.
+            # Rows that are requested before this is noticed fail in the same way.
             self._error = self._cause(error)
             if self._error is error:
                 raise
@@ -117,7 +117,7 @@ class RankGroup:
         return row
 
     def _cause(self, error: Exception) -> Exception:
-        """Return what is behind the error of a row."""
+        """Return the cause of the error of a row."""
         if not isinstance(error, RankLost):
             return error
         problem = self._problem()
@@ -126,7 +126,7 @@ class RankGroup:
         return problem
 
     def _keep(self, steps: Sequence[RankStep]) -> None:
-        """Add the times of a row to the record: of ranks side by side, the longest."""
+        """Add the times of a row to the record: of ranks that work in parallel, the longest."""
         record, by_stage = self._record, defaultdict(list)
         for step in steps:
             by_stage[step.stage].append(step)
@@ -164,8 +164,8 @@ def make_rank_group(
 ) -> RankGroup:
     """Return the ranks that measure the samples of tasks on devices.
 
-    options: which partitions read: slabs, and blocks and merge as text.  InputError: there are no
-    ranks, too many or too few, or a task cannot be split so.
+    options: those of partitions: slabs, and blocks and merge as text.  InputError: there are no
+    ranks, too many or too few, or a task cannot be split in this way.
     """
     device, local = devices[0], None
     check_labeler(labeler, device)
@@ -236,7 +236,7 @@ def _threads(group: RankGroup) -> Iterator[Opened]:
 @contextmanager
 def _processes(group: RankGroup) -> Iterator[Opened]:
     """Open ranks that are processes of this host, but for the first."""
-    # Names of sockets have 108 bytes.
+    # Names of sockets have at most 108 bytes.
     usual = tempfile.gettempdir()
     folder = Path(tempfile.mkdtemp(prefix="percolab-", dir=usual if len(usual) < 70 else "/tmp"))
     arguments = str(folder), group.size
@@ -278,12 +278,12 @@ _HERE: list[Sockets] = []
 
 
 def be_rank(number: int, folder: str, size: int) -> None:
-    """Make this process a rank, the one after ``number`` others."""
+    """Make this process rank ``number`` + 1; rank 0 is the process of the study."""
     _HERE.append(Sockets(number + 1, size, Path(folder)))
 
 
 def leave_folder() -> None:
-    """Remove what ranks met in: rank 0 does so too, if it was not killed."""
+    """Remove the folder of the ranks' sockets; rank 0 does so too, unless it was killed."""
     for own in _HERE:
         own.remove_folder()
 

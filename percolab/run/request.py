@@ -1,9 +1,9 @@
-"""A study and the file it goes to: what is there, what is requested, and what is added to it.
+"""A study and its file: the contents, the request, and what the request adds.
 
 A file is extended in place by more sizes, p, and samples; what was requested before adds nothing.
 What contradicts the file is refused.  The study of the file is then the union of all requests.
-What a request leaves open, sizes, p, and samples or target error, is as the records of the file's
-runs have it.
+What a request leaves open (sizes, p, and samples or target error) is taken from the records of the
+file's runs.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -31,31 +31,31 @@ _FIXED = ("lattice", "boundary", "method", *ADDED, "functions", "model", *_MERGE
 
 
 class Observer:
-    """Observes a sweep's progress; this one keeps silent, that of the command line draws."""
+    """Observes a sweep's progress; this one does nothing, that of the command line shows it."""
 
     def described(self, text: str) -> None:
-        """Take in one line what is about to be sampled."""
+        """Receive one line on what is about to be sampled."""
 
     def noted(self, text: str) -> None:
-        """Take what differs from what was requested."""
+        """Receive a note on what differs from the request."""
 
     def placed(self, size: int, p: tuple[float, ...]) -> None:
-        """Take the p values that the pilot placed for a size."""
+        """Receive the p values that the pilot placed for a size."""
 
     def compiling(self) -> None:
-        """Take it that kernels are compiled, which they are once after an installation."""
+        """Take note that kernels are compiled, once after an installation."""
 
     def started(self, sites: int, done: int) -> None:
-        """Take how many site labelings a round takes in all, and how many are done already."""
+        """Receive the number of site labelings in a round, and of those that are done already."""
 
     def advanced(self, results: StoredResults, result: TaskResult, blocks: list[AnyBlock]) -> None:
-        """Take finished blocks."""
+        """Receive finished blocks."""
 
     def labeled(self, sites: int) -> None:
-        """Take it that so many site labelings of a block are done, as those of a slab."""
+        """Receive the number of site labelings just done in a block, as those of a slab."""
 
     def finished(self) -> None:
-        """Take it that a round has ended."""
+        """Take note that a round has ended."""
 
 
 def take_observer(given: Any, usual: Observer | None = None) -> Any:
@@ -70,11 +70,11 @@ class SweepOptions(TypedDict, total=False):
     """What running or planning a study takes in addition to the study and its stop rule.
 
     writer: of the results file, which is continued; a plan need not lock it and does not write it.
-    observer: observes the progress.  labeler, workers, executor: None chooses them.  part: the
-    blocks that are made here.  slabs: of a sample, "auto", or None, which measures it as a whole.
-    split: "lattice" has the workers measure every sample together; blocks, merge: in boxes along
-    each axis, and how these are merged.  left_open: what was not given and has its default, unless
-    the file says otherwise: some of "L" and "samples".
+    observer: observes the progress.  labeler, workers, executor: None lets percolab choose.  part:
+    the blocks that are made here.  slabs: of a sample, "auto", or None, which measures it as a
+    whole.  split: "lattice" has the workers measure every sample together; blocks, merge: boxes
+    along each axis, and how these are merged.  left_open: those of "L" and "samples" that were not
+    given and have their default, unless the file says otherwise.
     """
 
     writer: ResultsWriter | None
@@ -93,7 +93,7 @@ class SweepOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """What a file has, and what is requested of it.
+    """The contents of a file, and a request to extend it.
 
     results: of the file, or empty ones; their study is the union of the file's and the requested
     one.  requested: the study of this request.  rule: with the samples of its sizes.
@@ -120,7 +120,7 @@ class Opened:
 
     @property
     def needs_placing(self) -> bool:
-        """Whether p, or the burn-in of spins, are to be looked for."""
+        """Whether p, or the burn-in of spins, must be looked for."""
         is_unknown = bool(self.requested.kind.unplaced(self.requested))
         return None in self.missing.values() or (is_unknown and bool(self.missing))
 
@@ -132,7 +132,7 @@ class Opened:
 
 
 def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
-    """Return what the file of a study has, or empty results, and what is requested of it."""
+    """Return the contents of a study's file, or empty results, and the request."""
     writer = options.get("writer")
     rule.check(study)
     study.check_layers()
@@ -147,12 +147,12 @@ def open_study(study: Study, rule: StopRule, options: SweepOptions) -> Opened:
 
 
 def _check_part(opened: Opened, part: JobPart) -> None:
-    """Raise InputError if a study cannot be divided, or its parts would look for p each."""
+    """Raise InputError if a study cannot be divided, or each part would look for p by itself."""
     if part == WHOLE:
         return
     if opened.rule.target_error is not None:
         raise InputError(
-            f"part {part}: a target error is judged on all blocks of a study: give the number of "
+            f"part {part}: a target error is assessed on all blocks of a study: give the number of "
             "samples"
         )
     if opened.results.study.is_serial:
@@ -173,7 +173,7 @@ def continue_results(
     path: Path | None,
     left_open: Collection[str] = (),
 ) -> Opened:
-    """Return stored results with what is requested; InputError if they are of another study."""
+    """Return stored results with the request; InputError if they are of another study."""
     if stored is None:
         return Opened(StoredResults(study), study, rule)
     if isinstance(study.structure, Graph):
@@ -185,7 +185,7 @@ def continue_results(
         )
     _check_same(study, stored, path)
     if study.p is not None:
-        # Where p differ in the last digits, those of stored tasks are meant.
+        # A p that differs from that of a stored task in the last digits alone means the stored one.
         there = {p for task in stored.own_tasks for p in task.p} | set(stored.study.p or ())
         known = sorted(there)
         same = (next((own for own in known if is_same(own, p)), p) for p in study.p)
@@ -233,7 +233,7 @@ def _check_same(study: Study, stored: StoredResults, path: Path | None) -> None:
     sizes = {task.block_size for task in stored.own_tasks}
     if study.block_size and sizes - {study.block_size}:
         there["block_size"], here["block_size"] = max(sizes), study.block_size
-    # What is left after the last measured sweep makes no difference.
+    # Sweeps after the last measured one make no difference.
     lengths = {
         task.sweeps_after(1)
         for task in stored.own_tasks
@@ -275,7 +275,7 @@ def _union(study: Study, stored: Study, left_open: Collection[str]) -> Study:
 def _described(stored: StoredResults, study: Study) -> StoredResults:
     """Return results with another description of their study, and of its lattice or graph.
 
-    What is published about a lattice may have changed; a graph's bonds and a user's functions are
+    The published facts about a lattice may have changed; a graph's bonds and a user's functions are
     not in the file.
     """
     calls = {function.name: function for function in study.functions}
@@ -299,7 +299,7 @@ def _for_sizes(counts: list[int], sizes: tuple[int, ...]) -> dict[int, int]:
 
 
 def request_record(tasks: Iterable[Task], rule: StopRule, part: JobPart = WHOLE) -> dict[str, Any]:
-    """Return what is requested of a run, as plain JSON values: samples by task, error, and part."""
+    """Return the request of a run as plain JSON values: samples by task, error, and part."""
     record: dict[str, Any] = {}
     if rule.samples is not None:
         counts = rule.samples
@@ -316,7 +316,7 @@ def _stored_stop_rule(
 ) -> StopRule:
     """Return the rule that results were last made with, as far as their runs record it.
 
-    Otherwise a size keeps what it has, and a new one gets what the others have.
+    Otherwise a size keeps its number of samples, and a new one gets that of the others.
     """
     size_of = {task.id: task.size for task in results.own_tasks}
     samples: dict[int, int] = {}

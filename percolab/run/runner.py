@@ -24,10 +24,10 @@ _LOGGER = logging.getLogger("percolab")
 
 
 def run_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> StoredResults:
-    """Run a study until its stop rule is met, continuing what the writer's file has.
+    """Run a study until its stop rule is met, continuing the writer's file.
 
     InputError: the file is of another study, or a size does not fit in memory.
-    Interrupted: Ctrl-C, SIGTERM, or workers that were lost; what was finished is saved.
+    Interrupted: Ctrl-C, SIGTERM, or workers that were lost; finished blocks are saved.
     """
     writer, observer = options.get("writer"), options.get("observer") or Observer()
     part = options.get("part", WHOLE)
@@ -65,7 +65,7 @@ def _describe_start(
 ) -> str:
     """Return in one line what is about to be sampled, how much of it, where, and into which file.
 
-    That is square, bond, boundary open: L = 8, 16; p by a pilot; 100 samples of each; on cpu ...
+    For example: square, bond, boundary open: L = 8, 16; p by a pilot; 100 samples of each; on cpu
     """
     what = [study.structure.name, study.model]
     if study.structure.is_scalable:
@@ -86,7 +86,7 @@ def _describe_start(
 
 
 def prepare_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) -> StoredResults:
-    """Place what a study leaves open, and store its tasks without sampling them.
+    """Place the p and burn-in that a study leaves open, and store its tasks without sampling them.
 
     Copies of the file are what parts start from.  InputError: as for :func:`run_study`.
     """
@@ -103,7 +103,7 @@ def prepare_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions])
 def _placed(
     opened: Opened, engine: Engine, writer: ResultsWriter | None, observer: Observer
 ) -> Placed:
-    """Return the tasks of a study, after a first call of what samples them."""
+    """Return the placed tasks of a study, after the first calls of its samplers."""
     warm_up(opened.requested, engine, observer, with_pilot=opened.needs_pilot)
     if writer is not None and (names := ", ".join(opened.results.lacking())):
         observer.noted(f"{writer.path} lacks {names}, and so does what is added to it")

@@ -1,7 +1,7 @@
-"""What is saved of samples in parts while they are measured, and when.
+"""Checkpoints of samples in parts: what they contain while samples are measured, and when.
 
-A block has a checkpoint with its finished rows, and every rank of slabs has one with the interface
-of its own slabs of the row in work; a rank may be alone.
+A block has a checkpoint with its finished rows, and every rank of slabs, even a single one, has one
+with the interface of its own slabs of the row in work.
 """
 
 import time
@@ -19,7 +19,7 @@ from percolab.parts.slabs import is_first_slab
 from percolab.store.checkpoints import Checkpoint, Checkpoints, RankRow
 from percolab.tasks.study import Task
 
-# Seconds between checkpoints, and how many times longer than slabs waited for one.
+# Seconds between checkpoints, and their ratio at least to the time that slabs waited for the last.
 _CHECKPOINT_EVERY, _CHECKPOINT_SHARE = 60.0, 20.0
 
 
@@ -36,7 +36,7 @@ class Saving:
         return self._checkpoints is not None and time.monotonic() > self._next
 
     def begin(self, made: Callable[[], Checkpoint]) -> None:
-        """Begin to save; measuring waits until it is ``made``, and for the one before."""
+        """Begin to save; measuring waits until it is ``made``, and the one before is saved."""
         if self._checkpoints is None:
             return
         start = time.monotonic()
@@ -57,8 +57,8 @@ class Saving:
 class RankCheckpointer(Checkpointer):
     """Saves the interface of one rank's first slabs in a checkpoint, for the rows of one task.
 
-    That is done next to a results file that this rank sees; where it has another disk than rank 0
-    there is none.
+    They lie next to the results file; a rank with another disk than rank 0 does not see that file
+    and saves none.
 
     layers: of its slabs, from ``first_layer`` on
     """
@@ -78,7 +78,7 @@ class RankCheckpointer(Checkpointer):
         self._number, self._row = 0, RankRow(rank, 0, 0)
 
     def begin(self, draw: SampleKey) -> Interface | None:
-        # First due in a minute; what was kept of the row before stays until that row is saved.
+        # First due in a minute; the interface of the row before stays until that row is saved.
         self._saving = Saving(self._checkpoints)
         self._number = draw.sample // self._block_size
         self._row = RankRow(self._rank, draw.sample, draw.threshold)

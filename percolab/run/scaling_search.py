@@ -5,7 +5,7 @@ p_c comes from the wrapping probabilities of all sizes in one fit
 p_c, and a few at two p on its sides: 0.6 of the work of three equal p for the same error.  After
 each round the Fisher information of the fit says how many samples of which sizes reach the target
 with the least work; larger sizes are added where they make it less, or where the systematic part of
-the error is above the target.  That samples decide the p of later ones biases nothing.
+the error is above the target.  That samples decide the p of later ones introduces no bias.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,35 +48,35 @@ from percolab.tasks.study import Study, Task
 #: Grid points along an axis of the smallest size, and ratios of neighbouring sizes.
 _SHORTEST, _RATIOS = {3: 8}, (1.5, 4 / 3)
 _SHORTEST_ELSEWHERE, _LONGEST = 4, 1024
-#: Where values at p_c are known no size is shorter: what smaller ones say shifts p_c.
+#: Where values at p_c are known no size is shorter, since smaller ones would shift p_c.
 _SHORTEST_KNOWN = 16
-#: Points of the largest lattice that a search begins with, and its sizes at least.
+#: Points of the largest lattice with which a search begins, and least number of sizes.
 _FIRST_POINTS, _FIRST_SIZES = 2**14, 3
-#: Sizes that may be added at a time.
+#: Most sizes that are added at a time.
 _MORE = 4
-#: Samples of a size at least, and blocks of its centre and of its sides.
+#: Least samples of a size, least blocks of its centre, and least blocks of its sides.
 _LEAST, _LEAST_BLOCKS, _LEAST_SIDE_BLOCKS = 1024, 256, 64
 #: Blocks of a size when the target is met; samples of a block, and sites of all its samples.
 _BLOCKS, _LEAST_BLOCK, _MOST_BLOCK, _MOST_SITES = 1024, 4, 2**18, 2**29
-#: Parts of the whole work that rounds bring all sizes to; after the last one they grow by so much.
+#: Fractions of the whole work after each round; after the last of them it grows by this factor.
 _ROUNDS, _GROWTH = (0.1, 0.4, 1.0), 1.3
-#: A centre is used while P(any axis) is so near to its value at p_c.
+#: A centre is used while P(any axis) is within this distance of its value at p_c.
 _NEAR = 0.12
-#: Sides between which P(any axis) changes by so much are used.
+#: Least and most change of P(any axis), by its slope, from the centre to a side that is used.
 _LEAST_SIDE, _MOST_SIDE = 0.05, 0.2
-#: A fit so improbable is not rejected by chance; nor does one come after so many samples without.
+#: Fits with a lower p-value are not rejected by chance; most samples of a size without any fit.
 _HOPELESS, _HOPELESS_SAMPLES = 1e-6, 2**16
-#: What is left to do of a plan where sizes get their least samples, over the work in the time.
+#: The cost that a plan may add, since sizes get their least samples, over the work in the time.
 _OVER = 1.2
-#: Another size, which takes time to begin with, must reduce the work by so much.
+#: A further size, which takes time to begin with, must reduce the work by this factor.
 _ABOVE = 1.1
-#: Plans of less work are tried by this factor, so many times.
+#: Plans of less work are tried: factor of each step, and number of steps.
 _LESS, _LESS_STEPS = 0.9, 12
-#: Aim at so much of the target, since forecasts are rough.
+#: Fraction of the target that is aimed at, since forecasts are rough.
 _AIM = 0.95
 #: The error of p_c times the root of the work in sites, roughly, before there are samples.
 _ROUGH = 3.0
-#: Sites a second on a CPU and on a GPU, roughly; what the row of a sample costs there, in sites.
+#: Sites a second on a CPU and on a GPU, roughly; the cost of the row of a sample there, in sites.
 _RATES, _ROW_SITES = {False: 1e8, True: 3e10}, {False: 0, True: 2**14}
 #: Samples and p of each step of a pilot; it ends where P(any axis) is between these.
 _PILOT, _PILOT_POINTS, _PILOT_RANGE = (32, 64, 128, 256, 512), 6, (0.35, 0.65)
@@ -108,7 +108,7 @@ def first_sizes(lattice: Lattice, *, universal: bool = False) -> tuple[int, ...]
     return tuple(sizes)
 
 
-# Work without an end, and the largest part of a target that the error of given sizes may be then.
+# Work without limit, and the largest part of a target that the error of given sizes may then be.
 _UNLIMITED, _REACHABLE = 1e20, 0.95
 
 
@@ -121,7 +121,7 @@ class ScalingSearch(Search):
         self._lattice = lattice
         self._grows = study.sizes == first_sizes(lattice, universal=goal.universal)
         known = potts_exponents(lattice.dimension, study.states).get("1/nu")
-        # Above five dimensions it is that of mean fields.
+        # Above five dimensions 1/nu is that of mean-field theory.
         self._y_t = 2.0 if known is None else known.value
         self._steepness, self._is_gpu = 0.0, False
         self._engine: Engine | None = None
@@ -135,7 +135,7 @@ class ScalingSearch(Search):
         return None if best is None or not best.blocks else best.task.p[0]
 
     def find_p(self, engine: Engine) -> float:
-        """Where P(any axis) is a half, p is off p_c by about L^(-1/nu): two sizes give p_c."""
+        """Extrapolate two sizes: the p where P(any axis) is 1/2 is off p_c by about L^(-1/nu)."""
         sizes = sorted(self._study.sizes)
         pair = sizes[0], next((size for size in sizes if size >= 2 * sizes[0]), sizes[-1])
         halves, bracket = [], (0.0, 1.0)
@@ -221,7 +221,7 @@ class ScalingSearch(Search):
                 is_open = is_open or limit < _REACHABLE * aim
         if work is None:
             return _fewest_sizes(plans, lambda plan: plan.cost) if is_open else None
-        # Of large sizes the least samples alone may take longer than there is time.
+        # The least samples of large sizes alone may take longer than there is time.
         left = _OVER * (work - self._done(results))
         fitting = [plan for plan in plans if self._added(plan, results) <= left] or plans[:1]
         return _fewest_sizes(fitting, lambda plan: plan.error**2)
@@ -233,7 +233,7 @@ class ScalingSearch(Search):
         work: float,
         results: StoredResults,
     ) -> Division:
-        """Return a division of work, or of less, where sizes have more samples than their part."""
+        """Return a division of work, or of less, where sizes have more samples than their share."""
         left, plan = work - self._done(results), divide_work(information, costs, work, _LEAST)
         for _ in range(_LESS_STEPS):
             if self._added(plan, results) <= left:
@@ -243,7 +243,7 @@ class ScalingSearch(Search):
         return plan
 
     def _added(self, plan: Division, results: StoredResults) -> float:
-        """Return what the samples of a plan cost that are not there yet."""
+        """Return the cost of the samples of a plan that are still missing."""
         own = self._samples(results)
         return sum(
             self._cost(size) * max(n - own.get(size, 0), 0.0) for size, n in plan.samples.items()
@@ -252,7 +252,7 @@ class ScalingSearch(Search):
     def _aim(
         self, estimate: WrappingEstimate, results: StoredResults, information: Information
     ) -> float:
-        """Return the forecast that stands for the target: less, where forecasts are too small."""
+        """Return the forecast to aim at: less than the target where forecasts are too small."""
         samples = {str(size): n for size, n in self._samples(results).items()}
         forecast = float(information.error(samples)) / estimate.threshold.error
         return _AIM * (self._goal.error or 0.0) * min(max(forecast, 0.5), 1.0)
@@ -290,7 +290,7 @@ class ScalingSearch(Search):
         p: float,
         estimate: WrappingEstimate | None,
     ) -> Round:
-        """Return the tasks and blocks that give all sizes so many samples at their centres."""
+        """Return the tasks and blocks that give all sizes these samples at their centres."""
         new: list[Task] = []
         blocks: dict[str, int] = {}
         for size, number in samples.items():
@@ -316,7 +316,7 @@ class ScalingSearch(Search):
         *,
         is_sure: bool,
     ) -> list[Task]:
-        """Return the tasks of a size, at p and on its sides: those that there are, or new ones."""
+        """Return the tasks of a size, at p and on its sides: existing ones, or new ones."""
         own = [task for task in results.own_tasks if task.size == size and len(task.p) == 1]
         near = [task for task in own if not is_sure or abs(task.p[0] - p) * slope <= _NEAR]
         own.sort(key=lambda task: task.p)
@@ -337,7 +337,7 @@ class ScalingSearch(Search):
         return tasks
 
     def _new_task(self, study: Study, size: int, p: float, samples: float) -> Task:
-        """Return a task at p, in blocks so large that the target takes a few hundred of them."""
+        """Return a task at p, in blocks so large that a few hundred of them reach the target."""
         task = study.task(size, (p,))
         error, seconds = self._goal.error, self._goal.seconds or 0.0
         work = (_ROUGH / error) ** 2 if error else self._rate * seconds
@@ -356,7 +356,7 @@ class ScalingSearch(Search):
         return axis_length(self._lattice, size)
 
     def _cost(self, size: int) -> float:
-        """Return what a sample at the centre costs, in sites, its part of the sides included."""
+        """Return the cost of a sample at the centre, in sites, its part of the sides included."""
         points = int(self._study.task(size, (0.5,)).num_points) + _ROW_SITES[self._is_gpu]
         return (1 + 2 * SIDE_SHARE) * points
 

@@ -15,7 +15,7 @@ from percolab.store.results import StoredResults
 from percolab.tasks.study import Study, Task
 from percolab.tasks.values import take_number, take_seconds
 
-#: Of p_c, where neither an error nor a time is given.
+#: The error of p_c, where neither an error nor a time is given.
 _USUAL_ERROR = 1e-4
 
 
@@ -52,15 +52,15 @@ class Goal:
         )
 
     def record(self) -> dict[str, Any]:
-        """Return what is given, as the record of a run has it."""
+        """Return the given error or time in the form of a run's record."""
         return {"threshold": {name: own for name, own in vars(self).items() if own}}
 
 
 @dataclass(frozen=True)
 class Round:
-    """What is sampled next: tasks that are new, and the blocks that tasks have at its end.
+    """The next samples: new tasks, and the blocks that tasks have at the end of the round.
 
-    until: by ``time.monotonic``, when no further blocks are begun.
+    until: the time, by ``time.monotonic``, from which no further blocks are begun.
     """
 
     tasks: tuple[Task, ...]
@@ -80,7 +80,7 @@ class Search:
         raise NotImplementedError
 
     def find_p(self, engine: Engine) -> float:
-        """Return a first p next to p_c, by samples that are used for nothing else."""
+        """Return a first p next to p_c, from samples that are used for nothing else."""
         raise NotImplementedError
 
     def begin(self, results: StoredResults, engine: Engine, observer: Observer) -> None:
@@ -92,20 +92,20 @@ class Search:
         raise NotImplementedError
 
     def next_round(self, results: StoredResults, p: float) -> Round | None:
-        """Return what is sampled next, by default next to p, or None where the goal is reached."""
+        """Return the next round, by default next to p, or None where the goal is reached."""
         raise NotImplementedError
 
     def _done(self, results: StoredResults) -> float:
-        """Return the work of all samples that there are."""
+        """Return the work of all existing samples."""
         raise NotImplementedError
 
     @property
     def _end(self) -> float:
-        """When the time of a goal is over; once there is a value, nothing is begun after it."""
+        """The time at which a goal in seconds ends; with a value, nothing is begun after it."""
         return inf if self._goal.seconds is None else self._start + self._goal.seconds
 
     def _work_in_time(self, done: float) -> float | None:
-        """Return the work of all samples when the time is over, or when half of it is."""
+        """Return the work of all samples at the end of the time, early on of 40 % of the rest."""
         seconds = self._goal.seconds or 0.0
         spent, made = time.monotonic() - self._start, done - self._begun_with
         left = seconds - spent
@@ -116,7 +116,7 @@ class Search:
 
 
 def refuse_end(study: Study, size: int, p: float) -> NoReturn:
-    """Raise AnalysisError: p_c is not between 0 and 1, as what wraps at one of them says."""
+    """Raise AnalysisError: wrapping at p = 0 or 1 shows that p_c is not between them."""
     name, tori = f"{study.structure.title}, {study.model}", f"tori of L = {size}"
     if p > 0.5:
         reason = f"no p_c is found: at p = 1 clusters wrap around fewer {tori} than at a threshold"
@@ -126,7 +126,7 @@ def refuse_end(study: Study, size: int, p: float) -> NoReturn:
 
 
 def whole_size(lattice: Any, points: int) -> int:
-    """Return the size of whole cells that has about so many points along an axis."""
+    """Return the size of whole cells that has about ``points`` points along an axis."""
     cells = lcm(*(cell // unit for cell, unit in zip(lattice.cell, lattice.per_size, strict=True)))
     return max(round(points / axis_length(lattice, cells)), 1) * cells
 
@@ -137,5 +137,5 @@ def axis_length(lattice: Any, size: int) -> float:
 
 
 def rounded(p: float, error: float) -> float:
-    """Return p with the digits that its error leaves."""
+    """Return p rounded to the digits that its error leaves."""
     return round(p, 1 - floor(log10(error)))

@@ -1,4 +1,4 @@
-"""Results of measured blocks: kept as they come, saved now and then and whatever ends a run.
+"""Results of measured blocks: collected as they come, saved from time to time and at any end.
 
 The results that a run begins with stay as they are; it returns new ones.
 """
@@ -21,15 +21,15 @@ from percolab.tasks.part import WHOLE, JobPart
 # Seconds between saves, and how many times longer than the last save the pause must be.
 _SAVE_EVERY = 5.0
 _SAVE_SHARE = 20.0
-# The shell's for a process that was killed.
+# The exit code of a shell for a process that was killed.
 _LOST = 137
 
 
 class Interrupted(Exception):
-    """Ctrl-C, SIGTERM, or workers that were lost ended a run; what was finished is in the results.
+    """Ctrl-C, SIGTERM, or workers that were lost ended a run; finished blocks are in the results.
 
-    stored: whether it was saved as well.  exit_code: the shell's for what happened, which
-    ``reason`` has in words.
+    stored: whether it was saved as well.  exit_code: that of a shell for this event, which
+    ``reason`` describes in words.
     """
 
     def __init__(self, *, stored: bool, exit_code: int, reason: str = "interrupted") -> None:
@@ -73,9 +73,9 @@ class Saver:
         self._next = end + max(_SAVE_EVERY, _SAVE_SHARE * (end - start))
 
     def end_run(self, results: StoredResults, *, complete: bool) -> None:
-        """Save what a run made; a complete one of many waits until it is time to.
+        """Save what a run made; if it is complete and one of many, only when it is time to.
 
-        A KeyboardInterrupt during the save has it made again; the next one leaves it.
+        A KeyboardInterrupt during the save repeats the save; a second one gives it up.
         """
         if complete and not self._every_run:
             return
@@ -87,7 +87,7 @@ class Saver:
             raise
 
     def end(self) -> None:
-        """Save what the ends of short runs have left."""
+        """Save what was left unsaved at the ends of short runs."""
         if self._unsaved is not None and not self._every_run:
             self.save(self._unsaved)
 
@@ -132,10 +132,10 @@ def with_blocks(
 ) -> StoredResults:
     """Return results with the first ``blocks`` of tasks, and the record of the run that made them.
 
-    They are the ones given if these have the blocks.  part: the blocks that are made here.  until:
-    by ``time.monotonic``, when no further blocks are begun.  Interrupted on KeyboardInterrupt, and
-    if workers are lost, after the finished blocks were saved; any other error comes through, after
-    that.
+    If the results have the blocks, they are returned as they are.  part: the blocks that are made
+    here.  until: the time, by ``time.monotonic``, from which no further blocks are begun.
+    Interrupted on KeyboardInterrupt, and if workers are lost, after the finished blocks were saved;
+    any other error is raised after that, too.
     """
     total, left = measured.sites_to_label(results, blocks, part)
     if not left:

@@ -3,7 +3,7 @@
 With a target error of p_c there are as many rounds as it takes: each costs a fifth of all before
 it, spent on the sizes where it lowers the error most by the fit so far.  Cost is counted in sites,
 and a round is assessed by its own blocks and none beyond: so the rounds are the same on every
-machine, however often a study is interrupted, and a smaller target goes on where a larger ended.
+machine, however often a study is interrupted, and a smaller target continues after a larger one.
 
 The variance of p_c is convex in the numbers of samples, so adding a little where it falls fastest
 for the cost ends near the best division: the c-optimal design of G. Elfving, Ann. Math. Stat. 23,
@@ -30,17 +30,17 @@ from percolab.store.task_result import TaskResult
 from percolab.tasks.part import WHOLE, JobPart
 from percolab.tasks.study import StopRule, Study, Task
 
-#: Samples of the smallest size in the first round; others have fewer, but so many at least.
+#: Samples of the smallest size in the first round; others have fewer, but at least the second.
 _FIRST_ROUND, _LEAST_FIRST = 1000, 300
 #: Cost of all rounds so far, the next included, over that without it.
 _GROWTH = 1.2
 #: Part of the cost that goes to all sizes equally, whatever their information about p_c.
 EQUAL_SHARE = 0.25
-# Expected counts are integers; so many samples make rounding negligible.
+# Expected counts are integers; with this number of samples rounding is negligible.
 _EXPECTED_SAMPLES = 10**9
-# A fit so improbable is not rejected by chance in one of many rounds: more samples do not mend it.
+# A lower p-value of a fit is no chance, even in many rounds: more samples do not help.
 _HOPELESS = 1e-6
-# A round's cost is handed out in about so many pieces.
+# A round's cost is allocated in about this number of pieces.
 _PIECES = 50
 
 Floats = NDArray[np.float64]
@@ -49,7 +49,7 @@ Floats = NDArray[np.float64]
 def first_targets(study: Study, rule: StopRule) -> dict[int, int]:
     """Return the samples of every size at the end of the first round.
 
-    A size's cost for the error goes with its samples times its sites, so the larger have fewer.
+    The cost of a size is its samples times its sites, so larger sizes have fewer samples.
     """
     if rule.target_error is None:
         return dict(rule.samples or {})
@@ -64,10 +64,10 @@ def first_targets(study: Study, rule: StopRule) -> dict[int, int]:
 
 
 def current_targets(results: StoredResults, rule: StopRule) -> dict[int, int]:
-    """Return the samples of every size at the end of the round that a study has come to.
+    """Return the samples of every size at the end of the round that a study is in.
 
-    That is the first one, from which all others follow.  Where blocks are in groups, earlier rounds
-    can no longer be distinguished, and the last one is the one that the runs record.
+    That is the first round, from which all others follow.  Where blocks are in groups, earlier
+    rounds can no longer be distinguished, and it is the round that the last runs record.
     """
     targets = first_targets(results.study, rule)
     own = [results.tasks[task.id] for task in results.own_tasks]
@@ -102,7 +102,7 @@ def next_targets(
             return None
         information = fit.information
     if information is not None:
-        # Far from the target the forecast is rough: what is out of reach by little is decided near.
+        # Far from the target the forecast is rough: whether it is just missed is decided near it.
         target = rule.target_error
         most = target if information.parts(samples)[0] <= 2 * target else 3 * target
         if information.remaining_systematic(samples, target) > most:
@@ -179,7 +179,7 @@ def why_unmet(results: StoredResults, target: float) -> str | None:
 
 def expected_curve(function: ScalingFunction, size: int, p: Floats, label: str) -> SpanningCurve:
     counts = np.round(_EXPECTED_SAMPLES * function.probability(p, size))
-    # A polynomial may turn back in the tails, which counts never do.
+    # A polynomial may fall in the tails, which counts never do.
     rising = np.maximum.accumulate(counts).astype(np.int64)
     return SpanningCurve(size, p, np.array([_EXPECTED_SAMPLES]), rising[None], label)
 
@@ -249,8 +249,8 @@ def unfinished_round(
 def blocks_of_round(results: StoredResults, counts: Mapping[str, int]) -> StoredResults:
     """Return the blocks of a round and all of merged tasks, and none beyond.
 
-    An interrupted run may have some blocks of the next round, by which it would end elsewhere than
-    an undisturbed one.  A group in which the round ends is taken whole.
+    An interrupted run may have some blocks of the next round, with which it would end elsewhere
+    than an uninterrupted one.  A group in which the round ends is taken whole.
     """
     chosen = StoredResults(results.study)
     for key, result in results.tasks.items():
@@ -264,8 +264,8 @@ def blocks_of_round(results: StoredResults, counts: Mapping[str, int]) -> Stored
 class Choice:
     """A size that more samples can be spent on.
 
-    information: of one sample, float64 (k, k).  cost: of one sample.  block: samples that come
-    together.  samples: those it has.  limit: those it may have.
+    information: of one sample, float64 (k, k).  cost: of one sample.  block: samples in a block.
+    samples: those it has.  limit: the most it may have.
     """
 
     information: Floats
@@ -278,8 +278,8 @@ class Choice:
 def allocate(choices: list[Choice], fixed: Floats, total_cost: float) -> list[int]:
     """Return the samples that each size should have once all have cost ``total_cost``.
 
-    None has fewer than before, none more than its limit; what is added comes in whole blocks, and
-    the cost is passed by less than a piece of it.  fixed: information of samples that are there
+    No size gets fewer samples than before, or more than its limit; whole blocks are added, and
+    the cost is exceeded by less than a piece of it.  fixed: information of samples that are there
     and cost nothing, float64 (k, k).  At least one block is added where the limits allow.
     """
     samples = [choice.samples for choice in choices]

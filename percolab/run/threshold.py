@@ -3,11 +3,11 @@
 In the plane p_c is the root of P(two directions) - P(no direction) on tori
 (:mod:`percolab.analysis.roots`).  A pilot finds a p near it, where samples are made: there the
 difference is a straight line, so its value and its slope give the root.  The slope comes from the
-covariance with the number of open bonds or occupied sites; where some of these do not have p, from
-two further p at a twentieth of the samples.  Where p is so far from the root that the line bends,
-further samples are made next to the root.  Two sizes are sampled, so that the larger can contradict
-the smaller: the smallest whose drift is small enough, as the error after so much work grows as
-L^(1/4).  Elsewhere p_c comes from a fit of several sizes (:mod:`percolab.run.scaling_search`).
+covariance with the number of open bonds or occupied sites; where some of these do not open with p,
+from two further p at a twentieth of the samples.  Where p is so far from the root that the line
+bends, further samples are made next to the root.  Two sizes are sampled, so that the larger can
+contradict the smaller: the smallest whose drift is small enough, as for equal work the error grows
+as L^(1/4).  Elsewhere p_c comes from a fit of several sizes (:mod:`percolab.run.scaling_search`).
 
 Work is counted in sites, so that the same target gives about the same samples on every machine.
 """
@@ -56,41 +56,41 @@ from percolab.tasks.kind import BlockSampler
 from percolab.tasks.study import StopRule, Study, Task
 from percolab.tasks.study_file import SweepRequest, make_request
 
-#: Grid points along an axis that sizes are near.
+#: Sizes are near these numbers of grid points along an axis.
 _LADDER = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
-#: The least of these on a CPU and on a GPU, whose time goes to the rows of samples on small tori.
+#: The least of these on a CPU and on a GPU, where rows of samples dominate the time on small tori.
 _SHORTEST = {False: 8, True: 16}
 #: The larger of the two sizes over the smaller one, at least.
 _RATIO = 4 / 3
-#: Drift of the smaller size over the target, and the error that is aimed at over it.
+#: Most drift of the smaller size over the target; the error that is aimed at over the target.
 _DRIFT_SHARE, _AIM = 0.5, 0.98
 #: Blocks of a size when the target is met, samples of a block, and sites of all its samples.
 _BLOCKS, _LEAST_BLOCK, _MOST_BLOCK, _MOST_SITES = 256, 2**8, 2**18, 2**29
 #: Part of the samples that is made at each of the two p that give the slope.
 _SLOPE_SHARE = 0.05
-#: Parts of the whole work that rounds bring a size to.
+#: Fractions of the whole work of a size after each round.
 _ROUNDS = (0.1, 0.4, 1.0)
 #: Part of the error that the curvature of D may make up before p is moved.
 _BEND_SHARE = 0.2
-#: D at the two p: so many times its value at the p between, and from 0.03 to 0.3.
+#: |D| at the two p: this factor times its value at the p between, but from 0.03 to 0.3.
 _SIDE_FACTOR, _LEAST_SIDE, _MOST_SIDE = 4.0, 0.03, 0.3
 #: Samples at the first p of a pilot, and at its last one.
 _FIRST_PILOT, _LAST_PILOT = 2**9, 2**15
-#: The least slope of D, over that of lattices that are not anisotropic.
+#: The least slope of D, over that of lattices that are isotropic.
 _FLAT = 0.15
 #: Sites a second on a CPU and on a GPU, roughly: for forecasts, and first rounds in a given time.
 _RATES = {False: 2e8, True: 5e10}
-#: Of spins, over that of percolation.
+#: The rate with spins, over that of percolation.
 _SPIN_RATE = 1 / 16
-#: Sweeps of a chain of a pilot that are measured, and as many are not; most of a block, and the
-#: least over the burn-in.
+#: Measured sweeps of a pilot's chain, after as many that are not; most sweeps of a block; least
+#: sweeps of a block over the burn-in.
 _PILOT_SWEEPS, _MOST_SWEEPS, _LEAST_SWEEPS = 64, 2**14, 4
-#: Seconds of a forecast that are reported.
+#: Forecasts of more seconds than this are reported.
 _LONG = 900.0
 
 
 def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any) -> SweepRequest:
-    """Return the request of a threshold: a study on tori, and what samples it.
+    """Return the request of a threshold: a study on tori, and how it is sampled.
 
     given: settings of :func:`percolab.sweep`, without p, samples and boundary.  Without ``L`` the
     two sizes are chosen.  InputError: settings that are wrong, or a lattice without such roots.
@@ -138,7 +138,7 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
 
 
 def refuse_graph(graph: Any) -> NoReturn:
-    """Raise InputError that says what a graph has in place of p_c; graph: in any form."""
+    """Raise InputError on a graph, which has other numbers than p_c; graph: in any form."""
     is_file = isinstance(graph, str | Path)
     name = graph if is_file else getattr(graph, "name", "") or "the graph"
     raise InputError(
@@ -149,7 +149,7 @@ def refuse_graph(graph: Any) -> NoReturn:
 
 
 def _measure_wrapping(study: Study, *words: str) -> Study:
-    """Return a study that measures what wraps and these words; without spins no cluster sizes."""
+    """Return a study that measures wrapping and these words; without spins no cluster sizes."""
     more = (WRAPPING,) if study.kind.independent else ()
     return replace(study, measure=(*words, *more))
 
@@ -172,7 +172,7 @@ def _check_fixed(lattice: Lattice, model: Model) -> None:
 
 def _check_scaling(study: Study) -> None:
     """Raise InputError unless a fit of several sizes can give the threshold of a study."""
-    # Only here, as it imports what takes longer than a search in the plane.
+    # Imported here, because that takes longer than a search in the plane.
     from percolab.analysis.averaging import LEAST_SIZES
     from percolab.analysis.wrapping_fit import why_no_wrapping
 
@@ -197,7 +197,7 @@ def _check_drift(study: Study, goal: Goal) -> None:
 
 
 def _with_sizes(study: Study, goal: Goal, device: Device) -> Study:
-    """Return a study of the two sizes whose roots give p_c as a goal has it."""
+    """Return a study of the two sizes whose roots give p_c as precisely as a goal requires."""
     drift, is_gpu, error = roots.choose_drift(study), device.resolve_all()[0].is_shared, goal.error
     if error is None:
         # About what a torus of 32 points gives in this time.
@@ -226,7 +226,7 @@ def _rate(study: Study, is_gpu: bool) -> float:
 def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) -> StoredResults:
     """Sample a study of :func:`request_threshold` until its threshold is found.
 
-    Errors as for :func:`percolab.run.runner.run_study`, whose file is continued, too.
+    As for :func:`percolab.run.runner.run_study`, a file is continued; errors are the same.
     """
     options.pop("slabs", None)  # A search has no slabs.
     writer, observer = options.get("writer"), options.get("observer") or Observer()
@@ -272,7 +272,7 @@ def find_threshold(study: Study, goal: Goal, **options: Unpack[SweepOptions]) ->
 
 
 def find_p(study: Study, engine: Engine) -> float:
-    """Return p near the root of the smallest size, by samples that are used for nothing else.
+    """Return p near the root of the smallest size, from samples that are used for nothing else.
 
     D rises from p = 0 to p = 1, so the interval is halved until |D| is small; then secants are
     followed, with eight times the samples each time, until D is 0 within its error.
@@ -308,7 +308,7 @@ def find_p(study: Study, engine: Engine) -> float:
     change = measure(high, begun, first) - measure(low, begun, first)
     if change < _FLAT * expected * (high - low):
         raise AnalysisError(
-            f"{study.structure.title}, {study.model}: what wraps around tori of L = {size} hardly "
+            f"{study.structure.title}, {study.model}: wrapping around tori of L = {size} hardly "
             "depends on p, as one axis is easier to cross; percolab sweep has longer sides along "
             "it (-L 32x8,64x16)"
         )
@@ -316,7 +316,7 @@ def find_p(study: Study, engine: Engine) -> float:
 
 
 def _sample_reader(study: Study, size: int, engine: Engine) -> Callable[[float, int, int], float]:
-    """Return what finds D at p from samples: their first number, and how many."""
+    """Return a function that finds D at p from samples: their first number, and how many."""
     task = replace(study.task(size, (0.5,)), purpose="pilot", block_size=1)
     sampler: Any = engine.sampler(task)
     columns = {column.name: column for column in task.observables}
@@ -332,7 +332,7 @@ def _sample_reader(study: Study, size: int, engine: Engine) -> Callable[[float, 
 
 
 def _chain_reader(study: Study, size: int, engine: Engine) -> Callable[[float, int, int], float]:
-    """Return what finds D at p from chains that have so many sweeps together."""
+    """Return a function that finds D at p from chains: their first sweep, and sweeps in all."""
 
     def measure(p: float, first: int, sweeps: int) -> float:
         task = replace(
@@ -423,7 +423,7 @@ class _Search(Search):
         return Round(new_sides, blocks, until)
 
     def _centres(self, results: StoredResults) -> dict[int, Task]:
-        """Return of each size the task of one p with most samples, or that next to a known root."""
+        """Return for each size the task of one p with most samples, or next to a known root."""
         own = [task for task in results.own_tasks if len(task.p) == 1]
         own.sort(key=lambda task: results.tasks[task.id].num_samples)
         own = [task for task in own if task.size in self._sizes]
@@ -441,7 +441,7 @@ class _Search(Search):
             return {}
 
     def _is_reached(self, results: StoredResults) -> bool:
-        """Return whether a file of other sizes, as many, has the requested error already."""
+        """Return whether a file with as many other sizes has the requested error already."""
         try:
             fit = fit_roots(results)
         except AnalysisError:
@@ -497,7 +497,7 @@ class _Search(Search):
         for root in found.values():
             deviations[root.size] = root.value.error * sqrt(root.samples)
         others = [root for size, root in found.items() if size not in self._sizes]
-        # The same digits on every machine, whatever the last ones of a fit are.
+        # Bisection gives the same digits on every machine, whatever the last ones of a fit are.
         low, high = 1.0, 1e30
         while high > 1.02 * low:
             work = sqrt(low * high)
@@ -510,7 +510,7 @@ class _Search(Search):
     def _error_after(
         self, work: float, deviations: Mapping[int, float], others: Sequence[SizeRoot]
     ) -> float:
-        """Return the whole error of p_c when each size has samples of so many sites.
+        """Return the whole error of p_c when the samples of each size have ``work`` sites in all.
 
         others: the roots of sizes that are not sampled further.
         """
@@ -534,13 +534,13 @@ def _in_blocks(task: Task, work: float) -> Task:
 
 
 def _blocks_with(task: Task, work: float) -> int:
-    """Return the blocks that have so many sites; chains need more, for the error of their mean."""
+    """Return the blocks that have ``work`` sites; chains need more, for the error of their mean."""
     least = (2 if task.kind.independent else 4) * roots.LEAST_BLOCKS
     return max(ceil(work / (task.num_points * task.block_size)), least)
 
 
 def _side_tasks(results: StoredResults, centre: Task) -> tuple[Task, Task]:
-    """Return the tasks at p below and above that of a task; those that there are, or new ones."""
+    """Return the tasks at p below and above that of a task; existing ones, or new ones."""
     (p,) = centre.p
     own = [
         task

@@ -24,7 +24,7 @@ from percolab.store.tree import Data, Node, check_seal, check_tables, encode_tre
 _FORMAT = FileFormat("percolab checkpoint 2", None, "no checkpoint")
 #: Formats of earlier versions, whose blocks are measured again.
 _EARLIER = ("percolab checkpoint 1",)
-#: The numbers of rows and of sums over clusters, which another version may have others of.
+#: The numbers in rows and in sums over clusters, which may differ in another version.
 _NUMBERS = " ".join(ROW)
 #: Exact sums of s^2, s^3 and s^4 of a row, and their digits of 64 bits.
 _POWERS = (3, 4)
@@ -45,8 +45,8 @@ class RankRow(NamedTuple):
 class Checkpoint:
     """Finished rows of a block, or the interface of a rank.
 
-    rows: of its samples at their p that are finished, p by p and sample by sample.  interface: of
-    the first slabs of a rank, in its own checkpoint.  rank_row: whose it is, and of which row.
+    rows: the finished ones, p by p and sample by sample.  interface: of the first slabs of a rank,
+    in its own checkpoint.  rank_row: that rank, and the row of the interface.
     """
 
     task_id: str
@@ -72,7 +72,7 @@ class Checkpoints:
         )
 
     def find_checkpoint(self, task_id: str, number: int, rank: int | None = None) -> Path:
-        """Return where the checkpoint of a block, or of one rank for it, is if there is one."""
+        """Return the path of the checkpoint of a block, or of one rank for it, if there is one."""
         of_rank = "" if rank is None else f"-{rank}"
         return self._folder / f"{self._name}-{task_id}-{number}{of_rank}.checkpoint"
 
@@ -89,7 +89,7 @@ class Checkpoints:
         return match[1], int(match[2]), None if match[3] is None else int(match[3])
 
     def save(self, checkpoint: Checkpoint) -> None:
-        """Put a checkpoint in place of the one before; InputError, and that stays, if it fails."""
+        """Replace the checkpoint before; InputError, and that one stays, if this fails."""
         replace_file(self.find_checkpoint(*checkpoint.key), encode_tree(_encoded(checkpoint)))
 
     def load(self, task_id: str, number: int, rank: int | None = None) -> Checkpoint | None:

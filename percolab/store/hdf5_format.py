@@ -1,7 +1,7 @@
 """The HDF5 format of a results file, as docs/hdf5-format.md describes it.
 
-A file is a tree of groups, datasets and attributes (:mod:`percolab.store.tree`).  Here contents
-become such a tree, and a tree contents: the root, and below it one group for each task.  Datasets
+A file is a tree of groups, datasets and attributes (:mod:`percolab.store.tree`): the root, and
+below it one group for each task.  This module converts contents to a tree and back.  Datasets
 depend on the study alone; who made them, and when, is kept in attributes.
 """
 
@@ -37,17 +37,17 @@ from percolab.tasks.study import (
 )
 
 FORMAT = FileFormat(RESULTS, 6, "no results file of a sweep", earlier=(5,))
-#: What the names of a graph's sites are, where they have some.
+#: Description of the names of a graph's sites, where these have names.
 SITE_NAMES = "name of every site, by its number"
-#: What a task's group holds in addition to the sums of columns.
+#: Datasets in a task's group in addition to the sums of columns.
 _OTHERS = frozenset(
     {"p", "block", "block_count", "sums", "squares", "products", "size_edges", "spins"}
 )
-#: How many times larger than their file columns may be that this version does not know.
+#: Largest ratio of the size of columns that this version does not know to that of their file.
 _MOST_UNKNOWN = 64
-#: Samples are numbered so far.
+#: Samples are numbered up to this.
 _MOST_SAMPLES = 2**63 - 1
-#: What is stored of an observable, each as a list of texts.
+#: The stored facts about an observable, each as a list of texts.
 _TEXTS = ("name", "symbol", "meaning", "unit", "source")
 
 
@@ -73,7 +73,7 @@ def encode_contents(
 def decode_contents(
     root: Node, path: object
 ) -> tuple[Study, dict[str, TaskResult], list[dict[str, Any]]]:
-    """Return study, tasks by id and runs of a tree; InputError, or ValueError of damage."""
+    """Return study, tasks by id and runs of a tree; InputError, or ValueError if it is damaged."""
     check_seal(root)
     lattice = _read_structure(root, path)
     if "site_names" in root.datasets and isinstance(lattice, Graph):
@@ -104,7 +104,7 @@ def check_shapes(root: Node, path: Path) -> None:
 
 
 def _check_task(node: Node, lattice: Structure) -> int:
-    """Raise ValueError for a dataset of a shape that a task has not; return the unknown bytes."""
+    """Raise ValueError for a dataset whose shape is not its task's; return the unknown bytes."""
     task = _find_task(node, lattice)
     columns = _stored_columns(node, task)
     layout = task.kind.codec.layout(task, columns)
@@ -213,7 +213,7 @@ def _decode_task(node: Node, lattice: Structure) -> TaskResult:
 
 
 def _check_groups(task: Task, numbers: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
-    """Raise ValueError for blocks that are not in order, and for groups that there cannot be."""
+    """Raise ValueError for blocks that are not in order, and for impossible groups."""
     if np.any(np.diff(numbers, prepend=-1) < 1):
         raise ValueError(f"task {task.id}: its block numbers do not ascend from 0 or more")
     most = _MOST_SAMPLES // task.block_size if task.most_groups is not None else 1
@@ -251,7 +251,7 @@ def _read_squares(
 
 
 def _find_end(node: Node, task: Task, numbers: NDArray[np.int64]) -> ChainEnd | None:
-    """Return where one long chain is; ValueError unless that is where its blocks end."""
+    """Return the state of one long chain; ValueError unless its sweeps are those of its blocks."""
     if not numbers.size:
         return None
     sweeps, shape = node.integer("sweeps"), _spin_shape(task)
@@ -300,7 +300,7 @@ def _read_added(node: Node, name: str) -> Any:
 
 
 def _stored_columns(node: Node, task: Task) -> tuple[Column, ...]:
-    """Return the columns that a group holds; of unknown ones there are the texts of the file."""
+    """Return the columns that a group holds; unknown ones have the texts of the file."""
     if not task.kind.codec.holds_columns:
         return tuple(task.kind.codec.stored_columns(task, node.datasets))
     own = {column.name: column for column in task.observables}

@@ -1,4 +1,4 @@
-"""Ctrl-C, and SIGTERM, which batch systems send: what is finished is stored first."""
+"""Ctrl-C, and SIGTERM, which batch systems send: finished blocks are stored first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Terminated(KeyboardInterrupt):
 def choose_exit_code(error: BaseException | None) -> int:
     """Return a shell's exit code for an error caused by SIGTERM, 143, or by Ctrl-C, 130.
 
-    Libraries wrap a KeyboardInterrupt in errors of their own, so causes are followed.
+    Libraries wrap a KeyboardInterrupt in other errors, so causes are followed.
     """
     while error is not None:
         if isinstance(error, Terminated):
@@ -26,7 +26,7 @@ def choose_exit_code(error: BaseException | None) -> int:
     return 128 + signal.SIGINT
 
 
-#: What the last signal raised while handle_signals is in force; None before the first one.
+#: The exception of the last signal while handle_signals is in force; None before the first one.
 _raised: type[KeyboardInterrupt] | None = None
 
 
@@ -70,14 +70,14 @@ def _hide_interrupts(ignored: sys.UnraisableHookArgs) -> None:
 
 
 def raise_lost_interrupt() -> None:
-    """Raise what a signal raised where Python ignores it: in __del__, or of a weak reference."""
+    """Raise an interrupt again that Python ignored, in __del__ or a weak reference's callback."""
     if _raised is not None:
         raise _raised
 
 
 @contextmanager
 def delay_interrupts() -> Iterator[None]:
-    """Have SIGINT and SIGTERM, in the main thread, handled after this, not during."""
+    """Delay SIGINT and SIGTERM, in the main thread, until the end of this context."""
     if not _is_main_thread():
         yield
         return

@@ -1,12 +1,12 @@
 """Tasks of the same samples at different p, joined into one task.
 
-More p of a study are measured on samples that it has already, by a task of their own, whose rows
-are not independent of the first.  Block for block the two are joined along p: the result is, number
-for number, what one task at all these p measures.  Samples that only one has stay by themselves.
+Further p of a study are measured on its existing samples, by another task, whose rows are not
+independent of those of the first.  The two are joined along p, block by block: the result is,
+number for number, what one task at all these p measures.  Samples of one task alone stay apart.
 
-Where blocks are added up to groups, tasks are joined in the larger groups.  A group that has the
-samples of a part of another one cannot be divided: either the large ones or the parts of them are
-left out, whichever are less of their tasks: for tasks of one run, less than a hundredth.
+Where blocks are added up to groups, tasks are joined in the larger groups.  A group cannot be
+divided: if one contains only a part of another's samples, either all larger groups or all parts of
+them are left out, whichever are less of their tasks: less than a hundredth, for tasks of one run.
 """
 
 from bisect import bisect_left
@@ -30,7 +30,7 @@ _Kind = tuple[Any, ...]
 def can_join(first: Task, second: Task) -> bool:
     """Return whether two tasks measure the same in blocks of the same samples, at other p.
 
-    Without p of their own, as where all p of a sample are measured, they are never at others.
+    Tasks without p, which measure all p of a sample, are never at other p.
     """
     are_apart = bool(first.p and second.p) and not set(first.p) & set(second.p)
     return are_apart and _kind(first) == _kind(second)
@@ -118,7 +118,7 @@ def _joined(members: Sequence[TaskResult], numbers: Sequence[int]) -> TaskResult
 
 
 def _in_common_groups(members: Sequence[TaskResult]) -> list[TaskResult]:
-    """Return members without two groups of which one has a part of the samples of the other."""
+    """Return members without groups that contain only a part of another member's group."""
     blocks = [[result.blocks[number] for number in sorted(result.blocks)] for result in members]
     if all(block.count == 1 for own in blocks for block in own):
         return list(members)

@@ -22,7 +22,7 @@ def merge(
     owners: dict[int, list[tuple[str, TaskResult]]] = {}
     items: list[TaskResult] = []
     runs: list[list[dict[str, Any]]] = []
-    # Of one long chain that several parts have, the part with most of it.
+    # For a long chain that several parts have, the part with most of it.
     longest: dict[str, int] = {}
     for name, part in parts:
         if merged is None:

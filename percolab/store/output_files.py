@@ -1,4 +1,4 @@
-"""Files that percolab writes: complete or not at all, and never over what it did not write.
+"""Files that percolab writes: complete or not at all, and never over the files of others.
 
 There is one rule, :func:`check_output`: a file is never replaced if it is an input, nor unless its
 content shows that percolab wrote it.  :func:`free_name` finds a name that is not taken.
@@ -39,7 +39,7 @@ class Kind:
 
 
 def begins(pattern: bytes, mark: bytes = b"", *, at_end: bool = False) -> Test:
-    """Return the test whether a file begins so, and has a mark anywhere or at its end."""
+    """Return a test whether a file begins with a pattern and has a mark, anywhere or at its end."""
 
     def is_own(path: Path) -> bool:
         with (
@@ -209,7 +209,7 @@ def check_place(path: Path) -> None:
 
 
 def _is_writable(path: Path) -> bool:
-    # Root may write everywhere, and means it no more than others do.
+    # Root may write everywhere, but a file that is read-only shall stay so for root as well.
     return os.access(path, os.W_OK) and bool(path.stat().st_mode & 0o222)
 
 
@@ -253,7 +253,7 @@ def replace_file(path: Path, content: bytes, *, name: Path | None = None) -> Non
 def large_array(
     path: Path, shape: tuple[int, ...], dtype: np.dtype, kind: Kind
 ) -> Iterator[np.ndarray]:
-    """Give a memory map to fill: an .npy file with its mark, complete or not there."""
+    """Yield a memory map to fill: an .npy file with its mark, which appears only if complete."""
     import numpy as np
 
     place = Path(os.path.realpath(path))
@@ -267,10 +267,10 @@ def large_array(
 
 @contextmanager
 def _put_in_place(path: Path, name: Path) -> Iterator[Path]:
-    """Give the name of a new file, which replaces an old one once it is complete."""
+    """Yield the name of a new file, which replaces an old one once it is complete."""
     temporary = path.with_name(f".{path.name}.tmp")
     try:
-        # One that was killed may have left its own; and a link put there must not be followed.
+        # A killed process may have left this file; and a link of this name must not be followed.
         temporary.unlink(missing_ok=True)
         yield temporary
         os.replace(temporary, path)
@@ -290,7 +290,7 @@ def _write_to_disk(file: BinaryIO, path: Path, content: bytes) -> None:
 
 
 def final_name(name: str) -> str:
-    """Return what a file is called once it is complete, of which a kill has left the beginning."""
+    """Return the final name of an incomplete file that a kill has left."""
     return name.removeprefix(".").removesuffix(".tmp")
 
 

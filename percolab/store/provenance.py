@@ -45,7 +45,7 @@ def processor_name() -> str:
     return platform.processor() or platform.machine()
 
 
-#: What a run's record has, and of which type.
+#: The entries of a run's record, and their types.
 _RUN_KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("started", "system", "processor", "device", "device_name", "labeler"), (str,)),
     "command": (list,),

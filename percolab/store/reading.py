@@ -1,6 +1,6 @@
 """The HDF5 files that percolab writes: their formats, and how they are read.
 
-HDF5 keeps checksums of its own over all but the data in these files.  Any other HDF5 file is
+HDF5 itself keeps checksums of everything but the data in these files.  Any other HDF5 file is
 refused: of one that an earlier percolab wrote, only its schema version is read.
 """
 
@@ -15,7 +15,7 @@ from percolab.errors import InputError, check_regular
 from percolab.store.interrupts import default_signals
 from percolab.store.tree import Check, Data, Node, Value, encode_tree, read_tree
 
-#: What h5py and NumPy raise of damage, wherever in a file it is.
+#: Errors of h5py and NumPy for damage, wherever in a file it is.
 DAMAGE = (
     KeyError, ValueError, TypeError, AttributeError, IndexError, ArithmeticError, OSError,
     RuntimeError, RecursionError,
@@ -34,7 +34,7 @@ _CHECKED_VERSION = 3
 
 
 class FileFormat(NamedTuple):
-    """What a kind of file states in its root.
+    """The format that a kind of file states in its root.
 
     name: the attribute ``format``.  version: the attribute ``schema_version``; None where the kind
     has none.  meaning: the kind in words, for messages.  earlier: versions that are read as well.

@@ -1,4 +1,4 @@
-"""Results: what a file holds, read and written; every save is a complete new file.
+"""Results: the contents of a file, and how they are read and written: every save is a new file.
 
 A file (:mod:`percolab.store.hdf5_format`) is built in memory, written next to its target, flushed
 and renamed over it, so that at any moment there is a whole file.  A lock file keeps a second writer
@@ -36,7 +36,7 @@ _LOGGER = logging.getLogger("percolab")
 
 @dataclass(eq=False, repr=False)
 class StoredResults:
-    """What a results file holds: the study, its tasks' blocks, and the runs that made them.
+    """The contents of a results file: the study, its tasks' blocks, and the runs that made them.
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> StoredResults(Study(load_lattice("square"), (8, 16), ("open", "open"), p=(0.5,)))
@@ -55,16 +55,16 @@ class StoredResults:
 
     @property
     def sizes(self) -> list[int]:
-        """All L, ascending: those of the study, and of what was merged with it."""
+        """All L, ascending: those of the study, and of merged studies."""
         return sorted({*self.study.sizes, *(each.task.size for each in self.tasks.values())})
 
     @property
     def seeds(self) -> list[int]:
-        """All seeds, ascending, of the study and of what was merged with it."""
+        """All seeds, ascending, of the study and of merged studies."""
         return sorted({self.study.seed, *(each.task.seed for each in self.tasks.values())})
 
     def add_task(self, task: Task) -> TaskResult:
-        """Return the result of a task; a new one does without the columns that others lack."""
+        """Return the result of a task; a new one leaves out the columns that others lack."""
         if task.id not in self.tasks:
             without = self.lacking()
             own = [c for c in task.columns if c.name not in without]
@@ -141,12 +141,12 @@ class ResultsWriter:
         return read_results(self.path) if self.path.exists() else None
 
     def save(self, results: StoredResults) -> None:
-        """Put a complete new file in place; InputError, and the old file stays, if that fails.
+        """Replace the file by a complete new one; InputError, and the old one stays, if that fails.
 
-        Ctrl-C and SIGTERM are heeded after it, so that what is here is known to be its own.
+        Ctrl-C and SIGTERM are handled after it, so that the file is known to be this writer's.
         A file that another program put there since, or that was made read-only or got a second
         name, is left as it is, and the results are written next to it, under a new name.
-        ValueError: the runs made more than there is, so that no reader would take the file.
+        ValueError: blocks that the runs made are missing, so that no reader would take the file.
         """
         with delay_interrupts():
             _check_complete(results)

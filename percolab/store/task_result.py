@@ -1,7 +1,7 @@
 """The results of one task: its blocks, and which columns they hold.
 
-Which columns those are is the task's own: a file of an earlier version may lack one of today's, and
-one of a later version may have more.  Everything here goes by their names.
+Every task has its own columns: a file of an earlier version may lack one of today's, and one of a
+later version may have more.  Everything here goes by their names.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class TaskResult(Shown):
 
     blocks: by the number of the first block of each group (:mod:`percolab.tasks.groups`); where
     there are few blocks each is a group by itself.  columns: what the blocks hold, observables in
-    the order of their sums; by default what this version measures.  Of method "threshold" blocks
-    hold T alone, whatever the columns.  end: of one long chain (``chains`` 1) with blocks, where it
-    is after them; else None.
+    the order of their sums; by default what this version measures.  With method "threshold" blocks
+    hold T alone, whatever the columns.  end: the state of one long chain (``chains`` 1) after its
+    blocks; else None.
     """
 
     task: Task
@@ -53,7 +53,7 @@ class TaskResult(Shown):
     def __post_init__(self) -> None:
         self.columns = self.columns or self.task.columns
         self._largest = max((block.count for block in self.blocks.values()), default=1)
-        # Blocks that there are, once some were taken in; only :meth:`unite` adds others then.
+        # Number of blocks, once some were added; from then on only :meth:`unite` adds others.
         self._num_blocks: int | None = None
 
     def _facts(self) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class TaskResult(Shown):
         return set(names) <= {column.name for column in self.columns}
 
     def add(self, blocks: Iterable[AnyBlock]) -> None:
-        """Take in blocks that were measured now, with the columns that there are."""
+        """Add newly measured blocks, with the columns of this result."""
         measured = TaskResult(self.task)
         block: Any
         for block in blocks:
@@ -140,7 +140,7 @@ class TaskResult(Shown):
         self.unite(measured.of_columns(self.columns).blocks)
 
     def unite(self, blocks: Mapping[int, AnyBlock]) -> None:
-        """Take in blocks of the same columns, none of which are there, and form groups."""
+        """Add blocks of the same columns that are not there yet, and form groups."""
         counts = [block.count for block in blocks.values()]
         before = self.num_blocks if self._num_blocks is None else self._num_blocks
         self._num_blocks = before + sum(counts)
@@ -182,7 +182,7 @@ class TaskResult(Shown):
         return self._of_columns("squares", len(names))[:, :, names.index(name)]
 
     def _of_columns(self, name: str, width: int) -> NDArray[Any]:
-        """Return sums of ``width`` numbers at each p, without blocks where they hold none."""
+        """Return sums of ``width`` numbers at each p; no blocks where these hold no sums."""
         if self.holds_columns:
             return self.stacked(name)
         return np.empty((0, len(self.task.p), width))
@@ -289,5 +289,5 @@ def _requests(result: TaskResult, column: Column) -> bool:
     return not column.measure or column.measure in result.task.measure
 
 
-#: Of these every task has some, by the number of its sites.
+#: Every task has one of these or more, depending on the number of its sites.
 _BY_WIDTH = ("sum_squares", *(column.name for column in WIDE_COLUMNS))

@@ -26,11 +26,11 @@ Value = str | list[str] | np.ndarray
 _LIBRARY_VERSION = ("v110", "v110")
 #: How numbers and texts are packed: gzip's default level, which is 4.
 _PACKED: dict[str, Any] = {"compression": "gzip", "shuffle": True}
-#: File, its groups, and theirs: no file of ours is deeper.
+#: File, its groups, and theirs: no percolab file is deeper.
 _MOST_LEVELS = 3
 #: Deflate packs 1032 to 1 at best: a file that claims more would fill the memory with nothing.
 _MOST_PACKED = 1032
-#: Bytes that are read without a question; of a single chunk of data no more are read ever.
+#: Bytes that are read without a check; a single chunk of data may not be larger.
 AT_ONCE = 2**26
 
 
@@ -180,7 +180,7 @@ def _write_group(group: h5py.Group, node: Node) -> None:
 
 
 def _write_packed(group: h5py.Group, name: str, values: np.ndarray) -> h5py.Dataset:
-    """Write numbers in chunks that threads pack as HDF5 would, which has one and takes long."""
+    """Write numbers in chunks that several threads pack; HDF5 itself uses one, which takes long."""
     written = group.create_dataset(name, values.shape, values.dtype, **_PACKED)
     shape, places = written.chunks, list(written.iter_chunks())
 
@@ -193,7 +193,7 @@ def _write_packed(group: h5py.Group, name: str, values: np.ndarray) -> h5py.Data
         return zlib.compress(planes.tobytes(), written.compression_opts)
 
     with ThreadPoolExecutor() as threads:
-        # Threads are started for what waits for them: none for the one chunk of few numbers.
+        # Threads wait for work that exists: none are started for the one chunk of few numbers.
         packed = threads.map(pack, places) if len(places) > 1 else map(pack, places)
         for place, chunk in zip(places, packed, strict=True):
             written.id.write_direct_chunk(tuple(axis.start for axis in place), chunk)
@@ -323,7 +323,7 @@ def _check_text(text: str) -> None:
 
 
 class Allowance:
-    """How much data a file can hold in all, and how much of it may be read without a question."""
+    """How much data a file can hold in all, and how much of it may be read without a check."""
 
     def __init__(self, file: h5py.File) -> None:
         self._left = _MOST_PACKED * file.id.get_filesize()

@@ -1,6 +1,6 @@
 """Stored results as flat tables: means and standard errors, cluster sizes, and single T.
 
-A number that there is not is None.
+A number that is not known is None.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ from percolab.store.task_result import TaskResult
 
 Table = tuple[list[str], list[list[Any]]]
 
-#: Beside the probabilities, what a table of thresholds alone has columns of, without numbers.
+#: Columns without numbers that a table of thresholds alone has in addition to the probabilities.
 _EMPTY_OF_THRESHOLDS = ("clusters", "largest", "second_largest", "sum_squares")
 
 _LEAD = ("lattice", "model", "boundary", "L", "sites", "seed", "p", "samples")
@@ -42,8 +42,8 @@ def task_means(
 ) -> Iterator[tuple[TaskResult, Floats, Means]]:
     """Yield tasks, their p (m,), and means with errors, small sizes first.
 
-    p: of tasks that are known at every p, over the transition unless given.  Those of method
-    "threshold" give R alone.  InputError: ``p`` is given, and a task is known at its own alone.
+    p: for tasks that are known at every p, by default over the transition.  Tasks of method
+    "threshold" give R alone.  InputError: ``p`` is given, but a task is known at its own p alone.
     """
     for result in _ordered(results):
         if p is not None and result.holds_columns:
@@ -55,7 +55,7 @@ def task_means(
 
 
 def _mean_single_sums(result: TaskResult) -> Means:
-    """Return what is one sum for each p, as powers of sizes are; errors by scatter of blocks."""
+    """Return means of columns with one sum at each p (powers of sizes); errors: block scatter."""
     means = {}
     for column in result.columns:
         if column.is_single_sum:
@@ -66,15 +66,15 @@ def _mean_single_sums(result: TaskResult) -> Means:
 
 
 def mean_table(results: StoredResults, p: Sequence[float] | None = None) -> Table:
-    """Return (header, rows): one row a task and p, mean and standard error an observable.
+    """Return (header, rows): one row for each task and p, with every observable's mean and error.
 
-    The error is that of the mean of independent samples, from the stored sums of squares; of spins,
-    whose sweeps are correlated, it is the scatter of chains, None for a single one.  Tasks with
-    method "threshold" have R alone, at ``p`` or over the transition; others are None there.
-    By method "microcanonical" errors are the scatter of blocks.
-    Of spins their thermal means follow, with jackknife errors over chains, then T and K or beta.
-    What flows and a user's functions of labels come last, with errors from the scatter of blocks.
-    InputError: ``p`` is given, and a task is known at its own alone.
+    The error is that of the mean of independent samples, from the stored sums of squares; for
+    spins, whose sweeps are correlated, it is the scatter of chains, None for a single one.  Tasks
+    with method "threshold" have R alone, at ``p`` or over the transition; others are None there.
+    With method "microcanonical" errors are the scatter of blocks.
+    For spins, thermal means follow, with jackknife errors over chains, then T and K or beta.
+    Flows and a user's functions of labels come last, with errors from the scatter of blocks.
+    InputError: ``p`` is given, but a task is known at its own p alone.
     """
     names = [column.name for column in tabulated(results)]
     names += [
@@ -106,7 +106,7 @@ def _coupling_names(results: StoredResults) -> list[str]:
 
 
 def tabulated(results: StoredResults) -> list[Column | ThermalName]:
-    """Return the observables and thermal means that a table has; of microcanonical tasks all."""
+    """Return the observables and thermal means in a table; of microcanonical tasks all."""
     measured = [column for column in results.columns() if column.is_observable]
     codec = results.study.kind.codec
     if not measured and not codec.holds_columns and not codec.holds_thresholds:
@@ -119,11 +119,11 @@ def tabulated(results: StoredResults) -> list[Column | ThermalName]:
 
 
 def long_table(results: StoredResults, p: Sequence[float] | None = None) -> Table:
-    """Return (LONG_HEADER, rows): one row an observable, task and p; the numbers of mean_table.
+    """Return (LONG_HEADER, rows): one row for each observable, task and p, as in mean_table.
 
     Powers of sizes follow where they were measured, with errors from the scatter of blocks, None
-    for a single one.  What a method does not give is left out.  The unit is that of the mean.
-    Of spins every row ends with T and K or beta.  InputError as there.
+    for a single one.  Observables that a method does not give are left out.  The unit is that of
+    the mean.  For spins every row ends with T and K or beta.  InputError as for mean_table.
     """
     rows: list[list[Any]] = []
     observables = tabulated(results)
@@ -140,7 +140,7 @@ def long_table(results: StoredResults, p: Sequence[float] | None = None) -> Tabl
 
 
 def threshold_table(results: StoredResults) -> Table:
-    """Return (header, rows), one row a sample, T or None; InputError without such samples."""
+    """Return (header, rows), a row for each sample, T or None; InputError without such samples."""
     letters = axis_names(results.study.boundary)
     items = [result for result in _ordered(results) if result.holds_thresholds]
     if not items:
@@ -163,7 +163,7 @@ def _ordered(results: StoredResults) -> list[TaskResult]:
 
 
 def size_table(results: StoredResults) -> Table:
-    """Return (SIZE_HEADER, rows): one row a size, p and bin of cluster sizes.
+    """Return (SIZE_HEADER, rows): one row for each size, p and bin of cluster sizes.
 
     A bin holds the sizes from s_low to s_high, both included; count is the number of clusters in
     all samples; n_s = count / (samples * sites * (s_high - s_low + 1)), with its standard error by
@@ -187,8 +187,8 @@ def size_table(results: StoredResults) -> Table:
 def size_arrays(tasks: Sequence[TaskResult], points: int) -> dict[str, NDArray[Any]]:
     """Return s_low, s_high: int64 (bins,), n_s and n_s_error: float64 (task, point, bins).
 
-    Bins of small lattices are the first of those of large ones; what a task lacks is NaN.  {} where
-    no task has them.
+    Bins of small lattices are the first of those of large ones; bins that a task lacks are NaN.
+    {} where no task has them.
     """
     counted = {n: load_counts(result) for n, result in enumerate(tasks) if has_sizes(result)}
     if not counted:

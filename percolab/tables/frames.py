@@ -110,7 +110,7 @@ def to_xarray(results: StoredResults) -> xarray.Dataset:
 
 
 def parquet_bytes(table: Table) -> bytes:
-    """Return a Parquet file of a table of flat; InputError: pyarrow is not installed."""
+    """Return a Parquet file of a table; InputError: pyarrow is not installed."""
     pyarrow = imported("pyarrow")
     parquet = importlib.import_module("pyarrow.parquet")
     header, rows = table
@@ -123,7 +123,7 @@ def parquet_bytes(table: Table) -> bytes:
 
 
 def npz_bytes(table: Table) -> bytes:
-    """Return a NumPy archive of a table of flat: an array a column, by its name, (rows,) each.
+    """Return a NumPy archive of a table: for each column one array by its name, (rows,).
 
     Whole numbers are int64, others float64 with NaN for None, texts of fixed length.
     """
@@ -140,7 +140,7 @@ def netcdf_bytes(results: StoredResults) -> bytes:
     """Return a netCDF-4 file of :func:`to_xarray`; InputError: xarray or h5netcdf is missing."""
     data, buffer = to_xarray(results), io.BytesIO()
     store = imported("xarray").backends.H5NetCDFStore
-    # In memory, as HDF5 ends the process where a disk is full.
+    # In memory, as HDF5 aborts the process where a disk is full.
     with imported("h5netcdf").File(buffer, "w") as file:
         data.dump_to_store(store(file))
     return buffer.getvalue()

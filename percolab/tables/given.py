@@ -1,8 +1,8 @@
-"""Tables that others measured: a text file or a data frame -> series that can be fitted.
+"""Tables from other sources: a text file or a data frame -> series that can be fitted.
 
 A header names the columns.  A row has a size, x, and counts k of n trials, or a mean and its error.
-Columns are found by the words for them, or named by ``columns``.  A file of sinter (C. Gidney's
-sampler of quantum codes) is read as it is: what its column json_metadata holds are columns too.
+Columns are found by the usual words for them, or named by ``columns``.  A file of sinter (C.
+Gidney's sampler of quantum codes) is read as it is: entries of json_metadata become columns.
 
 Text in other columns, and metadata, split a table into series.  Metadata that are numbers and
 follow from the size or from x alone, such as the rounds of a code, do not.
@@ -29,7 +29,7 @@ from percolab.tasks.values import take_path
 #: Endings of files that are read as tables.
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat")
 
-#: The words for every column, the first that is there counts.  Of single letters the case matters.
+#: The words for every column; the first one present counts.  For single letters the case matters.
 WORDS: Mapping[str, tuple[str, ...]] = {
     "size": ("L", "l", "d", "distance", "size", "linear_size", "length"),
     "x": (
@@ -42,14 +42,14 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "error": ("error", "err", "stderr", "std_err", "standard_error", "sem", "sigma", "dy", "yerr"),
 }  # fmt: skip
 ROLES = (*WORDS, "series")
-#: After the name of a mean, that of its error.
+#: Endings that turn the name of a mean into that of its error.
 _ERROR_ENDS = ("_error", "_err")
 
 _METADATA, _DISCARDS = "json_metadata", "discards"
 #: Columns of sinter that describe how a row was made.
 _BOOKKEEPING = ("strong_id", "seconds", "custom_counts", _METADATA)
 
-#: What stands behind a name: [K], (1/s).
+#: A unit after a name: [K], (1/s).
 _UNIT = re.compile(r"\s*(\[[^]]*\]|\([^)]*\))$")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 
@@ -85,8 +85,8 @@ class GivenTable(Shown):
 def read_table(source: Any, columns: str | Mapping[str, str] | None = None) -> GivenTable:
     """Return the series of a file, a data frame, or a mapping of columns to sequences.
 
-    columns: the column of each role that is named, as "size=d,x=p" or a mapping; of "series" those
-    that split the table, with + between them, or "none".  InputError (one line): what is wrong.
+    columns: the columns of some roles, as "size=d,x=p" or a mapping; for "series" those that split
+    the table, joined by +, or "none".  InputError (one line): what is wrong.
     """
     requested = take_roles(columns)
     if isinstance(source, str | Path):
@@ -237,7 +237,7 @@ def _rows_of_columns(table: Any) -> dict[int, Row]:
 
 
 def _add_metadata(name: str, rows: dict[int, Row]) -> tuple[str, ...]:
-    """Give rows what json_metadata holds as columns, and return the names of these."""
+    """Add the entries of json_metadata to the rows as columns, and return their names."""
     added: dict[int, Row] = {}
     for number, row in rows.items():
         if _METADATA not in row:
@@ -259,7 +259,7 @@ def _add_metadata(name: str, rows: dict[int, Row]) -> tuple[str, ...]:
 
 
 def _find_roles(name: str, there: Sequence[str], requested: Mapping[str, str]) -> dict[str, str]:
-    """Return the column of every role that the table has; InputError: one that it needs lacks."""
+    """Return the column of every role that the table has; InputError: it lacks a required one."""
     roles = {}
     lower = {column.lower(): column for column in reversed(there) if len(column) > 1}
     lower |= {column: column for column in there}
@@ -350,7 +350,7 @@ def _read_values(
 
 
 def _number(cell: str) -> float:
-    """Return a number, 0.09 of 9%; NaN of a text that is none."""
+    """Return the number in a text, 0.09 for 9%; NaN if the text is no number."""
     number = cell.removesuffix("%")
     value = float(number) if is_number(number) else math.nan
     return value if number == cell else value / 100
@@ -376,7 +376,7 @@ def _splitting(
     requested: Mapping[str, str],
     metadata: Sequence[str],
 ) -> list[str]:
-    """Return the columns whose values tell series apart."""
+    """Return the columns whose values distinguish series."""
     if "series" in requested:
         chosen = [] if requested["series"] == "none" else requested["series"].split("+")
         for column in chosen:
@@ -388,7 +388,7 @@ def _splitting(
         values = {row[column] for row in rows}
         if column in (*roles.values(), *_BOOKKEEPING, _DISCARDS) or len(values) < 2:
             continue
-        # As the unit follows from the observable.
+        # For example, the unit follows from the observable.
         follows = any(_follows(rows, column, other) for other in splitting)
         is_text = any(value and not is_number(value.removesuffix("%")) for value in values)
         is_choice = is_text or (

@@ -1,1 +1,1 @@
-"""What is requested, and what has been counted: tasks, studies, and blocks of samples that add."""
+"""Requests and their results: tasks, studies, and blocks of samples that can be added up."""

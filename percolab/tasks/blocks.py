@@ -1,4 +1,4 @@
-"""Blocks of samples: what they have, how rows add up to them, and a choice of their columns.
+"""Blocks of samples: their contents, how rows add up to them, and how to select their columns.
 
 Two neighbouring blocks may be added up to one (:mod:`percolab.tasks.groups`), so that a block here
 is one block of samples or, with ``count``, a group of them.
@@ -23,9 +23,9 @@ from percolab.tasks.groups import group_arrays
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ChainEnd(Shown):
-    """Where the one long chain at every p of a task is: what its next block begins with.
+    """The state of the one long chain at every p of a task, from which its next block begins.
 
-    sweeps: since the start of the chain, the burn-in among them.  planes: the spins, uint32
+    sweeps: since the start of the chain, burn-in included.  planes: the spins, uint32
     (m, planes, num_words), as :mod:`percolab.spins.words` has them.
     """
 
@@ -46,7 +46,7 @@ class Block(Shown):
              their order; each square and each partial sum is rounded
     extras:  by the name of its dataset, what is summed in addition to the observables
              (:class:`percolab.measure.columns.SumColumn`), int64 or float64 (m, numbers)
-    end:     where one long chain is after it; None of all others, and where a later one is known
+    end:     state of one long chain after it; None of all others, and where a later one is known
     count:   blocks that are added up here, a power of two
     """
 
@@ -152,7 +152,7 @@ def make_chain_blocks(
 ) -> list[Block]:
     """Return the blocks of chains, whose samples are consecutive sweeps.
 
-    rows: int64 (chains, sweeps, m, row width).  spins: what is read off the spins, int64 (chains,
+    rows: int64 (chains, sweeps, m, row width).  spins: numbers read off the spins, int64 (chains,
     sweeps, m, SPIN_ROW_WIDTH), in its last columns.  more: further sums of the blocks, (blocks, m,
     numbers) by dataset.  series: the places of those whose autocorrelations are stored.
     """
@@ -194,12 +194,12 @@ def _sum_rows(
 
 
 def pick_observables(observables: Sequence[Column]) -> NDArray[np.int64]:
-    """Return how observables are read off a row, int64 (4, C): places, masks, rules, without."""
+    """Return how observables are read from a row, int64 (4, C): places, masks, rules, without."""
     return np.ascontiguousarray(np.array([column.of_row for column in observables], np.int64).T)
 
 
 def pick_squared(observables: Sequence[Column]) -> NDArray[np.bool_]:
-    """Return of which observables the squares are summed, bool (C,)."""
+    """Return for which observables squares are summed, bool (C,)."""
     return np.array([not column.is_probability for column in observables], bool)
 
 

@@ -1,7 +1,7 @@
 """How blocks are stored: as arrays by name, one entry for every block.
 
 A codec says which arrays there are, of which type and shape, and makes blocks of them.  Where they
-are in a file is the matter of :mod:`percolab.store`.
+are in a file is decided in :mod:`percolab.store`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -63,7 +63,7 @@ class Codec(Protocol):
         """Return the block, or the group of ``count`` blocks, of these arrays."""
 
     def check(self, task: Task, columns: Sequence[Column], arrays: Arrays, samples: Counts) -> None:
-        """Raise ValueError where arrays of blocks, with so many samples each, cannot be true."""
+        """Raise ValueError where arrays of blocks with these numbers of samples cannot be right."""
 
 
 class SumsCodec(Codec):
@@ -95,7 +95,7 @@ class SumsCodec(Codec):
 
     def check(self, task: Task, columns: Sequence[Column], arrays: Arrays, samples: Counts) -> None:
         if not all(column.is_known for column in columns):
-            # What another version measures may be negative, and its products with the rest.
+            # Columns of another version may be negative, and so may their products with others.
             return
         own = {each.name for each in task.functions}
         for name, array in arrays.items():
@@ -142,7 +142,7 @@ class ThresholdCodec(Codec):
 class OpeningsCodec(Codec):
     """Blocks of sums by the number of openings (:class:`percolab.tasks.blocks.OpeningsBlock`).
 
-    Every observable has a dataset, so that a file without one of them is read all the same.
+    Every observable has a dataset, so that a file without one of them can still be read.
     """
 
     least_groups = 64

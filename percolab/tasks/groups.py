@@ -1,9 +1,9 @@
 """Groups of neighbouring blocks, so that the file of a long study stays small.
 
 A group is 2^k neighbouring blocks that are added up to one; the number of its first block is a
-multiple of 2^k.  Every block is in the largest group that there can be of at most 2^K blocks, where
-K is the smallest with ceil(blocks / 2^K) <= ``most``.  A group needs both of its halves, and each
-of its integers 64 bits.  So groups follow from which blocks a task has, in whatever order they
+multiple of 2^k.  Every block is in the largest possible group of at most 2^K blocks, where K is the
+smallest with ceil(blocks / 2^K) <= ``most``.  A group needs both of its halves, and its integers
+must fit in 64 bits.  So groups follow from which blocks a task has, in whatever order these
 came; K never falls, and those of a part of a study are groups of the whole study, too.
 
 Floats are added in pairs, first half to second, so that each sum is the same on every machine.
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 
 def largest_group(blocks: int, most: int) -> int:
-    """Return 2^K: how many blocks the largest groups have of a task with so many blocks.
+    """Return 2^K, the number of blocks in the largest groups of a task with ``blocks`` blocks.
 
     >>> [largest_group(blocks, 4) for blocks in (0, 4, 5, 8, 9, 4000)]
     [1, 1, 2, 2, 4, 1024]
@@ -44,7 +44,7 @@ def group_neighbours(blocks: dict[int, Any], numbers: Iterable[int], largest: in
 
 
 def _add_up(first: Any, second: Any, *, count: int) -> Any:
-    """Return two halves of so many blocks each as one; None if one lacks, or they do not fit."""
+    """Return two halves of ``count`` blocks as one; None if one is missing, or sums do not fit."""
     if any(half is None or half.count != count for half in (first, second)):
         return None
     others, arrays = second.arrays, {}
@@ -86,7 +86,7 @@ def find_groups(numbers: Sequence[int], largest: int) -> NDArray[np.int64]:
 
 
 def number_array(numbers: Sequence[int]) -> NDArray[np.int64]:
-    """Return numbers of blocks as an array, int64; NumPy would take those of a range in turn."""
+    """Return numbers of blocks as an array, int64; NumPy would read a range one by one."""
     if isinstance(numbers, range):
         return np.arange(numbers.start, numbers.stop, numbers.step)
     return np.array(numbers, np.int64)

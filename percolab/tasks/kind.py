@@ -1,4 +1,4 @@
-"""What a kind of study is: the one object that knows what its tasks refuse, store and measure.
+"""The kind of a study: the one object that knows what its tasks refuse, store and measure.
 
 The kinds themselves are in :mod:`percolab.kinds`, one file each, found by name
 (:mod:`percolab.tasks.kind_registry`).  Whoever needs to know something that differs between kinds
@@ -26,13 +26,13 @@ from percolab.tasks.study import Study, Task, block_size_for
 
 #: Bytes that the groups of a task take before they are packed, and how many groups there may be.
 _GROUPED_BYTES, _MOST_GROUPS = 2**23, 2**12
-#: What makes the blocks of an ensemble of graphs, by the sampler of the task's kind.
+#: The sampler of an ensemble of graphs, which uses the sampler of the task's kind.
 _ENSEMBLES = "kinds.ensembles:EnsembleSampler"
 
 
 @dataclass(frozen=True, eq=False)
 class SamplerSpec:
-    """What a worker process makes a sampler from, in plain values that travel.
+    """The description from which a worker process makes a sampler: plain values that can be sent.
 
     place: of a function or class, as :func:`percolab.kernels.registry.load` takes it, which is
     called with the task, ``device`` and these arguments
@@ -43,7 +43,7 @@ class SamplerSpec:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def make(self, task: Task, device: Device) -> BlockSampler:
-        """Return the sampler of the task, which may know more of a graph, on a device."""
+        """Return the sampler of the task, which may have the bonds of a graph, on a device."""
         sampler: BlockSampler = load(self.place)(task, device=device, **self.arguments)
         return sampler
 
@@ -89,7 +89,7 @@ class BlockSampler(Protocol):
         return [partial(self.sample, [0])]
 
     def spec(self) -> SamplerSpec:
-        """Return what a worker process makes the same sampler from."""
+        """Return the description from which a worker process makes the same sampler."""
 
 
 class Algorithms(Protocol):
@@ -111,7 +111,7 @@ class Algorithms(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class PilotConditions:
-    """What pilots measure with, and what is called with their results.
+    """The conditions in which pilots measure, and functions that are called with their results.
 
     labeler: or tree method.  on_p: is called with a size and the p that were found for it.
     on_note: is called with a line on what a user should know.
@@ -130,7 +130,7 @@ class Kind(Protocol):
     settings:         those that other kinds do not have
     fixed_p:          the p of all its tasks, () for none; None where p is given or found by a pilot
     refused_measures: words of ``measure`` that it does not have, and why
-    refusals:         what it cannot do, by a word of those who ask ("parts", "functions",
+    refusals:         what it cannot do, by the word for it ("parts", "functions",
                       "target_error", "ensembles"), and why; {model} and {method} stand for these
     sums:             what the largest sums of a sample are sums of, in words
     number_is:        what the number of a block numbers: "samples", or "chains"
@@ -138,10 +138,10 @@ class Kind(Protocol):
     independent:      whether the samples of a block are independent of each other
     most_placed:      the grid points of the largest lattice whose p a plan looks for, by kind of
                       device
-    always_has_pilot: whether one measures samples even where nothing is left open
+    always_has_pilot: whether a pilot measures samples even where nothing is left open
     codec:            how its blocks are stored
     algorithms:       what finds the clusters or the trees
-    sampler:          the place of what makes a task's blocks, as :class:`SamplerSpec` has it
+    sampler:          the place of a task's sampler, as in :class:`SamplerSpec`
     """
 
     name: ClassVar[str]
@@ -167,7 +167,7 @@ class Kind(Protocol):
         return {}
 
     def identity(self, task: Task) -> dict[str, Any]:
-        """Return what changes what is measured of these samples: p, or the method that fixes it."""
+        """Return what else changes the results of these samples: p, or the method that fixes it."""
         if self.fixed_p is not None:
             return {"method": task.method}
         return {"p": [p.hex() for p in task.p]}
@@ -175,14 +175,14 @@ class Kind(Protocol):
     def columns(
         self, boundary: Sequence[str], measure: Sequence[str] = (), *, wide: bool = False
     ) -> tuple[Column, ...]:
-        """Return what a task measures, in the order it is stored.
+        """Return the columns that a task measures, in the order in which they are stored.
 
         wide: whether the sum of squared sizes of one sample may be more than an int64.
         """
         return list_columns(boundary, measure, wide=wide)
 
     def memory(self, task: Task, name: str, device: str, extent: Extent, items: int = 1) -> Memory:
-        """Return the memory of what measures a task, its batch of so many items included.
+        """Return the memory for measuring a task, its batch of ``items`` included.
 
         name: of the labeler or tree method.  device: its kind, "cpu" or "cuda".
         """
@@ -192,11 +192,11 @@ class Kind(Protocol):
         return ""
 
     def shorten(self, task: Task) -> Task:
-        """Return a task with no more work than its samples are."""
+        """Return a task without work other than its samples, such as a burn-in."""
         return task
 
     def place_p(self, study: Study, pilot: PilotConditions) -> dict[int, tuple[float, ...]]:
-        """Return the p of every size of a study to which none are given."""
+        """Return the p of every size of a study without given p."""
         return dict.fromkeys(study.sizes, study.some_p)
 
     def place_task(
@@ -214,10 +214,10 @@ class Kind(Protocol):
     def hints(
         self, study: Study, stored: Mapping[str, Any], pilot: PilotConditions
     ) -> dict[str, dict[str, Any]]:
-        """Return what the samplers of tasks are given in addition to the task, by the tasks' ids.
+        """Return further arguments for the samplers of tasks, by the tasks' ids.
 
-        stored: what there is of the tasks, a :class:`percolab.store.task_result.TaskResult` each,
-        of further tasks of the study, too.
+        stored: results of the tasks, a :class:`percolab.store.task_result.TaskResult` each, and of
+        further tasks of the study.
         """
         return {}
 
@@ -248,7 +248,7 @@ class Kind(Protocol):
 
 
 def make_sampler(task: Task, *, device: Device, **options: Any) -> BlockSampler:
-    """Return a task made ready for a device.
+    """Return a sampler of a task on a device.
 
     options: ``labeler``, the name of a labeler or a tree method, None for the fastest; ``share``,
     the part of a CUDA device's free memory that it may take; and what :meth:`Kind.hints` returns,

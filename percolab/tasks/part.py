@@ -1,7 +1,7 @@
 """Part k of n of a study: every n-th run of blocks of every task, for job arrays (``--part k/n``).
 
-Parts need know nothing of each other, and their files merged are the undivided run's.  A run is one
-block at first, from block 2048 on two neighbours, from 4096 on four, ..., so that the file of a
+Parts need not know of each other, and their files merge to that of the undivided study.  A run is
+one block at first, from block 2048 on two neighbours, from 4096 on four, ..., so that the file of a
 part has groups of blocks as well (:mod:`percolab.tasks.groups`).
 """
 
@@ -34,7 +34,7 @@ class JobPart:
     @classmethod
     def parse(cls, text: Any) -> JobPart:
         first, _, second = text.partition("/") if isinstance(text, str) else ("", "", "")
-        # Longer ones are no numbers of machines.
+        # Longer words are no numbers of machines.
         if not all(word.isascii() and word.isdecimal() and len(word) < 10
                    for word in (first, second)):  # fmt: skip
             raise InputError(f"part = {shown(text)}, but a part is k/n, as in 3/16")

@@ -68,10 +68,10 @@ def _unless_none(take: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """How one setting is given, and what it is where it is not.
+    """How a setting is given, and its default.
 
     group: of :mod:`percolab.tasks.setting_groups`, where the help of a long command lists it.
-    default: where it is not given.  shown_default: that, as the help has it, where it is decided
+    default: where it is not given.  shown_default: its text in the help, where it is decided
     later.  help: of the option.  doc: of the argument in Python, where it takes other forms.
 
     flags: of the option, --name unless given; () for no option.  kind: of the option's value: str,
@@ -81,7 +81,7 @@ class Setting:
     in_file: whether it is a key of a study file, whose value is then taken as Python's is.
     resolve: makes the path of such a value, if it names a file, which is in the folder of the study
     file.
-    take: makes what an option or Python gives the setting's value, where a study has it as its own.
+    take: converts what an option or Python gives to the setting's value, for a study or a request.
     check: of a task's value, which it returns in its usual form.
     All of them raise InputError.
 
@@ -141,7 +141,7 @@ def _executor(key: str, value: Any) -> str | Executor:
     name = value if isinstance(value, str) else ""
     if name == MPI:
         raise InputError(
-            "executor = 'mpi': it is percolab sweep that is started by mpiexec, and nothing else; "
+            "executor = 'mpi': mpiexec can start the command percolab sweep, but not Python code; "
             "in Python give an executor of mpi4py.futures (docs/clusters.md)"
         )
     is_dask = name.startswith(DASK) and name != DASK
@@ -592,7 +592,7 @@ def takes_settings(
     """Return a function of a lattice and ``**Unpack[Settings]`` that shows them one by one.
 
     Its signature has every setting with its type and default, where it had ``**``; in its
-    documentation a line "{settings}" becomes the list of what they mean.
+    documentation a line "{settings}" becomes the list of their meanings.
     """
     own = dict(signature(function).parameters)
     own.popitem()  # **settings

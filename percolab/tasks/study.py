@@ -46,7 +46,7 @@ from percolab.tasks.values import AUTO, check_choice
 #: Version of the meaning of a task's numbers: generator, keys, canonical order of bonds.
 #: docs/randomness.md says what was wrong with version 1.
 SAMPLE_VERSION = 2
-#: What random words serve; each purpose has words of its own.
+#: Purposes of random words; each purpose has different words.
 PURPOSES = ("percolation", "pilot", "plan", "chain", "spins", "weights", "bootstrap")
 
 _SITES_PER_BLOCK = 2**24
@@ -54,9 +54,9 @@ _MIN_BLOCK, _MAX_BLOCK = 10, 100
 #: Sums of squares of fewer sites are (low 48 bits, the rest), the rest an int64.
 _MOST_POINTS = 2**55
 _MOST_SUM = 2**63 - 1
-#: Samples of each graph of an ensemble: more tell little of the others.
+#: Samples of each graph of an ensemble: more say little about other graphs.
 _SAMPLES_PER_GRAPH = 10
-# The bootstrap's error of a fit asks for so many blocks; more than _MOST_BLOCKS make a file large.
+# A bootstrap needs the first number of blocks; more than the second make a file large.
 _ENOUGH_BLOCKS, _MOST_BLOCKS = 10, 1000
 
 
@@ -71,10 +71,10 @@ def default_block_size(num_points: int, largest_sum: int | None = None) -> int:
 
 
 def block_size_for(samples: int, default: int) -> int:
-    """Return the block size with which a task has so many samples, and enough blocks.
+    """Return the block size with which a task has ``samples`` samples, and enough blocks.
 
-    It is the largest of at most ``default`` that divides the samples into _ENOUGH_BLOCKS or more.
-    Where none does without more than _MOST_BLOCKS, one that exceeds them by the least.
+    It is the largest, up to ``default``, that divides the samples into _ENOUGH_BLOCKS or more.  If
+    that takes more than _MOST_BLOCKS, it is one that exceeds the samples by the least.
 
     >>> [block_size_for(samples, 100) for samples in (10_000, 250, 10, 2)]
     [100, 25, 1, 1]
@@ -93,7 +93,7 @@ def _digest(content: dict[str, Any]) -> bytes:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Sampling(Shown):
-    """What all tasks of a study have in common, in addition to what is sampled and its boundary.
+    """The settings that all tasks of a study share, in addition to the lattice and its boundary.
 
     ``model`` is the text of a :class:`Model`.  With ``method`` "threshold" there is no p: every
     sample's spanning thresholds are found.  ``measure`` names what is measured in addition to the
@@ -101,12 +101,12 @@ class Sampling(Shown):
     bonds of a graph are removed, "given" where the ranks come from a file.
 
     Where the model has spins a block is a chain: ``burn_in`` sweeps, by ``update``, that are not
-    measured, then ``block_size`` times ``every`` sweeps, of which the first of every so many is
-    measured, a sample.  With ``chains`` 1 all blocks are parts of chain 0, one after the other, and
+    measured, then ``block_size`` times ``every`` sweeps, the first of each ``every`` of which is
+    measured: a sample.  With ``chains`` 1 all blocks are parts of chain 0, one after the other, and
     the burn-in comes before the first.
 
-    ``source`` and ``target`` are the terminals of what flows through a lattice, as texts; None is a
-    side of the last open axis, and a graph has its own.
+    ``source`` and ``target`` are the terminals of flows through a lattice, as texts; None is a side
+    of the last open axis.  A graph has its own source and target.
 
     ``functions`` are observables that a user has written, of percolation by method "grid".
     """
@@ -128,17 +128,17 @@ class Sampling(Shown):
 
     @property
     def kind(self) -> Any:
-        """The kind of study it is of, a :class:`percolab.tasks.kind.Kind`."""
+        """The kind of this study, a :class:`percolab.tasks.kind.Kind`."""
         return find_kind(self.method, self.draw.chains)
 
     @property
     def draw(self) -> Model:
-        """What is drawn at random: the model that ``model`` names."""
+        """The model that ``model`` names: what is drawn at random."""
         return Model.parse(self.model)
 
     @property
     def ends(self) -> dict[str, str]:
-        """The terminals of what flows that are given for a lattice, by source and target."""
+        """The given terminals of flows through a lattice, by the names source and target."""
         ends = {"source": self.source, "target": self.target}
         return {name: text for name, text in ends.items() if text is not None}
 
@@ -173,12 +173,12 @@ class Sampling(Shown):
         object.__setattr__(self, "measure", words)
 
     def _settle_model(self, structure: Structure) -> None:
-        """Have the model as a structure names it; InputError if that has no such model."""
+        """Name the model as a structure does; InputError if that has no such model."""
         self._check("model")
         object.__setattr__(self, "model", str(self.draw.on(structure)))
 
     def refusal(self, what: str) -> str:
-        """Return why this kind of study has not what a word stands for, or "" if it has it."""
+        """Return why this kind of study cannot do what a word stands for, or "" if it can."""
         reason = self.kind.refusals.get(what, "")
         return str(reason.format(model=self.model, method=self.method))
 
@@ -187,7 +187,7 @@ class Sampling(Shown):
         return {name: getattr(self, name) for name in _SAMPLING}
 
     def _check(self, name: str) -> None:
-        """Give a setting its usual form; InputError if it has none."""
+        """Convert a setting to its usual form; InputError if it has none."""
         object.__setattr__(self, name, SETTINGS[name].check(name, getattr(self, name)))
 
 
@@ -200,11 +200,11 @@ ADDED = tuple(name for name in _SAMPLING if name not in (*_DESCRIBED, "functions
 
 @dataclass(frozen=True, repr=False)
 class Task(Sampling):
-    """One size of one lattice, or of what stands in its place, at a grid of p.
+    """One size of one lattice or other structure, at a grid of p.
 
     p ascends; every sample is measured at all p.  ``boundary`` is "open" or "periodic" per axis of
     a lattice, "terminals" of a graph with source and target, and () of one without.  A pilot's task
-    has another ``purpose``, and so samples of its own.
+    has another ``purpose``, and so other samples.
     """
 
     structure: Structure
@@ -282,7 +282,7 @@ class Task(Sampling):
 
     @property
     def observables(self) -> tuple[Column, ...]:
-        """What is one integer for each sample, in the order it is stored."""
+        """The columns with one integer for each sample, in the order in which they are stored."""
         return tuple(column for column in self.columns if column.is_observable)
 
     @property
@@ -295,7 +295,7 @@ class Task(Sampling):
         return tuple(self.kind.columns(self.boundary, self.measure, wide=self.is_wide))
 
     def chain(self, number: int, p: float) -> Chain:
-        """Return the keys of a chain: different for every p, for every size, and for every use.
+        """Return the keys of a chain: different for every p, for every size, and every purpose.
 
         They do not depend on ``chains``: one long chain begins as chain 0 of many does.
         """
@@ -304,7 +304,7 @@ class Task(Sampling):
         return Chain(keys[0], keys[1], keys[2], np.uint64(number), np.uint64(p_to_threshold(p)))
 
     def sweeps_after(self, blocks: int) -> int:
-        """Return how many sweeps a chain has done after so many blocks, the burn-in included."""
+        """Return the sweeps of a chain after ``blocks`` blocks, the burn-in included."""
         return self.burn_in + blocks * self.block_size * self.every
 
     @property
@@ -346,12 +346,12 @@ class Task(Sampling):
         return most
 
     def largest_group(self, blocks: int) -> int:
-        """Return how many blocks the largest groups have of so many blocks."""
+        """Return the number of blocks in the largest groups of ``blocks`` blocks."""
         return 1 if self.most_groups is None else largest_group(blocks, self.most_groups)
 
     @cached_property
     def num_openings(self) -> int:
-        """What is open at p = 1 and not at 0: its bonds, or its sites where sites are drawn."""
+        """Number of bonds, or of sites where sites are drawn, that open between p = 0 and 1."""
         if self.draw.draws_sites:
             return self.num_sites
         if isinstance(self.structure, Graph):
@@ -458,7 +458,7 @@ def explain_refusal(name: str, model: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Study(Sampling):
-    """What a user requested: a lattice at several sizes, or a graph, with p given or by a pilot.
+    """A user's request: a lattice at several sizes, or a graph, with p given or placed by a pilot.
 
     ``p`` None lets a pilot place the values of each size, or with ``method`` "threshold" where the
     samples' thresholds are looked for first.  ``sweeps`` are those of a chain of spins, the burn-in
@@ -534,7 +534,7 @@ class Study(Sampling):
 
     @property
     def has_published_threshold(self) -> bool:
-        """Whether a published threshold may be of this study: all are of random removal."""
+        """Whether a published threshold may apply: all of them are for random removal."""
         return self.order == RANDOM
 
     @property
@@ -600,7 +600,7 @@ class Study(Sampling):
 
 
 def functions_named(texts: Sequence[str]) -> tuple[LabelFunction, ...]:
-    """Return observables of a user as files have them, by name alone."""
+    """Return a user's observables as files describe them, by name alone."""
     return tuple(LabelFunction.parse(text) for text in texts)
 
 

@@ -1,4 +1,4 @@
-"""Settings put together: to a study, its stop rule and where it is stored.
+"""From settings to a study, its stop rule, and where it is stored.
 
 They come from Python, from the command line, or from a study file (TOML).
 """
@@ -69,7 +69,7 @@ class SweepRequest:
 def make_request(
     lattice: str | Path | Structure | None = None, **given: Unpack[Settings]
 ) -> SweepRequest:
-    # Numbers of NumPy are those of Python.
+    # NumPy's numbers become Python's.
     plain = {
         key: value.item() if isinstance(value, np.generic) else value
         for key, value in given.items()
@@ -178,7 +178,7 @@ def _choose_structure(
 
 
 def _order_structure(structure: Structure, settings: Mapping[str, Any]) -> tuple[str, Structure]:
-    """Return the name of the order of removal, and the graph with what it gives."""
+    """Return the name of the order of removal, and the graph with the ranks that it gives."""
     order = settings["order"]
     if isinstance(order, str) and order == RANDOM:
         return order, structure
@@ -197,7 +197,7 @@ def _order_structure(structure: Structure, settings: Mapping[str, Any]) -> tuple
 
 
 def default_sizes(structure: Structure) -> tuple[int, ...]:
-    """Return the usual sizes: of a lattice multiples of its cell, so that all end alike."""
+    """Return the usual sizes: for a lattice, multiples of its cell, so that all end alike."""
     if isinstance(structure, Graph):
         return (structure.num_sites,)
     if isinstance(structure, BetheLattice):

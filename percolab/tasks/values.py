@@ -28,7 +28,7 @@ from percolab.measure.columns import MEASURES
 _T = TypeVar("_T")
 RESULTS_SUFFIXES = (".h5", ".hdf5")
 _MAX_COUNT = 10_000
-#: Values of p that differ relatively by less are one.
+#: Values of p whose relative difference is smaller are the same.
 _SAME = 1e-12
 #: A number with a point or a power of ten.
 _POWER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?([eE]\+?[0-9]{1,3})?")
@@ -210,10 +210,10 @@ def _is_shape(size: Any) -> bool:
 
 
 def take_shapes(structure: Structure, L: Any) -> tuple[Structure, tuple[int, ...]]:
-    """Return a structure and its sizes; of shapes the lattice with this ratio of sides.
+    """Return a structure and its sizes; for shapes, the lattice with their ratio of sides.
 
-    L: an integer, a shape "64x128" or (64, 128), or a list of such, for each axis in the unit in
-    which the lattice counts.  The sizes of shapes are what their sides have in common: 64x128 is
+    L: an integer, a shape "64x128" or (64, 128), or a list of these, in the unit in which the
+    lattice counts along each axis.  The size of a shape is what its sides have in common: 64x128 is
     L = 64 of the lattice with axes as 1 to 2.
 
     InputError: sizes that are none, another number of sides than axes, or shapes of different
@@ -324,7 +324,7 @@ def take_terminal(key: str, value: Any) -> str:
 def ascending(values: Sequence[float]) -> tuple[float, ...]:
     """Return values in ascending order, those that differ in their last digits alone as one.
 
-    -0.0 is 0.0.  Of such values the one that is written shortest is taken.
+    Of the latter, the one that is written shortest is returned.  -0.0 becomes 0.0.
 
     >>> ascending([0.6, 0.1 + 0.2, 0.3, 0.6, -0.0])
     (0.0, 0.3, 0.6)
@@ -339,7 +339,7 @@ def ascending(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def is_same(one: float, other: float) -> bool:
-    """Return whether two p are one, written or computed in two ways."""
+    """Return whether two p are the same number, written or computed in two ways."""
     return math.isclose(one, other, rel_tol=_SAME, abs_tol=_SAME**2)
 
 

@@ -82,7 +82,7 @@ def test_what_is_no_part_of_n_is_refused(texts, message):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("-p", "0.5", "--target-error", "0.01"), "part 1/2: a target error is judged on all "),
+        (("-p", "0.5", "--target-error", "0.01"), "part 1/2: a target error is assessed on all "),
         ((), "part 1/2: p must be the same in all parts: give it, or place it once with --prepare"),
         (("--model", "ising", "-p", "0.5"), "part 1/2: the burn-in must be the same in all parts"),
         (

@@ -1,10 +1,10 @@
 """The value of a probability at p_c, on an infinite lattice: exact, or published with an error.
 
-In two dimensions these probabilities depend on the shape alone, where all directions are alike
-(:func:`is_isotropic`).  Proved for sites of the triangular lattice (S. Smirnov,
-C. R. Acad. Sci. Paris 333, 239 (2001)); for others it is universality.  None is known for a
-cylinder.  In three dimensions those of tori that are cubes are known from samples (J. Wang, Z.
-Zhou, W. Zhang, T. M. Garoni and Y. Deng, Phys. Rev. E 87, 052107 (2013)).
+In two dimensions these probabilities depend only on the shape, where all directions are alike
+(:func:`is_isotropic`).  This is proved for sites of the triangular lattice (S. Smirnov,
+C. R. Acad. Sci. Paris 333, 239 (2001)); for other lattices it is universality.  None is known for a
+cylinder.  In three dimensions those of cubic tori are known from samples (J. Wang, Z. Zhou,
+W. Zhang, T. M. Garoni and Y. Deng, Phys. Rev. E 87, 052107 (2013)).
 """
 
 import cmath
@@ -73,7 +73,7 @@ def critical_probability(
     if structure.dimension != 2 or not is_isotropic(structure):
         return None
     tau = torus_modulus(structure)
-    # The formulae are not evaluated for a shape that is too long or too oblique.
+    # The formulae raise an error for shapes that are too long or too oblique.
     with suppress(ValueError):
         if set(boundary) == {"open"}:
             return _crossing(abs(tau), cmath.phase(tau), observable)
@@ -132,9 +132,9 @@ def has_cubic_tori(lattice: Lattice) -> bool:
 
 
 def torus_shape(lattice: Lattice) -> Floats:
-    """Return the products of the sides of a torus, of trace one: its shape in space, (d, d).
+    """Return the scalar products of the sides of a torus, with trace one: its shape, (d, d).
 
-    Without a drawing the grid points are the places of the sites.
+    Without coordinates in the lattice file, sites are placed on the grid points.
     """
     vectors = np.array(lattice.vectors or np.eye(lattice.dimension))
     sides = vectors * np.array(lattice.shape(1))[:, None]
@@ -144,11 +144,11 @@ def torus_shape(lattice: Lattice) -> Floats:
 
 @cache
 def is_isotropic(lattice: Lattice) -> bool:
-    """Return whether the turns and reflections of a lattice leave no direction distinguished.
+    """Return whether the rotations and reflections of a lattice single out no direction.
 
-    Then a symmetric tensor that all of them leave as it is is a multiple of the unit tensor.
+    Then any symmetric tensor that is invariant under all of them is a multiple of the unit tensor.
 
-    False where it is not drawn, or with two sites at one place, or a cell has too many bonds
+    False where the lattice has no coordinates, two sites at one place, or too many bonds in a cell
     (_MOST_PAIRS).
 
     >>> from percolab.lattices.lattice import load_lattice
@@ -244,7 +244,7 @@ def _is_symmetry(starts: Floats, steps: Floats, periods: Floats, turn: Floats) -
         mapped = one[np.linalg.norm(rest, axis=1) < tolerance]
         return np.unique(mapped).size == len(starts)
 
-    # A site is mapped onto one with as many bonds: few are tried of those that few sites have.
+    # A site is mapped onto one with as many bonds; the rarest number leaves the fewest to try.
     sites, degrees = np.unique(starts, axis=0, return_counts=True)
     rarest = min(degrees, key=lambda degree: np.count_nonzero(degrees == degree))
     alike = sites[degrees == rarest]

@@ -5,7 +5,7 @@ dimensions are exact: B. Nienhuis, J. Stat. Phys. 34, 731 (1984); S. Smirnov and
 Res. Lett. 8, 729 (2001).  Three: J. Wang et al., Phys. Rev. E 87, 052107 (2013).  Four and five: Z.
 Zhang et al., Physica A 580, 126124 (2021).
 
-Of what flows: the backbone in two dimensions, 2 - x with the root x of sqrt(36 x + 3) / 4 +
+Flows: the backbone in two dimensions, 2 - x with the root x of sqrt(36 x + 3) / 4 +
 sin(2 pi sqrt(12 x + 1) / 3) between 1/4 and 2/3, P. Nolin, W. Qian, X. Sun and Z. Zhuang,
 arXiv:2410.06419; shortest paths there, Z. Zhou, J. Yang, Y. Deng and R. M. Ziff, arXiv:1112.3428;
 conductivity in three, G. G. Batrouni, A. Hansen and B. Larson, arXiv:cond-mat/9508041.
@@ -66,7 +66,7 @@ _SURFACE = Known(1.0, 0.0, "open boundary", "Ziff 1992; Hovi and Aharony 1996")
 def known_exponents(dimension: int) -> dict[str, Known]:
     """Return the known exponents by name: 1/nu, beta/nu, gamma/nu, d_f, tau; empty if unknown.
 
-    Those of what flows are among them, where they are known: D_B, d_min and t/nu.
+    The exponents of flows, D_B, d_min and t/nu, are included where they are known.
 
     >>> [known.expression for known in known_exponents(2).values()][:6]
     ['3/4', '5/48', '43/24', '91/48', '187/91', '1.6433331633']
@@ -81,7 +81,7 @@ def known_exponents(dimension: int) -> dict[str, Known]:
 def derive_exponents(
     dimension: int, y_t: Exact, d_f: Exact, y_t_error: float, error: float, reference: str
 ) -> dict[str, Known]:
-    """Return what follows from 1/nu and d_f by hyperscaling; a Fraction is its expression."""
+    """Return the exponents that follow from 1/nu and d_f by hyperscaling; Fractions are exact."""
     values = {
         "1/nu": (y_t, y_t_error),
         "beta/nu": (dimension - d_f, error),

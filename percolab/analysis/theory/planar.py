@@ -7,7 +7,7 @@ Z = sum over bond sets of v^bonds q^clusters with v = p / (1 - p).  On the criti
 
 because the mean number of open bonds is B v / (1 + v) at q = 1.  Baxter's f(q) (square: J. Phys. C
 6, L445 (1973); triangular: Baxter, Temperley and Ashley, Proc. R. Soc. A 358, 535 (1978)) then
-gives the closed forms below, which tests/test_theory.py finds again by numerical integration.
+gives the closed forms below, which tests/analysis/test_theory.py confirms by numerical integration.
 """
 
 import math
@@ -74,7 +74,7 @@ def double_crossing_probability(aspect_ratio: float, angle: float = math.pi / 2)
     """
     from scipy.special import betainc
 
-    # Both ways are alike, so that of the smaller cross-ratio, at most 1/2, is taken.
+    # Both cross-ratios give the same result; that of the smaller, at most 1/2, is taken.
     eta = min(_cross_ratios(aspect_ratio, angle))
     term, total = 1.0, 0.0
     for n in range(60):

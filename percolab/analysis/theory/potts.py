@@ -154,7 +154,7 @@ def _root(coefficients: Sequence[float], upper: float) -> float:
     return float(brentq(polyval, 0.0, upper, (coefficients,), xtol=1e-15, rtol=1e-15))
 
 
-#: The reference of what no one has shown.
+#: The reference of a value that nobody has proved.
 CONJECTURE = "a conjecture: docs/analysis.md"
 
 

@@ -15,8 +15,8 @@ without such loops.  The difference of both sums is the probability that cluster
 
     P(a, b) = sum over l of Z(l a, l b) (cos(2 pi l / 3) - (-1)^l),
 
-in which the term l = 0 is 0.  What is left, no loop at all, is shared equally between one cluster
-that wraps in two independent ways and, its dual, none that wraps.
+in which the term l = 0 is 0.  The remaining probability, of no loop at all, is shared equally by
+one cluster that wraps in two independent ways and, its dual, none that wraps.
 
 With random clusters of another q the loops' weight is sqrt(q) = 2 cos(pi e) with e = 1 - g, and one
 cluster that wraps in two ways has q times the weight of none that wraps (Arguin 2002).
@@ -34,7 +34,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-#: The coupling at q = 1, and what it grows by with q: sqrt(q) = -2 cos(pi g).
+#: The coupling at q = 1, and its derivative by q there: sqrt(q) = -2 cos(pi g).
 _COUPLING, _COUPLING_SLOPE = 2 / 3, 1 / (2 * math.pi * math.sqrt(3))
 #: Terms below exp(-40) are left out.
 _NEGLECTED = 40.0

@@ -1,1 +1,1 @@
-"""Pilots: they look for the p or the burn-in of a study, by a few samples of their own."""
+"""Pilots: they look for the p or the burn-in of a study, with a few separate samples."""

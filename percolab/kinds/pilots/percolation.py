@@ -1,20 +1,20 @@
-"""Pilots: find where to place p, from nothing but p in (0, 1), on samples of their own.
+"""Pilots: find where to place p, knowing only that p is in (0, 1), from separate samples.
 
 **Of a lattice.**  Every sample has a spanning threshold T along each open axis, the smallest p at
 which it spans, or on a torus wraps.  A few samples' T are found by bisection; their mean and spread
 show where R_L(p) rises along each axis, and the p values serve all of them.
 
-**Of what does not scale**, graphs and Bethe lattices, p are placed about the maxima of three
-functions: the second largest cluster <s_2>, the mean cluster size chi without the largest cluster,
+**Of structures that do not scale**, graphs and Bethe lattices, p are placed about the maxima of
+three functions: the second largest cluster <s_2>, the mean cluster size chi without the largest,
 and the scatter of the largest, (<s_1^2> - <s_1>^2)/<s_1>:
 
 1. By bisection, the p at which the largest cluster has half of its size at p = 1, to within a
    factor of about 1.5.  The first window is (0, 2 p).
-2. On ROUND points of the window the mean of a few samples is taken.  The next window is where it is
-   above half its maximum, until it is not narrowed to less than half any more; for each function by
-   itself, as in scale-free graphs the maxima lie apart, and one is much sharper.
-3. CLUSTER_POINTS p cover all windows, as dense as the narrowest asks for where they overlap, and
-   where there are ends to connect also the p between which that begins.
+2. On ROUND points of the window the mean of a few samples is taken.  The next window is where the
+   function is above half its maximum, until a step does not halve the window any more.  Each
+   function has its own windows: in scale-free graphs the maxima lie apart, one much sharper.
+3. CLUSTER_POINTS p cover all windows, as dense as the narrowest requires where they overlap; with a
+   source and a target they also cover the p between which these begin to be connected.
 """
 
 import math
@@ -41,7 +41,7 @@ POINTS = 9
 # An axis' p values reach this many standard deviations of T to both sides: R_L from 4 to 96 %.
 _REACH = 1.75
 _BRACKET = 5.0
-# Samples outside are looked for again, which takes twice as long; a wider window takes longer too.
+# Samples outside are looked for again, which takes twice as long; a wider window also takes longer.
 _WINDOW = 4.0
 _RESOLUTION = 0.2
 _MAX_STEPS = 40
@@ -50,7 +50,7 @@ CLUSTER_POINTS, ROUND = 25, 16
 # Samples of a mean: many of a small graph; large ones differ little from each other.
 _MOST_SAMPLES, _LEAST_SAMPLES, _SITES = 48, 8, 2**21
 _MAX_ROUNDS = 20
-# The functions that are taken, in their order.
+# Indices of the functions in what _means returns.
 _LARGEST, *_PEAKED = range(4)
 
 Floats = NDArray[np.float64]
@@ -83,7 +83,7 @@ def find_transitions(
     window = (0.0, 1.0)
     for size in sorted(study.sizes):
         thresholds = _sample_thresholds(make_pilot_task(study.tasks[size]), window, pilot)
-        # So near to 0 is where bisection ends for a single layer, which is spanned without a bond.
+        # Bisection ends this near to 0 for a single layer, which is spanned without a bond.
         if thresholds.max() < 2.0**-_MAX_STEPS:
             raise InputError(
                 f"L = {size}: {study.structure.name} spans at every p, so there is no transition "
@@ -101,7 +101,7 @@ def place_windows(
 ) -> dict[int, tuple[float, float]]:
     """Return two p for each of these sizes, between which thresholds are looked for first.
 
-    stored: tasks of the study, whose thresholds show it where there are some.  InputError as
+    stored: tasks of the study, whose thresholds are used where there are some.  InputError as
     :func:`place_probabilities`.
     """
     windows: dict[int, tuple[float, float]] = {}
@@ -119,7 +119,7 @@ def place_windows(
 
 
 def _stored_thresholds(items: Iterable[TaskResult]) -> Floats:
-    """Return T of the samples that are there and span at some p, float64 (n, open axes)."""
+    """Return T of the stored samples that span at some p, float64 (n, open axes)."""
     parts = [each.reshape(-1, each.shape[-1]) for each in (i.all_thresholds() for i in items)]
     thresholds = np.concatenate(parts) if parts else np.empty((0, 1), np.uint64)
     spans: Floats = thresholds[(thresholds <= np.uint64(TOP)).all(axis=1)] / TOP
@@ -166,7 +166,7 @@ def _sample_thresholds(
         low[spans(low)] = 0.0
         high[~spans(high)] = 1.0
     elif (share := spans(high).reshape(SAMPLES, -1).mean(axis=0).min()) < 0.5:
-        # Where some bonds have a probability that is fixed, few samples may not span: T is 1 then.
+        # Where some bonds have a fixed probability, a few samples may not span: T is 1 then.
         found = "in less than half of the samples" if share else "in no sample"
         raise InputError(f"{task.structure.name} spans at p = 1 {found}: {remedy}")
     for _ in range(_MAX_STEPS):
@@ -182,7 +182,7 @@ def _sample_thresholds(
 def covering(low: np.ndarray, high: np.ndarray, points: int) -> tuple[float, ...]:
     """Return p over all transitions, float64 (n,) from low to high, rounded to a tenth of a step.
 
-    Everywhere they are as dense as the sharpest transition there asks for, and where there is none
+    Everywhere they are as dense as the sharpest transition there requires; where there is none
     there are no p.  Transitions that agree get equal spacing.  p outside (0, 1) are left out.
     """
     edges = np.unique(np.concatenate([low, high]))
@@ -203,7 +203,7 @@ def place_over_maxima(study: Study, pilot: PilotConditions) -> dict[int, tuple[f
             spanning[size] = list(zip(begin.clip(0.0, 1.0), end.clip(0.0, 1.0)))
     for size in study.sizes:
         task = make_pilot_task(study.tasks[size])
-        # Of an ensemble the first of the pilot's graphs shows where clusters are most critical.
+        # For an ensemble the first of the pilot's graphs shows where clusters are most critical.
         task = fix_graph(task, 0)
         sampler = GridSampler(task, labeler=pilot.labeler, device=pilot.device)
         first = 0.0, min(2 * _half_grown(sampler), 1.0)
@@ -226,7 +226,7 @@ def _narrowed(sampler: GridSampler, window: tuple[float, float], which: int) -> 
 
 
 def _above_half(p: Floats, values: Floats) -> tuple[float, float]:
-    """Return the next p on both sides of the maximum at which values fall below half of it."""
+    """Return the nearest p on both sides of the maximum at which values are below half of it."""
     top = int(values.argmax())
     below = np.flatnonzero(values < values[top] / 2)
     left, right = below[below < top], below[below > top]

@@ -2,17 +2,17 @@
 
 **Where.**  First *invaded clusters*: in every sweep the satisfied bonds are opened in the order of
 their uniform numbers until a cluster spans (wraps, on a torus; holds half of the sites, on a
-graph), and the clusters of that moment get new spins.  Such sweeps come to the transition by
-themselves (J. Machta et al., Phys. Rev. Lett. 75, 2792 (1995)), but fluctuate over several times
+graph), and the clusters of that moment get new spins.  Sweeps of this kind drive themselves to the
+transition (J. Machta et al., Phys. Rev. Lett. 75, 2792 (1995)), but fluctuate over several times
 its width.  So chains at fixed p over that window follow, and again, longer ones, over the p between
 which their samples begin to span.
 
 **How long.**  A burn-in is 20 times the longest autocorrelation time of energy, M^2 and S_2 at some
 of the p, from chains that are 20 times as long as well.  Where only some clusters get new spins, a
 random start takes longer: its clusters are small, and the first are flipped one by one.  So the
-pilot's chains get longer burn-ins until those that started ordered and at random agree, which is
-added, and of long chains only every n-th update is measured.  At a transition of first order chains
-of a large lattice stay in their phase; the burn-in is that within it, and a note reports this.
+pilot's chains get longer burn-ins until those that started ordered and at random agree, and this
+time is added; of long chains only every n-th update is measured.  At a transition of first order
+chains of a large lattice stay in their phase; the burn-in is that within it, and a note says so.
 """
 
 import math
@@ -47,15 +47,15 @@ _REACH = 1.5
 _CHAINS, _BURN_IN, _SWEEPS = 4, 24, 48
 #: How often a window is narrowed: once with chains as short as these, then with longer ones.
 _ROUNDS = 3
-#: Between these probabilities p are placed, and the widths that are added at both ends.
+#: p are placed between these probabilities, and further by this many widths at both ends.
 _LOW, _HIGH, _BEYOND = 0.2, 0.8, 0.1
-#: How many autocorrelation times a burn-in is, and a chain that one is measured by.
+#: Autocorrelation times in a burn-in, and in a chain by which one is measured.
 _TIMES = 20
 _LEAST_BURN_IN, _MOST_SWEEPS = 20, 2**14
 #: Measured updates of a chain, from which on further ones are skipped; and the most updates of a
 #: chain, for each grid point, where only some clusters get new spins.
 _MOST_MEASURED, _UPDATES_PER_POINT = 2**10, 64
-#: Measured updates in which chains of two phases have not left them, at least.
+#: Least measured updates in which chains of two phases have not left them.
 _LEAST_APART = 8 * _SWEEPS
 _PHASES = "chains that start ordered and at random stay in different phases"
 #: The burn-in where the pilot does not find it.
@@ -87,7 +87,7 @@ def place_spins(task: Task, pilot: PilotConditions) -> tuple[float, ...]:
         seen = _probabilities(task, p, burn_in, sweeps, pilot)
         edges = _transitions(seen, np.array(p))
         if around == 0:
-            # Chains that know their start yet make the transition wider than it is.
+            # Chains that still remember their start make the transition look wider than it is.
             middle = (float(edges[0].mean() + edges[1].mean()) / 2,)
             search = find_burn_in(replace(task, p=middle), pilot)
             sweeps = _SWEEPS if search.warning else max(search.updates, _SWEEPS)
@@ -159,7 +159,7 @@ def _pilot(
     measure: tuple[str, ...] = (),
     every: int = 1,
 ) -> Task:
-    """Return a task of chains of their own."""
+    """Return a pilot's task, which has its own chains."""
     given: dict[str, Any] = {"burn_in": burn_in, "block_size": sweeps, "every": every}
     return replace(task, purpose="pilot", p=tuple(p), measure=measure, chains=0, **given)
 
@@ -179,10 +179,10 @@ def _probabilities(
 ) -> Floats:
     """Return how often samples span, along every axis looked at, at each p: (axes, points).
 
-    On a graph without ends to connect, the share of the largest cluster.
+    On a graph without a source and a target, return the share of the largest cluster.
     """
     own = _pilot(task, p, burn_in, sweeps)
-    # From chains of another number than those of the invaded clusters.
+    # Chains with other numbers than those of the invaded clusters.
     first = _MOST_CHAINS + 2 * round(1e3 * p[0])
     blocks = _blocks(own, range(first, first + _CHAINS), pilot)
     sums = np.sum([block.sums for block in blocks], axis=0) / (_CHAINS * sweeps)
@@ -229,9 +229,9 @@ class BurnIn:
 def find_burn_in(task: Task, pilot: PilotConditions) -> BurnIn:
     """Return 20 autocorrelation times of the slowest of three series, at up to five of the p.
 
-    With wolff and few, and what the chains of a pilot took to forget their start.  Where chains
-    stay in two phases, or are correlated over so long that no chain of a pilot shows it, there is a
-    warning.  InputError: updates of some clusters are so slow.
+    With updates wolff and few, the time in which a pilot's chains forget their start is added.
+    Where chains stay in two phases, or are correlated for longer than any pilot's chain, there is a
+    warning.  InputError: the latter with updates of some clusters.
     """
     p = [task.p[n] for n in np.unique(np.linspace(0, len(task.p) - 1, 5).round().astype(int))]
     is_partial = task.update != "sw"
@@ -279,7 +279,7 @@ def _longest(parts: Floats) -> tuple[float, bool]:
             try:
                 time = autocorrelation(*_lagged(series - series.mean()), series.shape[1])
             except AnalysisError:
-                # What does not vary has no time.
+                # A constant series has no autocorrelation time.
                 continue
             tau, is_complete = max(tau, time.tau), is_complete and time.complete
     return tau, is_complete
@@ -288,7 +288,7 @@ def _longest(parts: Floats) -> tuple[float, bool]:
 def _have_met(parts: Floats, tau: float) -> bool:
     """Return whether chains that started ordered have the means of those that started at random.
 
-    Within _AGREEING standard errors, of which each chain has 2 tau / n of the series' variance.
+    Within _AGREEING standard errors; the variance of a chain's mean is 2 tau / n of the series'.
     """
     chains, sweeps = parts.shape[0], parts.shape[-1]
     ordered, random = parts[::2].mean(axis=(0, -1)), parts[1::2].mean(axis=(0, -1))
