@@ -293,7 +293,7 @@ def test_a_stored_study_says_its_order():
         (("--order", "degre"), "order = degre: no such file, and none of random, degree"),
         (
             ("--order", "betweenness:adaptive", "--multi", "--graph", "parallel.txt"),
-            "order betweenness:adaptive is of graphs without parallel bonds: no --multi",
+            "order betweenness:adaptive allows no parallel bonds: leave out --multi",
         ),
         (("--order", "degree", "--method", "grid", "-p", "0.5"), "is one of method microcanonical"),
         (("--order", "weight"), "weight"),
@@ -301,7 +301,7 @@ def test_a_stored_study_says_its_order():
             ("--order", "degree", "--model", "bond-rate", "--graph", "weights.txt"),
             "order = degree: with it the model is bond or site, not bond-rate",
         ),
-        (("--order", "influence:adaptive"), "influence:adaptive is of sites (--model site)"),
+        (("--order", "influence:adaptive"), "influence:adaptive removes sites: give --model site"),
         (("--order", "one.txt"), "one.txt: line 1: 1 columns, but it has the two sites of a bond"),
         (("--order", "twice.txt"), "twice.txt: line 2: bond 1 0 is given twice"),
         (("--order", "gone.txt", "--model", "site"), "gone.txt: line 2: Room 9 is no site of path"),

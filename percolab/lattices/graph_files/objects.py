@@ -1,7 +1,7 @@
-"""Graphs as Python has them: networkx graphs, sparse matrices, data frames, arrays, lists.
+"""Graphs given as Python objects: networkx graphs, sparse matrices, data frames, arrays, lists.
 
-Sites that are not numbered 0, 1, 2, ... have names, which are numbered in the order in which they
-come.
+Sites that are not numbered 0, 1, 2, ... have names, and are numbered in the order in which their
+names first occur.
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,17 +47,17 @@ def graph_from_object(
     """Return sites and bonds of a graph given as objects or arrays, and weights if requested.
 
     graph: a graph of networkx or igraph; a scipy.sparse matrix, of which every stored entry is an
-    edge; a pandas.DataFrame, whose sites are in the columns source and target, or as a header of a
-    file may name them, or else in the first two, and the weights in the column weight; an integer
-    array (n, 2), or (n, 3) with weights; a list of such pairs or rows, whose sites may be texts,
-    their names; or a tuple (pairs, weights). A dense array is never read as an adjacency matrix,
-    and one of 2 or 3 rows that may be one is rejected.
+    edge; a pandas.DataFrame, whose sites are in the columns source and target, or named as in a
+    file's header, or else in the first two, and its weights in the column weight; an integer array
+    (n, 2), or (n, 3) with weights; a list of pairs or of rows, whose sites may be names, as texts;
+    or a tuple (pairs, weights).  A dense array is never read as an adjacency matrix, and one of 2
+    or 3 rows that may be one is rejected.
     columns: of a data frame, the names of the columns of the sites, and of the weight.
-    num_sites: where the largest site number does not say it.  Self-loops are left out, and parallel
+    num_sites: by default the largest site number plus one.  Self-loops are left out, and parallel
     edges are merged unless ``multi``.
 
-    InputError (one line): anything else; with weights, an edge that has none, or none that is
-    finite.
+    InputError (one line): anything else; with weights, an edge without a weight, or with one that
+    is not finite.
     """
     import scipy.sparse
 
@@ -79,7 +79,7 @@ def graph_from_object(
             edges = _edges_of_columns(_split_columns(graph, requested, weights), num_sites)
     except InputError:
         raise
-    except (ValueError, TypeError) as error:  # what other packages refuse
+    except (ValueError, TypeError) as error:  # raised by other packages
         raise InputError(one_line(error)) from error
     return merge_edges(edges, "the matrix", multi)
 
@@ -102,7 +102,7 @@ def _split_columns(graph: Any, requested: Sequence[Any], weights: bool) -> list[
     if isinstance(graph, list):
         if not any(isinstance(edge, tuple) for edge in graph):
             _refuse_matrix(graph)
-        # A text is no pair of its letters.
+        # A text of two letters is not a pair of sites.
         is_listed = not any(isinstance(edge, str | bytes) for edge in graph)
         rows = [tuple(edge) for edge in graph if is_listed and isinstance(edge, Iterable)]
         if len(rows) < len(graph) or not {len(edge) for edge in rows} <= {count, 3}:
@@ -121,9 +121,9 @@ def _split_columns(graph: Any, requested: Sequence[Any], weights: bool) -> list[
 def _refuse_matrix(given: np.ndarray | list[Any]) -> None:
     """Raise InputError for an array, or a list of lists, that may be an adjacency matrix.
 
-    One with 2 or 3 rows and as many columns is also the shape of edges.  It may be a matrix if it
-    is all zeros and ones, or symmetric with a diagonal of zeros.  As edges it would name the edge
-    of sites 0 and 1 alone, or every edge of site 0 twice.
+    A list of edges can also have 2 or 3 rows and as many columns.  The array may be a matrix if it
+    is all zeros and ones, or symmetric with a diagonal of zeros.  Read as edges, it would have only
+    edges of sites 0 and 1, or every edge of site 0 twice.
     """
     count = len(given)
     if isinstance(given, list) and any(
@@ -161,7 +161,7 @@ def _columns_of_frame(frame: Any, requested: Sequence[Any], weights: bool) -> li
 
 
 def _edges_of_columns(columns: Sequence[Any], num_sites: int | None) -> Edges:
-    """Return the edges whose sites, numbers or names, and weights if any are in columns."""
+    """Return the edges given by columns: two of sites, numbers or names, and one of weights."""
     names = None
     if any(isinstance(site, str) for column in columns[:2] for site in column):
         ends = [str(site) for pair in zip(*columns[:2]) for site in pair]
@@ -184,7 +184,7 @@ def _edges_of_columns(columns: Sequence[Any], num_sites: int | None) -> Edges:
 
 
 def _whole(sites: np.ndarray) -> np.ndarray:
-    """Return site numbers as integers; ValueError if they are none."""
+    """Return site numbers as integers; ValueError if one is not an integer."""
     if sites.dtype.kind not in "iuf":
         raise ValueError(f"sites are {sites.dtype}, but they must be integers")
     whole = np.where(np.isfinite(sites), sites, -1).astype(np.int64)
