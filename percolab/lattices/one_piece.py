@@ -1,9 +1,9 @@
 """Whether the infinite lattice that a cell describes is connected (in one piece).
 
 Every bond leads from a site of the cell to a site of the same or another cell.  A closed walk over
-the sites of the cell is then a walk from a site to one of its copies.  The lattice is
-in one piece if every site of the cell is reached from the first, and if the closed walks generate
-all translations Z^d, not a sublattice of them.
+the sites of the cell is then a walk from a site to one of its copies.  The lattice is in one piece
+if every site of the cell is reached from the first, and if the closed walks generate all
+translations Z^d, not a sublattice of them.
 """
 
 from collections.abc import Collection, Iterable
