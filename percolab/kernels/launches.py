@@ -95,7 +95,7 @@ class Launches:
         """Do ``work``: launches and copies of this object that neither allocate nor wait.
 
         Calls with the same key launch the same kernels with the same arguments.  The first is
-        executed directly, which compiles and allocates; the second is captured; then it is launched.
+        executed directly, which compiles and allocates; the second is captured; then that is used.
         """
         if key in self._captured:
             self._launch(self._captured[key])
