@@ -5,7 +5,7 @@ b * width ... (b + 1) * width - 1 openings, the last one those up to M.
 
 The mean at p is the sum of B(n) Q(n), with Q(n) the mean after n openings and the binomial
 probability B(n) = M! / n! (M - n)! p^n (1 - p)^(M - n): M. E. J. Newman and R. M. Ziff, Phys. Rev.
-E 64, 016706 (2001).  The weight of a bin is the sum of B over its n.
+E 64, 016706 (2001).  The weight of the sum of a bin is the mean of B over its n.
 """
 
 from collections.abc import Sequence
