@@ -37,7 +37,7 @@ def seed_at(seed, counter):
 
 @inner
 def stream_keys(seed, sample):
-    """Return (start, step), uint64: where the streams of a sample lie."""
+    """Return (start, step), uint64: the SplitMix64 sequence of a sample's streams."""
     start = mix64(mix64(uint64(seed) + uint64(GOLDEN)) + uint64(uint64(sample) * uint64(GOLDEN)))
-    # An increment of its own per sample: two samples never walk the same SplitMix64 sequence.
+    # Each sample has its own increment: no two samples walk the same SplitMix64 sequence.
     return start, uint64(mix64(start ^ uint64(GOLDEN)) | uint64(1))

@@ -102,12 +102,12 @@ def _digits_with_sites(generator, record, seed, sample, bond, planes, last):
 
 
 def _close_class(opened, periodic, occupied, end):
-    """Close the bonds of one class that have a vacant site; across periodic bonds, a vacant owner.
+    """Close the bonds of a class with a vacant site; of periodic bonds, those with a vacant owner.
 
-    opened, periodic: uint32, the words of the class; periodic may be empty.  end: where its bonds
-    lead, an index difference or an array, one site each.
+    opened, periodic: uint32, the words of the class; periodic may be empty.  end: other ends
+    of its bonds, as an index difference or an array with one site each.
     """
-    # Where nothing is compiled; the overload chooses by type.
+    # This runs if nothing is compiled; otherwise the overload chooses by type.
     close = _close_shifted if np.ndim(end) == 0 else _close_listed
     close(opened, periodic, occupied, end)
 

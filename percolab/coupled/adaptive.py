@@ -67,10 +67,10 @@ def order_by_score(generator, seed, sample, openings, num_sites, order):
 
 @inner_with_arrays
 def _list_neighbours(openings, num_sites):
-    """Return where the neighbours of each site begin, these, and the bonds that lead there."""
+    """Return each site's first index in the list of neighbours, that list, and their bonds."""
     pairs, size = openings.pairs, openings.pairs.shape[0]
     if openings.sites.size:
-        # Each pair is there from both of its sites, and bonds are not removed.
+        # The pairs are listed for both of their sites, and bonds are not removed.
         return openings.starts, pairs[:, 1].copy(), np.zeros(size, np.int64)
     starts = np.zeros(num_sites + 1, np.int64)
     for n in range(size):

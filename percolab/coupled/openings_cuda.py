@@ -55,7 +55,7 @@ def _tile_and_lane():
 def cross_openings_kernel(
     labels, points, opened, words_per_entry, node_room, crossing, listed, openings
 ):
-    """Write the openings among the listed bonds between tiles, which all are open in the end."""
+    """Write the openings among the listed bonds between tiles; all are open at the highest p."""
     lists = openings.list
     entry = uint32(cuda.blockIdx.y)
     base, k = uint32(entry * points), uint32(cuda.grid(1))
@@ -71,7 +71,7 @@ def cross_openings_kernel(
                 lists[block, slot, 2] = uint32(uint32(word << uint32(5)) | bit)
                 lists[block, slot, 3] = uint32(crossing.codes[n])
             else:
-                # Whoever writes it writes the same.
+                # All threads that write it write the same value.
                 openings.overflow[0] = uint32(1)
         k = uint32(k + uint32(cuda.gridsize(1)))
 
@@ -223,7 +223,7 @@ def join_trial_kernel(forest, span, tiles, blocks, openings, numbers, brackets, 
 
 @cuda.jit(cache=True)
 def reach_trial_kernel(forest, ends, reach, span, tiles, blocks, openings, numbers, axes, spans):
-    """Collect at the roots which end layers of the axis they touch, and note who spans."""
+    """Collect in the roots which end layers of the axis they touch; note entries that span."""
     lists, counts, room = openings.list, openings.counts, openings.room
     block, lane = _tile_and_lane()
     row = uint32(cuda.blockIdx.y)
@@ -238,7 +238,7 @@ def reach_trial_kernel(forest, ends, reach, span, tiles, blocks, openings, numbe
                     if flags != uint32(0):
                         root = find(forest, base, node)
                         before = cuda.atomic.or_(reach, uint32(base + root), flags)
-                        # The last one to set a bit sees both; all who do write the same.
+                        # The thread that sets the second bit sees both; all write the same.
                         if uint32(before | flags) == both:
                             spans[row, block // tiles] = uint32(1)
 
@@ -259,7 +259,7 @@ def list_brackets_kernel(tiles, blocks, openings, numbers, brackets, listed, pla
                     if slot < uint32(LISTED):
                         places[row, entry, slot] = (uint64(block) << uint64(32)) | uint64(n)
                     else:
-                        # Whoever writes it writes the same.
+                        # All threads that write it write the same value.
                         openings.overflow[0] = uint32(1)
 
 

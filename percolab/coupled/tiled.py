@@ -179,7 +179,7 @@ class TiledCoupling(BlockSums, CoupledBatches):
         return end
 
     def _make_room(self, expected: int, steps: int) -> Openings:
-        """Return memory for so many openings of a tile, and make room for nodes and rows."""
+        """Return memory for the openings of tiles, and make room for nodes and rows."""
         labeler, room = self.labeler, _room_for(expected, self._burst)
         is_new = labeler.make_room(_count_nodes(labeler.tiling.room, room))
         is_new = labeler.read.make_room(steps) or is_new
@@ -191,7 +191,7 @@ class TiledCoupling(BlockSums, CoupledBatches):
             upper = None if self._openings is None else self._openings.upper
             if upper is None:
                 upper = cuda.device_array(labeler.batch.opened.size, np.uint32)
-            # What is there goes first, so that both need not fit.
+            # Free the old memory first, so that old and new need not fit together.
             self._openings = None
             lists = cuda.device_array((labeler.num_blocks, room, 4), np.uint32)
             counts = cuda.device_array(labeler.num_blocks, np.uint32)

@@ -29,11 +29,11 @@ _empty, _with_cluster, _put = SUMS.empty, SUMS.with_cluster, SUMS.put
 
 @inner
 def row_from_sizes(sizes, count, row):
-    """Write the sums of a row from the first ``count`` sizes, integers, 0 where no root is."""
+    """Write the sums of a row from the first ``count`` sizes, integers, 0 for non-roots."""
     sums = _empty()
     for i in range(count):
         sums = _with_cluster(sums, int64(sizes[i]))
-    # Looked for by itself: what is left above are sums and a maximum, of several sizes at once.
+    # Found separately: the loop above then has only sums and a maximum, and is vectorized.
     second = find_second(sizes, count, sums.largest)
     _put(row, 0, 1, sums)
     row[SECOND_LARGEST] = second

@@ -90,8 +90,8 @@ class RowsBatch:
         )
 
     def download(self, entries: int, steps: int = 1) -> None:
-        """Copy the rows of all steps to the host, where :meth:`fetch` finds them."""
-        # A slice of a flat array: one of rows takes longer to find than to copy.
+        """Begin to copy the rows of all steps to the host, for :meth:`fetch`."""
+        # The array is flat, as slicing an array of rows takes longer than the copy.
         size = entries * steps * ROW_WIDTH
         if entries * steps <= _PINNED_ROWS:
             self._batch.launches.download(self.rows_on_device[:size], self._pinned[:size])

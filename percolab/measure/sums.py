@@ -70,8 +70,8 @@ def sums_in(number: Any, compiled: Callable[..., Any] = inner) -> Arithmetic:
 
     @compiled
     def with_cluster(sums, size):
-        """Return the sums over one more cluster; one of no sites changes nothing."""
-        # Without a branch, which would be mispredicted at every other run.
+        """Return the sums over one more cluster; a cluster of size 0 changes nothing."""
+        # There is no branch, as half of them would be mispredicted.
         return ClusterSums(
             number(sums.clusters + number(size > number(0))),
             max(sums.largest, size),
@@ -144,9 +144,9 @@ EXACT_SUMS = sums_in(int, lambda function: function)
 
 @inner
 def find_second(sizes, count, largest):
-    """Return the second largest of the first ``count`` sizes, one ``largest`` left out; or 0."""
+    """Return the second largest of the first ``count`` sizes, given the largest; 0 if none."""
     second, seen = int64(0), int64(0)
-    # Without a branch, so that the compiler looks at several sizes at once.
+    # There is no branch, so that the compiler can vectorize the loop.
     for n in range(count):
         size = int64(sizes[n])
         seen += int64(size == largest)

@@ -72,10 +72,10 @@ class InterfaceSums:
         return cls(EXACT_SUMS.empty(), bins=(0,) * bins)
 
     def plus(self, other: InterfaceSums, axes: int) -> InterfaceSums:
-        """Return what both add up to; ``axes`` of the lattice."""
+        """Return the sums over both; axes: those of the lattice."""
         flags, loop = self.flags | other.flags, self.loop or other.loop
         if self.loop and other.loop:
-            # Loops of one part wind in one direction, unless its flags say that they do not.
+            # Loops of one part wind in one direction, unless its flags say otherwise.
             flags |= int(loop_bits(np.int64(self.loop), np.int64(other.loop), axes))
         return InterfaceSums(
             EXACT_SUMS.merged(self.clusters, other.clusters),

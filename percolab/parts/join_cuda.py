@@ -85,13 +85,13 @@ class InterfacesCuda:
 
     @staticmethod
     def memory(whole: Whole, p: float = 1.0) -> Memory:
-        """Return the memory that joining takes, with two results and an interface of the host.
+        """Return the memory of joining, with two results and an interface from the host.
 
         p: the largest, of bonds or of sites, of whichever is smaller.  It is as if every open bond
         of a face led to a cluster of its own.
         """
         bonds, sites = whole.open_at_face(p)
-        # In a chain on an open lattice nothing is below.
+        # In a chain on an open lattice, an interface has no lower face.
         faces = 2 if whole.is_closed else 1
         entries = (12 if whole.has_periods else 4) * faces * bonds
         # Clusters of the interface so far, and of the next slab.

@@ -192,14 +192,14 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Slab:
-    """A slab of a lattice: where it lies, its tables, and what crosses its faces."""
+    """A slab of a lattice: its layers, its tables, and the bonds that cross its faces."""
 
     whole: Whole
     first_layer: int
     layers: int
     tables: Tables
-    low: Cut | None  # below; None at an open end of the lattice
-    high: Cut | None  # above
+    low: Cut | None  # the bonds below; None at an open end of the lattice
+    high: Cut | None  # the bonds above
 
     @property
     def num_points(self) -> int:

@@ -449,9 +449,9 @@ class _Member:
 
 
 def check_memory(job: AnyJob, transport: Transport, device: Device) -> None:
-    """Raise InputError if the ranks of a host do not fit in its memory, or one on its GPU."""
+    """Raise InputError if the ranks of a host do not fit into its memory, or one into its GPU's."""
     memory = job.most_memory
-    # One rank of each host checks for all.
+    # One rank of each host checks for all its ranks.
     local = transport.on_host if transport.place == 0 else 0
     check_free(f"{local} ranks on one host need", local * memory.host)
     if device.is_shared:

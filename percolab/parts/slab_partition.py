@@ -28,7 +28,7 @@ RankLayers = tuple[tuple[int, ...], ...]
 # and 1 GB of memory; on CUDA some 10 ms, compared with which the work at its faces is short.
 _SITES_PER_SLAB, _SITES_ON_CUDA = 2**25, 2**30
 # On CUDA, slabs are as large as possible if they would have fewer than _FEW_ON_CUDA layers, or if
-# the lattice has at least _LARGE sites, so that seconds for larger tables do not matter.
+# the lattice has more than _LARGE sites, so that seconds for larger tables do not matter.
 _FEW_ON_CUDA, _LARGE = 32, 2**39
 # The most layers of a tile to which slabs are fitted.
 _DEEPEST = 64
@@ -140,7 +140,7 @@ def check_labelable(whole: Whole, device: Device) -> None:
 def needed_memory(
     whole: Whole, copies: int, device: Device, p: float, layers: RankLayers
 ) -> Memory:
-    """Return the memory of ``local`` ranks with slabs of these layers, each on its own device."""
+    """Return the host memory of ``copies`` ranks with these layers, and the device's of one."""
     one = RankJob(whole, layers, devices=(str(device),), p=p).most_memory
     return Memory(copies * one.host, one.device)
 
@@ -171,7 +171,7 @@ def choose_layers(
 
 
 def usual_layers(whole: Whole, kind: str, most: int | None = None) -> int:
-    """Return how thick slabs are where there is memory for them; of ``most`` layers, if given."""
+    """Return the thickness of slabs if memory does not limit it; at most ``most`` layers."""
     each, largest = whole.layer_points, MAX_POINTS // whole.layer_points
     if kind == "cpu":
         usual = _SITES_PER_SLAB // each
@@ -181,7 +181,7 @@ def usual_layers(whole: Whole, kind: str, most: int | None = None) -> int:
             usual = largest
     most = max(min(most or usual, whole.num_layers), whole.reach, 1)
     unit = whole.lattice.cell[-1]
-    # Slabs of whole cells are alike.
+    # Slabs of whole cells share their tables.
     of_cells = most - most % unit
     fitting = [of_cells if of_cells >= max(whole.reach, 1) else most]
     if kind == "cuda":

@@ -390,7 +390,7 @@ class SlabTiled:
     def _wait_for_sums(
         self, labeler: SlabLabels, following: Slab | None, draw: SampleKey
     ) -> InterfaceSums:
-        """Wait, with what follows begun, and return the sums of what touches no face."""
+        """Launch the following part, wait, and return the sums of clusters that touch no face."""
         launch, read, (clusters, vacant) = self.launches, labeler.read, self._counts
         labeler.sum_nodes(1)
         labeler.tally_nodes(1, read.tallies)
@@ -405,7 +405,7 @@ class SlabTiled:
             self.begin(following, draw)
         (sums,) = read.fetch(1, done=done)
         if following is not None and self.tally:
-            # Not before: there is one tally, which begins as empty.
+            # Not earlier, as there is only one tally, which is cleared first.
             self.begin(following, draw)
         without_vacant(sums, self._pinned.vacant[0].astype(np.int64))
         row = np.zeros(self.row_width, np.int64)
@@ -427,10 +427,10 @@ def seconds_a_layer(whole: Whole, layers: int) -> float:
 
 
 def _border_capacity(whole: Whole, layers: int) -> int:
-    """Return how many sites of a tile may be at its border, those of faces and ends included."""
+    """Return the most border sites of a tile, including those of faces and end layers."""
     if not whole.is_closed and whole.depth > max(whole.reach, 1):
         return TILE_NODES
-    # As many as if bonds led out of the tile everywhere, so at the faces, too.
+    # The bound is that of a tile with bonds to other tiles on all sides, so it covers faces.
     return min(tiling_bounds(whole.slab_extent(layers), TILE_WORDS, LANES).room, TILE_NODES)
 
 

@@ -292,7 +292,7 @@ def list_extras(table, starts, first, shifts, rows, word, own, links, queue, beg
 
 @cuda.jit(device=True)
 def shorten_path(table, n, with_sizes):
-    """Point a run to its root, and add its sites to the root's size."""
+    """Make the root a run's parent, and add the run's sites to the root's size."""
     entry = table[n]
     if entry < uint32(ROOT):
         parent = uint32(entry >> uint32(FIELD))
