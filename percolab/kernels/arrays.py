@@ -9,7 +9,7 @@ class Arrays:
     """Separate memory for every caller."""
 
     def reserve(self, name: str, size: int, dtype: Any) -> Any:
-        """Return an array of so many numbers, whatever is in it."""
+        """Return an uninitialized array of ``size`` numbers."""
         return cuda.device_array(size, dtype)
 
 
@@ -25,7 +25,7 @@ class SharedArrays(Arrays):
         self.replaced = 0
 
     def reserve(self, name: str, size: int, dtype: Any) -> Any:
-        """Return an array of so many numbers, whatever is in it."""
+        """Return an uninitialized array of ``size`` numbers."""
         array = self._arrays.get(name)
         if array is None or array.size < size:
             self.replaced += array is not None

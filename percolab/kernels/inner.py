@@ -1,17 +1,17 @@
 """The decorator of functions that are called almost only by jitted functions.
 
-Numba makes a library of every function that it compiles: wrappers, by which Python and C may call
-it, optimized code, and machine code.  The functions that call an inner one get its code once more,
-optimize it with their own and make their machine code of that, so an inner function has no more
-than the code that they are given, which takes two fifths off the time of compiling.  Unless it
-makes arrays it counts no references to those that it is given (:mod:`percolab.kernels.uncounted`).
+Numba makes a library of every function that it compiles: wrappers for calls from Python and C,
+optimized code, and machine code.  A function that calls an inner one gets a copy of its code,
+optimizes that with its own and makes machine code of both.  An inner function therefore consists of
+this code alone, which saves two fifths of the time of compiling.  Unless it makes arrays, it counts
+no references to its array arguments (:mod:`percolab.kernels.uncounted`).
 
-A call of it from Python compiles it once more, with all that, and an exception is then written and
-not raised.  It cannot be cached.  CUDA makes no such libraries, and compiles inner functions as it
-does others.
+When Python calls it, it is compiled once more as an ordinary function; an exception is then printed
+and not raised.  It cannot be cached.  CUDA makes no libraries, and compiles inner functions like
+others.
 
-Source: Numba's documentation, "Customizing the Compiler"; what is replaced are parts of
-``numba.core.codegen``, tried with Numba 0.61.2 and 0.68.1.
+Source: Numba's documentation, "Customizing the Compiler"; parts of ``numba.core.codegen`` are
+replaced, tested with Numba 0.61.2 and 0.68.1.
 """
 
 import ctypes

@@ -48,7 +48,7 @@ PAIRS = 8 * LANES if SIMULATED else 256
 _PARENT = (1 << PARENT_BITS) - 1
 #: The bit that marks a pair of nodes on a list of bonds; other entries number periodic bonds.
 _NODES = 1 << 31
-#: Bits of ``Loops.seen``: two loops wind in different directions; a cluster spans the first axis.
+#: In ``Loops.seen``: the mask of loops in two directions; the first bit of the axes spanned.
 _TWO, _SPANS = 1 << 28, 29
 _FLAGS, _SIZE = 0x3F << ENDS, _PARENT << PARENT_BITS
 #: Bits of a word for each thread of a warp.
