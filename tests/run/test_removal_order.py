@@ -302,7 +302,7 @@ def test_a_stored_study_says_its_order():
             "order = degree: with it the model is bond or site, not bond-rate",
         ),
         (("--order", "influence:adaptive"), "influence:adaptive removes sites: give --model site"),
-        (("--order", "one.txt"), "line 1: 1 columns, but a line has the two sites of a bond"),
+        (("--order", "one.txt"), "one.txt: line 1: 1 columns, but a line has the two sites"),
         (("--order", "twice.txt"), "twice.txt: line 2: bond 1 0 is given twice"),
         (("--order", "gone.txt", "--model", "site"), "gone.txt: line 2: Room 9 is no site of path"),
         (("--order", "none.txt"), "none.txt: line 1: 0 5 is no bond of path.txt"),
