@@ -83,7 +83,7 @@ class Graph(Shown):
     def __post_init__(self) -> None:
         counts = (self.num_sites, self.num_bonds, self.num_sources, self.num_targets)
         if not all(type(count) is int and count >= 0 for count in counts):
-            raise ValueError(f"sites, bonds, sources, targets: {counts}, but all are integers from 0")
+            raise ValueError(f"a graph's counts are integers of at least 0, not {counts}")
         if not 1 <= self.num_sites <= MAX_POINTS:
             raise ValueError(f"a graph has 1 to {MAX_POINTS} sites, got {self.num_sites}")
         if not all(isinstance(text, str) for text in (self.name, self.digest)):
