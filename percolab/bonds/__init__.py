@@ -1,1 +1,1 @@
-"""Which bonds are open: keyed random numbers compared with p, packed 32 to a word."""
+"""The open bonds of samples: keyed random numbers compared with p, packed 32 to a word."""

@@ -1,7 +1,7 @@
 """A batch: the open bonds of samples of one topology in the memory of one device.
 
-It is filled with random bonds of a model, or with given ones; a labeler joins what it holds, and
-neither knows of the other.
+It is filled with the random bonds of a model, or with given bonds; a labeler joins its open bonds.
+Batch and model do not depend on the labeler.
 """
 
 from typing import Any, Protocol
@@ -25,19 +25,19 @@ class Batch(Protocol):
         """Draw the open bonds of entries (sample, threshold), uint64 each; return their number."""
 
     def load(self, opened: NDArray[np.uint32]) -> int:
-        """Take given open bonds, (entries, num_classes * num_words); return how many entries."""
+        """Take given open bonds, (entries, num_classes * num_words); return their number."""
 
     def copy_open_words(self, entries: int) -> NDArray[np.uint32]:
         """Return the bond words of the first entries, (entries, num_classes * num_words)."""
 
     def copy_occupied(self, entries: int) -> NDArray[np.uint32]:
-        """Return the occupied sites of the first entries, (entries, num_words), one bit a site."""
+        """Return the occupied sites of the first entries, (entries, num_words), as bits."""
 
     def copy_vacant(self, entries: int) -> NDArray[np.int64]:
-        """Return how many sites of the first entries are vacant as drawn last, int64 (entries,)."""
+        """Return the numbers of vacant sites of the first entries as drawn last, int64."""
 
 
-#: The class of each kind of device.
+#: The batch class for each kind of device.
 _BATCHES = {"cpu": "bonds.batch_cpu:CpuBatch", "cuda": "bonds.batch_cuda:CudaBatch"}
 
 
@@ -47,6 +47,6 @@ def batch_class(kind: str) -> Any:
 
 
 def new_batch(kind: str, topology: Topology, model: Model = BOND, *, capacity: int = 1) -> Batch:
-    """Return an empty batch on "cpu" or "cuda", whose ``capacity`` may be smaller, 1 on the CPU."""
+    """Return an empty batch on "cpu" or "cuda"; its ``capacity`` may be less, 1 on the CPU."""
     batch: Batch = batch_class(kind)(topology, model, capacity)
     return batch

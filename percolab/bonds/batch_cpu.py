@@ -16,7 +16,7 @@ _WORDS_TOGETHER = 512
 
 
 def make_adjacency(topology: Topology) -> Adjacency:
-    """Return where the bonds of a topology lead, for kernels on the CPU."""
+    """Return the adjacency of a topology for kernels on the CPU."""
     periodic = topology.periodic_words
     return Adjacency(
         ends=topology.deltas if topology.neighbours is None else topology.neighbours,
@@ -34,10 +34,10 @@ class CpuBatch:
     """The bonds of one entry; the protocol is :class:`percolab.bonds.batch.Batch`.
 
     opened:    uint32 (num_classes * num_words,), class by class
-    drawn:     uint32 (n, num_classes * num_words), of as many small samples as are drawn at once;
+    drawn:     uint32 (n, num_classes * num_words), for the n small samples that are drawn at once;
                the first is ``opened``
-    adjacency: where the bonds lead
-    record:    what the model's hooks have to know (:mod:`percolab.bonds.hooks`)
+    adjacency: the other ends of bonds
+    record:    the parameters of the model's hooks (:mod:`percolab.bonds.hooks`)
     """
 
     def __init__(self, topology: Topology, model: Model, capacity: int = 1) -> None:

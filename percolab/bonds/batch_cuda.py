@@ -38,19 +38,19 @@ _MAX_GRID_Y = 65535
 
 
 def period_width(topology: Topology) -> int:
-    """Return the bits an axis has in a code of periods on CUDA: 32 for all of them."""
+    """Return the bits of each axis in a code of periods on CUDA: 32 bits for all axes."""
     return 32 // max(topology.num_axes, 1)
 
 
 def narrow_codes(topology: Topology, codes: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Return codes of periods as CUDA has them, ``period_width`` bits an axis."""
+    """Return codes of periods in the form for CUDA, with ``period_width`` bits per axis."""
     narrow = np.empty(codes.size, np.int32)
     put_periods(codes, topology.num_axes, PERIOD_BITS, period_width(topology), narrow)
     return narrow
 
 
 def copied_by_class(topology: Topology, parts_of: Callable[[int], Iterable[PartWords]]) -> Any:
-    """Return bond words on the device, which are made on the host one class after the other."""
+    """Return bond words on the device; make them on the host class by class."""
     length, on_device = topology.num_words, cuda.device_array(topology.num_bond_words, np.uint32)
     words = np.empty(length, np.uint32)
     for k in range(topology.num_classes):
@@ -77,7 +77,7 @@ def _periodic_lists_on_device(topology: Topology) -> tuple[Any, Any, Any]:
 def end_flags_on_device(topology: Topology) -> tuple[Any, Any]:
     """Return the sites of all end layers and their flags on the device, uint32 each.
 
-    As :meth:`percolab.lattices.topology.Topology.end_flags` has them, copied layer by layer.
+    They are those of :meth:`percolab.lattices.topology.Topology.end_flags`, copied layer by layer.
     """
     layers = [layer for pair in topology.end_layers for layer in pair]
     size = sum(layer.size for layer in layers)
@@ -92,7 +92,7 @@ def end_flags_on_device(topology: Topology) -> tuple[Any, Any]:
 
 
 class KeysOfBatch:
-    """What the entries of a batch are drawn from: written on the host, copied to the device."""
+    """The keys from which a batch's entries are drawn, written on the host and copied."""
 
     def __init__(self, model: Model, capacity: int, launches: Launches) -> None:
         self._model, self._launches = model, launches
@@ -107,8 +107,8 @@ class KeysOfBatch:
         return Memory(host=keys, device=keys)
 
     def write(self, seed: int, samples: NDArray[np.uint64], thresholds: NDArray[np.uint64]) -> None:
-        """Write the keys of entries on the host, where :meth:`upload` takes them from."""
-        # What was written before may still be on its way.
+        """Write the keys of entries on the host, from where :meth:`upload` copies them."""
+        # The copy of earlier keys may not be finished.
         self._launches.wait()
         entries, rule, pinned = len(samples), self._model.rule, self._pinned
         pinned.samples[0] = seed
@@ -131,13 +131,13 @@ def _sizes(capacity: int) -> tuple[int, int, int]:
 
 
 class ClosedCounts:
-    """How many sites are vacant, or bonds closed, in every entry, at one p or along a grid of p.
+    """The number of vacant sites, or closed bonds, of every entry, at one p or along a grid of p.
 
-    To count neither allocates nor waits, so that it can be captured; where p does not change what
-    is drawn, that is counted at any step.
+    Counting neither allocates nor waits, so that it can be captured.  If the words do not depend on
+    p, the last drawn ones are counted for every step.
 
     drawn: the words, which exist.  opened: uint32 (entries * words,), those of all entries as
-    drawn last.  varies: whether p is their probability.
+    drawn last.  varies: whether p is the probability of the counted sites or bonds.
     """
 
     def __init__(
@@ -159,14 +159,14 @@ class ClosedCounts:
         return True
 
     def count(self, entries: int) -> None:
-        """Count what is closed of the first entries as they were drawn last."""
+        """Count the closed bonds, or vacant sites, of the first entries as drawn last."""
         exists = self._drawn.exists
         self._clear(entries)
         launch = self._launches.each
         launch(count_closed_kernel, exists.size, entries, exists, self._opened, self._counts)
 
     def count_along(self, generator: int, samples: Any, entries: int, grid: Any) -> None:
-        """Count what is closed of the first entries at all steps of a grid.
+        """Count the closed bonds, or vacant sites, of the first entries at all steps of a grid.
 
         samples: the seed and the entries' samples; grid: thresholds, uint64; both on the device
         """
@@ -181,7 +181,7 @@ class ClosedCounts:
             self._launches.each(count_closed_along_kernel, words, entries, *keys, *places)
 
     def fetch(self, entries: int, steps: int = 1) -> NDArray[np.int64]:
-        """Return what was counted, once the device is done: (entries,), or (entries, steps)."""
+        """Wait for the device and return the counts, (entries,) or (entries, steps)."""
         counted = steps if self._varies else 1
         counts = self._counts[: entries * counted].copy_to_host()
         closed: NDArray[np.int64] = counts.astype(np.int64)
@@ -196,16 +196,16 @@ class ClosedCounts:
 class CudaBatch:
     """The bonds of up to ``capacity`` entries; the protocol is :class:`percolab.bonds.batch.Batch`.
 
-    exists:    uint32 (num_classes * num_words,), the bonds that there are
+    exists:    uint32 (num_classes * num_words,), the bonds that exist
     opened:    uint32, the bond words of all entries, one entry after the other
-    adjacency: where the bonds lead
+    adjacency: the other ends of bonds
     limits:    :class:`percolab.bonds.hooks.ClassLimits` of the bonds, or ()
-    sites:     what :mod:`percolab.bonds.sites` has to know where sites are drawn, or ()
-    closed:    how many sites are vacant, where sites are drawn; else how many bonds are closed,
-               where that is counted (:meth:`count_bonds`), or None
-    keys:      what the entries are drawn from
-    launches:  the stream that everything of this batch is done on
-    arrays:    where its largest arrays lie, and those of its labeler
+    sites:     the record :class:`percolab.bonds.sites.Sites` if sites are drawn, or ()
+    closed:    counts of vacant sites if sites are drawn; else counts of closed bonds if these are
+               requested (:meth:`count_bonds`), or None
+    keys:      the keys from which the entries are drawn
+    launches:  the stream on which all kernels and copies of this batch run
+    arrays:    allocates its largest arrays, and those of its labeler
     """
 
     def __init__(
@@ -230,7 +230,7 @@ class CudaBatch:
         self.adjacency = self._adjacency()
         self.exists = copied_by_class(topology, topology.exists_parts)
         self.existing_sites = cuda.to_device(topology.occupied)
-        #: The occupied sites, and how many words of them each entry has, 0 where all share them.
+        #: The occupied sites, and the number of their words per entry, 0 if all entries share them.
         self.occupied, self.occupied_words = self.existing_sites, np.uint32(0)
         self.limits: Any = ()
         limits = model.class_limits(topology.class_names)
@@ -269,7 +269,7 @@ class CudaBatch:
         )
 
     def count_bonds(self) -> None:
-        """Have the closed bonds counted, where no sites are drawn."""
+        """Request counts of closed bonds, for models that draw no sites."""
         if self.closed is None:
             drawn = Drawn(np.uint32(0), self.exists, self.limits), self.opened
             self.closed = ClosedCounts(*drawn, self.capacity, self.launches, varies=True)
@@ -278,15 +278,15 @@ class CudaBatch:
     def memory(extent: Extent, model: Model, entries: int) -> Memory:
         site_words = 4 * count_words(extent.num_points)
         keys = KeysOfBatch.memory(entries).device
-        # What exists, what crosses periodic boundaries, and the lists of its bonds, on the
-        # device.
+        # On the device: masks of the existing and the periodic bonds, and lists of the periodic
+        # bonds.
         masks = 2 if extent.periodic_bonds else 1
         shared = 4 * masks * extent.num_words + site_words + 16 * extent.periodic_bonds
         if extent.is_stored:
             shared += 4 * extent.num_classes * extent.num_points
         words = 4 * extent.num_words + site_words * model.draws_sites
         counts = ClosedCounts.memory(entries if model.draws_sites else 0)
-        # Bonds are made class by class, the lists of periodic bonds in pieces.
+        # The host makes bonds class by class, and the lists of periodic bonds in pieces.
         host = keys + site_words + extent.class_bytes
         return Memory(host=host, device=shared + keys + entries * words).plus(counts)
 
@@ -302,7 +302,7 @@ class CudaBatch:
     def draw(self, generator: int, keys: KeysOfBatch, entries: int, opened: Any) -> None:
         """Copy keys to the device, and write the open bonds of the first entries there.
 
-        Neither allocates nor waits, so that it can be captured.  opened: as ``self.opened``.
+        This neither allocates nor waits, so it can be captured.  opened: like ``self.opened``.
         """
         keys.upload(entries)
         launch, key = self.launches, keys.on_device
@@ -315,7 +315,7 @@ class CudaBatch:
         self.close_bonds(entries, opened)
 
     def close_bonds(self, entries: int, opened: Any) -> None:
-        """Close the bonds of the first entries that have a vacant site, where sites are drawn."""
+        """Close the bonds of the first entries that have a vacant site, if sites are drawn."""
         if self.sites:
             top, launch = self.topology, self.launches
             launch.one(close_bonds_kernel, top.num_words, entries, opened, self.sites)

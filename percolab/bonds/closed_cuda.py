@@ -1,4 +1,4 @@
-"""How much of what was drawn is closed on a CUDA device: vacant sites, or closed bonds."""
+"""CUDA kernels that count the vacant sites, or the closed bonds, of drawn samples."""
 
 from typing import Any, NamedTuple
 
@@ -11,18 +11,18 @@ from percolab.kernels.bits import popcount
 from percolab.kernels.cuda import cuda
 from percolab.kernels.launches import PER_THREAD, THREADS, element
 
-#: Thresholds at which is counted in one launch.
+#: The most thresholds at which one launch counts.
 MOST_LIMITS = 32
-# Counters of a threshold, so that the threads of a warp do not queue for one; and of all.
+# Counters per threshold, so that the threads of a warp do not queue for one; and their total.
 _COUNTERS = 32
 _ALL_COUNTERS = MOST_LIMITS * _COUNTERS
 
 
 class Drawn(NamedTuple):
-    """Which words of a sample are counted.
+    """The words of a sample that are counted.
 
     first_word: number of the first of them in the sample, uint32
-    exists:     uint32 (words,), the bonds, or the sites, that there are
+    exists:     uint32 (words,), the bonds, or the sites, that exist
     classes:    thresholds of classes of bonds, :class:`percolab.bonds.hooks.ClassLimits`, or ()
     """
 
@@ -33,7 +33,7 @@ class Drawn(NamedTuple):
 
 @cuda.jit(cache=True)
 def count_closed_kernel(exists, opened, counts):
-    """Add up the bonds, or the sites, of every entry that there are and that are not open.
+    """Count the bonds, or the sites, of every entry that exist and are not open.
 
     exists: uint32 (words,); opened: uint32 (entries * words,); counts: uint32 (entries,), first 0
     """
@@ -58,7 +58,7 @@ def count_closed_kernel(exists, opened, counts):
 
 @cuda.jit(device=True)
 def _add_closed(counters, limits, word, drawn, planes, state):
-    """Add up what a word lacks at every threshold, from the first planes of its XORWOW stream."""
+    """Count a word's closed bonds at every threshold, by the first planes of its stream."""
     exists = drawn.exists[word]
     for n in range(limits.size):
         opened = open_by_planes(planes, state, word_limit(drawn.classes, word, limits[n]), exists)
@@ -68,13 +68,13 @@ def _add_closed(counters, limits, word, drawn, planes, state):
 
 @cuda.jit(cache=True)
 def count_closed_along_kernel(generator, samples, limits, drawn, first, steps, counts):
-    """Add up how much of every entry is closed at each threshold of a part of a grid.
+    """Count the closed bonds, or vacant sites, of every entry at each threshold of part of a grid.
 
     samples: uint64 (1 + entries,), the seed and the entries' samples
     limits:  uint64 (n,), thresholds from step ``first`` of the grid on, n <= MOST_LIMITS
     drawn:   :class:`Drawn`
-    counts:  uint32 (entries * steps,), all of an entry side by side, begin as zeros
-    A word's random digits are made once for all thresholds.
+    counts:  uint32 (entries * steps,), those of an entry adjacent, initially zeros
+    A word's random digits are generated once for all thresholds.
     """
     counters = cuda.shared.array(_ALL_COUNTERS, uint32)
     planes = cuda.local.array(BLIND_PLANES, uint32)
@@ -105,7 +105,7 @@ def count_closed_along_kernel(generator, samples, limits, drawn, first, steps, c
     for n in range(thread, count, THREADS):
         total = uint32(0)
         for k in range(_COUNTERS):
-            # Each thread begins at another counter, so that they lie in different banks.
+            # Each thread begins at a different counter, to avoid bank conflicts.
             total = uint32(total + counters[n * _COUNTERS + (n + k) % _COUNTERS])
         place = uint32(uint32(entry * uint32(steps)) + uint32(uint32(first) + uint32(n)))
         cuda.atomic.add(counts, place, total)

@@ -1,4 +1,4 @@
-"""The first digits of uniform numbers, as the planes of a word's stream have them."""
+"""The first binary digits of uniform numbers, from the bit planes of a word's stream."""
 
 from numba import int64, uint32, uint64
 

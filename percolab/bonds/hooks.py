@@ -1,12 +1,12 @@
-"""The hooks of a model in kernels: what it draws and culls, and in which order its bonds open.
+"""The hooks of a model in kernels: how it draws and culls bonds, and the order in which they open.
 
 Kernels are given a *record* of the model, and call the hooks of the record's type, which is known
-when they are compiled: another model costs bond percolation nothing.  The empty tuple is the record
-of models whose bonds all have the threshold of p, :class:`ClassLimits` that of models with other
-thresholds for some classes; :class:`percolab.bonds.sites.Sites` adds its own.
+at compile time, so other models do not slow down bond percolation.  The empty tuple is the record
+of models whose bonds all have the threshold of p; :class:`ClassLimits` is that of models with other
+thresholds for some classes; :class:`percolab.bonds.sites.Sites` adds hooks for drawn sites.
 
-A bond that does not have the threshold of p is open or closed at all p: what opens between two p
-has the order of uniform numbers, whatever the limits of other classes.
+A bond without the threshold of p is open or closed at all p, so the bonds that open between two p
+do so in the order of their uniform numbers, whatever the limits of other classes are.
 """
 
 from typing import Any, NamedTuple
@@ -24,12 +24,12 @@ from percolab.kernels.inner import (
     inner_with_arrays,
 )
 
-#: In place of a threshold: the class has that of p.
+#: The value, in place of a threshold, of a class that has the threshold of p.
 VARIES = 2**64 - 1
 
 
 class ClassLimits(NamedTuple):
-    """The record of a model in which classes of bonds have thresholds of their own.
+    """The record of a model in which some classes of bonds have fixed thresholds.
 
     limits:    uint64 (num_classes,), VARIES where a class has the threshold of p
     num_words: words of one class, uint32
@@ -40,14 +40,14 @@ class ClassLimits(NamedTuple):
 
 
 class Hooks(NamedTuple):
-    """What kernels call of a model: functions that Numba compiles, with arguments of these names.
+    """The functions of a model that kernels call, compiled by Numba, with arguments of these names.
 
     draw:   (generator, record, seed, samples, threshold, exists, opened): write the open bonds of
             samples on the CPU, uint64 (n,), without those that are culled; opened: (n, words)
-    number: (generator, record, seed, sample, bond): the number of a bond, uint64; it is open at a
-            threshold above
-    digits: (generator, record, seed, sample, bond, planes, last): its first ``planes.size`` digits,
-            and the word whose planes these are then
+    number: (generator, record, seed, sample, bond): return the number of a bond, uint64; the bond
+            is open at larger thresholds
+    digits: (generator, record, seed, sample, bond, planes, last): return the number's first
+            ``planes.size`` digits, and the word that ``planes`` then belongs to
     """
 
     draw: Any
@@ -60,12 +60,12 @@ _HOOKS: dict[type, Hooks] = {}
 
 
 def add_hooks(record: type, hooks: Hooks) -> None:
-    """Have kernels call these hooks where they are given a record of this type."""
+    """Register the hooks that kernels call for a record of this type."""
     _HOOKS[record] = hooks
 
 
 def _find_hooks(kind: Any) -> Hooks:
-    """Return the hooks of Numba's type of a record."""
+    """Return the hooks for the Numba type of a record."""
     return _HOOKS[getattr(kind, "instance_class", tuple)]
 
 
@@ -83,7 +83,7 @@ def number_of_bond(generator, seed, sample, bond):
 
 @inner
 def digits_of_bond(generator, seed, sample, bond, planes, last):
-    """Return the first digits of a bond's uniform number, as :class:`Hooks` has it."""
+    """Return the first digits of a bond's uniform number, as in :class:`Hooks`."""
     word, bit = uint32(bond >> uint32(5)), uint32(bond & uint32(31))
     return word_digits(generator, seed, sample, word, bit, planes, last)
 
@@ -125,7 +125,7 @@ def draw_samples(
 ) -> None:
     """Write the open bonds of samples, uint64 (n,), at a threshold of p on the CPU.
 
-    exists: uint32 words; opened: (n, words).  A record of sites has room for as many samples.
+    exists: uint32 words; opened: (n, words).  A record of sites must have room for n samples.
     """
     _HOOKS[type(record)].draw(generator, record, seed, samples, threshold, exists, opened)
 
@@ -137,7 +137,7 @@ def _draw_samples(generator, record, seed, samples, threshold, exists, opened):
 
 @inner
 def fill_opened(generator, record, seed, samples, threshold, exists, opened):
-    """Write the open bonds of samples in a kernel, which Numba compiles once for all kernels."""
+    """Write the open bonds of samples in a kernel; Numba compiles this once for all kernels."""
     draw_samples(generator, record, seed, samples, threshold, exists, opened)
 
 
@@ -151,7 +151,7 @@ def fill_sample(generator, record, seed, sample, threshold, exists, opened):
 def bond_number(generator, record, seed, sample, bond):
     """Return the number of bond 32 * word + bit as uint64: it is open at a threshold above it.
 
-    Only for bonds that open at some p: where one probability is fixed, what it closes stays so.
+    This holds only for bonds that open at some p: a fixed probability closes some bonds at all p.
     """
     return _HOOKS[type(record)].number(generator, record, seed, sample, bond)
 
@@ -172,7 +172,7 @@ def _first_digits(generator, record, seed, sample, bond, planes, last):
 
 
 def class_limit(limits, k, threshold):
-    """Return the threshold of class k: that of p where ``limits`` are ()."""
+    """Return the threshold of class k, which is that of p if ``limits`` is ()."""
     return threshold if isinstance(limits, tuple) else choose_limit(limits, k, threshold)
 
 
@@ -184,7 +184,7 @@ def _class_limit(limits, k, threshold):
 
 
 def word_limit(record, word, threshold):
-    """Return the threshold of the class that a bond word is of: that of p without a record."""
+    """Return the threshold of a bond word's class, which is that of p without a record."""
     if isinstance(record, ClassLimits):
         return choose_limit(record.limits, word // record.num_words, threshold)
     return threshold

@@ -1,4 +1,4 @@
-"""Models of percolation: the class, and bond percolation, which most things have by default."""
+"""Models of percolation: their class, and bond percolation, the default nearly everywhere."""
 
 from percolab.bonds.models.base import Model, Rule
 

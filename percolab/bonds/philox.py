@@ -1,6 +1,6 @@
 """Philox 4x32-10 (Salmon, Moraes, Dror and Shaw 2011), the independent check on XORWOW.
 
-Counter based: four outputs are a function of (seed, sample, word, block), with no state at all.
+It is counter based: four outputs are a function of (seed, sample, word, block), without a state.
 
 Source: J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11.
 """
@@ -33,8 +33,8 @@ def philox_block(c0, c1, c2, c3, k0, k1):
 def philox_digits(seed, sample, word, block):
     """Return outputs 4*block ... 4*block + 3 of the stream of one word, as uint32.
 
-    The counter holds the low half of the word's number, the high half with the block (below 16),
-    and the sample: words differ up to 2^60 of them, far more than a memory has.
+    The counter has the low half of the word's number, its high half with the block (below 16), and
+    the sample, so up to 2^60 words are distinct, far more than any memory has.
     """
     high, low = uint64(32), uint64(0xFFFFFFFF)
     seed, sample, word = uint64(seed), uint64(sample), uint64(word)

@@ -1,10 +1,10 @@
-"""What is open at p where sites are drawn too: a bond needs both its sites occupied.
+"""Open bonds of models that draw sites, too: both sites of an open bond must be occupied.
 
-Sites have uniform numbers as bonds have, from the words that follow those of the bonds: word w of
+Sites have uniform numbers as bonds do, from the words that follow those of the bonds: word w of
 the sites is word ``num_classes * num_words + w`` of the sample.  So bond (i, j) is open at p if
-max(u_i, u_j) < p in site percolation, or if that and u_b are in site-bond percolation: the largest
-is the bond's *number*, and everything that is coupled in p takes the bonds by their numbers,
-whatever the model.
+max(u_i, u_j) < p in site percolation, and if max(u_i, u_j, u_b) < p in site-bond percolation.  This
+maximum is the bond's *number*; all methods that couple different p open bonds in the order of their
+numbers, whatever the model.
 
 A :class:`Sites` is the record of these models (:mod:`percolab.bonds.hooks`).
 """
@@ -24,13 +24,13 @@ from percolab.kernels.neighbours import find_bond_end, has_bit, inner_word, othe
 
 
 class Sites(NamedTuple):
-    """The record of a model that draws sites: what kernels have to know.
+    """The record of a model that draws sites, for kernels.
 
     rule:       the model's :class:`percolab.bonds.model.Rule`
-    first_word: number of the sample's first word of sites: how many words its bonds have, uint32
-    adjacency:  where the bonds lead
-    exists:     uint32 (num_words,), the sites that there are, a bit each
-    occupied:   uint32, the sites that are occupied, of every sample that is drawn at once
+    first_word: number of the sample's first word of sites, after those of its bonds, uint32
+    adjacency:  the other ends of bonds
+    exists:     uint32 (num_words,), the sites that exist, one bit each
+    occupied:   uint32, the occupied sites of all samples that are drawn at once
     """
 
     rule: Any
@@ -42,7 +42,7 @@ class Sites(NamedTuple):
 
 @inner
 def limits_at(rule, threshold):
-    """Return the thresholds, uint64, (of sites, of bonds) that belong to a threshold of p."""
+    """Return the thresholds, uint64, (of sites, of bonds) at a threshold of p."""
     site = uint64(threshold) if rule.site_varies != uint32(0) else uint64(rule.site_limit)
     bond = uint64(threshold) if rule.bond_varies != uint32(0) else uint64(rule.bond_limit)
     return site, bond
@@ -50,7 +50,7 @@ def limits_at(rule, threshold):
 
 @inner
 def close_word(opened, base, occupied, start, adjacency, k, word):
-    """Close the bonds of word (k, word) that have a vacant site; of periodic bonds, a vacant owner.
+    """Close the bonds of word (k, word) with a vacant site; periodic bonds, with a vacant owner.
 
     The sample's words are at ``opened[base]`` ..., those of its occupied sites at
     ``occupied[start]`` ...
@@ -102,12 +102,12 @@ def _digits_with_sites(generator, record, seed, sample, bond, planes, last):
 
 
 def _close_class(opened, periodic, occupied, end):
-    """Close the bonds of one class that have a vacant site; across periodic bonds, a vacant owner.
+    """Close the bonds of a class with a vacant site; of periodic bonds, those with a vacant owner.
 
-    opened, periodic: uint32, the words of the class; periodic may be empty.  end: where its bonds
-    lead, an index difference or an array, one site each.
+    opened, periodic: uint32, the words of the class; periodic may be empty.  end: other ends
+    of its bonds, as an index difference or an array with one site each.
     """
-    # Where nothing is compiled; the overload chooses by type.
+    # This runs if nothing is compiled; otherwise the overload chooses by type.
     close = _close_shifted if np.ndim(end) == 0 else _close_listed
     close(opened, periodic, occupied, end)
 
@@ -177,7 +177,7 @@ def _draw_with_sites(generator, record, seed, samples, threshold, exists, opened
 
 @inner
 def _count_ones(words, among):
-    """Return how many bits are ones in both of two arrays of words, int64."""
+    """Return the number of bits that are ones in both of two arrays of words, int64."""
     ones = int64(0)
     for word in range(words.size):
         ones += int64(popcount(uint32(words[word] & among[word])))
@@ -200,9 +200,9 @@ def _count_vacant(record, n, opened):
 
 
 def count_drawn(record, n, opened):
-    """Return how many sites of sample ``n`` of those drawn last are vacant.
+    """Return the number of vacant sites in sample ``n`` of those drawn last.
 
-    Of a model that draws no sites, how many of its bonds are open: opened, uint32 words.
+    For a model that draws no sites, return the number of open bonds in ``opened``, uint32 words.
     """
     return _count_drawn(type(record), n, opened)(record, n, opened)
 
@@ -227,7 +227,7 @@ def _write_vacant(generator, record, seed, sample, thresholds, counts):
 
 
 def write_vacant(generator, record, seed, sample, thresholds, counts):
-    """Write how many sites of a sample are vacant at thresholds, int64; return whether any can be.
+    """Write the numbers of vacant sites at thresholds, int64; return whether sites can be vacant.
 
     The occupied sites are overwritten.
     """

@@ -1,4 +1,4 @@
-"""CUDA kernels where sites are drawn or given: bonds are open between occupied sites alone.
+"""CUDA kernels for drawn or given sites: bonds are only open between occupied sites.
 
 opened: uint32, bond words of the entries; sites: :class:`percolab.bonds.sites.Sites`.
 """
@@ -13,10 +13,10 @@ from percolab.kernels.neighbours import find_bond_end, has_bit
 
 @cuda.jit(cache=True)
 def close_bonds_kernel(opened, sites):
-    """Close the bonds that have a vacant site; one thread a word of sites.
+    """Close the bonds that have a vacant site; one thread per word of sites.
 
-    Bonds across a periodic boundary are closed by :func:`close_periodic_kernel` where their other
-    end is.
+    Of bonds across a periodic boundary, only the owner is checked here;
+    :func:`close_periodic_kernel` checks the other end.
     """
     adjacency = sites.adjacency
     num_words = adjacency.num_words
@@ -43,9 +43,9 @@ def close_periodic_kernel(opened, sites):
 
 @cuda.jit(cache=True)
 def open_between_kernel(exists, adjacency, values, opened):
-    """Open the bonds between neighbours of one value that is not 0; one thread a word of bonds.
+    """Open the bonds between neighbours of equal non-zero values; one thread per word of bonds.
 
-    exists, opened: uint32 (num_classes * num_words,).  values: (num_points,), whole numbers.
+    exists, opened: uint32 (num_classes * num_words,).  values: (num_points,), integers.
     """
     word = uint32(cuda.grid(1))
     if word < exists.size:
@@ -61,7 +61,7 @@ def open_between_kernel(exists, adjacency, values, opened):
 
 @cuda.jit(cache=True)
 def mark_empty_kernel(exists, values, labels, marked):
-    """Write labels, and -1 where the value is 0 or the lattice has no site; a thread a site.
+    """Write labels, and -1 where the value is 0 or there is no site; one thread per site.
 
     exists: uint32 (num_words,).  labels: uint32 (num_points,).  marked: int32 (num_points,).
     """

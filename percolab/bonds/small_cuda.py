@@ -1,4 +1,4 @@
-"""CUDA: what is open in many samples of a small lattice, at all p of a grid."""
+"""CUDA: the open bonds and sites of many samples of a small lattice, at all p of a grid."""
 
 from typing import Any, NamedTuple
 
@@ -11,20 +11,20 @@ from percolab.bonds.words import BLIND_PLANES, TOP, XORWOW, open_by_planes, open
 from percolab.bonds.xorwow import make_xorwow_state, next_digits
 from percolab.kernels.cuda import cuda
 
-#: Words that a thread draws, which have the keys of their sample in common.
+#: Words that each thread draws; they share the keys of their sample.
 WORDS_EACH = 2
 
 
 class SampleKeys(NamedTuple):
-    """What entries are drawn from: the samples of blocks one after the other, at every p each.
+    """The keys of entries: the samples of successive blocks, each one at every p.
 
-    seed:       of the streams, uint64
+    seed:       seed of the streams, uint64
     starts:     uint64 (blocks,), the first sample of every block
     block_size: samples of a block, uint32
-    first:      the number among these samples of the first that is drawn, uint32
+    first:      the position, among all these samples, of the first that is drawn, uint32
     limits:     uint64, the thresholds of p: those of a grid, or one for every entry
     steps:      values of p at which each sample is drawn, uint32
-    own_limits: how many of the limits each sample has for itself, uint32; 0 for a grid
+    own_limits: the number of limits that are specific to each sample, uint32; 0 for a grid
     """
 
     seed: Any
@@ -38,10 +38,10 @@ class SampleKeys(NamedTuple):
 
 @cuda.jit(cache=True)
 def open_small_kernel(generator, keys, rule, record, exists, bond_words, opened, samples):
-    """Write which bonds, and sites, are open in so many samples: a thread some words of a sample.
+    """Write the open bonds and sites of samples; each thread has some words of one sample.
 
     rule: :class:`percolab.bonds.model.Rule`.  record: ClassLimits of the bonds, or ().  exists:
-    uint32 (stride,), the bonds that there are and, from ``bond_words`` on, the sites.  opened:
+    uint32 (stride,), the bonds that exist and, from ``bond_words`` on, the sites.  opened:
     uint32 (samples * steps * stride,), all entries of a sample one after the other.
     """
     stride, steps = uint32(exists.size), keys.steps
@@ -80,7 +80,7 @@ def open_small_kernel(generator, keys, rule, record, exists, bond_words, opened,
 
 @cuda.jit(device=True)
 def _is_drawn(rule, is_site):
-    """Return whether random numbers decide what is open: all bonds may be."""
+    """Return whether random numbers are needed: not if all bonds, or sites, are open."""
     varies, limit = rule.bond_varies, rule.bond_limit
     if is_site:
         varies, limit = rule.site_varies, rule.site_limit

@@ -1,8 +1,8 @@
-"""Which bonds are open where each has a weight w: the hooks of :mod:`percolab.bonds.hooks`.
+"""The hooks (:mod:`percolab.bonds.hooks`), on the CPU, of models whose bonds have weights w.
 
-A bond is open at p if u < q(p), q being its own probability, which rises with p.  So it opens at
-the p where q(p) = u, and that is its *number*: u / w where q = p w, and 1 - (1 - u)^(1/w) where
-q = 1 - (1 - p)^w.  Where w = 1 both are u itself.  A bond of weight 0 never opens.  On the CPU.
+A bond is open at p if u < q(p), where q(p) is its probability, which rises with p.  So it opens at
+the p at which q(p) = u.  This p is its *number*: u / w if q = p w, and 1 - (1 - u)^(1/w) if
+q = 1 - (1 - p)^w.  For w = 1 both are u itself.  A bond of weight 0 never opens.
 """
 
 from math import expm1, log1p
@@ -23,7 +23,7 @@ _NEVER, _TOP, _TOP_FLOAT, _DIGITS = NEVER, TOP, float(TOP), 63
 class BondWeights(NamedTuple):
     """The record of a model in which bonds have weights.
 
-    weights: float64 (32 * words,), by the bonds' numbers 32 * word + bit
+    weights: float64 (32 * words,), by bond number, 32 * word + bit
     is_rate: uint32, whether q = 1 - (1 - p)^w; else q = p w
     """
 
@@ -43,7 +43,7 @@ def _number_of(u, weight, is_rate):
         if share == 1.0:
             return uint64(_TOP - 1)
         share = -expm1(log1p(-share) / weight)
-        # At p = 1 every bond with a weight is open.
+        # At p = 1 every bond whose number is not NEVER is open.
         return min(uint64(share * _TOP_FLOAT), uint64(_TOP - 1))
     share /= weight
     return uint64(share * _TOP_FLOAT) if share < 1.0 else uint64(_NEVER)

@@ -1,11 +1,11 @@
-"""Which of the 32 bonds of a word are open at p: digit planes of 32 uniform numbers against p.
+"""The open bonds of a word at p: digit planes of 32 uniform numbers are compared with p.
 
 Bit b of the k-th digit plane of a word's stream is the k-th binary digit, most significant first,
-of the uniform number u_b of bond b.  A bond is open when u_b < p, which its first digit different
-from p's decides; a word needs about 6 planes until no bond is undecided.
+of the uniform number u_b of bond b.  A bond is open if u_b < p, which is decided by the first digit
+that differs from p's; a word needs about 6 planes until no bond is undecided.
 
-p is passed as its *threshold*, ceil(p * 2^63): bit 63 is the integer digit of p (one for p = 1
-only, and then every u < 1 is below p), bits 62 ... 0 are the digits compared.
+p is passed as its *threshold*, ceil(p * 2^63): bit 63 is the integer digit of p (one only for
+p = 1, when every u < 1 is below p); bits 62 ... 0 are the digits that are compared.
 """
 
 import math
@@ -21,11 +21,11 @@ GENERATORS = {"xorwow": XORWOW, "philox": PHILOX}
 
 #: The threshold of p = 1.
 TOP = 2**63
-#: A sample's spanning threshold where it does not span with all its bonds open.
+#: The spanning threshold of a sample that does not span even with all its bonds open.
 NEVER = 2**64 - 1
 
-#: So many planes run without asking whether any bond is undecided: a warp of 32 words needs 11 on
-#: average, and a loop without a test is cheaper than one with.
+#: Planes that are compared before a test whether any bond is undecided: a warp of 32 words needs
+#: 11 on average, and a loop without a test is faster.
 BLIND_PLANES = 10
 _LAST_PLANE = 63
 
@@ -59,7 +59,7 @@ def _digit(threshold, plane):
 
 @inner
 def _open_in_the_end(state, threshold, undecided, opened):
-    """Return the word of open bonds, once BLIND_PLANES planes have left some undecided."""
+    """Return the word of open bonds, after BLIND_PLANES planes have left some undecided."""
     v0, v1, v2, v3, v4, d = state
     plane = BLIND_PLANES
     while undecided != uint32(0) and plane < _LAST_PLANE:
@@ -116,7 +116,7 @@ def open_word_philox(seed, sample, word, threshold, exists):
 def open_word(generator, seed, sample, word, threshold, exists):
     """Return the word of open bonds among the bonds that exist (uint32, one bit a bond).
 
-    ``generator`` is one of :data:`GENERATORS`' values; a constant folds the other one away.
+    ``generator`` is one of :data:`GENERATORS`' values; if constant, the other is compiled away.
     ``threshold`` is :func:`p_to_threshold` p as uint64.
     """
     if uint64(threshold) >> uint64(_LAST_PLANE) != uint64(0):
@@ -130,7 +130,7 @@ def open_word(generator, seed, sample, word, threshold, exists):
 def uniform_number(generator, seed, sample, word, bit):
     """Return the uniform number of one bond as uint64, its 63 binary digits.
 
-    The bond is open at a threshold that is larger.
+    The bond is open at larger thresholds.
     """
     number = uint64(0)
     if generator == XORWOW:
@@ -144,5 +144,5 @@ def uniform_number(generator, seed, sample, word, bit):
         for digits in philox_digits(seed, sample, word, quad):
             digit = uint64((uint32(digits) >> uint32(bit)) & uint32(1))
             number = uint64(uint64(number << uint64(1)) | digit)
-    # Of the 64 digits the last is not compared.
+    # The last of the 64 digits is not compared.
     return uint64(number >> uint64(1))

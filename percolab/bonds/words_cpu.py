@@ -1,7 +1,7 @@
-"""The open bonds, or sites, of whole samples on the CPU, many words side by side.
+"""The open bonds, or sites, of whole samples on the CPU, many words in parallel (SIMD).
 
-The first digit planes of all words are made without a branch, so that the compiler works on 8 or 16
-words at once; what is still undecided then, a hundredth of the words, is made anew one by one.
+The first digit planes of all words are made without a branch, so that vector instructions work on 8
+or 16 words at once; words with undecided bonds, a hundredth of all, are then redone one by one.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from percolab.bonds.words import XORWOW, open_word
 from percolab.bonds.xorwow import make_xorwow_state, next_digits
 from percolab.kernels.inner import inner, inner_with_arrays
 
-# After so many planes 32 bonds of a word are decided but for one word in 128; twelve were fastest.
+# After this many planes, all but one word in 128 are fully decided; twelve were fastest.
 _PLANES = 12
 _BLOCK = 256
 
@@ -21,8 +21,8 @@ _BLOCK = 256
 def _open_by_planes(states, planes, exists, opened):
     """Write the bonds of words that the first planes open; ``exists`` keeps those left undecided.
 
-    states: of the words' streams, six arrays.  planes: p's digits as words of 0 or of 32 ones.  All
-    arrays: uint32, and equally long but for the planes.
+    states: states of the words' streams, six arrays.  planes: p's digits as words of 0 or 32 ones.
+    All arrays are uint32, and all but planes of equal length.
     """
     s0, s1, s2, s3, s4, s5 = states
     for n in range(exists.size):
@@ -38,14 +38,14 @@ def _open_by_planes(states, planes, exists, opened):
 
 @njit(nogil=True, cache=True)
 def fill_open_bonds(generator, seed, sample, threshold, first, exists, opened):
-    """Write what is open of a sample's words ``first`` ..., uint64; exists and opened: uint32."""
+    """Write a sample's open words from word ``first``, uint64, on; exists and opened: uint32."""
     samples = np.full(1, uint64(sample))
     fill_samples(generator, seed, samples, threshold, first, exists, opened.reshape(1, -1))
 
 
 @inner_with_arrays
 def fill_samples(generator, seed, samples, threshold, first, exists, opened):
-    """Do so for samples, uint64 (n,); opened: (n, words).  Small ones share a block of words."""
+    """Write the open words of samples, uint64 (n,); opened: (n, words), small ones in blocks."""
     room = min(_BLOCK, opened.size)
     scratch = np.empty((7, room), np.uint32), np.empty(_PLANES, np.uint32)
     flat = opened.reshape(-1)

@@ -11,7 +11,7 @@ from percolab.kernels.launches import PER_THREAD, element
 
 
 class BatchKeys(NamedTuple):
-    """What the entries of a batch are drawn from, uint64 each.
+    """The keys from which the entries of a batch are drawn, uint64 each.
 
     samples: (1 + entries,), the seed and then the number of every entry's sample
     sites:   (entries,), the thresholds of the sites
@@ -25,7 +25,7 @@ class BatchKeys(NamedTuple):
 
 @cuda.jit(cache=True)
 def open_words_kernel(generator, samples, thresholds, first, exists, opened, record):
-    """Write what is open, of the words from ``first`` on, of every entry: bonds, or sites.
+    """Write the open bonds, or occupied sites, of every entry, whose words begin at ``first``.
 
     samples: the seed, then the entries' samples.  record: ClassLimits of the bonds, or ().
     """

@@ -4,8 +4,8 @@ A stream's six state words are three outputs of a SplitMix64 sequence (Steele, L
 whose start and increment are hashed from seed and sample.  The first five outputs of XORWOW are a
 bijection of its 160 state bits, so these are as good as that mixer.  Later outputs are tied to them
 by a recurrence of few bits; :func:`next_digits` scatters every output before its bits are used, so
-that no short relation falls on few of them.  The all-zero state, which XORWOW never leaves, has
-probability 2^-160 and is not treated.
+that no short relation involves only a few of them.  The all-zero state, which XORWOW never leaves,
+has probability 2^-160 and is ignored.
 
 Sources: G. Marsaglia, "Xorshift RNGs", J. Stat. Softw. 8(14), 2003; the multiplications and the
 rotation between them are the scrambler of D. Blackman and S. Vigna, "Scrambled linear pseudorandom
@@ -64,10 +64,10 @@ def rotated(x, count):
 
 @inner
 def scattered(output, plane):
-    """Return the output of a stream, uint32, as the digit plane of that number: 32 digits.
+    """Return a stream's output, uint32, as digit plane number ``plane``: 32 digits.
 
-    A bijection of the output.  The scrambler leaves no bit that a few bits of the state decide, and
-    the rotation gives every bond another bit in every plane.
+    This is a bijection of the output.  After the scrambler, no bit is determined by a few bits of
+    the state; the rotation gives every bond a different bit in every plane.
     """
     x = rotated(uint32(output * uint32(5)), uint32(7))
     return rotated(uint32(x * uint32(9)), uint32(uint32(11) * uint32(plane)))

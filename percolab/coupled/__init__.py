@@ -1,7 +1,7 @@
 """One labeling for all p: rows at a whole grid of p, and the exact threshold T of a sample.
 
-A *coupling* draws samples into a labeler's batch, has them joined, and brings them from p to p.
-Which one serves a labeler is listed here; all give the same numbers.
+A *coupling* draws samples into a labeler's batch, joins them, and updates them from one p to the
+next.  The coupling of each labeler is listed here; all give the same numbers.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -26,20 +26,20 @@ _LABELS = Needs(labels=True)
 
 
 class SampleBlocks(NamedTuple):
-    """Blocks of consecutive samples, which are summed where they are measured."""
+    """Blocks of consecutive samples, which are summed on the device that measures them."""
 
     starts: Samples  # (n,), the first sample of every block
     size: int  # samples of a block
 
 
 class Coupling(Protocol):
-    """Rows, radii and thresholds of samples, whatever the device.
+    """Rows, radii and thresholds of samples, on any device.
 
     generator: XORWOW or PHILOX.  seed: of the streams.  samples: uint64 (n,), their numbers.
     thresholds, grid: uint64 (:func:`percolab.bonds.words.p_to_threshold`), a grid ascending.
-    openings: whether rows have one number more than the labeler's, the last: how many bonds are
-    open, or sites occupied where sites are drawn.  row_width: with it.  wraps_alone: whether only
-    what wraps, and the openings, is read of rows on tori, so that the rest need not be measured.
+    openings: whether rows have an additional last number: how many bonds are open or, if sites are
+    drawn, how many sites are occupied.  row_width: including this number.  wraps_alone: whether
+    only the wrapping and the openings are read from rows on tori; the rest need not be measured.
     """
 
     labeler: Any
@@ -56,7 +56,7 @@ class Coupling(Protocol):
     def radii_rows(
         self, generator: int, seed: int, samples: Samples, grid: Samples, geometry: Geometry
     ) -> Rows:
-        """Return how far clusters reach at all m thresholds, (n, m, PER_BIN * bins)."""
+        """Return the radii of clusters at all m thresholds, (n, m, PER_BIN * bins)."""
 
     @property
     def widest_window(self) -> int:
@@ -65,10 +65,10 @@ class Coupling(Protocol):
     def scan_windows(
         self, generator: int, seed: int, samples: Samples, low: Samples, high: Samples
     ) -> Samples:
-        """Return T of samples along every open axis in a window each, (n, open axes).
+        """Return T of samples along every open axis, each in its window, (n, open axes).
 
-        Where T is not above ``low`` it is ``low``, and where the sample does not span at ``high``
-        it is NEVER.  low < high.
+        The result is ``low`` if T is not above it, and NEVER if the sample does not span at
+        ``high``.  low < high.
         """
 
 
@@ -80,10 +80,10 @@ _COUPLINGS = {
     ("cuda", "tiled"): "coupled.tiled:TiledCoupling",
 }
 
-#: What measures point by point.
+#: The couplings that measure point by point.
 _POINTS = {"cpu": "coupled.points:PointByPoint", "cuda": "coupled.points:CapturedPoints"}
 
-#: What measures samples of small lattices in the place of these, and what says whether it can.
+#: The couplings that replace these on small lattices, each with the function that says if it can.
 _SMALL = {"coupled.tiled:TiledCoupling": ("coupled.small:SmallCoupling", "coupled.small:is_small")}
 
 
@@ -99,9 +99,9 @@ def _class_for(name: str, kind: str, model: Model, extent: Extent) -> Any:
 def compute_memory(
     name: str, kind: str, extent: Extent, model: Model, needs: Needs, entries: int = 1
 ) -> Memory:
-    """Return the memory that a batch, its labeler and its coupling take, all of it.
+    """Return the total memory of a batch, its labeler and its coupling.
 
-    name: the labeler that serves.  It is a bound, close where much is requested.
+    name: the labeler that is used.  The result is an upper bound, and a close one if it is large.
     """
     batch = batch_class(kind).memory(extent, model, entries)
     labels = labeler_class(name, kind).memory(extent, needs, entries)
@@ -111,9 +111,9 @@ def compute_memory(
 
 
 def sums_blocks(name: str, kind: str, model: Model, extent: Extent, *, openings: bool) -> bool:
-    """Return whether a coupling sums blocks of samples, whose rows need not leave the device.
+    """Return whether a coupling sums blocks of samples on the device, where their rows stay.
 
-    By :meth:`percolab.coupled.block_sums.BlockSums.block_sums`.
+    It does so by :meth:`percolab.coupled.block_sums.BlockSums.block_sums`.
     """
     chosen = _class_for(name, kind, model, extent)
     if not hasattr(chosen, "sums_blocks"):
@@ -132,7 +132,7 @@ def new_coupling(
     openings: bool = False,
     wraps_alone: bool = False,
 ) -> Coupling:
-    """Return a new labeler with what couples its samples in p on a kind of device.
+    """Return the coupling of a new labeler on a kind of device.
 
     openings, wraps_alone: as for :class:`Coupling`; other arguments as for :func:`new_labeler`.
     """
@@ -153,10 +153,10 @@ def fit_coupling(
     needs: Needs = _LABELS,
     share: float = 0.5,
 ) -> Coupling:
-    """Return a coupling for as many batch entries as fit into memory, at least one.
+    """Return a coupling for the most batch entries that fit into memory, at least one.
 
-    most: entries, at most.  name: of the labeler, None for the fastest.  share: of the device's
-    free memory, that it may take.  InputError and ValueError as for :func:`new_labeler`.
+    most: the most entries.  name: that of the labeler, None for the fastest.  share: the fraction
+    of the device's free memory that may be used.  InputError, ValueError: as :func:`new_labeler`.
     """
     device.open()
     kind, extent = device.kind, Extent.of_topology(topology)

@@ -1,16 +1,16 @@
-"""Removal one by one, each time of a site or bond with the largest score in what is left.
+"""Removal one by one: each step removes a site or bond with the largest score in what is left.
 
-degree       of a bond the product of the degrees of its two sites, counted in the bonds left; O(M)
-             a removal
-betweenness  of a site or bond, by U. Brandes, J. Math. Sociol. 25, 163 (2001), a search from every
-             site; O(N M) a removal.  Values of at least 1 - 1e-9 times the largest are equal to it,
-             so that symmetric sites are
-influence    of a site its collective influence: its degree less 1, times the same of all sites two
-             steps away, added up (F. Morone and H. A. Makse, Nature 524, 65 (2015), with balls of
-             radius 2); about N <k>^2 steps a removal
+degree       for a bond, the product of the degrees of its two sites, counted in the bonds left;
+             O(M) per removal
+betweenness  for a site or bond, by U. Brandes, J. Math. Sociol. 25, 163 (2001), a search from every
+             site; O(N M) per removal.  Values of at least 1 - 1e-9 times the largest count as equal
+             to it, so that symmetric sites are equal
+influence    for a site, its collective influence: its degree less 1, times the sum of the degrees
+             less 1 of all sites two steps away (F. Morone and H. A. Makse, Nature 524, 65 (2015),
+             with balls of radius 2); about N <k>^2 steps per removal
 
-Each of several with equal scores is equally likely: the t-th removal takes the number u of the t-th
-bond or site.  Degrees of sites need no scores
+Equal scores are equally likely: removal t chooses by the uniform number u of bond or site t.
+Degrees of sites need no scores
 (:func:`percolab.coupled.one_by_one.order_by_degree`).
 """
 
@@ -26,7 +26,7 @@ _EQUAL = 1 - 1e-9
 
 @njit(nogil=True, cache=True)
 def order_by_score(generator, seed, sample, openings, num_sites, order):
-    """Have the openings removed one by one, always one with the largest score.
+    """Write the order of openings that are removed one by one, always one with the largest score.
 
     openings: a :class:`percolab.coupled.one_by_one.Openings`, whose rank is -2 for betweenness and
     -3 for influence.
@@ -67,10 +67,10 @@ def order_by_score(generator, seed, sample, openings, num_sites, order):
 
 @inner_with_arrays
 def _list_neighbours(openings, num_sites):
-    """Return where the neighbours of each site begin, these, and the bonds that lead there."""
+    """Return each site's first index in the list of neighbours, that list, and their bonds."""
     pairs, size = openings.pairs, openings.pairs.shape[0]
     if openings.sites.size:
-        # Each pair is there from both of its sites, and bonds are not removed.
+        # The pairs are listed for both of their sites, and bonds are not removed.
         return openings.starts, pairs[:, 1].copy(), np.zeros(size, np.int64)
     starts = np.zeros(num_sites + 1, np.int64)
     for n in range(size):
@@ -100,7 +100,7 @@ def _multiply_degrees(pairs, has_bond, num_sites, scores):
 
 @inner_with_arrays
 def _find_influence(starts, others, has_site, scores):
-    """Write the collective influence of every site that is left."""
+    """Write the collective influence of every remaining site."""
     num_sites = has_site.size
     excess, seen_from = np.full(num_sites, -1, np.int64), np.full(num_sites, -1, np.int64)
     for i in range(num_sites):
@@ -125,7 +125,7 @@ def _find_influence(starts, others, has_site, scores):
 
 @inner_with_arrays
 def _add_betweenness(starts, others, bonds, has_site, has_bond, of_sites, scores):
-    """Add twice the betweenness of every site, or bond, that is left to its score."""
+    """Add twice its betweenness to the score of every remaining site or bond."""
     num_sites = has_site.size
     found, steps = np.empty(num_sites, np.int64), np.empty(num_sites, np.int64)
     paths, shares = np.empty(num_sites, np.float64), np.empty(num_sites, np.float64)

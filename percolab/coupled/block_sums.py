@@ -1,4 +1,4 @@
-"""CUDA: sums of blocks of samples whose rows are measured, and stay, on the device."""
+"""CUDA: sums over blocks of samples whose rows are measured on the device and stay there."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,8 +11,8 @@ from percolab.kernels.cuda import cuda
 from percolab.measure import block_sums_cuda as sums_cuda
 from percolab.measure.block_sums import CHUNK
 
-#: Measures samples: those from number ``first`` on, so many, of a slice of the blocks; yields for
-#: which p of the grid, and the rows, flat, on the device, in the order of (block, sample, p).
+#: Measures samples, given a slice of the blocks, the first sample and the number of samples in
+#: each; yields a slice of the grid and its rows, flat, on the device, by (block, sample, p).
 Measure = Callable[[slice, int, int], Iterable[tuple[slice, Any]]]
 
 
@@ -29,11 +29,11 @@ class BlockSums:
     def measure_blocks(
         self, generator: int, seed: int, blocks: SampleBlocks, grid: Samples
     ) -> Measure:
-        """Return what measures samples of blocks."""
+        """Return the function that measures samples of blocks."""
         raise NotImplementedError
 
     def most_samples(self, steps: int) -> int:
-        """Return the most samples whose rows at so many p are on the device at a time."""
+        """Return the most samples whose rows at ``steps`` p fit on the device at a time."""
         raise NotImplementedError
 
     def block_sums(
@@ -46,10 +46,10 @@ class BlockSums:
         squared: NDArray[np.bool_],
         begins: NDArray[np.int64] | None = None,
     ) -> tuple[Rows, NDArray[np.float64]]:
-        """Return sums of observables and of the squares of some, of blocks at all p of a grid.
+        """Return sums of observables, and of the squares of some, for blocks at all p of a grid.
 
-        picks: int64 (4, C); squared: bool (C,).  begins: of groups of blocks that are added up
-        (:func:`percolab.tasks.groups.find_groups`).  The sums (blocks, m, C) and the squares
+        picks: int64 (4, C); squared: bool (C,).  begins: the first blocks of groups that are added
+        up (:func:`percolab.tasks.groups.find_groups`).  The sums (blocks, m, C) and the squares
         (blocks, m, Q) are those of :func:`percolab.measure.block_sums.sum_blocks`.  ValueError:
         rows have tallies, or there are more observables than there is room for.  OverflowError: the
         sum of a group does not fit in 64 bits.
@@ -63,7 +63,7 @@ class BlockSums:
         observables = sums_cuda.Observables(*map(cuda.to_device, (picks, np.flatnonzero(squared))))
         most = self.most_samples(points)
         together = min(max(most // blocks.size, 1), count)
-        # A block of more samples than there is room for is summed piece by piece.
+        # A block whose samples do not all fit is summed piece by piece.
         step = min(max(most // CHUNK, 1) * CHUNK, blocks.size)
         chunks = together * -(-step // CHUNK)
         chunk_sums = sums_cuda.ChunkSums(
@@ -85,10 +85,10 @@ class BlockSums:
         return sums.copy_to_host(), squares.copy_to_host()
 
     def _keep(self, name: str, shape: tuple[int, ...], kind: type) -> Any:
-        """Return device memory that calls share: to free some waits for all kernels."""
+        """Return device memory that calls share, as freeing memory waits for all kernels."""
         array = self._kept.pop(name, None)
         if array is None or array.shape != shape:
-            array = None  # so that both need not fit
+            array = None  # so that old and new need not fit together
             array = cuda.device_array(shape, kind)
         self._kept[name] = array
         return array
@@ -103,7 +103,7 @@ class BlockSums:
         *,
         is_first: bool,
     ) -> None:
-        """Add rows at some p, of so many samples of each block, to sums and squares."""
+        """Add the rows at some p of a number of samples of each block to sums and squares."""
         chunk_sums, sums, squares = totals
         first, count = steps.start or 0, steps.stop - (steps.start or 0)
         blocks, _, width = sums.shape

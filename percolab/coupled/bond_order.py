@@ -1,8 +1,8 @@
-"""Which bonds open between two p, and in which order: by the steps of a grid, or one by one.
+"""The bonds that open between two p, and their order: by the steps of a grid, or one by one.
 
-Few words hold an *opening* bond, closed at the lower p and open at the higher.  On a grid of p it
-opens at one of the *steps*, step j if u lies in [p_{j-1}, p_j).  Its first digits decide where;
-only where they do not, one bond in 2^24, all digits are compared.
+An *opening* bond is closed at the lower p and open at the higher; few words have one.  On a grid of
+p it opens at one of the *steps*: at step j if u lies in [p_{j-1}, p_j).  The first digits of u
+decide at which; only if they do not, for one bond in 2^24, all digits are compared.
 """
 
 from numba import float64, int64, uint8, uint32, uint64
@@ -11,19 +11,19 @@ from percolab.bonds.hooks import bond_number, fill_sample, first_digits
 from percolab.kernels.bits import popcount, trailing_zeros
 from percolab.kernels.inner import inner
 
-#: Planes that are compared at once; a multiple of Philox's four.
+#: Bit planes that are compared at once; a multiple of Philox's four.
 PLANES = 24
 _LAST_PLANE = 63
 
 
 def count_compared_digits(count: int) -> int:
-    """Return with how many first digits few of so many uniform numbers agree in all of them."""
+    """Return how many digits are enough that few of ``count`` uniform numbers agree in all."""
     return min(4 * (count.bit_length() // 4 + 2), 60)
 
 
 @inner
 def find_step(digits, count, thresholds):
-    """Return (step, sure): the first threshold above a number known to ``count`` digits."""
+    """Return (step, sure): the first threshold above a number, given its first ``count`` digits."""
     shift = uint64(_LAST_PLANE - count)
     for j in range(thresholds.size):
         prefix = uint64(thresholds[j] >> shift)
@@ -36,11 +36,11 @@ def find_step(digits, count, thresholds):
 
 @inner
 def list_opening_bonds(generator, record, seed, sample, low, high, exists, opened, later, bonds):
-    """Write the bonds open at threshold ``low``, and list those that ``high`` opens in addition.
+    """Write the bonds open at threshold ``low``, and list those that open between it and ``high``.
 
-    exists, opened: uint32 words, and later, scratch like them; bonds: uint32, the list of bond
-    numbers 32 * word + bit, ascending.  Returns the length of the list, or -1 if it does not fit;
-    ``opened`` is complete then all the same.
+    exists, opened: uint32 words; later: scratch like them; bonds: uint32, the list of bond numbers
+    32 * word + bit, ascending.  Return the length of the list, or -1 if it does not fit; ``opened``
+    is complete in either case.
     """
     fill_sample(generator, record, seed, sample, low, exists, opened)
     fill_sample(generator, record, seed, sample, high, exists, later)
@@ -60,7 +60,7 @@ def list_opening_bonds(generator, record, seed, sample, low, high, exists, opene
 
 @inner
 def write_bond_steps(generator, record, seed, sample, thresholds, bonds, count, planes, steps):
-    """Write at which step of a grid each of the listed bonds opens, uint8.
+    """Write the step of a grid at which each of the listed bonds opens, uint8.
 
     thresholds: uint64, strictly ascending; planes: uint32, scratch of 63.
     """
@@ -82,9 +82,9 @@ def order_by_number(
 ):
     """Write the listed bonds' positions in ascending order of the bonds' uniform numbers.
 
-    low, high: thresholds between which all of them lie; planes: uint32 scratch, as many digits as
-    are compared at first; numbers: uint64 and heads: uint32, scratch of count and count + 1.
-    The numbers are uniform, so equal intervals hold about one each, and sorting takes linear time.
+    low, high: thresholds between which all numbers lie; planes: uint32 scratch, one for each digit
+    that is compared first; numbers: uint64 and heads: uint32, scratch of count and count + 1.
+    The numbers are uniform: ``count`` equal intervals have about one each, so time is linear.
     """
     shift = uint64(_LAST_PLANE - planes.size)
     least = uint64(low >> shift)
@@ -112,7 +112,7 @@ def order_by_number(
 
 @inner
 def _interval(number, least, width, count):
-    """Return in which of ``count`` equal intervals a number lies."""
+    """Return which of ``count`` equal intervals a number lies in."""
     return min(int64(float64(number - least) / width * count), count - 1)
 
 

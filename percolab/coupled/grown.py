@@ -1,7 +1,7 @@
-"""A grid of p on CUDA for labelers that label sites: what opens is joined from p to p.
+"""A grid of p on CUDA for labelers that label sites: newly open bonds are joined from p to p.
 
-After the kernels labels are no longer finished (a site's label may be a root that was joined to
-another), but sizes stand at roots alone, which is all a row needs.
+After these kernels, labels are not final (a site's label may be a former root that was joined to
+another), but only roots have sizes, which is all that a row needs.
 
 labels, sizes: uint32 (entries * num_points,); opened, later: uint32 (entries * classes *
 num_words,).
@@ -28,9 +28,9 @@ from percolab.measure.wrapping_cuda import join_more
 
 @cuda.jit(cache=True)
 def grow_kernel(labels, opened, later, adjacency):
-    """Join the ends of the bonds that open between two p: one thread a word of sites.
+    """Join the ends of the bonds that open between two p: one thread per word of sites.
 
-    opened, later: the bonds at both p; those at the larger one become those that are open.  Bonds
+    opened, later: the open bonds at the two p; ``opened`` becomes ``later``.  Bonds
     across a periodic boundary are joined by
     :func:`percolab.labelers.periodic_cuda.periodic_kernel`.
     """
@@ -73,12 +73,12 @@ class GrownCoupling(CoupledBatches):
 
     def __init__(self, labeler: LabeledBatch, *, openings: bool = False) -> None:
         super().__init__(labeler, openings=openings)
-        # The bonds at the next p; made when a grid is first used.
+        # The bonds at the next p; allocated when a grid is first measured.
         self._later: Any = None
 
     @staticmethod
     def memory(extent: Extent, model: Model, needs: Needs, entries: int) -> Memory:
-        """Return the memory of the bonds at a next p."""
+        """Return the memory of the bonds at the next p."""
         return Memory(device=4 * extent.num_words * entries if needs.steps > 1 else 0)
 
     def coupled(self, generator: int, seed: int, samples: Samples, grid: Samples) -> Rows:
@@ -102,7 +102,7 @@ class GrownCoupling(CoupledBatches):
         return rows
 
     def _join_later(self, entries: int) -> None:
-        """Join what opens at the next p, and move the sizes to the roots."""
+        """Join the bonds that open at the next p, and move the sizes to the roots."""
         labeler, batch = self.labeler, self.labeler.batch
         top, launch = batch.topology, batch.launches
         words = labeler.labels, batch.opened, self._later, batch.adjacency

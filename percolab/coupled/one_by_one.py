@@ -1,9 +1,9 @@
 """Rows of a sample after every opening of a bond or a site, in the order of their numbers u.
 
 The algorithm of M. E. J. Newman and R. M. Ziff, Phys. Rev. Lett. 85, 4104 (2000) and Phys. Rev. E
-64, 016706 (2001).  After n openings the sample is what it is at every p between the n-th smallest
-number and the next.  Where ranks say in which order all are removed, they open in the reverse
-order; of equal ranks that with the largest u is removed first, so that all orders are equally
+64, 016706 (2001).  After n openings the sample is the one at every p between the n-th smallest
+number and the next.  If ranks prescribe the order of removal, bonds or sites open in the reverse
+order; of equal ranks, the one with the largest u is removed first, so that all orders are equally
 likely.
 """
 
@@ -38,20 +38,20 @@ _TOP, _TOP_FLOAT = TOP, float(TOP)
 
 
 class Openings(NamedTuple):
-    """What opens, M bonds or sites in ascending order of their places in a sample's words."""
+    """The M bonds or sites that open, in ascending order of their places in a sample's words."""
 
     places: Any  # int64 (M,), 32 * word + bit of the uniform numbers
-    sites: Any  # int32 (M,), the sites that are occupied then; empty where bonds open
-    starts: Any  # int64 (M + 1,), where the pairs of each begin
-    pairs: Any  # int32 (n, 2), the sites that each joins where both are occupied
+    sites: Any  # int32 (M,), the sites that become occupied; empty where bonds open
+    starts: Any  # int64 (M + 1,), the index of each opening's first pair
+    pairs: Any  # int32 (n, 2), sites that the opening joins if both are occupied
     # int64 (n,), the periods from the first to the second; empty without a periodic axis
     codes: Any
-    # int64 (M,), when each is removed, 0 first; empty where that is random, and one of
+    # int64 (M,), ranks of removal, 0 first; empty where the order is random, and one of
     # ADAPTIVE_RANKS where it depends on what is left
     ranks: Any = np.empty(0, np.int64)
 
 
-#: In place of ranks: what is left is ordered again by this after every removal.
+#: Values in place of ranks for scores that are computed again after every removal.
 ADAPTIVE_RANKS = {
     "degree:adaptive": np.array([-1], np.int64),
     "betweenness:adaptive": np.array([-2], np.int64),
@@ -67,7 +67,7 @@ class Scratch(NamedTuple):
     heads: Any  # uint32
     planes: Any  # uint32
     parents: Any  # int32 (num_points,)
-    sizes: Any  # int32 (num_points,), 0 of a site that is vacant
+    sizes: Any  # int32 (num_points,), 0 for a vacant site
     reach: Any  # uint32 (num_points,), end flags of clusters at their roots
     counts: Any  # int32 (num_points + 1,), clusters by their size
     periods: Any  # int64 (num_points,), empty without a periodic axis
@@ -76,7 +76,7 @@ class Scratch(NamedTuple):
 
 
 class Layers(NamedTuple):
-    """The sites: uint32 words of those that there are, end layers (sites, flags), axes."""
+    """The sites: uint32 words of those that exist, end layers (sites, flags), axes."""
 
     occupied: Any
     end_sites: Any
@@ -85,7 +85,7 @@ class Layers(NamedTuple):
 
 
 def list_openings(topology: Topology, *, sites: bool) -> Openings:
-    """Return what opens in the samples of a topology: its bonds, or its sites."""
+    """Return the openings in the samples of a topology: its bonds, or its sites."""
     k, owner, other = topology.bonds().T
     places = 32 * topology.num_words * k + owner
     codes = np.zeros(places.size, np.int64)
@@ -108,12 +108,12 @@ def list_openings(topology: Topology, *, sites: bool) -> Openings:
 
 
 def list_layers(topology: Topology) -> Layers:
-    """Return the sites of a topology, and which are in end layers."""
+    """Return the sites of a topology, and those in end layers."""
     return Layers(topology.occupied, *topology.end_flags(), np.int64(topology.num_axes))
 
 
 def is_strict(ranks: np.ndarray, count: int) -> bool:
-    """Return whether ranks leave nothing to chance, as no two openings have the same."""
+    """Return whether ranks determine the whole order, as no two openings have the same rank."""
     return ranks.size == count and (count < 2 or np.unique(ranks).size == count)
 
 
@@ -193,16 +193,16 @@ def order_by_rank(ranks, order, heads):
 
 @njit(cache=True)
 def order_by_degree(generator, seed, sample, openings, order):
-    """Have the sites removed one by one, always one with the most bonds to sites that are left.
+    """Write the order of sites removed one by one, always one with the most remaining neighbours.
 
-    Each of several such sites is equally likely: the t-th removal takes the number u of site t.
-    order: uint32 (N,), overwritten.  Sites are kept by their degrees, as V. Batagelj and M.
-    Zaversnik keep them to find cores, arXiv:cs/0310049.
+    Each of several such sites is equally likely: removal t chooses by the number u of site t.
+    order: uint32 (N,), overwritten.  Sites are kept sorted by degree, as in the algorithm for cores
+    of V. Batagelj and M. Zaversnik, arXiv:cs/0310049.
     """
     starts, places, left = openings.starts, openings.places, openings.sites.size
     degrees = starts[1:] - starts[:-1]
     most = degrees.max()
-    first = np.zeros(most + 2, np.int64)  # Where the sites of a degree begin in by_degree.
+    first = np.zeros(most + 2, np.int64)  # The index in by_degree of each degree's first site.
     for i in range(left):
         first[degrees[i] + 1] += 1
     first = np.cumsum(first)
@@ -231,7 +231,7 @@ def order_by_degree(generator, seed, sample, openings, order):
 
 @inner
 def _swap(by_degree, at, n, m):
-    """Swap the n-th and the m-th of the sites by degree."""
+    """Swap the n-th and the m-th site in the order by degree."""
     i, j = by_degree[n], by_degree[m]
     by_degree[n], by_degree[m] = j, i
     at[i], at[j] = m, n
@@ -321,7 +321,7 @@ def _add_cluster(sums, a, b, scratch):
     scratch.reach[a] |= scratch.reach[b]
     sums, lost = _replaced(sums, large, small)
     if lost:
-        # The next smaller size that there is; over a sample these steps add up to few.
+        # Find the next smaller size of a cluster; over a sample, these steps are few in total.
         second = small
         while second > 0 and counts[second] == 0:
             second -= 1

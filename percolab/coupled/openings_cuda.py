@@ -1,20 +1,20 @@
-"""CUDA: what opens between two p, from one labeling at the lower.
+"""CUDA: the bonds that open between two p, joined to one labeling at the lower p.
 
 A bond that is closed at the lowest p and open at the highest, and joins two clusters of a tile or
 of neighbouring tiles, is an *opening* (:class:`percolab.labelers.tiled.records.Openings`).  These
-clusters become nodes; the others stay as they are.  The rows of a grid follow from p to p by
-joining nodes.
+clusters become nodes; the others do not change.  The rows of a grid follow from p to p by joining
+nodes.
 
 Exact spanning thresholds are found by bisection.  Every opening is moved to the roots of its nodes;
-from then on unions change nothing but these roots, and a trial at any p in between is undone by
-making them roots again.  It halves the bracket of every sample and axis; when few openings are left
-in it, one thread opens them in order.  Grid axis 1 counts the open axes.
+from then on unions change only these roots, and a trial at any p in between is undone by making
+them roots again.  Each trial halves the bracket of every sample and axis; when few openings are
+left in a bracket, one thread opens them in order.  Grid axis 1 counts the open axes.
 
-labels: uint32 (entries * points,).  In steps parents: uint32, of all nodes; forest: uint64, as
-long.  In trials forest, reach: uint32, parents of nodes and the end layers that roots touch, axis
-after axis, ``span`` nodes each.  numbers: uint64, those of the openings' bonds, like the openings.
-brackets: uint64 (2, axes, entries), thresholds: the entry spans at the upper one and not at the
-lower.  Equal ones are finished, and there is no threshold where the upper one is NEVER.
+labels: uint32 (entries * points,).  In steps, parents: uint32, parents of all nodes; forest:
+uint64, of the same length.  In trials, forest, reach: uint32, parents of nodes and end layers that
+roots touch, axis after axis, ``span`` nodes each.  numbers: uint64, numbers u of openings' bonds,
+in the order of openings.  brackets: uint64 (2, axes, entries), thresholds: the entry spans at the
+upper and not at the lower.  A bracket is finished if both are equal; NEVER above: no threshold.
 """
 
 from collections.abc import Sequence
@@ -38,9 +38,9 @@ from percolab.labelers.tiled.records import Openings
 from percolab.measure.rows import spanning_bits
 from percolab.measure.wrapping_cuda import join_over_periods, note_loop
 
-#: Openings that one thread puts in order at last, and how many of them a bracket should hold.
+#: The most openings of a bracket that one thread sorts at the end, and how many it should have.
 LISTED, WANTED = 128, 32
-#: Where in its bracket an entry is tried.
+#: The point of its bracket at which an entry is tried.
 AT_LOWER, AT_MIDDLE, AT_UPPER = range(3)
 
 
@@ -55,7 +55,7 @@ def _tile_and_lane():
 def cross_openings_kernel(
     labels, points, opened, words_per_entry, node_room, crossing, listed, openings
 ):
-    """Write the openings among the listed bonds between tiles, which all are open in the end."""
+    """Write the openings among the listed bonds between tiles; all are open at the highest p."""
     lists = openings.list
     entry = uint32(cuda.blockIdx.y)
     base, k = uint32(entry * points), uint32(cuda.grid(1))
@@ -71,14 +71,14 @@ def cross_openings_kernel(
                 lists[block, slot, 2] = uint32(uint32(word << uint32(5)) | bit)
                 lists[block, slot, 3] = uint32(crossing.codes[n])
             else:
-                # Whoever writes it writes the same.
+                # All threads that write it write the same value.
                 openings.overflow[0] = uint32(1)
         k = uint32(k + uint32(cuda.gridsize(1)))
 
 
 @cuda.jit(cache=True)
 def order_openings_kernel(generator, sites, keys, grid, tiles, blocks, openings):
-    """Write at which p of the grid the bond of every opening opens, in place of the bond."""
+    """Replace the bond of every opening by the step of the grid at which it opens."""
     lists = openings.list
     block, lane = _tile_and_lane()
     if block < blocks:
@@ -104,7 +104,7 @@ def join_openings_kernel(parents, step, blocks, openings):
 
 @cuda.jit(cache=True)
 def join_openings_over_periods_kernel(forest, step, tiles, blocks, openings, loops):
-    """Join the nodes of all openings of a step in a forest with periods, and note what wraps."""
+    """Join the nodes of all openings of a step in a forest with periods; note what wraps."""
     lists = openings.list
     block, lane = _tile_and_lane()
     if block < blocks:
@@ -118,7 +118,7 @@ def join_openings_over_periods_kernel(forest, step, tiles, blocks, openings, loo
 
 @cuda.jit(cache=True)
 def spanning_ends_kernel(labels, points, nodes, sites, spanning):
-    """Set the bits of the axes along which an entry spans, once roots have their end flags."""
+    """Set the bits of the axes along which an entry spans; roots must have their end flags."""
     n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < sites.size:
         node = labels[uint32(uint32(entry * points) + uint32(sites[n]))]
@@ -131,7 +131,7 @@ def spanning_ends_kernel(labels, points, nodes, sites, spanning):
 def contract_openings_kernel(generator, sites, keys, parents, tiles, blocks, openings, numbers):
     """Move all openings to the roots of their nodes, and write the numbers of their bonds.
 
-    An opening between one and the same root gets the number NEVER, which is below no threshold.
+    An opening whose nodes have the same root gets the number NEVER, which is below no threshold.
     """
     lists, counts, room = openings.list, openings.counts, openings.room
     block, lane = _tile_and_lane()
@@ -150,7 +150,7 @@ def contract_openings_kernel(generator, sites, keys, parents, tiles, blocks, ope
 
 @cuda.jit(cache=True)
 def begin_brackets_kernel(lows, highs, entries, axes, spanning, brackets, spans, listed):
-    """Begin the brackets of all entries with a window each; one thread an entry."""
+    """Set the brackets of all entries to their windows; one thread per entry."""
     entry, row = cuda.grid(1), cuda.blockIdx.y
     if entry < entries:
         spanned = uint32(uint32(spanning[entry] >> axes[row]) & uint32(1)) != uint32(0)
@@ -162,7 +162,7 @@ def begin_brackets_kernel(lows, highs, entries, axes, spanning, brackets, spans,
 
 @cuda.jit(device=True)
 def _tried(brackets, row, entry, where):
-    """Return the threshold that an entry is tried at; 0, where nothing is open, once finished."""
+    """Return the threshold to try for an entry; 0, where nothing is open, once it is finished."""
     lower, upper = brackets[0, row, entry], brackets[1, row, entry]
     if upper == uint64(NEVER) or lower == upper:
         return uint64(0)
@@ -190,7 +190,7 @@ def undo_trial_kernel(
 ):
     """Narrow the brackets by the last trial, made at ``where``, and undo it.
 
-    All nodes become roots: in a row they are written faster than those of openings alone.
+    All nodes become roots, since writing all in sequence is faster than only those of openings.
     """
     block, lane = _tile_and_lane()
     row = uint32(cuda.blockIdx.y)
@@ -223,7 +223,7 @@ def join_trial_kernel(forest, span, tiles, blocks, openings, numbers, brackets, 
 
 @cuda.jit(cache=True)
 def reach_trial_kernel(forest, ends, reach, span, tiles, blocks, openings, numbers, axes, spans):
-    """Collect at the roots which end layers of the axis they touch, and note who spans."""
+    """Collect in the roots which end layers of the axis they touch; note entries that span."""
     lists, counts, room = openings.list, openings.counts, openings.room
     block, lane = _tile_and_lane()
     row = uint32(cuda.blockIdx.y)
@@ -238,14 +238,14 @@ def reach_trial_kernel(forest, ends, reach, span, tiles, blocks, openings, numbe
                     if flags != uint32(0):
                         root = find(forest, base, node)
                         before = cuda.atomic.or_(reach, uint32(base + root), flags)
-                        # The last one to set a bit sees both; all who do write the same.
+                        # The thread that sets the second bit sees both; all write the same.
                         if uint32(before | flags) == both:
                             spans[row, block // tiles] = uint32(1)
 
 
 @cuda.jit(cache=True)
 def list_brackets_kernel(tiles, blocks, openings, numbers, brackets, listed, places):
-    """List the openings inside every bracket: how many, and where they are."""
+    """List the openings within every bracket: their number and their places."""
     counts, room = openings.counts, openings.room
     block, lane = _tile_and_lane()
     row = cuda.blockIdx.y
@@ -259,7 +259,7 @@ def list_brackets_kernel(tiles, blocks, openings, numbers, brackets, listed, pla
                     if slot < uint32(LISTED):
                         places[row, entry, slot] = (uint64(block) << uint64(32)) | uint64(n)
                     else:
-                        # Whoever writes it writes the same.
+                        # All threads that write it write the same value.
                         openings.overflow[0] = uint32(1)
 
 
@@ -267,9 +267,9 @@ def list_brackets_kernel(tiles, blocks, openings, numbers, brackets, listed, pla
 def finish_brackets_kernel(
     forest, reach, span, openings, numbers, brackets, listed, places, axes, entries, thresholds
 ):
-    """Open the listed openings of every bracket in order, and write T; one thread a bracket.
+    """Open the listed openings of every bracket in order, and write T; one thread per bracket.
 
-    The trial must stand at the lower ends of the brackets.
+    The last trial must have been at the lower ends of the brackets.
     """
     entry, row = cuda.grid(1), uint32(cuda.blockIdx.y)
     if entry < entries:
@@ -317,7 +317,7 @@ def _sort_places(places, row, entry, count, numbers):
 
 
 class BracketSearch:
-    """Brackets of the samples of a batch along all open axes, narrowed side by side."""
+    """Brackets of the samples of a batch along all open axes, narrowed in parallel."""
 
     def __init__(self, labeler: Tiled) -> None:
         self._labeler, self._launches = labeler, labeler.batch.launches
@@ -334,7 +334,7 @@ class BracketSearch:
         self._reach: Any = None
 
     def make_room(self, openings: Openings) -> None:
-        """See to it that there is memory for the nodes and the numbers of these openings."""
+        """Ensure that there is memory for the nodes and the numbers of these openings."""
         shape = openings.list.shape[:2]
         if self._numbers is None or self._numbers.shape != shape:
             self._numbers = cuda.device_array(shape, np.uint64)
@@ -357,8 +357,8 @@ class BracketSearch:
     ) -> NDArray[np.uint64]:
         """Return T of all entries along all open axes, uint64 (entries, axes).
 
-        window: a lower and an upper threshold for every entry.  expected: openings of an entry,
-        about.
+        window: a lower and an upper threshold for every entry.  expected: the approximate number of
+        openings of an entry.
         """
         entries, axes = len(window[0]), self._axes.size
         one_each = (-(-entries // THREADS), axes)
@@ -399,7 +399,7 @@ class BracketSearch:
         self._launches.blocks(undo_trial_kernel, grid, THREADS, *self._forests, *undone)
 
     def _try(self, grid: tuple[int, int], tiles: int, openings: Openings, where: int) -> None:
-        """Open what is open at a place of the brackets, and see who spans."""
+        """Join the openings that are open at a point of the brackets, and find who spans."""
         forest, reach, span = self._forests
         batch = self._openings(tiles, openings)
         trial = forest, span, *batch, self._brackets, np.int32(where)

@@ -1,6 +1,6 @@
-"""Point by point: every (sample, threshold) is drawn, joined and measured on its own.
+"""Point by point: every (sample, threshold) is drawn, joined and measured independently.
 
-Any labeler will do.  On CUDA a call of many kernels is captured once for a number of them.
+It works with any labeler.  On CUDA, a call of many kernels is captured once per number of entries.
 """
 
 from collections.abc import Callable
@@ -22,14 +22,14 @@ from percolab.measure.rows import without_vacant
 
 
 def measure_by_batches(measure: Callable[..., Any], capacity: int, *samples: NDArray[Any]) -> Any:
-    """Return what is measured of samples, ``capacity`` at a time; samples: arrays of one length."""
+    """Return measurements of samples, ``capacity`` at a time; samples: arrays of equal length."""
     firsts = range(0, len(samples[0]), capacity)
     parts = [measure(*(each[first : first + capacity] for each in samples)) for first in firsts]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 class PointByPoint:
-    """The coupling that couples nothing (:class:`percolab.coupled.Coupling`)."""
+    """The coupling that measures every p independently (:class:`percolab.coupled.Coupling`)."""
 
     wraps_alone = False
 
@@ -40,21 +40,21 @@ class PointByPoint:
 
     @property
     def reading(self) -> Reading:
-        """What is read of samples."""
+        """The quantity that is read from samples."""
         top = self.labeler.batch.topology
         wraps = self.wraps_alone and top.num_periodic_bonds and not top.open_axes
         return Reading.WRAPPING if wraps else Reading.ROWS
 
     @staticmethod
     def memory(extent: Extent, model: Model, needs: Needs, entries: int) -> Memory:
-        """Return the memory in addition to that of batch and labeler."""
+        """Return the memory needed in addition to that of batch and labeler."""
         return Memory()
 
     def with_openings(self, rows: Rows, counts: Rows) -> Rows:
-        """Return rows with the openings as a last number, where they are requested.
+        """Return rows with the openings as their last number, if these are requested.
 
-        counts: of the bonds that are open, or where sites are drawn of those that are vacant; int64
-        like the rows without their last axis.
+        counts: the numbers of open bonds or, if sites are drawn, of vacant sites; int64, with the
+        rows' shape without its last axis.
         """
         if not self.openings:
             return rows
@@ -114,7 +114,7 @@ class PointByPoint:
 
 
 class CapturedPoints(PointByPoint):
-    """Point by point on CUDA, launching what was captured for as many batch entries before."""
+    """Point by point on CUDA, by graphs captured before for the same number of batch entries."""
 
     def __init__(self, labeler: Any, *, openings: bool = False) -> None:
         super().__init__(labeler, openings=openings)
@@ -122,9 +122,9 @@ class CapturedPoints(PointByPoint):
             labeler.batch.count_bonds()
 
     def with_counts(self, rows: Rows, entries: int, steps: int = 1) -> Rows:
-        """Return rows, (entries, ...), after what is closed was counted and the device is done.
+        """Wait for the device; return rows, (entries, ...), corrected by counts of closed bonds.
 
-        They are without vacant sites, and have the openings where these are requested.
+        Vacant sites are subtracted, and openings are appended if they are requested.
         """
         batch = self.labeler.batch
         if batch.closed is None:
@@ -143,7 +143,7 @@ class CapturedPoints(PointByPoint):
     def enqueue_rows(
         self, generator: int, seed: int, samples: Samples, thresholds: Samples
     ) -> None:
-        """Launch what writes the rows of up to ``capacity`` batch entries on the device."""
+        """Launch the kernels that write the rows of up to ``capacity`` batch entries."""
         labeler, batch, entries = self.labeler, self.labeler.batch, len(samples)
 
         def work() -> None:
@@ -160,7 +160,7 @@ class CapturedPoints(PointByPoint):
 
 
 class CoupledBatches(CapturedPoints):
-    """Batches of samples that go over a grid of p together; a subclass says how."""
+    """Batches of samples that are updated along a grid of p together; a subclass says how."""
 
     def coupled(self, generator: int, seed: int, samples: Samples, grid: Samples) -> Rows:
         """Return the rows (n, m, row width) of up to ``capacity`` samples, n of them.
@@ -172,8 +172,8 @@ class CoupledBatches(CapturedPoints):
     def rows(self, generator: int, seed: int, samples: Samples, thresholds: Samples) -> Rows:
         """Return the rows (n, row width) of n batch entries (sample, threshold).
 
-        Where these are samples that all share one ascending grid of thresholds, sample after
-        sample, every sample is labeled once for many of them.
+        If the entries are those of samples on one ascending grid of thresholds, sample after
+        sample, every sample is labeled once for many thresholds.
         """
         grid = _shared_grid(samples, thresholds)
         if grid.size == 1:
@@ -193,7 +193,7 @@ class CoupledBatches(CapturedPoints):
 
 
 def _shared_grid(samples: Samples, thresholds: Samples) -> Samples:
-    """Return the ascending grid that all samples share, or one threshold where there is none."""
+    """Return the ascending grid that all samples share, or one threshold if there is none."""
     if samples.size < 2 or samples[0] != samples[1]:
         return thresholds[:1]
     length = int(np.argmax(np.append(samples, samples[:1] + np.uint64(1)) != samples[0]))

@@ -1,6 +1,6 @@
-"""A sample's grid of p by runs: label at the lowest p, then join what opens, all in one call.
+"""A sample's grid of p by runs: label at the lowest p, then join newly open bonds, in one call.
 
-Entries of one sample that follow one another share its labeling; many samples are drawn, joined and
+Successive entries of the same sample share its labeling.  Many samples are drawn, joined and
 measured in a single call, since on small lattices a call from Python costs more than a sample.
 """
 
@@ -23,7 +23,7 @@ from percolab.measure.rows import without_vacant
 
 #: A bond's number is a uint32; lattices with more words are measured p by p.
 _MOST_WORDS = 2**27
-# Bonds that can be put in order: a fourth of all, or so many.
+# The bonds that can be put in order: a fourth of all, or at least this many.
 _ORDERED_SHARE, _ORDERED_LEAST = 4, 4096
 
 
@@ -101,7 +101,7 @@ class RasterCoupling(PointByPoint):
         bonds, listed = topology.num_bonds, _most_ordered(topology)
         if listed >= bonds:
             return TOP
-        # Three quarters of the list, for the scatter of their number.
+        # Three quarters of the list, to allow for fluctuations of their number.
         return 3 * TOP // 4 * listed // bonds // model.steepest_share
 
     def scan_windows(

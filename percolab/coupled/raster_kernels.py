@@ -1,9 +1,9 @@
-"""Kernels: a sample labeled at the lowest p by runs, and what opens above it joined to that.
+"""Kernels: label a sample at the lowest p by runs, and join the bonds that open above it.
 
 Near p_c a few percent of the bonds open between neighbouring p of a sweep, so that the rows of a
 grid cost little more than one labeling.  The sums over clusters, the spanning bits and the tally
-are kept up to date at every union; the second largest alone may have to be looked for again.  For
-the exact spanning thresholds bonds are joined one by one in the order of their uniform numbers: the
+are updated at every union; only the second largest cluster may have to be searched again.  For the
+exact spanning thresholds, bonds are joined one by one in the order of their uniform numbers: the
 algorithm of Newman and Ziff (2001), on the few bonds that matter.
 
 parents, sizes: int32, reach: uint32, of all runs; row: int64 (ROW_WIDTH,), longer with a tally.
@@ -35,15 +35,15 @@ from percolab.measure.wrapping import join_over_periods, note_loop
 
 _replaced, _put, _take = SUMS.replaced, SUMS.put, SUMS.take
 
-#: Thresholds of one sample that are measured in one go; a step's number is a uint8.
+#: The most thresholds of a sample that are measured together; a step's number is a uint8.
 MAX_STEPS = 255
 
 
 class GridLists(NamedTuple):
     """Memory for the bonds of a sample that open along a grid."""
 
-    bonds: Any  # uint32, their numbers, as many as there is room for
-    steps: Any  # uint8, at which step of the grid each opens
+    bonds: Any  # uint32, their numbers; its length is the room for them
+    steps: Any  # uint8, the step of the grid at which each opens
     order: Any  # uint32, their positions by step
     ends: Any  # int64 (MAX_STEPS + 2,), where each step ends in the order
     planes: Any  # uint32 (63,), scratch for digits
@@ -51,10 +51,10 @@ class GridLists(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """What a call needs of a labeler and its batch, by the names they have there.
+    """The attributes of a labeler and its batch that a call needs, by the same names.
 
-    The batch's ``record`` is not among it, whose type is another for every kind of model: what
-    labels and measures is compiled once for all.
+    The batch's ``record`` is not included, as its type depends on the kind of model: functions
+    that label and measure are thus compiled once for all models.
     """
 
     exists: Any
@@ -69,7 +69,7 @@ class Sample(NamedTuple):
 
 @inner
 def sort_by_step(steps, count, num_steps, order, ends):
-    """Write a list's positions by step, uint8, and where each ends, as in :class:`GridLists`."""
+    """Write a list's positions by step, uint8, and each step's end, as in :class:`GridLists`."""
     ends[: num_steps + 1] = 0
     for n in range(count):
         ends[steps[n] + 1] += 1
@@ -83,7 +83,7 @@ def sort_by_step(steps, count, num_steps, order, ends):
 
 @inner
 def _join(parents, a, b):
-    """Join two runs; return the roots, that of both and the other one, equal if there was one."""
+    """Join two runs; return the new root and the former one, equal if both had the same root."""
     a, b = find_halving(parents, a), find_halving(parents, b)
     if b < a:
         a, b = b, a
@@ -93,9 +93,9 @@ def _join(parents, a, b):
 
 @inner
 def _add_cluster(sums, sizes, reach, row, a, b):
-    """Add root b to root a, which became its parent; return (the sums, whether the second is lost).
+    """Add root b to its new parent a; return (the sums, whether the second largest is unknown).
 
-    The sums are not in the row; its flags and its tally are updated.
+    The row's flags and tally are updated, but not its sums.
     """
     large, small = max(int64(sizes[a]), int64(sizes[b])), min(int64(sizes[a]), int64(sizes[b]))
     joined = large + small
@@ -121,7 +121,7 @@ def _measure(opened, sample, row):
 
 @inner
 def _measure_drawn(sample, rows, wraps_alone):
-    """Write the rows of the samples that are drawn, or of their numbers only the flags."""
+    """Write the rows of the samples that are drawn, or only the flags of these rows."""
     for n in range(len(rows)):
         if wraps_alone:
             words = sample.drawn[n], sample.adjacency
@@ -138,7 +138,7 @@ def _grid_rows(sample, lists, rows):
     periods = sample.windings.periods
     for step in range(1, len(rows)):
         row = rows[step]
-        # NumPy's assignment would bring its messages about shapes, which take seconds to compile.
+        # A loop, since the shape checks of NumPy's assignment take seconds to compile.
         for n in range(row.size):
             row[n] = rows[step - 1, n]
         sums, lost = _take(row, 0, 1), False
@@ -163,7 +163,7 @@ def _grid_rows(sample, lists, rows):
 
 @inner
 def _grid_length(samples, thresholds, n):
-    """Return how many entries from n on are one sample at ascending thresholds."""
+    """Return how many entries from n on are the same sample at ascending thresholds."""
     end = n + 1
     while end < samples.size and samples[end] == samples[n]:
         if thresholds[end] <= thresholds[end - 1] or end - n == MAX_STEPS:
@@ -174,7 +174,7 @@ def _grid_length(samples, thresholds, n):
 
 @inner
 def _count_alike(thresholds, n, most):
-    """Return how many entries from n on, at most ``most``, have one threshold."""
+    """Return how many entries from n on, at most ``most``, have the same threshold."""
     end, most = n + 1, min(n + most, thresholds.size)
     while end < most and thresholds[end] == thresholds[n]:
         end += 1
@@ -187,8 +187,8 @@ def write_entry_rows(
 ):  # fmt: skip
     """Write the rows of all entries; neighbouring entries of one sample share its labeling.
 
-    wraps_alone: whether the rows, which are 0, need what wraps alone.  counts: int64, of every
-    entry the open bonds are written, or the vacant sites of a model that draws sites; or empty.
+    wraps_alone: write only the wrapping bits to the rows, which are 0.  counts: int64, gets every
+    entry's number of open bonds or, if the model draws sites, of vacant sites; or empty.
     """
     exists, opened = sample.exists, sample.opened
     n = 0
@@ -226,9 +226,9 @@ def write_entry_rows(
 
 @njit(nogil=True, cache=True)
 def write_radii_rows(generator, seed, samples, grid, record, sample, geometry, sums, rows):
-    """Write the numbers of all bins of samples of bonds at every p of a grid, each labeled anew.
+    """Write all bins of radii of bond samples at every p of a grid, labeled independently.
 
-    geometry, sums: as :func:`percolab.labelers.raster_radii.gyration_from_runs` takes them.  rows:
+    geometry, sums: as for :func:`percolab.labelers.raster_radii.gyration_from_runs`.  rows:
     int64 (samples, grid, PER_BIN * bins).
     """
     for point in range(grid.size):
@@ -252,20 +252,20 @@ class BondOrder(NamedTuple):
     """Memory for the bonds of a sample that open in a window, to be put in order."""
 
     later: Any  # uint32, the bond words at the upper end
-    bonds: Any  # uint32, their numbers, as many as there is room for
+    bonds: Any  # uint32, their numbers; its length is the room for them
     numbers: Any  # uint64, the first digits of their uniform numbers
     order: Any  # uint32, their positions in ascending order
-    heads: Any  # uint32, scratch, one more
-    planes: Any  # uint32, scratch for digits: how many are compared at first
+    heads: Any  # uint32, scratch, one longer
+    planes: Any  # uint32, scratch for the digits that are compared first
 
 
 @njit(nogil=True, cache=True)
 def write_sample_thresholds(generator, seed, windows, record, sample, axes, lists, thresholds):
     """Write T of every sample along every open axis, as ``scan_windows`` returns it.
 
-    windows: (samples, low, high), a window each, uint64.  record: of the batch.  sample: a
+    windows: (samples, low, high), a window each, uint64.  record: that of the batch.  sample: a
     :class:`Sample`.  axes: int64, the open ones.  thresholds: uint64 (n, open axes).  lists: a
-    BondOrder.  Returns whether the opening bonds of all samples fitted into it.
+    BondOrder.  Return whether the opening bonds of all samples fitted into it.
     """
     runs = sample.runs
     bonds, order = lists.bonds, lists.order
@@ -300,7 +300,7 @@ def write_sample_thresholds(generator, seed, windows, record, sample, axes, list
 
 @inner
 def _note(threshold, spanned, axes, thresholds):
-    """Write a threshold for those of the axes that are among the bits of ``spanned``."""
+    """Write a threshold for those axes whose bit is set in ``spanned``."""
     for n in range(axes.size):
         if (spanned >> axes[n]) & 1:
             thresholds[n] = threshold

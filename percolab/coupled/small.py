@@ -1,6 +1,6 @@
-"""CUDA: small lattices, a thread or a team of threads a sample, or a team several samples.
+"""CUDA: small lattices, with a thread or a team of threads per sample, or a team for several.
 
-Nothing but sums of blocks leaves the device, unless rows are read.
+Only sums of blocks leave the device, unless rows are read.
 """
 
 from collections.abc import Iterator
@@ -31,13 +31,13 @@ from percolab.lattices.grid_loops import put_periods
 from percolab.lattices.topology import PERIOD_BITS, Topology, count_words, set_bits
 from percolab.measure.rows import ROW_WIDTH
 
-#: Sites of the entries of a launch, and its entries, at most: a GPU is at work for some ten ms, and
-#: the host takes one to launch the kernels.
+#: The most sites of all entries of a launch, and the most entries: a GPU then works some ten ms,
+#: and the host takes 1 ms to launch the kernels.
 _SITES, _ENTRIES = 2**30, 2**23
-#: Blocks of a launch that find rows: each takes the next team when it is done with one.
+#: Blocks of threads in a launch that writes rows: each works for one team after another.
 _BLOCKS = 2**14
-#: Values of p at which samples of a torus are scanned, at most: clusters that grow from p to p take
-#: less time for more.
+#: The most values of p at which samples of a torus are scanned: for more, clusters that grow from p
+#: to p take less time.
 _MOST_SCANNED_STEPS = 8
 
 
@@ -48,7 +48,7 @@ def is_small(extent: Extent) -> bool:
     if len(extent.shape) == 4 and any(extent.depths):
         return False  # the table has flags for the ends of three axes
     strides = np.cumprod((1, *extent.shape[:-1]))
-    # A bond's other end comes before its owner, unless it lies across a periodic boundary.
+    # A bond's other end comes before its owner, unless the bond crosses a periodic boundary.
     leads_back = all(np.dot(offset, strides) < 0 for offset in extent.offsets)
     return leads_back and count_words(extent.num_points) <= rows_cuda.MOST_WORDS
 
@@ -130,7 +130,7 @@ class SmallCoupling(TiledCoupling):
         return max(_most_entries(self._topology.num_points) // steps, 1)
 
     def _open(self, generator: int, keys: SampleKeys, first: int, samples: int) -> None:
-        """Write what is open in so many samples from number ``first`` on at each of their p."""
+        """Write the open words of ``samples`` samples from ``first`` on, at all their p."""
         entries = samples * int(keys.steps)
         self._reserve(entries)
         opened, stride, batch = self._buffers.opened, self._exists.size, self.labeler.batch
@@ -140,7 +140,7 @@ class SmallCoupling(TiledCoupling):
         self._launches.blocks(open_small_kernel, grid, THREADS, *drawn, *bonds, np.uint32(samples))
 
     def _measure(self, generator: int, keys: SampleKeys, first: int, samples: int) -> None:
-        """Write the rows of so many samples from number ``first`` on to the device's memory."""
+        """Write the rows of ``samples`` samples from ``first`` on into device memory."""
         self._open(generator, keys, first, samples)
         steps = 1 if keys.own_limits else int(keys.steps)
         entries, wraps = samples * int(keys.steps), self.reading is Reading.WRAPPING
@@ -154,7 +154,7 @@ class SmallCoupling(TiledCoupling):
 
     @property
     def widest_window(self) -> int:
-        """The widest window of which a team has room for the opening bonds, and for more."""
+        """The widest window for whose opening bonds a team has ample room."""
         bonds, share = self._topology.num_bonds, self._model.steepest_share
         most = thresholds_cuda.room_for(bonds)
         return TOP if most == bonds else 3 * most * TOP // (4 * bonds * share)
@@ -192,9 +192,9 @@ class SmallCoupling(TiledCoupling):
     def measure_block(
         self, generator: int, seed: int, start: int, samples: int, threshold: int
     ) -> tuple[Any, Any]:
-        """Return the open words and the rows of consecutive samples, flat, where they are measured.
+        """Return the open words and the rows of consecutive samples, flat, on the device.
 
-        samples: as many as there is room for in a launch, at most.
+        samples: at most as many as fit into a launch.
         """
         starts, limits = np.array([start], np.uint64), np.array([threshold], np.uint64)
         self._measure(generator, _keys(seed, starts, samples, limits), 0, samples)
@@ -206,10 +206,10 @@ class SmallCoupling(TiledCoupling):
         return self._buffers.opened
 
     def measure_words(self, entries: int) -> Any:
-        """Write the rows of entries from their words, and return them, where they are."""
+        """Write the rows of entries from their words, and return them, on the device."""
         rows = self._buffers.opened, np.uint32(entries), self._buffers.rows
         wraps = self.reading is Reading.WRAPPING
-        # Few samples, too: teams take a millisecond less, but seconds to compile their kernel.
+        # Also for few samples: teams take a millisecond less, but compile for seconds.
         if self._scan and not wraps:
             threads, shared = scan_cuda.SAMPLES, scan_cuda.shared_bytes(self._scan)
             size, kernel = (-(-entries // threads), threads), scan_cuda.scan_rows_kernel
@@ -222,11 +222,11 @@ class SmallCoupling(TiledCoupling):
 
     @property
     def is_scannable(self) -> bool:
-        """Whether threads scan a sample each."""
+        """Whether each thread scans one sample."""
         return self._scan is not None and self.reading is not Reading.WRAPPING
 
     def _teams(self, samples: int, tables: int) -> tuple[tuple[int, int], int]:
-        """Return (blocks and their threads, their shared memory) of teams for so many samples."""
+        """Return ((blocks, their threads), their shared memory) of teams for this many samples."""
         together = int(self._small.together)
         words = together * self._topology.num_words
         blocks = min(-(-samples // together), _BLOCKS)
@@ -234,7 +234,7 @@ class SmallCoupling(TiledCoupling):
 
     def _reserve(self, entries: int) -> None:
         if entries > self._buffers.entries:
-            # What is there goes first, so that both need not fit.
+            # Free the old memory first, so that old and new need not fit together.
             self._launches.wait()
             self._buffers = _Buffers(0, None, None)
             opened = cuda.device_array(entries * self._exists.size, np.uint32)
@@ -250,7 +250,7 @@ def _most_entries(points: int) -> int:
 def _keys(
     seed: int, starts: Samples, block_size: int, limits: Samples, own_limits: int = 0
 ) -> SampleKeys:
-    """Return keys with the arrays on the device; own_limits: of every sample, 0 for a grid."""
+    """Return keys with the arrays on the device; own_limits: limits per sample, 0 for a grid."""
     return SampleKeys(
         seed=np.uint64(seed),
         starts=cuda.to_device(np.ascontiguousarray(starts, np.uint64)),
@@ -263,7 +263,7 @@ def _keys(
 
 
 def _words_of_entry(topology: Topology, model: Model) -> NDArray[np.uint32]:
-    """Return the bonds that there are and, where sites are drawn, the sites, bit by bit."""
+    """Return masks of the bonds that exist and, if sites are drawn, of the sites."""
     parts = [topology.exists.ravel()]
     if model.draws_sites:
         topology.check_end_layers()
@@ -272,7 +272,7 @@ def _words_of_entry(topology: Topology, model: Model) -> NDArray[np.uint32]:
 
 
 def _small_lattice(labeler: Tiled, stride: int, row_width: int) -> rows_cuda.SmallLattice:
-    """Return a labeler's topology as the kernel of rows takes it."""
+    """Return a labeler's topology in the form for the kernels that write rows."""
     top, batch = labeler.batch.topology, labeler.batch
     axes = top.num_axes
     codes = np.empty(top.num_periodic_bonds, np.int32)
@@ -304,7 +304,7 @@ def _small_lattice(labeler: Tiled, stride: int, row_width: int) -> rows_cuda.Sma
 
 
 def _choose_entries(words: int) -> int:
-    """Return how many entries of so many words a team has, so that few of its threads have no word.
+    """Return how many entries of ``words`` words a team has, so that few threads are idle.
 
     >>> [_choose_entries(words) for words in (2, 8, 18, 128)]
     [16, 4, 7, 1]
@@ -312,13 +312,13 @@ def _choose_entries(words: int) -> int:
     teams = range(rows_cuda.LANES, rows_cuda.MOST_WORDS + 1, rows_cuda.LANES)
     most = (min(threads // words, rows_cuda.SHARED_WORDS) for threads in teams)
     choices = [(n * words / rows_cuda.team_threads(n * words), -n) for n in most if n]
-    # A larger team waits for its warps at more places.
+    # In a larger team, more warps have to wait for one another.
     best = max(choices, key=lambda each: (round(10 * each[0]), each[1]))
     return -best[1]
 
 
 def _end_masks(topology: Topology) -> NDArray[np.uint32]:
-    """Return the first and the last layer of each axis, a bit a site; nothing on a torus."""
+    """Return masks of the first and last layer of each axis, one bit per site; none on a torus."""
     masks = np.zeros((2 * topology.num_axes, topology.num_words), np.uint32)
     for mask, layer in zip(masks, chain.from_iterable(topology.end_layers)):
         set_bits(mask, layer)

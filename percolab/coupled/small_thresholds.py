@@ -1,11 +1,11 @@
-"""CUDA: the spanning thresholds T of samples of small lattices, a team of threads a sample.
+"""CUDA: the spanning thresholds T of samples of small lattices, with a team of threads per sample.
 
 A team labels its sample at the lower end of a window (:mod:`percolab.labelers.small_cuda`), lists
-the bonds that open up to the upper end and join two of these clusters, and finds T by trials: all
-bonds below a threshold join their roots, and the sample spans if that joins two nodes which stand
-for the ends of an axis.  Every trial narrows the bracket, and the bonds out of it go: those below
-it have made new nodes, those above it play no part.  The next trial is at the bond nearest to the
-middle of the bracket, so that the last one leaves none in it.  Nothing is sorted.
+the bonds that open up to the upper end and join two of these clusters, and finds T by trials.  In a
+trial, all bonds below a threshold join their roots; the sample spans if the two nodes that stand
+for the ends of an axis are joined.  Every trial narrows the bracket, and bonds outside are dropped:
+those below have made new nodes, those above do not matter.  The next trial is at the bond nearest
+to the middle of the bracket, so that the last one leaves no bond in it.  Nothing is sorted.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from percolab.labelers.small_cuda import (
     team_threads,
 )
 
-#: Bonds for which a team has room, at most; a window has three quarters of them on average.
+#: The most bonds for which a team has room; a window has three quarters of that on average.
 MOST_OPENING = 4096
-#: Samples that are in work at the same time, at most.
+#: The most samples that are processed at the same time.
 BLOCKS = 2**12
-#: In the place of T where a team had too little room for its bonds.
+#: The value, in place of T, of samples with more bonds than a team has room for.
 TOO_MANY = NEVER - 1
-#: Bits of a bond's position in the list; in a choice of the next trial its distance is above them.
+#: Bits of a bond's position in the list; a choice of the next trial has the distance above them.
 _POSITION_BITS = 13
 _POSITIONS, _DISTANCE_BITS = (1 << _POSITION_BITS) - 1, 31 - _POSITION_BITS
 _NONE = 0xFFFFFFFF
-#: The first end of every axis among the flags of ends.
+#: The flags of the first end of every axis.
 _FIRST_ENDS = 0b010101
-#: What a team knows of its sample: opening bonds, axes that it spans, and twice the next trial.
+#: The length of a team's state: opening bonds, axes that the sample spans, two next trials.
 _STATE = 4
 
 
@@ -58,7 +58,7 @@ class Opening(NamedTuple):
     flags:   uint32, the end layers that these clusters touch, in the same way
     bonds:   uint32, their numbers 32 * word + bit
     numbers: uint64, the thresholds above which they are open
-    left:    uint32, the nodes of those that are left in the bracket of an axis
+    left:    uint32, the nodes of the bonds that are left in the bracket of an axis
     left_numbers: uint64, their numbers
     room:    uint32
     """
@@ -73,17 +73,17 @@ class Opening(NamedTuple):
 
     @classmethod
     def allocate(cls, num_bonds: int) -> Opening:
-        """Return memory for all teams, on a lattice of so many bonds."""
+        """Return memory for all teams, on a lattice of ``num_bonds`` bonds."""
         room = room_for(num_bonds)
         return cls(*(cuda.device_array(BLOCKS * room, kind) for kind in _KINDS), np.uint32(room))
 
 
-#: Of the arrays of :class:`Opening`.
+#: The dtypes of the arrays of :class:`Opening`.
 _KINDS = np.uint32, np.uint32, np.uint32, np.uint64, np.uint32, np.uint64
 
 
 def room_for(num_bonds: int) -> int:
-    """Return for how many opening bonds a team has room, of a lattice of so many.
+    """Return a team's room for opening bonds, on a lattice of ``num_bonds`` bonds.
 
     >>> room_for(100), room_for(10**4)
     (100, 4096)
@@ -101,14 +101,14 @@ def opening_bytes(num_bonds: int) -> int:
 
 
 def shared_bytes(words: int) -> int:
-    """Return the shared memory of a team of so many words."""
+    """Return the shared memory of a team of ``words`` words."""
     warps = team_threads(words) // LANES
     return 4 * ((WORD_NODES + 2) * words + 2 + _STATE + warps * (PAIRS + LANES))
 
 
 @cuda.jit(device=True)
 def _find_root(team, n):
-    """Return the root of a node of the labeling, whatever the flags of roots are."""
+    """Return the root of a node of the labeling, where roots may have flags."""
     up = parent(team, n)
     while up != n:
         n = up
@@ -131,7 +131,7 @@ def _join_periodic_bonds(team, lattice, opened):
 def _flag_ends(team, lattice, state):
     """Give roots the flags of the end layers that they touch, and note the axes that are spanned.
 
-    A site that is vacant so far is a root by itself.
+    A site that is still vacant is a separate root.
     """
     num_words, masks = lattice.adjacency.num_words, lattice.end_masks
     place, flag = team.word, uint32(1 << ENDS)
@@ -143,7 +143,7 @@ def _flag_ends(team, lattice, state):
             root = _find_root(team, node(team, site))
             flags = uint32(uint32(cuda.atomic.or_(team.table, root, flag)) | flag)
             flags = uint32(flags >> uint32(ENDS))
-            # The last one to set a flag sees both of an axis.
+            # The thread that sets the second flag of an axis sees both.
             both = uint32(flags & uint32(flags >> uint32(1)))
             if both & uint32(_FIRST_ENDS):
                 cuda.atomic.or_(state, 1, both)
@@ -152,7 +152,7 @@ def _flag_ends(team, lattice, state):
 
 @cuda.jit(device=True)
 def _list_bond(team, opening, base, state, i, j, bond):
-    """List a bond if it joins two clusters; the list may be too short for it."""
+    """List a bond if it joins two clusters, provided that the list has room."""
     i, j = _find_root(team, i), _find_root(team, j)
     if i != j:
         slot = uint32(cuda.atomic.add(state, 0, uint32(1)))
@@ -166,7 +166,7 @@ def _list_bond(team, opening, base, state, i, j, bond):
 
 @cuda.jit(device=True)
 def _list_opening_bonds(team, lattice, opened, opening, base, state):
-    """List the bonds that open from the entry before to this one and join two clusters."""
+    """List the bonds that open between the previous entry and this one and join two clusters."""
     adjacency = lattice.adjacency
     for k in range(len(adjacency.ends)):
         delta, left = int32(adjacency.ends[k]), uint32(0)
@@ -188,10 +188,10 @@ def _list_opening_bonds(team, lattice, opened, opening, base, state):
 
 @cuda.jit(device=True)
 def _take_bonds(opening, base, count, ends, begin):
-    """Make the list of an axis, in which a node stands for all roots that touch one end of it.
+    """Make the list of an axis, in which one node stands for all roots that touch an end of it.
 
     Each thread has every ``cuda.blockDim.x``-th place.  ends: the first of the two nodes.  begin:
-    the flag of the first end.  Returns where this thread's bonds end.
+    the flag of the first end.  Return the end of this thread's bonds.
     """
     n = uint32(cuda.threadIdx.x)
     to = n
@@ -209,7 +209,7 @@ def _take_bonds(opening, base, count, ends, begin):
 
 @cuda.jit(device=True)
 def _move_to_end(root, flags, ends, begin):
-    """Return a root, or the node of the end that it touches by its flags."""
+    """Return a root or, if its flags say that it touches an end, the node of that end."""
     if flags & begin:
         return ends
     if flags & uint32(begin << uint32(1)):
@@ -219,7 +219,7 @@ def _move_to_end(root, flags, ends, begin):
 
 @cuda.jit(device=True)
 def _join_below(table, opening, base, to, ends, trial):
-    """Join the nodes of all bonds left that are open at a threshold, and no others."""
+    """Join the nodes of those remaining bonds that are open at a threshold, starting from roots."""
     thread = uint32(cuda.threadIdx.x)
     if thread < uint32(2):
         table[uint32(ends + thread)] = uint32(ends + thread)
@@ -241,7 +241,7 @@ def _join_below(table, opening, base, to, ends, trial):
 
 @cuda.jit(device=True)
 def _root_or_end(table, i, ends, one, other):
-    """Return the root of a node, or the node of the end whose root it is, ``one`` or ``other``."""
+    """Return a node's root or, if it is the root ``one`` or ``other`` of an end, the end's node."""
     i = find(table, uint32(0), i)
     if i == one:
         return ends
@@ -252,9 +252,9 @@ def _root_or_end(table, i, ends, one, other):
 def _keep_between(table, opening, base, to, bracket, roots, chosen):
     """Keep this thread's bonds that open within a bracket, and choose the one nearest its middle.
 
-    roots: (the node of the first end, the roots of both); these differ where the trial did not
-    span, and then its clusters become nodes.  chosen: uint32 (1,) of shared memory, _NONE before,
-    where it stays so if no bond is left.  Returns where this thread's bonds end.
+    roots: (the node of the first end, the roots of both ends); these differ if the trial did not
+    span, and then its clusters become nodes.  chosen: uint32 (1,) in shared memory, _NONE before
+    the call and, if no bond is left, after it.  Return the end of this thread's bonds.
     """
     (lower, upper), (ends, one, other) = bracket, roots
     width = uint64(upper - lower)
@@ -287,9 +287,9 @@ def _keep_between(table, opening, base, to, bracket, roots, chosen):
 
 @cuda.jit(device=True)
 def _find_threshold(table, opening, base, count, ends, axis, window, chosen):
-    """Return T along an axis, of a sample that does not span at the lower end of the window.
+    """Return T along an axis of a sample that does not span at the lower end of the window.
 
-    chosen: uint32 (2,) of shared memory, for the choices of every other trial.
+    chosen: uint32 (2,) in shared memory, used by trials alternately.
     """
     begin, (lower, trial) = uint32(uint32(1) << uint32(2 * axis)), window
     upper, which = uint64(NEVER), uint32(0)
@@ -303,7 +303,7 @@ def _find_threshold(table, opening, base, count, ends, axis, window, chosen):
         if one == other:
             upper = trial
         elif upper == uint64(NEVER):
-            # It does not span at the upper end of the window, which is tried first.
+            # The sample does not span at the upper end of the window, which is tried first.
             break
         else:
             lower = trial
@@ -326,10 +326,10 @@ def small_thresholds_kernel(
 ):
     """Write T of samples along every open axis, as :meth:`Coupling.scan_windows` returns it.
 
-    numbers: uint64 (samples,).  record: of the batch.  opened: uint32, the words of every sample at
-    the lower and at the upper end of its window.  windows: uint64 (2 * samples,), these ends.
-    axes: int32, the open ones.  thresholds: uint64 (samples * axes,); TOO_MANY of a sample with
-    more opening bonds than there is room for.
+    numbers: uint64 (samples,).  record: that of the batch.  opened: uint32, the words of every
+    sample at the lower and at the upper end of its window.  windows: uint64 (2 * samples,), these
+    ends.  axes: int32, the open ones.  thresholds: uint64 (samples * axes,); TOO_MANY for a sample
+    with more opening bonds than there is room for.
     """
     shared = cuda.shared.array(0, types.uint32)
     words, thread = lattice.adjacency.num_words, uint32(cuda.threadIdx.x)
@@ -354,7 +354,7 @@ def small_thresholds_kernel(
         join_runs(team, lattice, opened, chained)
         cuda.syncthreads()
         _join_periodic_bonds(team, lattice, opened)
-        # From here on it is the entry at the upper end of the window.
+        # From here on, the team's entry is the one at the upper end of the window.
         team = Team(
             shared, shared, shared[occupied:], shared[edges:], shared[pairs:], words, thread,
             thread, uint32(entry + uint32(1)), entry, uint32(2), uint32(0), thread < words,

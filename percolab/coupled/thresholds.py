@@ -4,8 +4,8 @@ T is exact: the threshold (ceil(p * 2^63), see :mod:`percolab.bonds.words`) at w
 that closes the spanning cluster opens.  A sample spans at p if and only if
 T <= p_to_threshold(p), so that R_L(p) is the distribution function of T, at every p at once.
 
-A coupling *scans* a window of thresholds for T.  Where T lies outside, the window moves on, twice
-as wide each time, until T is in it, so no sample is ever left out.
+A coupling *scans* a window of thresholds for T.  If T lies outside, the window moves on and doubles
+its width each time, until T is in it, so no sample is ever left out.
 """
 
 from collections.abc import Callable
@@ -31,9 +31,9 @@ def find_thresholds(
 ) -> Samples:
     """Return T of samples along every open axis, uint64 (n, open axes); NEVER where there is none.
 
-    samples: uint64 (n,).  window: two thresholds, low < high, between which to look first; it
-    decides how long this takes, and nothing else.  driven: the context of all that the coupling
-    does, outside of which another thread may drive its device.
+    samples: uint64 (n,).  window: two thresholds, low < high, of the first window; it affects
+    nothing but the time.  driven: a context manager in which the coupling works; outside of it,
+    another thread may use its device.
     """
     axes = len(coupling.labeler.batch.topology.open_axes)
     widest = np.uint64(max(coupling.widest_window, 1))
@@ -41,7 +41,7 @@ def find_thresholds(
     left = np.arange(thresholds.size)
     low, high = (np.full(samples.size, limit, np.uint64) for limit in window)
     if window[1] - window[0] <= widest:
-        # All samples begin with one window, and few are left after it.
+        # All samples begin with the same window, after which few are left.
         with driven():
             thresholds = coupling.scan_windows(generator, seed, samples, low, high).ravel()
         left = np.flatnonzero(np.logical_or(*_miss(thresholds, *np.array(window, np.uint64))))
@@ -70,7 +70,7 @@ def find_thresholds(
 def _miss(
     thresholds: Samples, low: Samples, high: Samples
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which T are below their windows, and which are above."""
+    """Return booleans: which T are below their windows, and which are above."""
     below = (thresholds <= low) & (low > 0)
     return below, (thresholds == np.uint64(NEVER)) & (high < np.uint64(TOP))
 
@@ -78,7 +78,7 @@ def _miss(
 def _moved_on(
     left: Integers, thresholds: Samples, low: Samples, high: Samples
 ) -> tuple[Integers, Samples, Samples]:
-    """Return those whose T is not in its window, and windows twice as wide next to these."""
+    """Return the samples whose T is not in its window, with adjacent windows twice as wide."""
     below, above = _miss(thresholds, low, high)
     wider = np.minimum(high - low, np.uint64(TOP // 2)) * np.uint64(2)
     next_low = np.where(below, low - np.minimum(wider, low), high)
@@ -90,7 +90,7 @@ def _moved_on(
 def bisect(
     coupling: Coupling, generator: int, seed: int, samples: Samples, low: Samples, high: Samples
 ) -> Samples:
-    """Return what :meth:`Coupling.scan_windows` does, by nothing but rows."""
+    """Return the result of :meth:`Coupling.scan_windows`, computed from rows alone."""
     numbers, axis, axes = _per_axis(coupling, samples)
     lower, upper = np.repeat(low, axes), np.repeat(high, axes)
     key = coupling, generator, seed, numbers, axis
@@ -106,7 +106,7 @@ def bisect(
 
 
 def _per_axis(coupling: Coupling, samples: Samples) -> tuple[Samples, Integers, int]:
-    """Return every sample with every open axis, by its number, and how many axes these are."""
+    """Return each sample once per open axis, the axes' numbers, and the number of open axes."""
     axes = len(coupling.labeler.batch.topology.open_axes)
     return np.repeat(samples, axes), np.tile(np.arange(axes), samples.size), axes
 
@@ -127,9 +127,9 @@ def _spans(
 
 
 def _mark_first(*keys: NDArray[np.integer]) -> tuple[NDArray[np.bool_], Integers]:
-    """Return which differ in a key from the one before, and for each its number among these.
+    """Return which entries differ from the previous one in a key, and their cumulative number.
 
-    The axes of a sample follow one another; those with the same question are looked at once.
+    The axes of a sample follow one another; equal samples and thresholds are measured once.
     """
     first = np.ones(keys[0].size, bool)
     first[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)

@@ -1,8 +1,8 @@
-"""The GPU's fast path: tiles, and one labeling for all that happens between two values of p.
+"""The GPU's fast path: tiles, and one labeling for everything between two values of p.
 
-The bonds that open in between become openings between nodes, as
-:mod:`percolab.coupled.openings_cuda` has them: joined step by step they give the rows of a grid of
-p, and by bisection the spanning thresholds.
+The bonds that open in between become openings between nodes
+(:mod:`percolab.coupled.openings_cuda`).  Joined step by step, they give the rows of a grid of p;
+bisection over them gives the spanning thresholds.
 """
 
 from collections.abc import Iterator
@@ -32,29 +32,29 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.geometry import Geometry
 from percolab.measure.radii import PER_BIN, radii_row_width
 
-# Openings that a tile may have on average; a wider window of p is cut into several.
+# Openings that a tile may have on average; a window of p with more is divided.
 _MOST_OPENINGS = TILE_NODES // 32
-#: Grid points of samples whose rows are summed on the device: of larger ones there are few rows.
+#: The most grid points of samples whose rows are summed on the device; larger samples are few.
 _MOST_SUMMED = 2**18
-#: Steps of a grid for which thresholds are kept on the device.
+#: The most steps of a grid whose thresholds are kept on the device.
 _MOST_STEPS = 4096
 
 
 def _room_for(openings: int, burst: int) -> int:
-    """Return the room for a tile's openings, so many on average and up to ``burst`` at a time.
+    """Return the room for a tile's openings, given their mean and up to ``burst`` at a time.
 
-    That is eight standard deviations of a Poisson number of bursts.
+    The room exceeds the mean by eight standard deviations of a Poisson number of bursts.
     """
     return openings + 8 * isqrt(openings * burst) + 16 * burst
 
 
 def _max_simultaneous_openings(num_classes: int, model: Model) -> int:
-    """Return how many bonds may open at once: those of a site, or one."""
+    """Return how many bonds may open together: all bonds of a site, or one."""
     return 2 * num_classes if model.site_varies else 1
 
 
 def _count_nodes(border: int, room: int) -> int:
-    """Return the most nodes of a tile with so many sites at its border and so many openings."""
+    """Return the most nodes of a tile with ``border`` sites at its border and ``room`` openings."""
     return min(border + 2 * room, TILE_NODES)
 
 
@@ -79,7 +79,7 @@ class TiledCoupling(BlockSums, CoupledBatches):
 
     @staticmethod
     def memory(extent: Extent, model: Model, needs: Needs, entries: int) -> Memory:
-        """Return the memory of openings, at their most, and of the search for thresholds."""
+        """Return the largest memory of openings, and that of the search for thresholds."""
         keys = Memory(host=24 * entries, device=24 * entries)
         if needs.steps == 1 and not needs.thresholds:
             return keys
@@ -99,7 +99,7 @@ class TiledCoupling(BlockSums, CoupledBatches):
 
     @staticmethod
     def sums_blocks(extent: Extent, model: Model, *, openings: bool) -> bool:
-        """Return whether the rows of samples are whole on the device."""
+        """Return whether the device computes complete rows of samples."""
         return extent.num_points <= _MOST_SUMMED and not (model.draws_sites or openings)
 
     def most_samples(self, steps: int) -> int:
@@ -113,7 +113,7 @@ class TiledCoupling(BlockSums, CoupledBatches):
             numbers = np.add.outer(blocks.starts[part], own).ravel()
             batch = self.labeler.batch
             if batch.closed or len(numbers) > batch.capacity:
-                # The host completes the rows, or they are of a large block.
+                # The host completes the rows, or they belong to a large block.
                 rows = self.grid_rows(generator, seed, numbers, grid)
                 yield slice(grid.size), cuda.to_device(rows.ravel())
                 return
@@ -137,9 +137,9 @@ class TiledCoupling(BlockSums, CoupledBatches):
     def _enqueue_parts(
         self, generator: int, seed: int, samples: Samples, grid: Samples
     ) -> Iterator[slice]:
-        """Measure samples at a grid; yield for which of its p, one part after the other.
+        """Measure samples at a grid, part by part; yield the slice of p that each part covers.
 
-        Then their rows are being written on the device.
+        When a part is yielded, the device is writing its rows.
         """
         begin = 0
         while begin < grid.size:
@@ -147,7 +147,7 @@ class TiledCoupling(BlockSums, CoupledBatches):
             if end - begin > 1 and self.enqueue_grid(generator, seed, samples, grid[begin:end]):
                 yield slice(begin, end)
             else:
-                # There is one threshold, or too much opens for one labeling.
+                # There is one threshold, or too many bonds open for one labeling.
                 for step in range(begin, end):
                     limits = np.full(len(samples), grid[step], np.uint64)
                     self.enqueue_rows(generator, seed, samples, limits)
@@ -171,7 +171,7 @@ class TiledCoupling(BlockSums, CoupledBatches):
         return _MOST_OPENINGS if has_names else 0
 
     def _find_part_end(self, grid: Samples, begin: int) -> int:
-        """Return where the part of a grid ends that one labeling can serve."""
+        """Return the end of the part of a grid that can be measured by one labeling."""
         end, most = begin + 1, self._most_openings
         last = min(grid.size, begin + _MOST_STEPS)
         while end < last and self._expected(grid[begin], grid[end]) <= most:
@@ -179,7 +179,7 @@ class TiledCoupling(BlockSums, CoupledBatches):
         return end
 
     def _make_room(self, expected: int, steps: int) -> Openings:
-        """Return memory for so many openings of a tile, and make room for nodes and rows."""
+        """Return memory for the openings of tiles, and make room for nodes and rows."""
         labeler, room = self.labeler, _room_for(expected, self._burst)
         is_new = labeler.make_room(_count_nodes(labeler.tiling.room, room))
         is_new = labeler.read.make_room(steps) or is_new
@@ -191,7 +191,7 @@ class TiledCoupling(BlockSums, CoupledBatches):
             upper = None if self._openings is None else self._openings.upper
             if upper is None:
                 upper = cuda.device_array(labeler.batch.opened.size, np.uint32)
-            # What is there goes first, so that both need not fit.
+            # Free the old memory first, so that old and new need not fit together.
             self._openings = None
             lists = cuda.device_array((labeler.num_blocks, room, 4), np.uint32)
             counts = cuda.device_array(labeler.num_blocks, np.uint32)
@@ -205,11 +205,11 @@ class TiledCoupling(BlockSums, CoupledBatches):
     ) -> NDArray[np.float64]:
         """Return the sums of radii of blocks at all p of a grid, (blocks, m, 2 * bins).
 
-        Those of :func:`percolab.measure.radii.sum_gyration`, made where the radii are.
+        They are those of :func:`percolab.measure.radii.sum_gyration`, summed on the device.
         """
         labeler, radii = self.labeler, self.labeler.radii_batch(geometry)
         width = 2 * radii_row_width(labeler.batch.topology.num_points) // PER_BIN
-        # Every step has its blocks together.
+        # The blocks of each step are adjacent.
         sums = cuda.to_device(np.zeros((grid.size, len(blocks.starts), width)))
         own = np.arange(blocks.size, dtype=np.uint64)
         samples: Samples = np.add.outer(blocks.starts, own).ravel()
@@ -224,9 +224,9 @@ class TiledCoupling(BlockSums, CoupledBatches):
         return np.ascontiguousarray(sums.copy_to_host().swapaxes(0, 1))
 
     def enqueue_grid(self, generator: int, seed: int, samples: Samples, grid: Samples) -> bool:
-        """Measure samples at all p of a grid by one labeling at the lowest.
+        """Measure samples at all p of a grid by one labeling at the lowest p.
 
-        Returns whether no tile had more openings than there is room for, which is rare.
+        Return whether there was room for the openings of every tile, which nearly always holds.
         """
         entries, steps = len(samples), len(grid)
         expected = self._expected(grid[0], grid[-1])
@@ -258,10 +258,10 @@ class TiledCoupling(BlockSums, CoupledBatches):
         self._upper_keys.write(seed, samples, high)
 
     def _join(self, generator: int, entries: int, openings: Openings, **joined: bool) -> None:
-        """Join the drawn samples at their lower thresholds, and find what opens up to the upper.
+        """Join the drawn samples at their lower thresholds, and find the openings up to the upper.
 
         joined: as for :meth:`percolab.labelers.tiled.labeler.Tiled.join_tiles`.  Afterwards
-        ``openings.overflow`` says whether a tile had more openings than there is room for.
+        ``openings.overflow`` is set if a tile had more openings than there is room for.
         """
         labeler, batch = self.labeler, self.labeler.batch
         batch.launches.upload(self._overflow, self._pinned_zero)
@@ -349,7 +349,7 @@ class TiledCoupling(BlockSums, CoupledBatches):
         return thresholds
 
     def _flag_spanning(self, entries: int) -> None:
-        """Note along which axes entries span, once the roots have their end flags."""
+        """Note the axes along which entries span; the roots must have their end flags."""
         labeler, (sites, _) = self.labeler, self.labeler.end_flags
         nodes: tuple[Any, ...] = labeler.labels, labeler.tiles.points, labeler.nodes
         spanning = labeler.read.spanning

@@ -1,4 +1,4 @@
-"""Where the large arrays of a batch and its labeler lie in the memory of a device."""
+"""Allocation of the large arrays of a batch and its labeler in the memory of a device."""
 
 from typing import Any
 
@@ -6,18 +6,18 @@ from percolab.kernels.cuda import cuda
 
 
 class Arrays:
-    """Memory of its own for every caller."""
+    """Separate memory for every caller."""
 
     def reserve(self, name: str, size: int, dtype: Any) -> Any:
-        """Return an array of so many numbers, whatever is in it."""
+        """Return an uninitialized array of ``size`` numbers."""
         return cuda.device_array(size, dtype)
 
 
 class SharedArrays(Arrays):
-    """The same memory for all callers with one name, of whom one works at a time.
+    """The same memory for all callers of one name, only one of which works at a time.
 
-    It is as large as the largest request.  ``replaced`` counts how often memory was too
-    small and another took its place: whoever had it keeps it, and should let go.
+    It is as large as the largest request.  ``replaced`` counts how often memory was too small and
+    was replaced by a larger array: callers still refer to the old one, and should release it.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class SharedArrays(Arrays):
         self.replaced = 0
 
     def reserve(self, name: str, size: int, dtype: Any) -> Any:
-        """Return an array of so many numbers, whatever is in it."""
+        """Return an uninitialized array of ``size`` numbers."""
         array = self._arrays.get(name)
         if array is None or array.size < size:
             self.replaced += array is not None

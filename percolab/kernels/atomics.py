@@ -22,7 +22,7 @@ def atomic_or(array, index, value):
 
 
 def _simulated(name, array, index, value):
-    """Serve the CUDA simulator, whose threads are Python threads and need its locks."""
+    """Run an atomic of the CUDA simulator, whose threads are Python threads and need its locks."""
     from numba.cuda.simulator.kernelapi import FakeCUDAAtomic
 
     return getattr(FakeCUDAAtomic(), name)(array, index, value)

@@ -1,7 +1,7 @@
-"""Bit counts of 32-bit words on both targets: Numba has none on the CPU.
+"""Bit counts of 32-bit words on CPU and CUDA: Numba has none on the CPU.
 
 ``llvm.ctpop`` and ``llvm.cttz`` compile to one or two instructions on x86-64, AArch64 and PTX.  The
-Python bodies serve the CUDA simulator, which interprets kernels.
+Python bodies are for the CUDA simulator, which interprets kernels.
 """
 
 from llvmlite import ir
@@ -48,7 +48,7 @@ def _intrinsic(instruction):
 _NO, _YES = (ir.Constant(ir.IntType(1), flag) for flag in (0, 1))
 _ctpop = _intrinsic(lambda builder, word: builder.ctpop(word))
 _cttz = _intrinsic(lambda builder, word: builder.cttz(word, _NO))
-# Spares CUDA, which has no instruction for it, the test for 0.
+# Without the test for 0, as CUDA has no instruction for the case of 0.
 _cttz_nonzero = _intrinsic(lambda builder, word: builder.cttz(word, _YES))
 _ctlz = _intrinsic(lambda builder, word: builder.ctlz(word, _NO))
 

@@ -1,8 +1,8 @@
-"""Numba's cache of kernels, which an edit of the sums over clusters makes stale.
+"""Numba's cache of kernels, which must be invalidated by an edit of the sums over clusters.
 
-Numba keeps a compiled kernel as long as the kernel's own file stays as it is, whatever becomes of
-the functions that it calls from other files.  The stamp of the kernels of later rooms has the
-content of ``measure/sums.py`` as well, so that no study is measured by yesterday's arithmetic.
+Numba keeps a compiled kernel while the kernel's own file is unchanged, even if functions that it
+calls from other files have changed.  The stamp of the kernels of later rooms includes the content
+of ``measure/sums.py``, so that no study is measured with outdated arithmetic.
 """
 
 import hashlib
@@ -16,10 +16,10 @@ _EARLIER = ("lattices", "kernels", "bonds")
 
 
 def stamp_kernels(caching: Any) -> None:
-    """Let kernels that are declared from now on be cached by the content of the sums, too.
+    """Make the cache of kernels declared from now on depend on the content of the sums, too.
 
-    caching: Numba's module of that name, or numba-cuda's.  Where its environment tells Numba
-    how to find caches (NUMBA_CACHE_LOCATOR_CLASSES), that is left alone.
+    caching: Numba's module of that name, or numba-cuda's.  If the environment variable
+    NUMBA_CACHE_LOCATOR_CLASSES sets how caches are found, nothing is changed.
     """
     locators = caching.CacheImpl._locator_classes
     if any(issubclass(locator, _Stamped) for locator in locators):
@@ -32,7 +32,7 @@ def stamp_kernels(caching: Any) -> None:
 
 
 class _Stamped:
-    """A locator of the cache of a function that may call the sums; others get another locator."""
+    """The cache locator of functions that may call the sums; other functions get another one."""
 
     stamp: str
 
@@ -45,5 +45,5 @@ class _Stamped:
         return super().from_function(py_func, py_file)  # type: ignore[misc]
 
     def get_source_stamp(self) -> Any:
-        """Return what a cached function must have been compiled from."""
+        """Return the stamp that a cached function must have to be valid."""
         return super().get_source_stamp(), self.stamp  # type: ignore[misc]

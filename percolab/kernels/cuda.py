@@ -1,9 +1,9 @@
-"""``numba.cuda`` as all kernels have it: who imports this module loads it."""
+"""``numba.cuda`` for all kernels; importing this module loads it."""
 
 from numba import config
 
 from percolab.kernels.device import load_cuda
 
 cuda = load_cuda()
-#: Whether kernels run in CUDA's simulator, where blocks are small so that it can be waited for.
+#: Whether kernels run in CUDA's simulator, which is slow, so that blocks are small there.
 SIMULATED = bool(config.ENABLE_CUDASIM)

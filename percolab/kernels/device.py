@@ -1,4 +1,4 @@
-"""The devices that samples are made on, and the one place where CUDA is imported.
+"""The devices on which samples are made, and the only place where CUDA is imported.
 
 ``numba-cuda`` is an extra (``percolab[cuda13]``, ``percolab[cuda12]``); importing this module needs
 it, so modules with CUDA kernels are imported only after :func:`cuda_problem` returned None.
@@ -22,8 +22,8 @@ import psutil
 
 from percolab.errors import InputError
 
-# GPUs are driven by one thread at a time, whatever tasks the threads are at, while others sum up
-# what was measured: numba-cuda loads a kernel into the device without a lock of its own.
+# Only one thread at a time drives GPUs, whatever the tasks, while others sum up measurements:
+# numba-cuda uses no lock when it loads a kernel into the device.
 _DRIVING = threading.Lock()
 #: The library of NVIDIA's driver on Linux.
 _DRIVER = "libcuda.so.1"
@@ -31,10 +31,10 @@ _DRIVER = "libcuda.so.1"
 
 @dataclass(frozen=True)
 class Device:
-    """Where samples are made: kind "cpu" or "cuda", and the number of a CUDA device.
+    """The device that makes samples: kind "cpu" or "cuda", and the number of a CUDA device.
 
-    Kind "auto" leaves the choice to :meth:`resolve`, so that CUDA is looked for when it is needed.
-    others: numbers of further CUDA devices, which only a study over several processes drives
+    Kind "auto" leaves the choice to :meth:`resolve`, so that CUDA is only searched when needed.
+    others: numbers of further CUDA devices, which only a study over several processes uses
     (:meth:`resolve_all`); all other work is done on the first.
     """
 
@@ -44,9 +44,9 @@ class Device:
 
     @classmethod
     def parse_all(cls, text: str) -> Device:
-        """Read what :meth:`parse` reads, "cuda:0,1", or "cuda" for all that there are.
+        """Read the texts of :meth:`parse`, "cuda:0,1", or "cuda" for all CUDA devices.
 
-        InputError otherwise, for one that is not there, or one that is named twice.
+        InputError: any other text, a device that does not exist, or one that is named twice.
         """
         text = str(text)
         if text == "cuda":
@@ -67,7 +67,7 @@ class Device:
 
     @classmethod
     def parse(cls, text: str) -> Device:
-        """Read "auto", "cpu", "cuda" or "cuda:n"; InputError otherwise, or if it is not there."""
+        """Read "auto", "cpu", "cuda" or "cuda:n"; InputError: any other text, or no such device."""
         text = str(text)
         if text == "cpu":
             return cls("cpu")
@@ -80,13 +80,13 @@ class Device:
         return cls("cuda", int(number or 0))
 
     def resolve(self) -> Device:
-        """Return the device that "auto" stands for here: CUDA where it works, else the CPU."""
+        """Return the device; "auto" is replaced by CUDA if it works here, else by the CPU."""
         if self.kind != "auto":
             return self
         return Device("cpu" if cuda_problem() else "cuda")
 
     def resolve_all(self) -> tuple[Device, ...]:
-        """Return all devices that it stands for here; "auto" stands for all GPUs, if any works."""
+        """Return the devices as a tuple; "auto" stands for all GPUs if they work, else the CPU."""
         first = self.resolve()
         others = self.others
         if self.kind == "auto" and first.kind == "cuda":
@@ -102,7 +102,7 @@ class Device:
     def driven(self) -> Iterator[None]:
         """Let this thread drive the device: one thread at a time, with the device selected.
 
-        A thread that has selected none would drive the first.
+        A thread that has selected no device would use the first.
         """
         if not self.is_shared:
             yield
@@ -112,7 +112,7 @@ class Device:
             yield
 
     def open(self) -> None:
-        """Select the device; InputError if it is not there."""
+        """Select the device; InputError if it does not exist."""
         if self.kind == "cuda":
             open_device(str(self))
 
@@ -129,8 +129,8 @@ class Device:
 def cuda_problem(number: int | None = None) -> str | None:
     """Return why CUDA cannot be used on this machine, or None if it can.
 
-    number: of the GPU that will be used, whose context the driver makes while numba.cuda is
-    imported; None where it is not known yet.
+    number: the GPU that will be used, whose context the driver makes while numba.cuda is imported;
+    None if it is not known yet.
     """
     if importlib.util.find_spec("numba_cuda") is None:
         return "numba-cuda is not installed (pip install 'percolab[cuda13]' or 'percolab[cuda12]')"
@@ -147,7 +147,7 @@ def cuda_problem(number: int | None = None) -> str | None:
 
 
 def _driver_is_missing() -> bool:
-    """Return whether this Linux has no CUDA driver: numba.cuda needs 0.2 s to find that out."""
+    """Return whether this is Linux without a CUDA driver, which takes numba.cuda 0.2 s to find."""
     if not _is_real():
         return False
     try:
@@ -158,7 +158,7 @@ def _driver_is_missing() -> bool:
 
 
 def _is_real() -> bool:
-    """Return whether CUDA is the driver of this Linux, not the simulator or a driver elsewhere."""
+    """Return whether CUDA is NVIDIA's driver on Linux, not the simulator or another system's."""
     from numba import config
 
     is_simulated = config.ENABLE_CUDASIM or "NUMBA_CUDA_DRIVER" in os.environ
@@ -170,7 +170,7 @@ def _cuda_error() -> str:
 
     try:
         cuda.current_context()
-    except Exception as error:  # the driver's own exceptions, of many kinds, become one line
+    except Exception as error:  # the driver raises many kinds of exceptions
         return str(error) or type(error).__name__
     return "the driver found none"
 
@@ -197,16 +197,16 @@ def open_device(name: str):
 
 
 def begin_context(names: Sequence[str], number: int) -> None:
-    """Have the driver make a context on the GPU that has this name among others, if it can.
+    """Have the driver make a context on the GPU that ``names[number]`` names, if it can.
 
-    That takes tenths of a second without Python's lock, in which another thread can import what
-    uses the GPU.  Whoever opens it then finds the context, or gets the reason.  Without names the
-    driver only looks for GPUs.
+    That takes tenths of a second without Python's global lock, so that another thread can import
+    modules meanwhile.  Code that opens the GPU then finds the context, or gets the error.  Without
+    names the driver only looks for GPUs.
     """
     device, context = ctypes.c_int(), ctypes.c_void_p()
     with suppress(OSError):
         driver = ctypes.CDLL(_DRIVER)
-        # Each returns 0 if it could do it.
+        # Each call returns 0 on success.
         if driver.cuInit(0) != 0 or not names:
             return
         gpu = int(names[number].removeprefix("cuda:"))
@@ -215,7 +215,7 @@ def begin_context(names: Sequence[str], number: int) -> None:
 
 
 def memory_gpu(address: int) -> int:
-    """Return the number of the GPU whose memory has this address, 0 if the driver knows none."""
+    """Return the number of the GPU whose memory has this address, 0 if the driver finds none."""
     gpu, device_ordinal = ctypes.c_int(), 9
     with suppress(OSError):
         driver = ctypes.CDLL(_DRIVER)
@@ -240,9 +240,9 @@ def load_cuda() -> Any:
 
         register_cuda()
         stamp_kernels(caching)
-        # Small lattices fill no GPU; a user need not be warned at every launch.
+        # Small lattices do not fill a GPU; a user need not be warned at every launch.
         cuda_config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
-        # Called before the finalizers that it detaches.
+        # At exit this is called before the finalizers that it detaches.
         atexit.register(_leave_kernels_loaded)
     _registered = True
     return cuda
@@ -251,15 +251,15 @@ def load_cuda() -> Any:
 def _leave_kernels_loaded() -> None:
     """Keep numba-cuda from unloading kernels at exit.
 
-    It does so once for every GPU that a kernel is on, but all of them have one handle: a process
-    that drove two GPUs crashed (numba-cuda 0.30.4, a segmentation fault in cuLibraryUnload).
+    It unloads a kernel once for every GPU, but all GPUs share one handle: a process that had used
+    two GPUs crashed (numba-cuda 0.30.4, a segmentation fault in cuLibraryUnload).
     """
     from numba.cuda.cudadrv.driver import driver
 
     for gpu in driver.devices.values():
         modules = gpu.primary_context.modules.values() if gpu.primary_context else ()
         for reference in (weak for module in modules for weak in weakref.getweakrefs(module)):
-            # A proxy has the attributes of its module.
+            # The isinstance test is needed, as a weak proxy has the attributes of its module.
             callback = reference.__callback__ if isinstance(reference, weakref.ref) else None
             if isinstance(callback, weakref.finalize):
                 callback.detach()
@@ -274,7 +274,7 @@ def gpu_count(name: str) -> int:
 
 
 def device_names(devices: Sequence[Device]) -> str:
-    """Return devices as ``--device`` takes them.
+    """Return the names of devices in the form of ``--device``.
 
     >>> device_names([Device("cpu")]), device_names([Device("cuda", 0), Device("cuda", 2)])
     ('cpu', 'cuda:0,2')
@@ -284,7 +284,7 @@ def device_names(devices: Sequence[Device]) -> str:
 
 
 def gpu_name(number: int) -> str:
-    """Return the name of a CUDA device, which is not selected for that."""
+    """Return the name of a CUDA device without selecting it."""
     name = getattr(load_cuda().gpus[number], "name", "CUDA simulator")
     return name.decode() if isinstance(name, bytes) else str(name)
 
@@ -298,5 +298,5 @@ def device_name(cuda) -> str:
 def free_memory(cuda) -> int:
     """Return the free bytes of the selected device's memory."""
     free: float = cuda.current_context().get_memory_info()[0]
-    # The simulator has memory without end.
+    # In the simulator, free memory is infinite.
     return int(min(free, 2**62))

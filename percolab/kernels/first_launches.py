@@ -1,7 +1,7 @@
-"""How kernels are launched while the first calls of a study are made: by a process at a time.
+"""The launch of kernels during the first calls of a study: one process compiles each kernel.
 
-Several processes then compile the kernels of a study.  Each kernel has a lock, a file, which a
-process has while it compiles; the cache of Numba hands what it made to the others.
+Several processes share the compilation of a study's kernels.  Each kernel has a lock file, which a
+process holds while it compiles; the others load the result from Numba's cache.
 """
 
 import threading
@@ -15,9 +15,9 @@ from filelock import FileLock, Timeout
 
 from percolab.kernels.device import Device, load_cuda
 
-#: Launches a kernel, or does something else in its place: kernel, configuration, arguments.
+#: Launches a kernel, or does something else instead; called with kernel, configuration, arguments.
 Launcher = Callable[[Any, Any, tuple[Any, ...]], None]
-# Seconds after which a kernel is compiled here, whatever another process does.
+# Seconds to wait for another process before a kernel is compiled here, too.
 _PATIENCE = 120.0
 
 
@@ -37,7 +37,7 @@ def launch(kernel: Any, configuration: Any, arguments: tuple[Any, ...]) -> None:
 
 @contextmanager
 def launched_by(launcher: Launcher) -> Iterator[None]:
-    """Leave the launches of this thread to ``launcher``."""
+    """Pass all launches of this thread to ``launcher``."""
     _THREAD.launcher = launcher
     try:
         yield
@@ -46,7 +46,7 @@ def launched_by(launcher: Launcher) -> Iterator[None]:
 
 
 def launch_locked(locks: Path, kernel: Any, configuration: Any, arguments: tuple[Any, ...]) -> None:
-    """Launch a kernel, which is compiled after another process that compiles it."""
+    """Launch a kernel; if another process is compiling it, wait for that first."""
     with ExitStack() as stack:
         if _argument_types(kernel, arguments) not in kernel.overloads:
             with suppress(Timeout):
@@ -55,7 +55,7 @@ def launch_locked(locks: Path, kernel: Any, configuration: Any, arguments: tuple
 
 
 def compile_unlocked(locks: Path, kernel: Any, _: Any, arguments: tuple[Any, ...]) -> None:
-    """Compile a kernel unless another process does; launch nothing."""
+    """Compile a kernel unless another process is compiling it; launch nothing."""
     types = _argument_types(kernel, arguments)
     if types not in kernel.overloads:
         with suppress(Timeout), _lock(locks, kernel).acquire(blocking=False):
@@ -63,7 +63,7 @@ def compile_unlocked(locks: Path, kernel: Any, _: Any, arguments: tuple[Any, ...
 
 
 def refuse_reading(device: Device) -> None:
-    """Let this process read nothing from GPUs any more, since nothing is launched."""
+    """Make this process fail if it reads from GPUs, since it launches nothing."""
     if device.kind == "cuda":
         load_cuda()
         array = import_module("numba.cuda.cudadrv.devicearray").DeviceNDArrayBase
@@ -79,5 +79,5 @@ def _argument_types(kernel: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _lock(locks: Path, kernel: Any) -> FileLock:
-    # One for all types: the cache of a function takes one new entry at a time.
+    # One lock for all argument types: a function's cache takes one new entry at a time.
     return FileLock(locks / f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}")

@@ -1,17 +1,17 @@
-"""The decorator of functions that hardly anything but jitted functions calls.
+"""The decorator of functions that are called almost only by jitted functions.
 
-Numba makes a library of every function that it compiles: wrappers, by which Python and C may call
-it, optimized code, and machine code.  The functions that call an inner one get its code once more,
-optimize it with their own and make their machine code of that, so an inner function has no more
-than the code that they are given, which takes two fifths off the time of compiling.  Unless it
-makes arrays it counts no references to those that it is given (:mod:`percolab.kernels.uncounted`).
+Numba makes a library of every function that it compiles: wrappers for calls from Python and C,
+optimized code, and machine code.  A function that calls an inner one gets a copy of its code,
+optimizes that with its own and makes machine code of both.  An inner function therefore consists of
+this code alone, which saves two fifths of the time of compiling.  Unless it makes arrays, it counts
+no references to its array arguments (:mod:`percolab.kernels.uncounted`).
 
-A call of it from Python compiles it once more, with all that, and an exception is then written and
-not raised.  It cannot be cached.  CUDA makes no such libraries, and compiles inner functions as it
-does others.
+When Python calls it, it is compiled once more as an ordinary function; an exception is then printed
+and not raised.  It cannot be cached.  CUDA makes no libraries, and compiles inner functions like
+others.
 
-Source: Numba's documentation, "Customizing the Compiler"; what is replaced are parts of
-``numba.core.codegen``, tried with Numba 0.61.2 and 0.68.1.
+Source: Numba's documentation, "Customizing the Compiler"; parts of ``numba.core.codegen`` are
+replaced, tested with Numba 0.61.2 and 0.68.1.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ from percolab.kernels.uncounted import UNCOUNTED
 
 
 class _NoEngine:
-    """In the place of what loads machine code, where there is none."""
+    """Replaces the execution engine, as there is no machine code to load."""
 
     @staticmethod
     def set_env(name, environment):
@@ -36,12 +36,12 @@ class _NoEngine:
 
 
 _Wrapper = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-#: By functions, what Python calls in their place.
+#: For each inner function, the compiled function that Python calls instead.
 _called: dict = {}
 
 
 class _InnerLibrary(JITCodeLibrary):
-    """The code of a function as those that call it get it."""
+    """The unoptimized code of a function, in the form that its callers get."""
 
     def __init__(self, codegen, name, function):
         super().__init__(codegen, name)
@@ -65,13 +65,13 @@ class _InnerLibrary(JITCodeLibrary):
         self._finalized = True
 
     def get_pointer_to_function(self, name):
-        """Return the address of what serves calls from Python, which is all that has one."""
+        """Return the address of the function for calls from Python; nothing else has one."""
         self._ensure_finalized()
         return ctypes.cast(self._wrapper, ctypes.c_void_p).value
 
 
 def _returned_types(state):
-    """Yield the types that jitted functions return which a function calls."""
+    """Yield the return types of the jitted functions that a function calls."""
     for block in state.func_ir.blocks.values():
         for call in block.find_exprs("call"):
             if isinstance(state.typemap[call.func.name], types.Dispatcher):
@@ -88,10 +88,10 @@ class _MakeInnerLibrary(LoweringPass):
     def run_pass(self, state):
         function, models = state.func_id, state.targetctx.data_model_manager
         if not state.flags.nrt:
-            # Its caller would give back a reference that was never counted.
+            # The caller would release a reference that was never counted.
             if models[state.return_type].contains_nrt_meminfo():
                 raise TypeError(f"{function.func_qualname} returns an array: use inner_with_arrays")
-            # That of a new array would never be given back.
+            # The reference to a new array would never be released.
             if any(models[each].contains_nrt_meminfo() for each in _returned_types(state)):
                 raise TypeError(f"{function.func_qualname} gets a new array from a function that "
                                 "it calls: use inner_with_arrays")  # fmt: skip
@@ -120,6 +120,6 @@ inner = njit(**INNER)
 _WITH_ARRAYS = INNER | {"_nrt": True}
 #: An inner function that makes arrays, or calls what returns new ones.
 inner_with_arrays = njit(**_WITH_ARRAYS)
-#: As Numba's ``overload``, for implementations that are inner functions.
+#: Like Numba's ``overload``, for implementations that are inner functions.
 inner_overload = partial(overload, jit_options=INNER)
 inner_overload_with_arrays = partial(overload, jit_options=_WITH_ARRAYS)

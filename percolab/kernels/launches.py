@@ -1,8 +1,8 @@
-"""How CUDA threads are laid over a batch, and calls of many kernels: captured once, then launched.
+"""The assignment of CUDA threads to a batch, and calls of many kernels captured as CUDA graphs.
 
-To launch a kernel costs the host 20 to 200 us, more than most kernels run.  A call that is made
-again and again, with nothing changed but what lies in device memory and in pinned buffers, is
-therefore captured as a CUDA graph, which the host starts in one go.
+Launching a kernel costs the host 20 to 200 us, longer than most kernels run.  A repeated call, in
+which only the contents of device memory and of pinned buffers change, is therefore captured as a
+CUDA graph, which the host starts by a single launch.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from percolab.kernels.cuda import cuda
 from percolab.kernels.first_launches import launch
 from percolab.kernels.memory import without_collections
 
-# The simulator runs a Python thread per thread: small blocks there, which also meet more edges.
+# The simulator runs one Python thread per thread, so blocks are small there, and test more edges.
 THREADS = 8 if config.ENABLE_CUDASIM else 256
-#: Bytes of shared memory that a block may have.
+#: The most bytes of shared memory of a block.
 MOST_SHARED = 48 * 1024
 
-#: Words or sites one thread works on: with one each, starting the blocks took longer than the work.
+#: Words or sites per thread: with one, starting the blocks took longer than the work.
 PER_THREAD = 4
 
 
@@ -43,11 +43,11 @@ def zero_kernel(numbers, size):
 class Launches:
     """The kernels and copies of one batch, in their order on one stream.
 
-    ``each`` and ``one`` lay threads over ``elements`` of every entry, PER_THREAD of them or one a
-    thread; grid axis 1 counts entries.  Where there are no elements nothing is launched.
+    ``each`` and ``one`` distribute ``elements`` of every entry over threads, PER_THREAD or one per
+    thread; grid axis 1 counts entries.  If there are no elements, nothing is launched.
     """
 
-    #: Captured calls that are kept; the oldest goes when there are more.
+    #: The most captured calls that are kept; beyond it, the oldest is dropped.
     MOST_CAPTURED = 16
 
     def __init__(self, *, is_urgent: bool = False) -> None:
@@ -70,23 +70,23 @@ class Launches:
     def blocks(
         self, kernel: Any, grid: Any, threads: int, *arguments: Any, shared: int = 0
     ) -> None:
-        """Launch a kernel on a grid of blocks, with so many bytes of dynamic shared memory."""
+        """Launch a kernel on a grid of blocks, with ``shared`` bytes of dynamic shared memory."""
         launch(kernel, (grid, threads, self.stream, shared), arguments)
 
     def upload(self, device: Any, pinned: Any) -> None:
-        """Copy pinned host memory to as much device memory."""
+        """Copy pinned host memory to device memory of the same size."""
         device.copy_to_device(pinned, stream=self.stream)
 
     def download(self, device: Any, pinned: Any) -> None:
-        """Copy device memory to as much pinned host memory; it is there after :meth:`wait`."""
+        """Copy device memory to pinned host memory of the same size; :meth:`wait` waits for it."""
         device.copy_to_host(pinned, stream=self.stream)
 
     def wait(self) -> None:
-        """Wait until everything is done."""
+        """Wait until all kernels and copies are done."""
         self.stream.synchronize()
 
     def mark(self) -> Any:
-        """Return an event after all that was launched: its ``synchronize()`` waits for that."""
+        """Return an event whose ``synchronize()`` waits for everything launched so far."""
         event = cuda.event()
         event.record(self.stream)
         return event
@@ -94,8 +94,8 @@ class Launches:
     def call(self, key: Hashable, work: Callable[[], None]) -> None:
         """Do ``work``: launches and copies of this object that neither allocate nor wait.
 
-        Works of one key launch the same kernels with the same arguments.  The first is done
-        directly, which compiles and allocates; the second is captured; from then on it is launched.
+        Calls with the same key launch the same kernels with the same arguments.  The first is
+        executed directly, which compiles and allocates; the second is captured; then that is used.
         """
         if key in self._captured:
             self._launch(self._captured[key])
@@ -109,14 +109,14 @@ class Launches:
             self._launch(self._captured[key])
 
     def forget(self) -> None:
-        """Forget all captured calls: device memory that they work on is going to be replaced."""
+        """Forget all captured calls, before device memory that they use is replaced."""
         self.wait()
         self._called.clear()
         self._captured.clear()
 
     @property
     def num_captured(self) -> int:
-        """How many calls are captured."""
+        """The number of captured calls."""
         return len(self._captured)
 
     def _capture(self, work: Callable[[], None]) -> _CapturedGraph:
@@ -124,7 +124,7 @@ class Launches:
 
         handle = driver.CUstream(int(self.stream))
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-        # What is freed in between would spoil the capture: memory, and graphs that are garbage.
+        # Freeing memory, or graphs that are garbage, would invalidate the capture.
         with cuda.defer_cleanup(), without_collections():
             checked(driver.cuStreamBeginCapture(handle, mode))
             try:
@@ -168,7 +168,7 @@ class _CapturedGraph:
 
 
 def checked(result: tuple[Any, ...]) -> Any:
-    """Return what a driver call gives; RuntimeError if it failed."""
+    """Return the result of a driver call; RuntimeError if it failed."""
     error, *values = result
     if int(error) != 0:
         raise RuntimeError(f"CUDA driver: {error.name}")

@@ -1,4 +1,4 @@
-"""Bytes of memory: what a batch, a labeler and a coupling say that they take."""
+"""Bytes of memory that a batch, a labeler and a coupling declare to need."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from percolab.errors import InputError
 
 
 class Needs(NamedTuple):
-    """What a labeler will have to do, as far as its memory depends on it.
+    """The requirements on a labeler that its memory depends on.
 
     tally:      whether rows have a tally of sizes
     steps:      values of p of a grid
-    thresholds: whether exact thresholds are looked for
-    radii_axes: coordinates of a site where radii are read, 0 where they are not
+    thresholds: whether exact thresholds are computed
+    radii_axes: coordinates of a site if radii are read, 0 if not
     labels:     whether labels are read
     openings:   whether openings are counted
     """
@@ -43,9 +43,9 @@ class Memory(NamedTuple):
 
 
 def explain_lack(what: str, needed: int, free: int | None = None, of: str = " of memory") -> str:
-    """Return the line that says that so many bytes are not free; "" if they are.
+    """Return a message that ``needed`` bytes are not free; "" if they are.
 
-    what: "1000 sites need", "flow needs up to" ...  free: what is, None for the host's memory.
+    what: "1000 sites need", "flow needs up to" ...  free: free bytes, None for the host's memory.
     """
     free = psutil.virtual_memory().available if free is None else free
     if needed <= free:
@@ -54,16 +54,15 @@ def explain_lack(what: str, needed: int, free: int | None = None, of: str = " of
 
 
 def check_free(what: str, needed: int, free: int | None = None, of: str = " of memory") -> None:
-    """Raise InputError if :func:`explain_lack` has something to say."""
+    """Raise InputError with the message of :func:`explain_lack`, if there is one."""
     if problem := explain_lack(what, needed, free, of):
         raise InputError(problem)
 
 
 def entries_that_fit(memory_of: Callable[[int], Memory], device_bytes: int) -> int:
-    """Return for how many entries device memory suffices, 0 if not for one.
+    """Return the number of entries for which device memory suffices, possibly 0.
 
-    memory_of: the memory of a number of entries, of which all have a share alike and some is theirs
-    together.
+    memory_of: the memory of a number of entries: a constant and an equal share for each entry.
     """
     one, two = memory_of(1).device, memory_of(2).device
     shared = 2 * one - two
@@ -72,7 +71,7 @@ def entries_that_fit(memory_of: Callable[[int], Memory], device_bytes: int) -> i
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """Keep Python from collecting garbage meanwhile."""
+    """Keep Python from collecting garbage within this context."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,11 +1,11 @@
-"""Where a bond leads and whether it is open, for lattices and explicit neighbour lists alike.
+"""The other end of a bond and whether it is open, for lattices and explicit neighbour lists.
 
-``ends`` says where the bonds of a topology lead.  A lattice computes: one index difference a class,
-as a tuple (CUDA, where it unrolls into constants) or a 1-D array (CPU).  A graph looks up: a 2-D
-array (class, site), Komura's NN list.  The choice is made by type, so it costs nothing at run time.
+``ends`` gives the other ends of the bonds of a topology.  For a lattice, it is one index difference
+per class, as a tuple (CUDA, where it unrolls into constants) or a 1-D array (CPU).  For a graph it
+is a 2-D array (class, site), Komura's NN list.  The type selects, so there is no cost at run time.
 
-*Periodic bonds*, those that cross a periodic boundary, lead elsewhere than ``ends`` says and are
-joined from a list of their own.
+*Periodic bonds*, those that cross a periodic boundary, have other ends than ``ends`` says, and are
+joined from a separate list.
 """
 
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from percolab.kernels.inner import inner, inner_overload
 
 
 class Adjacency(NamedTuple):
-    """Where the bonds of a topology lead, as the kernels of one device take it.
+    """The other ends of the bonds of a topology, in the form for kernels of one device.
 
     ends:           other ends by class: index differences (a tuple of int32 on CUDA, int64
                     (classes,) on the CPU), or int32 (classes, points), the list of a graph
@@ -26,8 +26,8 @@ class Adjacency(NamedTuple):
                     none
     periodic_bonds: int64 (n,), their numbers 32 * word + bit, ascending
     periodic_ends:  int32 (n,), their other ends
-    periodic_codes: (n,), over how many periods they lead: int64 on the CPU, int32 with fewer bits
-                    an axis on CUDA
+    periodic_codes: (n,), codes of the periods that they cross: int64 on the CPU, int32 with fewer
+                    bits per axis on CUDA
     num_points:     grid points, uint32
     num_words:      bond words of one class, uint32
     chain:          the class whose bonds join i to i - 1, or -1, int32
@@ -57,7 +57,7 @@ def _other_end(ends, k, i):
 
 
 def is_chain(ends, k):
-    """Return whether bonds of class k lead to the site before, as a chain of sites along a row."""
+    """Return whether bonds of class k lead to the previous site, so that rows are chains."""
     return not hasattr(ends[k], "__len__") and ends[k] == -1
 
 
@@ -103,7 +103,7 @@ def _periodic_word(periodic, index):
 
 
 def has_periodic(periodic):
-    """Return whether bonds cross periodic boundaries; on CUDA the compiler knows it."""
+    """Return whether bonds cross periodic boundaries, a compile-time constant on CUDA."""
     return len(periodic) != 0
 
 
@@ -146,8 +146,8 @@ def _looked_up_bits(words, start, ends, k, word, requested):
 def other_bits(words, start, count, ends, k, word, requested):
     """Return, for the requested bonds of word (k, word), the bits of the sites at their other ends.
 
-    words: one bit a site, ``count`` words of a sample from ``words[start]`` on.  Bonds across a
-    periodic boundary must not be requested; the bits of those that are not have no meaning.
+    words: one bit per site, ``count`` words of a sample from ``words[start]`` on.  Bonds across a
+    periodic boundary must not be requested; bits of bonds not requested have no meaning.
     """
     if hasattr(ends[k], "__len__"):
         return _looked_up_bits(words, start, ends, k, word, requested)
@@ -172,7 +172,7 @@ def _other_bits(words, start, count, ends, k, word, requested):
 
 @inner
 def find_periodic_number(bond, periodic_bonds):
-    """Return which periodic bond a bond, number k * stride + i, is, int64; -1 for any other."""
+    """Return the index, int64, of a bond among the periodic bonds; -1 if it is not one."""
     low, high = int64(0), int64(periodic_bonds.size)
     while low < high:
         middle = (low + high) >> int64(1)
@@ -187,7 +187,7 @@ def find_periodic_number(bond, periodic_bonds):
 
 @inner
 def bond_period_code(bond, adjacency):
-    """Return over how many periods a bond leads, a code, int64; 0 if it crosses no boundary."""
+    """Return the code, int64, of the periods that a bond crosses; 0 if it crosses no boundary."""
     n = find_periodic_number(int64(bond), adjacency.periodic_bonds)
     return int64(adjacency.periodic_codes[n]) if n >= 0 else int64(0)
 

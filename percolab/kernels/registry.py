@@ -1,4 +1,4 @@
-"""Classes that are found by name and kind of device, and loaded when they are."""
+"""Classes that are looked up by name and kind of device, and imported only then."""
 
 import importlib
 from collections.abc import Mapping
@@ -8,11 +8,11 @@ from percolab.errors import InputError, nearest
 
 
 class Entry(Protocol):
-    """What a registry says of a name: the place of its class for each kind of device."""
+    """The entry of a registry for a name: the place of its class for each kind of device."""
 
     @property
     def classes(self) -> Mapping[str, str]:
-        """Places, as :func:`load` takes them, by "cpu" and "cuda"."""
+        """Places in the form of :func:`load`, by "cpu" and "cuda"."""
 
     @property
     def paper(self) -> str:
@@ -20,13 +20,13 @@ class Entry(Protocol):
 
 
 def load(place: str) -> Any:
-    """Return what a place in percolab names, "room.module:attribute"."""
+    """Import and return the object at a place in percolab, "room.module:attribute"."""
     module, _, attribute = place.partition(":")
     return getattr(importlib.import_module(f"percolab.{module}"), attribute)
 
 
 def list_names(entries: Mapping[str, Entry]) -> str:
-    """Return all names by commas, those of papers last: "a, b; to compare with papers: c"."""
+    """Return all names, those of papers last: "a, b; to compare with papers: c"."""
     usual = ", ".join(name for name, entry in entries.items() if not entry.paper)
     papers = ", ".join(name for name, entry in entries.items() if entry.paper)
     return f"{usual}; to compare with papers: {papers}" if papers else usual
@@ -35,7 +35,7 @@ def list_names(entries: Mapping[str, Entry]) -> str:
 def load_class(what: str, entries: Mapping[str, Entry], name: str, kind: str) -> Any:
     """Return the class of a name on a kind of device, "cpu" or "cuda".
 
-    what: the entries are, in words.  InputError: unknown, or not available on that kind of device.
+    what: noun for the entries.  InputError: unknown, or not available on that kind of device.
     """
     if not isinstance(name, str) or name not in entries:
         raise InputError(f"unknown {what} {name!r}; {nearest(name, entries)}")

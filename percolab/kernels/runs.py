@@ -1,9 +1,9 @@
-"""Runs as bits of words: where one starts and ends, and one bond for each pair of runs it joins.
+"""Runs as bits of words: where runs start and end, and one bond for each pair of joined runs.
 
-A word holds 32 neighbouring sites of a row; a bit of ``starts`` marks the first site of a run, and
-bit 0 always starts one, so that no run leaves its word.
+A word has 32 neighbouring sites of a row; a bit of ``starts`` marks the first site of a run, and
+bit 0 always starts a run, so that no run extends beyond its word.
 
-Words, bit arrays, bit numbers and counts are uint32, and so are results.
+Words, bit arrays, bit numbers, counts and results are uint32.
 """
 
 from numba import uint32
@@ -34,7 +34,7 @@ def bits_at(words, base, bit, count):
 def negative(word, starts):
     """Return -x for the number x in every segment of a word; bit 0 of ``starts`` is a one.
 
-    One addition serves all segments: its carries stop at their highest bits.
+    A single addition does this for all segments: its carries stop at their highest bits.
     """
     top = uint32(uint32(starts >> uint32(1)) | uint32(0x80000000))
     inverse = uint32(~word)
@@ -53,10 +53,10 @@ def mark_segment_starts(word, starts):
 
 @inner
 def fill_segments(word, starts):
-    """Return the word with every segment that holds a one filled with ones.
+    """Return the word with every segment that contains a one filled with ones.
 
-    ``word`` has at most one one in a segment.  Going up, -x fills; going down, the ones are spread
-    by steps that double, as far as no start of a segment is passed.
+    ``word`` has at most one one per segment.  Upwards, -x fills the segment; downwards, the ones
+    are spread in doubling steps that pass no start of a segment.
     """
     filled = negative(word, starts)
     open_below = uint32(~uint32(starts >> uint32(1)) & uint32(0x7FFFFFFF))

@@ -1,10 +1,10 @@
 """Find and union on a forest of labels in which every label points to a smaller or equal index.
 
-A root labels itself.  Larger roots get smaller ones as parents, so the root of a finished tree is
-the smallest index in it, whatever the order of the unions.  ``find`` and ``union`` work on a slice
-of a longer array that starts at ``base``, as a batch of samples is stored.  Sites, labels and bases
-are uint32: unsigned indices spare Numba's code for negative ones, and 32 bits half the arithmetic
-of an index.
+A root's label is itself.  Larger roots get smaller ones as parents, so the root of a finished tree
+is the smallest index in it, whatever the order of the unions.  ``find`` and ``union`` work on a
+slice, starting at ``base``, of a longer array that has a batch of samples.  Sites, labels and bases
+are uint32: unsigned indices avoid Numba's code for negative ones, and 32 bits halve the index
+arithmetic.
 """
 
 from numba import uint32
@@ -56,7 +56,7 @@ def union_across_boundary(labels, start, opened, base, adjacency, n):
 
 @inner
 def find_halving(parents, i):
-    """Return the root of i, letting every second node on the way skip its parent (serial use)."""
+    """Return the root of i; every second node on the path skips its parent (serial use)."""
     i = uint32(i)
     parent = uint32(parents[i])
     while parent != i:

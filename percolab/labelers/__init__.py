@@ -1,4 +1,4 @@
-"""The registry of labelers.  All label a cluster by its smallest site, so any can check another."""
+"""The registry of labelers.  All label a cluster by its smallest site, so they check each other."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LabelerEntry:
-    """A labeler's name, what it is, and where its class for each kind of device is found.
+    """A labeler's name, a summary, and the place of its class for each kind of device.
 
-    refusal: where the function is found that says why the labeler cannot serve a topology, or "".
-    bonds:   the same from the offsets of the bonds alone, () for a graph, which are known before
-             the topology is made
-    paper:   the paper whose comparison it is here for (:mod:`percolab.papers`), or ""
+    refusal: the place of a function that returns why the labeler cannot serve a topology; or ""
+    bonds:   the place of such a function of the offsets of the bonds alone, () for a graph, which
+             are known before the topology is made; or ""
+    paper:   the paper whose comparison needs the labeler (:mod:`percolab.papers`), or ""
     """
 
     name: str
@@ -34,7 +34,7 @@ class LabelerEntry:
     paper: str = ""
 
 
-# Weigel's local labelings of tiles, and his consolidations.
+# Weigel's algorithms for labeling within tiles, and for consolidating the tiles' labels.
 _LOCAL = {
     "bfs": "breadth-first search in tiles",
     "union": "union-find in tiles",
@@ -97,15 +97,15 @@ LABELERS = {
     )
 }
 
-#: What runs when no labeler is named: the fastest of each device.
+#: The labelers that run when none is named: the fastest on each kind of device.
 DEFAULT_LABELER = {"cpu": "raster", "cuda": "tiled"}
 
 
 def fitting_labeler(name: str | None, kind: str, lattice: Structure) -> tuple[str, str]:
     """Return the labeler to use for a lattice or a graph, and why it is not the one named, or "".
 
-    That is known before the topology is made, which :func:`serving_labeler` then asks.
-    InputError: the name of no labeler.
+    This decides before the topology is made; :func:`serving_labeler` also checks the topology.
+    InputError: there is no labeler of this name.
     """
     if name is not None:
         check_labeler(name)
@@ -135,7 +135,7 @@ def _check_bonds(name: str | None, kind: str, offsets: tuple[tuple[int, ...], ..
 
 
 def check_labeler(name: str) -> None:
-    """Raise InputError unless there is a labeler of this name; loads nothing."""
+    """Raise InputError unless there is a labeler of this name, without importing it."""
     if not isinstance(name, str) or name not in LABELERS:
         raise InputError(f"unknown labeler {name!r}; {nearest(name, LABELERS)}")
 
@@ -149,7 +149,7 @@ def labeler_class(name: str | None, kind: str) -> Any:
 
 
 def serving_labeler(name: str | None, kind: str, topology: Topology) -> str:
-    """Return the name of the labeler that serves a topology: the one named, where it can.
+    """Return the name of the labeler for a topology: the one named, if it can label it.
 
     None names the default.  InputError as for :func:`labeler_class`.
     """
@@ -172,9 +172,9 @@ def new_labeler(
 ) -> Labeler:
     """Return a labeler with an empty batch on a kind of device, "cpu" or "cuda".
 
-    name: the one that is to serve, where it can (:func:`serving_labeler`).  model: bond
+    name: the labeler to use if it can label the topology (:func:`serving_labeler`).  model: bond
     percolation unless given.  capacity: the entries of a batch.  tally: whether rows have a
-    tally of sizes.  InputError: unknown labeler; ValueError: too many sites for it.
+    tally of sizes.  InputError: unknown labeler; ValueError: too many sites for the labeler.
     """
     from percolab.bonds.batch import new_batch
     from percolab.bonds.model import BOND

@@ -1,7 +1,7 @@
-"""What a labeler is, and what it gives: words in, forest out.
+"""The protocol of a labeler, from words of open bonds to a forest of clusters.
 
 A labeler joins the open bonds of a batch (:mod:`percolab.bonds.batch`) into a *forest*: the
-clusters of every entry, each known by its root.  Rows, labels and radii are read off it.  The
+clusters of every entry, each identified by its root.  Rows, labels and radii are read off it.  The
 protocol is the same on CPU and CUDA, where a batch holds one entry or many.
 """
 
@@ -15,33 +15,33 @@ from percolab.lattices.geometry import Geometry
 
 
 class Reading(Enum):
-    """What is going to be read off a forest; a labeler keeps no more than that needs."""
+    """The quantity that will be read off a forest; a labeler keeps only what it needs."""
 
     ROWS = "rows"
-    #: Rows of tori, of which only what wraps is read; the other numbers may be anything.
+    #: Rows of tori, of which only the wrapping is read; the other numbers are undefined.
     WRAPPING = "wrapping"
     LABELS = "labels"
     RADII = "radii"
 
 
 class Forest(Protocol):
-    """The clusters of the entries of a batch, until the batch is joined again."""
+    """The clusters of the entries of a batch, valid until the batch is joined again."""
 
     def rows(self) -> NDArray[np.int64]:
-        """Return the rows (entries, row width), vacant sites being clusters of their own.
+        """Return the rows (entries, row width); vacant sites count as clusters of one site.
 
-        Row width: ROW_WIDTH columns (:mod:`percolab.measure.rows`), and those of the tally behind
-        them if the labeler keeps one.
+        Row width: ROW_WIDTH columns (:mod:`percolab.measure.rows`), followed by those of the tally
+        if the labeler keeps one.
         """
 
     def make_labels(self) -> None:
-        """Have the labels written in the memory of the device."""
+        """Write the labels into the memory of the device."""
 
     def labels(self) -> NDArray[np.int32]:
-        """Return the labels (entries, num_points): of every site its cluster's smallest site."""
+        """Return the labels (entries, num_points): the smallest site of every site's cluster."""
 
     def radii(self, geometry: Geometry) -> NDArray[np.int64]:
-        """Return how far clusters reach (`percolab.measure.radii`), (entries, PER_BIN * bins)."""
+        """Return the radii of clusters (`percolab.measure.radii`), (entries, PER_BIN * bins)."""
 
 
 class DeviceForest:
@@ -55,7 +55,7 @@ class DeviceForest:
         raise NotImplementedError
 
     def make_labels(self) -> None:
-        """Have the labels written; by default they are on the device already."""
+        """Write the labels; by default they are on the device already."""
 
     def rows(self) -> NDArray[np.int64]:
         self.enqueue_rows()
@@ -87,4 +87,4 @@ class Labeler(Protocol):
         """Return the forest of the first entries of the batch."""
 
     def entries_with_radii(self, geometry: Geometry) -> int:
-        """Return of how many entries of the batch radii can be read at a time."""
+        """Return the number of entries whose radii can be read at a time."""

@@ -4,10 +4,10 @@ Y. Komura, "A generalized GPU-based connected component labeling algorithm", arX
 section 3.  One function a step under the step's own name, each working on one site; the CPU runs
 them in a loop, CUDA one thread a site (:mod:`percolab.labelers.four_step_cuda`).
 
-Against the paper: the residual list (the lower neighbours but the lowest) is not stored but read
-off the bond words again, which costs 0.25 instead of 4 bytes a bond; union needs one atomic where
-Algorithm 1 needs two (see :func:`percolab.kernels.union_find.union`); bonds to a *higher* site,
-which only periodic boundaries have, belong to the residual list too.
+Differences from the paper: the residual list (all lower neighbours except the lowest) is not stored
+but read off the bond words again, which costs 0.25 instead of 4 bytes per bond; union needs one
+atomic where Algorithm 1 needs two (see :func:`percolab.kernels.union_find.union`); bonds to a
+*higher* site, which only periodic boundaries have, belong to the residual list, too.
 
 labels: uint32, a sample's from ``start`` on; opened: uint32, its bond words from ``base`` on; i,
 start, base, word: uint32.
@@ -35,11 +35,11 @@ def bond_word(opened, base, adjacency, k, word):
 
 @inner
 def lowest_neighbour(opened, base, adjacency, i):
-    """Return (label, class): what site i starts with, and the bond it owes it to.
+    """Return (label, class): the first label of site i, and the class of the bond it comes from.
 
-    That is the lowest open neighbour below i and its bond, or (i, -1).  Where it is the site
-    before, on a chain, the label moves on to the start of the row of chain bonds that the bond word
-    holds: the same trees, with shorter paths for the analysis.
+    That is the lowest open neighbour below i and its bond, or (i, -1).  If this neighbour is the
+    site before i on a chain, the label is the start of the run of chain bonds in the bond word: the
+    trees are the same, with shorter paths for the analysis.
     """
     label, lowest, bound = uint32(i), int32(-1), uint32(i)
     bit = uint32(i & uint32(31))
@@ -81,7 +81,7 @@ def label_reduction(labels, start, opened, base, adjacency, i):
 
 @inner
 def word_reduction(labels, start, opened, base, adjacency, word):
-    """Step (iii) for the 32 sites of a word of a lattice: residual lists by logic on words.
+    """Step (iii) for the 32 sites of a word of a lattice: residual lists by bitwise operations.
 
     On a lattice, bond k of a site is in its residual list if the site has another open bond that
     leads lower.

@@ -35,8 +35,8 @@ def initialization_kernel(labels, opened, adjacency):
 def analysis_kernel(labels, num_points):
     """Steps (ii) and (iv) for every site of every entry.
 
-    Only its own thread writes a site's label; for those who pass by it is the parent or the root,
-    and no root changes here.
+    Only its own thread writes a site's label.  Other threads that follow the label read the parent
+    or the root; both are valid, as no root changes here.
     """
     start = uint32(uint32(cuda.blockIdx.y) * num_points)
     for step in range(PER_THREAD):

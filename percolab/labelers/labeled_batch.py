@@ -1,4 +1,4 @@
-"""What CUDA labelers share that give every site a label, and what is read off their labels."""
+"""The common part of CUDA labelers that label every site, and the readings off their labels."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from percolab.measure.wrapping_cuda import join_all
 
 
 def _num_partials(num_points: int) -> int:
-    """Return how many blocks reduce an entry's sizes: 16 sizes a thread, while there are enough."""
+    """Return how many blocks reduce an entry's sizes: 16 sizes per thread, if there are enough."""
     return min(max(num_points // (16 * THREADS), 1), PARTIALS)
 
 
@@ -41,7 +41,7 @@ class LabeledBatch(ReadsRadii):
     """
 
     name: ClassVar[str]
-    #: Whether ``join`` only launches, without waiting for what it found.
+    #: Whether ``join`` only launches kernels, without waiting for their results.
     is_capturable: ClassVar[bool] = True
 
     def __init__(self, batch: CudaBatch, *, tally: bool = False) -> None:
@@ -51,9 +51,9 @@ class LabeledBatch(ReadsRadii):
         self.read = RowsBatch(batch, _num_partials(top.num_points), tally=tally)
         self.row_width = self.read.row_width
         self.sizes: Any = None
-        #: The forest of all sites with their periods, where an axis is periodic; made when used.
+        #: The forest of all sites with their periods, where an axis is periodic; made at first use.
         self.windings: Any = None
-        #: The bits of a size; those above mark the axes whose first layer the cluster touches.
+        #: The bits of a size; higher bits mark the axes whose first layer the cluster touches.
         self.size_mask = np.uint32(self.most_points(top.num_axes))
         self._layers = [
             (axis, tuple(cuda.to_device(layer) for layer in pair))
@@ -74,7 +74,7 @@ class LabeledBatch(ReadsRadii):
 
     @staticmethod
     def most_points(axes: int) -> int:
-        """Return the most grid points of an entry: a size has 32 bits less one an axis."""
+        """Return the most grid points of an entry: a size has 32 bits, less one for each axis."""
         return (1 << (32 - axes)) - 1
 
     def label(self, entries: int) -> None:
@@ -83,7 +83,7 @@ class LabeledBatch(ReadsRadii):
 
     def join(self, entries: int, reading: Reading = Reading.ROWS) -> LabelsOfBatch:
         """Return the forest of the first entries of the batch."""
-        # Radii come from windings, which labels have not.
+        # Radii are computed from windings, for which labels are not needed.
         if reading is not Reading.RADII:
             self.label(entries)
         return LabelsOfBatch(self, entries)
@@ -95,7 +95,7 @@ class LabeledBatch(ReadsRadii):
         self.batch.launches.one(periodic_kernel, periodic_bonds, entries, self.labels, *bonds)
 
     def flag_ends(self, entries: int) -> None:
-        """Mark at the roots' sizes which end layers they touch, and the entries that span."""
+        """Mark in the roots' sizes which end layers clusters touch, and the entries that span."""
         points = self.batch.adjacency.num_points
         for axis, layers in self._layers:
             for closing, sites in enumerate(layers):
@@ -116,7 +116,7 @@ class LabelsOfBatch(DeviceForest):
         self._labeler.read.download(self._entries)
 
     def count_sizes(self) -> None:
-        """Count the sites of every cluster at its root, and join what may wrap."""
+        """Count each cluster's sites at its root; if an axis is periodic, find what wraps."""
         labeler, batch, entries = self._labeler, self._labeler.batch, self._entries
         top, launch = batch.topology, batch.launches
         if labeler.sizes is None:
@@ -148,5 +148,5 @@ class LabelsOfBatch(DeviceForest):
         read.finish(entries)
 
     def radii(self, geometry: Geometry) -> NDArray[np.int64]:
-        """Return how far clusters reach, (entries, PER_BIN * bins)."""
+        """Return the radii of clusters, (entries, PER_BIN * bins)."""
         return self._labeler.radii_batch(geometry).rows(self._entries)

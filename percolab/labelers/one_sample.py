@@ -1,4 +1,4 @@
-"""What the CPU's labelers share: a batch of one sample, and what is read off its labels."""
+"""The common part of the CPU's labelers: a batch of one sample, and the readings off its labels."""
 
 from typing import ClassVar
 
@@ -18,9 +18,9 @@ from percolab.measure.wrapping import wrapping_from_bonds
 
 
 class OneSample:
-    """A labeler of one sample on one thread; a subclass joins, and reads.
+    """A labeler of one sample on one thread; a subclass defines joining and reading.
 
-    tally: whether rows have a tally of sizes behind them (:mod:`percolab.measure.tallies`).
+    tally: whether a tally of sizes follows in each row (:mod:`percolab.measure.tallies`).
     """
 
     name: ClassVar[str]
@@ -35,7 +35,7 @@ class OneSample:
         return MAX_POINTS
 
     def entries_with_radii(self, geometry: Geometry) -> int:
-        """Return of how many entries of the batch radii can be read at a time."""
+        """Return the number of entries whose radii can be read at a time."""
         return self.batch.capacity
 
 
@@ -62,7 +62,7 @@ class LabelingOneSample(OneSample):
         return int(wrapping_from_bonds(*words, *scratch, top.num_axes))
 
     def join(self, entries: int, reading: Reading = Reading.ROWS) -> Forest:
-        # Radii come from windings, which labels have not.
+        # Radii are computed from windings, for which labels are not needed.
         labels = np.empty(0, np.int32) if reading is Reading.RADII else self.label()
         return LabelsOfOneSample(self, labels)
 
@@ -91,7 +91,7 @@ class LabelsOfOneSample:
         return row[None]
 
     def radii(self, geometry: Geometry) -> NDArray[np.int64]:
-        """Return how far clusters reach, (1, PER_BIN * bins), from the bonds themselves."""
+        """Return the radii of clusters, (1, PER_BIN * bins), from the bonds themselves."""
         labeler, batch = self._labeler, self._labeler.batch
         points = batch.topology.num_points
         bins = np.empty(radii_row_width(points), np.int64)

@@ -41,7 +41,7 @@ class Raster(OneSample):
         self.runs = make_runs(points)
         periods = np.empty(points if top.num_periodic_bonds else 0, np.int64)
         self.windings = Windings(periods, np.zeros(1, np.int64), top.num_axes)
-        # Radii are summed here; made at first use.
+        # Sums for radii; allocated at first use.
         self.sums = np.empty(0, np.uint64)
 
     @staticmethod
@@ -51,7 +51,7 @@ class Raster(OneSample):
         windings = 8 * extent.num_points if extent.periodic_bonds else 0
         labels = 4 * extent.num_points if needs.labels else 0
         axes = needs.radii_axes
-        # Sums of clusters of two sites and more, and those of all sites before every one.
+        # Sums over each cluster of at least two sites, and over all sites before each site.
         sums = 8 * (axes + SCALARS) * (extent.num_points // 2 + 1) if axes else 0
         sums += 8 * (axes + 2) * (extent.num_points + 1) if axes else 0
         return Memory(host=words + 12 * extent.num_points + windings + labels + sums)
@@ -59,7 +59,7 @@ class Raster(OneSample):
     def radii_scratch(
         self, geometry: Geometry
     ) -> tuple[tuple[NDArray[Any], ...], NDArray[np.uint64]]:
-        """Return places and memory as :func:`gyration_from_runs` takes them."""
+        """Return the coordinates and scratch memory that :func:`gyration_from_runs` takes."""
         axes = len(geometry.spans)
         size = (axes + SCALARS) * (self.batch.topology.num_points // 2 + 1)
         if self.sums.size < size:
@@ -90,7 +90,7 @@ class RunsOfOneSample:
         return row[None]
 
     def make_labels(self) -> None:
-        """Write the labels into memory of their own."""
+        """Write the labels into an array."""
         self.labels()
 
     def labels(self) -> NDArray[np.int32]:
@@ -102,7 +102,7 @@ class RunsOfOneSample:
         return labels[None]
 
     def radii(self, geometry: Geometry) -> NDArray[np.int64]:
-        """Return how far clusters reach, (1, PER_BIN * bins); sizes are lost."""
+        """Return the radii of clusters, (1, PER_BIN * bins); sizes are lost."""
         labeler, batch = self._labeler, self._labeler.batch
         bins = np.empty(radii_row_width(batch.topology.num_points), np.int64)
         words = batch.opened, batch.adjacency, self._count, labeler.end_flags

@@ -1,4 +1,4 @@
-"""How far clusters reach, from runs: the places of all sites of a run are added at once."""
+"""Radii of clusters from runs: the coordinates of all sites of a run are added at once."""
 
 from numba import int32, int64, njit, uint32, uint64
 
@@ -14,7 +14,7 @@ from percolab.measure.wrapping import periods_along
 
 @inner
 def _mark_loops(opened, adjacency, runs, periods):
-    """Mark the roots of clusters that wrap; every run points at its root."""
+    """Mark the roots of clusters that wrap; every run must point to its root."""
     for n in range(adjacency.periodic_bonds.size):
         is_open, owner, other = periodic_bond(n, opened, uint32(0), adjacency)
         if is_open:
@@ -49,7 +49,7 @@ def gyration_from_runs(opened, adjacency, count, layers, runs, periods, geometry
     _sum_runs(runs, int64(adjacency.num_points), periods, prefixes, spans, shift, sums)
     for cluster in range(1, clusters):
         at = cluster * width
-        # Shifts may have left a negative number of 2^32, and many numbers below.
+        # Shifts may leave a negative high half, and a low half of more than 32 bits: carry.
         sums[at + 2] += uint64(sums[at + 1] >> uint64(32))
         sums[at + 1] &= uint64(0xFFFFFFFF)
         add_spread(sums, at, shift.size, bins)
@@ -59,8 +59,8 @@ def gyration_from_runs(opened, adjacency, count, layers, runs, periods, geometry
 def _number_clusters(runs, count, width, sums, bins):
     """Number the sums of all clusters, in place of the sizes of roots; return how many there are.
 
-    A cluster has sums of its own if it neither wraps nor spans, and has two sites or more.  One of
-    a single site is counted in ``bins``.  All others have number 0, whose sums nothing reads.
+    A cluster gets its own sums if it neither wraps nor spans and has at least two sites.  Clusters
+    of one site are counted in ``bins``.  All others share number 0, whose sums are never read.
     """
     clusters = int64(1)
     for run in range(count):
@@ -82,10 +82,10 @@ def _number_clusters(runs, count, width, sums, bins):
 
 @inner
 def _sum_runs(runs, points, periods, prefixes, spans, shift, sums):
-    """Add the places of the sites of every run to the sums of its cluster.
+    """Add the coordinates of the sites of every run to the sums of its cluster.
 
-    Nearly without a branch: which cluster a run is in, and how long it is, no processor predicts.
-    A site of a cluster with sums of its own is occupied.
+    There is nearly no branch, as no processor can predict a run's cluster and length.
+    All sites of a cluster that has its own sums are occupied.
     """
     axes = shift.size
     run, at, seen = int64(-1), int64(0), int64(0)
@@ -113,7 +113,7 @@ def _sum_runs(runs, points, periods, prefixes, spans, shift, sums):
 
 @inner
 def _write_shift(periods, spans, shift):
-    """Write the way from a site's place on the grid to where its root sees it, int64 (axes,)."""
+    """Write the shift from a site's coordinates to those seen from its root, int64 (axes,)."""
     for axis in range(shift.size):
         way = int64(0)
         for period in range(spans.shape[0]):
@@ -123,12 +123,12 @@ def _write_shift(periods, spans, shift):
 
 @inner
 def _add_shift(sums, at, begin, end, shift, prefixes):
-    """Add what it makes that up to 32 sites in a row are seen ``shift`` away from their places."""
+    """Correct the sums for up to 32 sites in a row whose coordinates are moved by ``shift``."""
     low, high, count = uint64(0), uint64(0), end - begin
     for axis in range(shift.size):
         way = shift[axis]
         total = int64(prefixes[uint64(end), axis + 2] - prefixes[uint64(begin), axis + 2])
-        # The sum of (x + way)^2 - x^2 is 32 bits times 38, which do not fit 64: two products.
+        # The sum of (x + way)^2 - x^2, 32 bits times 38 bits, exceeds 64 bits: two products.
         factor = 2 * total + count * way
         upper, lower = way * (factor >> int64(16)), way * (factor & int64(0xFFFF))
         low += uint64(lower & int64(0xFFFFFFFF)) + uint64((upper & int64(0xFFFF)) << int64(16))

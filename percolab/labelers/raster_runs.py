@@ -35,7 +35,7 @@ class Runs(NamedTuple):
     sizes:   int32 (num_points,), sites of the clusters at their roots, 0 elsewhere
     reach:   uint32 (num_points,), end flags of the clusters at their roots
 
-    While runs are joined, ``sizes`` and ``reach`` hold the pairs that wait.
+    While runs are joined, ``sizes`` and ``reach`` store the pairs that wait to be joined.
     """
 
     starts: Any
@@ -46,7 +46,7 @@ class Runs(NamedTuple):
 
 
 def make_runs(points: int) -> Runs:
-    """Return the arrays for the runs of so many grid points, with nothing in them."""
+    """Return uninitialized arrays for the runs of ``points`` grid points."""
     words, kinds = -(-points // 32), (np.int32, np.int32, np.uint32)
     starts, first = np.empty(words, np.uint32), np.empty(words, np.int32)
     return Runs(starts, first, *(np.empty(points, kind) for kind in kinds))
@@ -55,8 +55,8 @@ def make_runs(points: int) -> Runs:
 class Windings(NamedTuple):
     """How runs wind around periodic axes.
 
-    periods: int64, periods from its root to every run; empty where no axis is periodic
-    loop:    int64 (1,), the winding numbers of a loop of the sample, 0 if there is none yet
+    periods: int64, for every run, the periods from its root to it; empty if no axis is periodic
+    loop:    int64 (1,), the winding numbers of one loop of the sample, 0 if none is known yet
     axes:    axes of the lattice
     """
 
@@ -84,24 +84,24 @@ def number_runs(opened, periodic, chain, num_points, starts, first):
 
 @inner
 def find_run(site, starts, first):
-    """Return the run that holds a site, uint32: other types cost an index a test for its sign."""
+    """Return the run that contains a site, as uint32: a signed index would cost a sign test."""
     word = uint32(uint32(site) >> uint32(5))
     return _run_in(starts[word], first[word], uint32(uint32(site) & uint32(31)))
 
 
 @inner
 def _run_in(starts, before, bit):
-    """Return the run of a bit, of a word of run starts with ``before`` runs before it."""
+    """Return the run of a bit of a word, given its run starts and the number of runs before it."""
     upto = uint32(uint32(0xFFFFFFFF) >> uint32(uint32(31) - uint32(bit)))
     return uint32(uint32(before) + uint32(popcount(uint32(starts & upto))) - uint32(1))
 
 
 @inner
 def _attach(run, other, runs, waiting):
-    """Give a run that has no parent that of a run before it, or let the pair wait to be joined.
+    """Give a run without a parent the parent of an earlier run, or let the pair wait to be joined.
 
-    Returns how many pairs wait, in ``sizes`` and ``reach``.  In a lattice's order of sites nearly
-    every run gets its parent here, without a search for roots and without a branch.
+    Return the number of pairs that wait in ``sizes`` and ``reach``.  In a lattice's order of sites,
+    nearly every run gets its parent here, without a search for roots and without a branch.
     """
     parents = runs.parents
     run = uint32(run)
@@ -121,7 +121,7 @@ def _join_waiting(runs, waiting):
 
 @inner
 def _join_listed_ends(left, ends, word, runs, waiting):
-    """Join the runs at the ends of a word's bonds, the other ends being looked up."""
+    """Join the runs at the ends of a word's bonds, whose other ends are in a list."""
     starts, first = runs.starts, runs.first
     while left != uint32(0):
         site = 32 * word + trailing_zeros(left)
@@ -133,7 +133,7 @@ def _join_listed_ends(left, ends, word, runs, waiting):
 
 @inner
 def _join_shifted_ends(left, delta, word, runs, waiting):
-    """Join the runs at the ends of a word's bonds, the other ends lying ``delta`` away."""
+    """Join the runs at the ends of a word's bonds, whose other ends are ``delta`` away."""
     starts, first = runs.starts, runs.first
     begin = 32 * word + delta
     place, shift = begin >> 5, uint32(begin & 31)
@@ -145,7 +145,7 @@ def _join_shifted_ends(left, delta, word, runs, waiting):
     if shift != uint32(0) and 0 <= place + 1 < starts.size:
         others = uint32(others | uint32(starts[place + 1] << uint32(uint32(32) - shift)))
     ours, ours_before = starts[word], int32(first[word] - 1)
-    # Of all bonds that join the same two runs, one is enough.
+    # One of the bonds that join the same two runs is enough.
     left = mark_segment_starts(left, uint32(uint32(ours | others) | uint32(1)))
     while left != uint32(0):
         upto = uint32(left ^ uint32(left - uint32(1)))
@@ -158,7 +158,7 @@ def _join_shifted_ends(left, delta, word, runs, waiting):
 
 @njit(nogil=True, cache=True, **UNCOUNTED)
 def join_runs(opened, periodic, ends, chain, runs, begin, end):
-    """Join the runs at both ends of the open bonds in no chain and across no periodic boundary.
+    """Join the runs at both ends of open bonds that are neither chain nor periodic bonds.
 
     begin, end: the words whose bonds are joined.
     """
@@ -194,7 +194,7 @@ def join_periodic_bonds(opened, adjacency, runs):
 def size_clusters(count, occupied, runs, periods):
     """Point every run at its root, and add up the occupied sites of every cluster in ``sizes``.
 
-    periods: of every run, or empty.
+    periods: those of every run, or empty.
     """
     starts, parents, sizes = runs.starts, runs.parents, runs.sizes
     sizes[:count] = 0
@@ -258,7 +258,7 @@ def join_open_bonds(opened, adjacency, runs):
 
 @inner
 def join_inside(opened, adjacency, runs):
-    """Join a sample's open bonds across no periodic boundary; return the number of runs."""
+    """Join a sample's open bonds that cross no periodic boundary; return the number of runs."""
     periodic, ends, chain = adjacency.periodic_words, adjacency.ends, int64(adjacency.chain)
     points = int64(adjacency.num_points)
     count = number_runs(opened, periodic, chain, points, runs.starts, runs.first)
@@ -270,9 +270,9 @@ def join_inside(opened, adjacency, runs):
 
 @inner
 def _list_open(opened, bonds, first, most, stride, listed, owners):
-    """List which of up to ``most`` periodic bonds from ``first`` on are open, and their owners.
+    """List the open ones, and their owners, of up to ``most`` periodic bonds from ``first`` on.
 
-    Returns how many.  Without a branch: every other one would be mispredicted.
+    Return how many there are.  There is no branch, since half of them would be mispredicted.
     """
     count, begin = uint32(0), int64(0)
     for n in range(first, min(first + most, bonds.size)):
@@ -286,7 +286,7 @@ def _list_open(opened, bonds, first, most, stride, listed, owners):
 
 @inner
 def join_periodic_over_periods(opened, adjacency, count, runs, windings):
-    """Join the open periodic bonds, keeping periods; return the wrapping bits of the sample."""
+    """Join the open periodic bonds and track periods; return the wrapping bits of the sample."""
     starts, first, parents, listed, owners = runs
     periods, loop, axes = windings.periods, windings.loop, windings.axes
     bonds, ends, codes = adjacency.periodic_bonds, adjacency.periodic_ends, adjacency.periodic_codes
@@ -318,7 +318,7 @@ def join_clusters(opened, adjacency, runs, windings):
 
 @njit(nogil=True, cache=True, **UNCOUNTED)
 def find_clusters(opened, adjacency, occupied, runs, windings):
-    """Join and size the clusters of a sample; return what :func:`join_clusters` does."""
+    """Join and size the clusters of a sample; return (number of runs, wrapping bits)."""
     count, wrapping = join_clusters(opened, adjacency, runs, windings)
     size_clusters(count, occupied, runs, windings.periods)
     return count, wrapping

@@ -1,6 +1,6 @@
 """The reference: breadth-first search in plain Python on an adjacency list.
 
-It shares nothing with the other labelers but the bond words, and is slow: about 1 us a bond.
+It shares only the bond words with the other labelers, and is slow: about 1 us per bond.
 """
 
 from collections import deque
@@ -28,7 +28,7 @@ class Reference(LabelingOneSample):
 
     @staticmethod
     def memory(extent: Extent, needs: Needs, entries: int = 1) -> Memory:
-        """Return what lists of Python integers take, about."""
+        """Return a rough estimate of the memory of lists of Python integers."""
         lists = (200 + 100 * extent.num_classes) * extent.num_points
         return LabelingOneSample.memory(extent, needs).plus(Memory(host=lists))
 
@@ -55,10 +55,10 @@ class Reference(LabelingOneSample):
         return np.array(labels, np.int32)
 
     def wrapping(self) -> int:
-        """Return the wrapping bits: walk every cluster and see where a site is met elsewhere.
+        """Return the wrapping bits: walk every cluster, and find sites that have two places.
 
-        A site's place is how many periods it is away from the start along every axis; where it has
-        two, a path between them winds around the torus.
+        A site's place is its number of periods from the start along every axis.  If a site has two
+        places, the path between them winds around the torus.
         """
         top = self.batch.topology
         is_open = unpack_bits(self.batch.opened.reshape(top.num_classes, -1), top.num_points)
@@ -85,7 +85,7 @@ class Reference(LabelingOneSample):
                         place[following] = there
                         queue.append(following)
                     loops.append(tuple(x - y for x, y in zip(there, place[following])))
-        # With a loop that goes nowhere: before version 2.4 NumPy knows no rank of no loop at all.
+        # A zero loop is added, as NumPy before 2.4 cannot compute the rank of an empty array.
         windings = np.array([(0,) * top.num_axes, *loops], np.int64)
         axes = np.flatnonzero(windings.any(axis=0)).tolist()
         bits = sum(1 << FIRST_WRAPPING + axis for axis in axes)

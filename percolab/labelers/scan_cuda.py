@@ -1,32 +1,32 @@
-"""CUDA: rows of small planar lattices: a thread scans a sample word by word.
+"""CUDA: rows of small planar lattices: each thread scans one sample word by word.
 
-After J. Hoshen and R. Kopelman, Phys. Rev. B 14, 3438 (1976): a cluster is known by runs of sites
-near the word that is scanned, a *window* of words; where a word leaves the window, the clusters
-that end in it are complete.  A window has a slot for each of its words, and the run that begins at
-a bit of it is a node.  Where the last axis is periodic, the first words keep slots of their own to
-the end.  A node has a uint16:
+After J. Hoshen and R. Kopelman, Phys. Rev. B 14, 3438 (1976): a cluster is represented by its runs
+of sites near the word that is scanned, in a *window* of words; when a word leaves the window, the
+clusters that end in it are complete.  A window has a slot for each of its words; a run is a node,
+identified by its slot and the bit at which it begins.  Where the last axis is periodic, the first
+words stay in their own slots to the end.  Each node has a uint16:
 
-    of a root    bit 15 is 0: in ``size_bits`` bits the sites of its cluster so far, less one,
-                 and above them the flags of the end layers that it touches
-    of another   bit 15 is 1: bits 0-7 are 32 * slot + bit of its parent, bits 8-14 the periods
-                 from there to it along the axis that is periodic within the window, modulo 128
+    a root       bit 15 is 0; ``size_bits`` bits have the number of sites of its cluster so far,
+                 less one, and the bits above them the flags of the end layers that it touches
+    a child      bit 15 is 1; bits 0-7 are 32 * slot + bit of its parent, bits 8-14 the periods
+                 from parent to child along the axis that is periodic within the window, modulo 128
 
-What crosses the last boundary comes last.  Then the periods along the last axis matter as well.  A
-root that gets a parent then gets one among the first words, to whose number ``32 * kept`` is added.
-It is one period before that parent, or if it is among the first words itself has a byte for the
-periods, in a slot that is free by then.
+Bonds across the last boundary are joined last.  For these, the periods along the last axis matter,
+too.  A root that gets a parent then gets one among the first words, marked by an addition of
+``32 * kept`` to its number.  The root lies one period before that parent; or, if the root itself is
+among the first words, a byte in a slot that is free by then has its periods.
 
-The parent of a node is in a word after it or in its own, or in one of the first words if those are
-kept: so none leaves the window before its children.  Where a row is two words (*paired*), it may
-also be in the word before it in its row, which leaves first; nothing that is scanned from then on
-reaches the second word.
+The parent of a node is in the same or a later word, or in one of the first words if those are kept,
+so no parent leaves the window before its children.  Where a row is two words (*paired*), the parent
+may also be in the first word if the node is in the second.  The first one leaves the window before,
+but no word scanned from then on reaches the second.
 
 Periods modulo 128 are enough: a loop of a spanning tree and one bond visits no site twice, so that
-it winds 64 times around at most, and 64 times only if it visits all sites, as one loop of a tree at
-most does.
+it winds at most 64 times, and 64 times only if it visits all sites, which at most one loop of a
+tree does.
 
-All arrays are in shared memory, each number of all threads side by side, so that no two threads of
-a warp meet in a bank.
+All arrays are in shared memory; entries of all threads for one number are adjacent, so that the
+threads of a warp have no bank conflicts.
 """
 
 from typing import Any, NamedTuple
@@ -45,32 +45,32 @@ from percolab.measure.rows import ROW_WIDTH, SPANNING
 from percolab.measure.sums import SUMS32
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
 
-#: Threads of a block, a sample each.
+#: Threads of a block; each has one sample.
 SAMPLES = 4 if SIMULATED else 64
-#: Slots of a window and of the first words, at most.
+#: The most slots of a window and the first words together.
 MOST_SLOTS = 6
-#: Times that a loop winds around an axis, at most.
+#: The most times that a loop may wind around an axis.
 MOST_TURNS = 64
-#: Where the periods to the parent of a node begin, and what marks one that has a parent.
+#: The first bit of the periods in a node, and the bit that marks a node with a parent.
 _PERIODS, _CHILD = 8, 1 << 15
 _empty, _with_cluster, _put = SUMS32.empty, SUMS32.with_cluster, SUMS32.put
 
 
 class ScanLattice(NamedTuple):
-    """A topology of few sites, as :func:`scan_rows_kernel` takes it.
+    """A topology of few sites in the form that :func:`scan_rows_kernel` takes.
 
     small:     its words, bonds and end layers (:class:`percolab.labelers.small_cuda.SmallLattice`)
-    ring:      slots of the words that come and go, uint32
+    ring:      slots of the words that move through the window, uint32
     kept:      slots of the first words, which stay, uint32; 0 unless the last axis is periodic
     size_bits: bits of the size of a cluster, uint32
-    paired:    1 where a row is two words, either of which may have the roots of both; uint32
+    paired:    1 if a row is two words, and a root for both may be in either one; uint32
     around:    the axis whose periods are counted within the window, uint32
-    first:     uint32 (num_words + 1,), the first of the bonds across that axis' boundary whose
-               later site is in a word; behind them are the bonds across the last boundary
+    first:     uint32 (num_words + 1,), for each word the first of the bonds across that axis'
+               boundary whose later site is in it; then the first bond across the last boundary
     bonds:     uint32 (n,), all these bonds as numbers 32 * word + bit of an entry
     later, earlier: uint32 (n,), their sites, as 32 * slot + bit
-    periods:   int32 (n,), those from the earlier to the later site along ``around``; along the last
-               axis, if they cross its boundary, it is -1
+    periods:   int32 (n,), periods along ``around`` from the earlier to the later site; along the
+               last axis, the number is -1 for bonds across its boundary
     """
 
     small: Any
@@ -87,15 +87,15 @@ class ScanLattice(NamedTuple):
 
 
 class Window(NamedTuple):
-    """What a thread keeps in shared memory.
+    """A thread's data in shared memory.
 
-    nodes:    uint16; that of bit b of slot s is at ``base + (32 * s + b) * step``
+    nodes:    uint16; the node of bit b of slot s is at ``base + (32 * s + b) * step``
     base:     uint32
-    step:     SAMPLES, uint32, as a number that the compiler does not know: it multiplies and adds
-              in one instruction, where it would shift
+    step:     SAMPLES, uint32, but unknown to the compiler, so that it multiplies and adds in one
+              instruction instead of shifting
     bytes:    uint8, the same memory as nodes
-    edges:    uint32, slot s at ``s * SAMPLES``: where runs begin or a vacancy does
-    occupied, joined: uint32 alike, the occupied sites, and those with an open bond
+    edges:    uint32, slot s at ``s * SAMPLES``: bits where a run or a vacancy begins
+    occupied, joined: uint32, in the same order: the occupied sites, and those with an open bond
     """
 
     nodes: Any
@@ -113,7 +113,7 @@ def shared_bytes(lattice: ScanLattice) -> int:
 
 
 def make_scan_lattice(topology: Topology, small: SmallLattice) -> ScanLattice | None:
-    """Return a topology as a thread scans it; None if a window has no room for it."""
+    """Return the topology for a scan; None if it does not fit into a window."""
     aside = [axis for axis in range(topology.num_axes - 1) if axis not in topology.open_axes]
     around = aside[0] if aside else 0
     size_bits = 15 - (2 * topology.num_axes - 1) * bool(topology.open_axes)
@@ -126,7 +126,7 @@ def make_scan_lattice(topology: Topology, small: SmallLattice) -> ScanLattice | 
     turning = [*aside, *([-1] if kept else [])]
     reach = [-(int(delta) >> 5) for delta in topology.deltas]
     within = ~closes & (earlier // 32 >= kept)
-    # Words of the last layer stay in the window, and where it is joined to the first one is free.
+    # Words of the last layer stay in the window; if bonds join it to the first, one slot is free.
     last = np.concatenate([topology.end_layers[-1][1], later[closes]]) // 32
     last = topology.num_words - last[last >= kept] + bool(kept)
     apart = (later // 32 - earlier // 32)[within]
@@ -163,11 +163,11 @@ def make_scan_lattice(topology: Topology, small: SmallLattice) -> ScanLattice | 
 
 
 def _has_paired_words(topology: Topology, ring: int, kept: int) -> bool:
-    """Return whether both words of a row may have the roots of either.
+    """Return whether a root for both words of a row may be in either word.
 
-    Both leave a window of whole rows.  A slot more costs more time than is won if some are kept.
-    With a step of half a row, the first word of a row might reach the second word of one that is
-    about to leave.
+    The window then has whole rows.  If words are kept, an additional slot costs more time than
+    pairing saves.  With bonds half a row long, the first word of a row might reach the second word
+    of a row that is about to leave.
     """
     steps = [abs(offset[0]) for offset in topology.offsets]
     is_free = ring % 2 == 0 or not kept
@@ -175,7 +175,7 @@ def _has_paired_words(topology: Topology, ring: int, kept: int) -> bool:
 
 
 def _count_turns(topology: Topology, axis: int) -> float:
-    """Return how often a loop that visits no site twice winds around an axis at most."""
+    """Return a bound on the winding number, along an axis, of a loop that visits no site twice."""
     steps = max(abs(offset[axis]) for offset in topology.offsets)
     return topology.num_points * steps / topology.shape[axis]
 
@@ -196,7 +196,7 @@ def _at(n):
 
 @cuda.jit(device=True)
 def _slot_before(lattice, slot, word, back):
-    """Return the slot of the word that is ``back`` before the one that is scanned, in its slot."""
+    """Return the slot of the word ``back`` words before ``word``, which is in ``slot``."""
     if word < uint32(lattice.kept + back):
         return uint32(lattice.ring + uint32(word - back))
     return uint32(uint32(slot - back) + (lattice.ring if slot < back else uint32(0)))
@@ -219,7 +219,7 @@ def _node(window, place):
 
 @cuda.jit(device=True)
 def _begin(window, lattice, opened, base, word, slot, before):
-    """Make nodes of the runs of a word; return whether the chain leads to the word before.
+    """Make nodes of the runs of a word; return whether the chain connects it to the word before.
 
     before: the slot of that word.
     """
@@ -240,7 +240,7 @@ def _begin(window, lattice, opened, base, word, slot, before):
     edges = uint32(uint32(~chained) | uint32(1))
     window.edges[_at(slot)], window.occupied[_at(slot)] = edges, occupied
     window.joined[_at(slot)] = uint32(chained | uint32(chained >> uint32(1)))
-    # Where the next run or a vacancy begins, or the word ends.
+    # Bits before which the next run or a vacancy begins, or the word ends.
     ends = uint32(uint32(edges >> uint32(1)) | uint32(0x80000000))
     # 64 bits let the compiler add the number of a bit to the address.
     first, sites = uint64(_node_at(window, uint32(slot << uint32(5)))), uint32(0)
@@ -256,9 +256,9 @@ def _begin(window, lattice, opened, base, word, slot, before):
 
 @cuda.jit(device=True)
 def _flag_ends(window, lattice, word, slot, edges, occupied):
-    """Give the runs of a word the flags of the end layers that they touch, but for the very last.
+    """Give the runs of a word the flags of the end layers that they touch, except for the last one.
 
-    What is in the very last layer is in the window at the end.
+    That layer, the last one of the last axis, is still in the window at the end.
     """
     masks, words = lattice.small.end_masks, lattice.small.adjacency.num_words
     place, flag = word, uint32(uint32(1) << lattice.size_bits)
@@ -292,10 +292,10 @@ def _link(window, lattice, i, j, a, b, periods):
 
 @cuda.jit(device=True)
 def _join(window, lattice, i, j, slot, periods):
-    """Join the clusters of two nodes, the first of which is in the slot of the word scanned.
+    """Join the clusters of two nodes, the first of which is in the slot of the scanned word.
 
-    periods: from the first to the second.  Returns those around a loop that this closes, modulo
-    128; 0 if there is none.
+    periods: from the first to the second.  Return the periods of the loop that this bond closes,
+    modulo 128; 0 if there is none.
     """
     winds = has_periodic(lattice.small.adjacency.periodic_words)
     a, b = uint32(window.nodes[i]), uint32(window.nodes[j])
@@ -310,8 +310,8 @@ def _join(window, lattice, i, j, slot, periods):
         a, b = uint32(window.nodes[i]), uint32(window.nodes[j])
     if i == j:
         return uint32(periods & uint32(0x7F))
-    # The root of the first is in its own word, or among those that are kept.  Of two of one word,
-    # or pair of words, the larger cluster has the root.
+    # The first node's root is in the scanned word or among the kept words.  If both roots are in
+    # one word, or pair of words, that of the larger cluster stays a root.
     first = _node_at(window, uint32(uint32(slot & uint32(~lattice.paired)) << uint32(5)))
     turns = (uint32(j - first) < uint32(_at(32) << lattice.paired)) & (b > a)
     if winds:
@@ -327,7 +327,7 @@ def _join(window, lattice, i, j, slot, periods):
 def _join_class(window, lattice, opened, base, k, word, slot):
     """Join the runs of a word by the bonds of a class that cross no boundary.
 
-    Returns the periods of all loops that these close, as bits that are ones in any.
+    Return the periods of all loops that these bonds close, combined by bitwise or.
     """
     small = lattice.small
     adjacency, loops = small.adjacency, uint32(0)
@@ -336,7 +336,7 @@ def _join_class(window, lattice, opened, base, k, word, slot):
     delta = int32(adjacency.ends[k])
     shift, back = uint32(delta & int32(31)), uint32(-int32(delta >> int32(5)))
     edges, high, low = window.edges[_at(slot)], slot, slot
-    # The other ends: from bit ``shift`` of a word on, and below it of the next.
+    # The other ends are at bits ``shift`` and above of one word, and below ``shift`` of the next.
     one, other, there = uint32(1), uint32(0), uint32(0)
     rest = uint32(uint32(32) - shift)
     if word >= back:
@@ -357,7 +357,7 @@ def _join_class(window, lattice, opened, base, k, word, slot):
     starts = uint32(uint32(one >> shift) | other)
     left = mark_segment_starts(bonds, uint32(edges | starts))
     first = uint32(slot << uint32(5))
-    # A run that begins before bit ``shift`` is that of the first bond.
+    # The run of the first bond's other end may begin before bit ``shift``.
     initial = uint32(highest_one(uint32(one & low_bits(uint32(shift + uint32(1))))))
     initial = uint32(uint32(low << uint32(5)) + initial)
     starts = uint32(starts | uint32(1))
@@ -377,7 +377,7 @@ def _join_class(window, lattice, opened, base, k, word, slot):
 
 @cuda.jit(device=True)
 def _is_open(window, lattice, opened, base, n):
-    """Return whether a bond across a boundary is open; if so, its sites have an open bond."""
+    """Return whether a bond across a boundary is open; if so, mark its sites in ``joined``."""
     bond, later, earlier = lattice.bonds[n], lattice.later[n], lattice.earlier[n]
     bits = uint32(opened[uint32(base + uint32(bond >> uint32(5)))])
     bits = uint32(bits >> uint32(bond & uint32(31)))
@@ -395,7 +395,7 @@ def _is_open(window, lattice, opened, base, n):
 
 @cuda.jit(device=True)
 def _join_around(window, lattice, opened, base, word, slot):
-    """Join the runs of a word by bonds across the boundary within the window; return the loops."""
+    """Join a word's runs by bonds across the boundary within the window; return loops' periods."""
     loops = uint32(0)
     for number in range(lattice.first[word], lattice.first[uint32(word + uint32(1))]):
         n = uint32(number)
@@ -408,7 +408,7 @@ def _join_around(window, lattice, opened, base, word, slot):
 
 @cuda.jit(device=True)
 def _byte_of(window, first, free, i):
-    """Return where the byte of a node among the first words is; their nodes begin at ``first``."""
+    """Return the place of the byte of a node in the first words, whose nodes begin at ``first``."""
     n = uint32(uint32(i - first) // uint32(SAMPLES))
     at = _node_at(window, uint32(uint32(free << uint32(5)) + uint32(n >> uint32(1))))
     return uint32(uint32(at << uint32(1)) | uint32(n & uint32(1)))
@@ -416,7 +416,7 @@ def _byte_of(window, first, free, i):
 
 @cuda.jit(device=True)
 def _find_root(window, lattice, free, i, around, along):
-    """Return (root, its entry, periods from it to a node added to those that are given)."""
+    """Return (root, its entry, ``around`` and ``along`` plus periods from the root to node i)."""
     beyond = uint32(uint32(lattice.ring + lattice.kept) << uint32(5))
     entry = uint32(window.nodes[i])
     while entry >= uint32(_CHILD):
@@ -436,14 +436,14 @@ def _find_root(window, lattice, free, i, around, along):
 
 @cuda.jit(device=True)
 def _close(window, lattice, opened, base, loops, free):
-    """Join across the last boundary; return (axes around which loops wind, whether in two ways).
+    """Join across the last boundary; return (axes that loops wind around, if in two directions).
 
-    loops: of those within the window, bits.  free: a slot without a word.  The axes are bits: that
-    of the window and the last.
+    loops: the periods of loops within the window, as bits.  free: a slot without a word.  The axes
+    are two bits: that of the window, and the last one.
     """
     seen, two, x, y = uint32(0), False, int32(0), int32(0)
     if loops:
-        # However often: all wind around one axis.
+        # How often does not matter: all these loops wind around the same axis.
         seen, x = uint32(1), int32(1)
     kept, none = lattice.kept, uint32(0)
     if kept == none:
@@ -461,7 +461,7 @@ def _close(window, lattice, opened, base, loops, free):
         j, b, to_j, up_j = _find_root(window, lattice, free, j, periods, none)
         around, along = uint32(to_i - to_j), uint32(up_i - up_j)
         if i == j:
-            # As the numbers that are nearest to 0.
+            # The representatives nearest to 0.
             u = int32(int32(uint32(around << uint32(25))) >> int32(25))
             v = int32(int32(uint32(along << uint32(24))) >> int32(24))
             if u != int32(0):
@@ -474,7 +474,7 @@ def _close(window, lattice, opened, base, loops, free):
             continue
         up, down, to = i, j, around
         if i < first:
-            # Its parent is the other site's own node.
+            # The parent of i is the node of the other site itself, not its root.
             _link(window, lattice, j, i, b, a, none)
             up, down, to = end, i, uint32(periods - to_i)
         else:
@@ -490,7 +490,7 @@ def _close(window, lattice, opened, base, loops, free):
 def _span_last(window, lattice, slot):
     """Return whether a cluster touches both end layers of the last axis.
 
-    slot: of the last word.
+    slot: that of the last word.
     """
     masks, words = lattice.small.end_masks, lattice.small.adjacency.num_words
     spans = False
@@ -592,7 +592,7 @@ def _scan(window, lattice, opened, base):
 
 @cuda.jit(cache=True, max_registers=64)
 def scan_rows_kernel(lattice, opened, entries, rows):
-    """Write the rows of entries, one a thread.
+    """Write the rows of entries, one per thread.
 
     opened: uint32, ``lattice.small.stride`` words of every entry.  rows: int64,
     ``lattice.small.row_width`` of every entry.
@@ -600,7 +600,7 @@ def scan_rows_kernel(lattice, opened, entries, rows):
     shared, thread = cuda.shared.array(0, types.uint32), uint32(cuda.threadIdx.x)
     halves, bytes_ = cuda.shared.array(0, types.uint16), cuda.shared.array(0, types.uint8)
     small, plane = lattice.small, _at(uint32(lattice.ring + lattice.kept))
-    # Two warps share the banks: each has a half of every four bytes.
+    # Two warps share the banks: each has one half of every four bytes.
     half = uint32(SAMPLES // 2)
     is_second = uint32(thread >= half)
     column = uint32(uint32(uint32(thread - uint32(is_second * half)) << uint32(1)) + is_second)

@@ -1,24 +1,24 @@
 """CUDA: rows of small lattices: a *team* of threads finds the clusters of samples in shared memory.
 
-A team has one thread for each of its words of sites: of several samples, or of one.  Its nodes are
-runs of sites; node ``33 * word + bit`` begins at a bit of a word of the team, one place more a
-word, so that the first runs of words lie in different banks.  A table holds one uint32 a node:
+A team has one thread for each of its words of sites, which belong to several samples or to one.
+Its nodes are runs of sites; node ``33 * word + bit`` begins at a bit of a word.  The factor is 33
+so that the first runs of words lie in different banks.  A table has one uint32 for each node:
 
     bits 0-12   the parent, a smaller node; a root is its own
     bits 13-31  while runs are joined, the periods from the parent to the node
     bits 13-25  afterwards the sites of the run, and of the runs below it that were added up
     bits 26-31  the flags of the end layers that these runs touch
 
-* A run's first bond to a smaller site makes its other end the parent: that takes no atomic.
-* Of all bonds that join the same two runs one is left.  Each warp has a dense list of them; a pass
-  over it follows three parents and tries one compare-and-swap for each, and packs what is not done.
-* What crosses periodic boundaries comes last, with the periods of the nodes met on the way.
-* Links within a word are shortened; then sizes and flags are handed to the parents word by word,
-  from the last on.  No node walks to its root.
+* A run's first bond to a smaller site makes its other end the parent, without an atomic.
+* Of all bonds that join the same two runs, one is kept.  Each warp has a dense list of these; each
+  pass follows three parents and tries one compare-and-swap per pair, and repacks unfinished pairs.
+* Bonds across periodic boundaries come last, and add up the periods of the nodes on their paths.
+* Links within a word are shortened; then sizes and flags are added to the parents word by word,
+  from the last word on.  No node walks to its root.
 
-At further p of a grid the clusters grow (:func:`small_grid_kernel`): then a second table has sizes
-and flags, and the first keeps the periods; what has opened is joined, over periods, and the roots
-that are none any more hand on their sizes.
+At further p of a grid the clusters grow (:func:`small_grid_kernel`): a second table has sizes and
+flags, and the first keeps the periods.  Newly open bonds are joined over periods, and former roots
+add their sizes to the new ones.
 """
 
 from typing import Any, NamedTuple
@@ -33,25 +33,25 @@ from percolab.measure.rows import ROW_WIDTH, SPANNING
 from percolab.measure.sums import SUMS32
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
 
-#: Threads of a warp, which work in step.  The simulator gets few, which meet more edges.
+#: Threads of a warp, which work in step.  In the simulator they are few, to test more edge cases.
 LANES = 4 if SIMULATED else 32
-#: Words of a team of several samples, at most, and those of a larger sample.
+#: The most words of a team of several samples, and the most words of a larger sample.
 SHARED_WORDS, MOST_WORDS = LANES, 4 * LANES
-#: Places that a word takes in the table, and bits of a parent.
+#: Entries of the table for each word, and bits of a parent.
 WORD_NODES, PARENT_BITS = 33, 13
 #: Bits for the periods along all axes, and where the flags of end layers begin.
 PERIODS, ENDS = 18, 26
-#: Bits that an axis has at least: of four, the last has the four that are left.
+#: The fewest bits of an axis; only the last of four axes has the four bits that are left.
 LEAST_WIDTH = 5
-#: Pairs for which there is room on the list of a warp, which later has the sums of its threads.
+#: Room for pairs on the list of a warp; its memory later has the sums of its threads.
 PAIRS = 8 * LANES if SIMULATED else 256
 _PARENT = (1 << PARENT_BITS) - 1
-#: Marks a pair of nodes on a list of bonds, which else are numbers of periodic bonds.
+#: The bit that marks a pair of nodes on a list of bonds; other entries number periodic bonds.
 _NODES = 1 << 31
-#: In what is known of loops: two wind in different directions, and the first of three axes spans.
+#: In ``Loops.seen``: the mask of loops in two directions; the first bit of the axes spanned.
 _TWO, _SPANS = 1 << 28, 29
 _FLAGS, _SIZE = 0x3F << ENDS, _PARENT << PARENT_BITS
-#: Bits of a word that each thread of a warp has.
+#: Bits of a word for each thread of a warp.
 _BITS = 32 // LANES
 _ALL = 0xFFFFFFFF
 _empty, _with_cluster, _merged = SUMS32.empty, SUMS32.with_cluster, SUMS32.merged
@@ -59,24 +59,24 @@ _put, _take = SUMS32.put, SUMS32.take
 
 
 class SmallLattice(NamedTuple):
-    """A topology of few sites, as :func:`small_rows_kernel` takes it.
+    """A topology of few sites in the form that :func:`small_rows_kernel` takes.
 
-    adjacency:       where its bonds lead
-    exists:          uint32 (num_words,), the sites that there are
-    stride:          words of an entry: of its bonds and, where sites are drawn, its sites, uint32
-    first_site:      the first word of sites among them, 0 where none are drawn, uint32
+    adjacency:       the other ends of bonds
+    exists:          uint32 (num_words,), the sites that exist
+    stride:          words of an entry, uint32: of its bonds and, if sites are drawn, its sites
+    first_site:      the first word of sites among them, uint32; 0 if no sites are drawn
     together:        entries of a team, uint32
-    inside, beyond:  the classes of which bonds stay within a word, but for the chain, and those of
-                     which bonds lead out of one, bit by bit, uint32
-    end_masks:       uint32 (flags * num_words,), the sites of every end layer, bit by bit; empty
+    inside, beyond:  bit masks of classes, uint32: those with bonds within a word, without the
+                     chain, and those with bonds from one word to another
+    end_masks:       uint32 (flags * num_words,), bit masks of the sites of every end layer; empty
                      where no axis is open
     periodic_places: uint32 (n,), the bonds across periodic boundaries, as numbers 32 * word + bit
                      of an entry
     periodic_owners, periodic_ends: uint32 (n,) each, their sites
-    periodic_codes:  int32 (n,), over how many periods they lead, ``width`` bits an axis
+    periodic_codes:  int32 (n,), the periods that they cross, ``width`` bits per axis
     axes, width:     int32
     halves:          half the range of an axis' field of a code, in the fields of all axes, uint32
-    row_width:       numbers of a row: with one more than ROW_WIDTH it has the openings, uint32
+    row_width:       numbers of a row, uint32; ROW_WIDTH + 1 if it includes the openings
     """
 
     adjacency: Any
@@ -98,11 +98,11 @@ class SmallLattice(NamedTuple):
 
 
 class Loops(NamedTuple):
-    """What is known of the loops of every entry of a team that wind around the lattice.
+    """The loops found so far, in every entry of a team, that wind around the lattice.
 
-    first: int32 (entries,), the periods along one of them, a code, 0 where there is none yet
-    seen:  uint32 (entries,), where an axis' field of a code has a one if any of them leads along
-           that axis; above them _TWO, and from _SPANS on the axes that a cluster spans
+    first: int32 (entries,), the code of the periods along one of them, 0 if there is none yet
+    seen:  uint32 (entries,), bits: one in an axis' field of a code if any loop winds around that
+           axis; above these fields _TWO, and from _SPANS on the axes that a cluster spans
     """
 
     first: Any
@@ -110,21 +110,21 @@ class Loops(NamedTuple):
 
 
 class Team(NamedTuple):
-    """What a team keeps in shared memory, uint32 each, and what is this thread's.
+    """A team's arrays in shared memory, uint32 each, and the place of this thread in it.
 
     table:    the nodes
-    sizes:    the same, or where clusters grow a table of the sizes and flags alone
-    occupied: the occupied sites of its words
-    edges:    where runs begin or a vacancy does, of its words
+    sizes:    the same table or, where clusters grow, a second one for the sizes and flags
+    occupied: the occupied sites of the team's words
+    edges:    in the team's words, the bits where a run or a vacancy begins
     pairs:    the list of this warp, ``PAIRS`` places
-    words:    how many words it has
-    word:     this thread's; there are threads without one
-    place:    of the word in its entry
+    words:    the number of words of the team
+    word:     this thread's word; there are threads without one
+    place:    the place of the word in its entry
     entry:    the entry of the word
     first:    the first entry of the team
-    steps:    how many entries of a sample there are, one after the other
-    number:   the number of that entry in the team
-    is_mine:  whether there is such a word of an entry
+    steps:    the number of successive entries of one sample
+    number:   the number, in the team, of the word's entry
+    is_mine:  whether this thread has a word of an entry
     """
 
     table: Any
@@ -143,12 +143,12 @@ class Team(NamedTuple):
 
 
 def team_threads(words: int) -> int:
-    """Return the threads of a team of so many words: whole warps."""
+    """Return the number of threads, in whole warps, of a team with this many words."""
     return -(-words // LANES) * LANES
 
 
 def shared_bytes(words: int, tables: int) -> int:
-    """Return the shared memory of a team of so many words with one table or two."""
+    """Return the shared memory of a team with this many words and one table or two."""
     warps = team_threads(words) // LANES
     each = tables * WORD_NODES + 2
     return 4 * (each * words + warps * (PAIRS + LANES) + 3 * SHARED_WORDS)
@@ -177,13 +177,13 @@ else:
 
 @cuda.jit(device=True)
 def _start(edges, bit):
-    """Return where the run of an occupied site begins in its word."""
+    """Return the bit at which the run of an occupied site begins in its word."""
     return uint32(highest_one(uint32(edges & low_bits(uint32(bit + uint32(1))))))
 
 
 @cuda.jit(device=True)
 def _place(site):
-    """Return the place in the table of what begins at a site of the team."""
+    """Return the table's index of the run that begins at a site of the team."""
     return uint32(site + uint32(site >> uint32(5)))
 
 
@@ -203,8 +203,8 @@ def parent(team, n):
 def load_word(team, lattice, opened):
     """Find the runs of this thread's word, and make its nodes roots.
 
-    The first run of the word has its parent in the word before if the chain goes on there.
-    Returns 1 if so, else 0.
+    If the chain continues from the word before, the first run gets its parent there.
+    Return 1 if so, else 0.
     """
     adjacency, word = lattice.adjacency, team.word
     base = uint32(team.entry * lattice.stride)
@@ -231,7 +231,7 @@ def load_word(team, lattice, opened):
             both = uint32(occupied & uint32(uint32(occupied << uint32(1)) | before))
             joined = uint32(joined & both)
     if word < team.words:
-        # A run ends where the next begins or a vacancy does; bit 0 begins one in any case.
+        # A run ends where the next run or a vacancy begins; at bit 0, one begins in any case.
         team.edges[word] = uint32(uint32(~joined) | uint32(1))
     cuda.syncthreads()
     chained = uint32(joined & uint32(1))
@@ -243,9 +243,9 @@ def load_word(team, lattice, opened):
 
 @cuda.jit(device=True)
 def count_openings(lattice, opened, entry, place):
-    """Return the occupied sites of a word of an entry where sites are drawn, else its open bonds.
+    """Return a word's number of occupied sites if sites are drawn, else its number of open bonds.
 
-    place: of the word in its entry.
+    place: the place of the word in its entry.
     """
     index, total = uint32(uint32(entry * lattice.stride) + place), uint32(0)
     if lattice.first_site:
@@ -260,7 +260,7 @@ def count_openings(lattice, opened, entry, place):
 def _between(sites, start, count, lattice, k, word, bonds):
     """Return those bonds of class k of a word that have occupied sites at both ends.
 
-    sites: the occupied ones, ``count`` words from ``sites[start]`` on.
+    sites: the occupied sites, ``count`` words from ``sites[start]`` on.
     """
     others = other_bits(sites, start, count, lattice.adjacency.ends, k, word, bonds)
     return uint32(bonds & uint32(sites[uint32(start + word)] & others))
@@ -268,9 +268,9 @@ def _between(sites, start, count, lattice, k, word, bonds):
 
 @cuda.jit(device=True)
 def _read_bonds(team, lattice, opened, k):
-    """Return (open bonds of class k of the word, one for each two runs it joins; other starts).
+    """Return (open bonds of class k of the word, one per pair of runs; other starts).
 
-    Other starts: where runs begin at the bonds' other ends, at the bits of their owners.
+    Other starts: the run starts around the bonds' other ends, shifted to the owners' bits.
     """
     adjacency, base = lattice.adjacency, uint32(team.entry * lattice.stride)
     index = uint32(uint32(uint32(k) * adjacency.num_words) + team.place)
@@ -286,10 +286,10 @@ def _read_bonds(team, lattice, opened, k):
 def join_runs(team, lattice, opened, chained):
     """Join the runs of all words by bonds that are in no chain and cross no periodic boundary."""
     listed = _join_word(team, lattice, opened, chained, False)
-    # From here on what has no parent is a root.
+    # From here on, every node without a parent is a root.
     cuda.syncthreads()
     if listed > uint32(PAIRS):
-        # The list was too short: it is filled again, and emptied where it gets long.
+        # The list was too short: list the bonds again, and process the list whenever it gets long.
         listed = _join_word(team, lattice, opened, chained, True)
     cuda.syncwarp()
     _join_listed(team, listed)
@@ -297,9 +297,9 @@ def join_runs(team, lattice, opened, chained):
 
 @cuda.jit(device=True)
 def _join_word(team, lattice, opened, chained, is_again):
-    """Link runs by their first bonds, and list the others; return the length of the list.
+    """Link runs by their first bonds, and list the other bonds; return the length of the list.
 
-    is_again: link none, and join what is listed when the list gets long.
+    is_again: do not link, and join the listed pairs when the list gets long.
     """
     adjacency, listed = lattice.adjacency, uint32(0)
     edges, covered = uint32(0), uint32(0)
@@ -340,9 +340,9 @@ def _join_word(team, lattice, opened, chained, is_again):
 
 @cuda.jit(device=True)
 def _find_ends(team, edges, starts, delta, bonds):
-    """Return the nodes at the ends of the lowest of the word's bonds.
+    """Return the nodes at the two ends of the lowest bond of ``bonds``.
 
-    edges: of the word.  starts: those around the other ends, at the bits of the owners.
+    edges: those of the word.  starts: run starts around the other ends, at the owners' bits.
     """
     bit, first = uint32(lowest_one(bonds)), uint32(team.word << uint32(5))
     below = low_bits(uint32(bit + uint32(1)))
@@ -374,7 +374,7 @@ def _join_listed(team, listed):
                     keep = old != high and old != low
                     pair = uint32(uint32(old << uint32(16)) | low)
             place, more = _rank(keep, team.pairs)
-            # All lanes have read their pairs.
+            # Wait until all lanes have read their pairs.
             cuda.syncwarp()
             if keep:
                 team.pairs[uint32(kept + place)] = pair
@@ -385,13 +385,13 @@ def _join_listed(team, listed):
 
 @cuda.jit(device=True)
 def _join_periodic_bonds(team, lattice, opened, samples, loops, listed, is_step):
-    """Join the roots by the open bonds across periodic boundaries, and note what wraps.
+    """Join the roots by the open bonds across periodic boundaries, and note loops that wrap.
 
-    samples: of the team.  listed: bonds that are on the list already.  is_step: bonds that were
-    open at the step before are left out, unless sites are drawn.
+    samples: those of the team.  listed: bonds already on the list.  is_step: leave out bonds that
+    were open at the step before, unless sites are drawn.
     """
     each, thread = uint32(lattice.periodic_places.size), uint32(cuda.threadIdx.x)
-    # Every entry of the team has as many threads.
+    # All entries of the team have the same number of threads.
     threads = uint32(uint32(cuda.blockDim.x) // lattice.together)
     number = uint32(thread // threads)
     is_mine = number < samples
@@ -439,7 +439,7 @@ def _periods(entry):
 def _find_over_periods(team, i, j):
     """Return the roots of two nodes, and the periods from each to its node; shorten both paths.
 
-    Whoever passes meanwhile adds up the same periods, by the old parent or by the root.
+    Another thread on the same path adds up the same periods, by the old parent or by the root.
     """
     n, m, to_i, to_j, hops = i, j, int32(0), int32(0), uint32(0)
     while True:
@@ -447,11 +447,11 @@ def _find_over_periods(team, i, j):
         up_i, up_j = uint32(one & uint32(_PARENT)), uint32(other & uint32(_PARENT))
         if up_i == i and up_j == j:
             break
-        # From a root to itself there are no periods.
+        # The periods from a root to itself are 0.
         to_i, to_j = int32(to_i + _periods(one)), int32(to_j + _periods(other))
         i, j, hops = up_i, up_j, uint32(hops + uint32(1))
     if hops > uint32(1):
-        # What is a root itself may get a parent meanwhile.
+        # A node that is a root may get a parent meanwhile.
         if n != i:
             cuda.atomic.exch(team.table, n, uint32(uint32(uint32(to_i) << uint32(PARENT_BITS)) | i))
         if m != j:
@@ -461,7 +461,7 @@ def _find_over_periods(team, i, j):
 
 @cuda.jit(device=True)
 def _find_bond(team, lattice, n):
-    """Return (entry of the team, nodes at both ends, periods) of what is on a list."""
+    """Return (entry of the team, nodes at both ends, periods) of a bond on a list."""
     if n >= uint32(_NODES):
         i, j = uint32(uint32(n >> uint32(16)) & uint32(_PARENT)), uint32(n & uint32(_PARENT))
         number = uint32(i // uint32(uint32(WORD_NODES) * lattice.adjacency.num_words))
@@ -475,13 +475,13 @@ def _find_bond(team, lattice, n):
 
 @cuda.jit(device=True)
 def _join_listed_bonds(team, lattice, listed, loops):
-    """Join the sites of each listed bond, over periods; return that none is left on the list."""
+    """Join the ends of each listed bond over periods; return 0, the length of the list now."""
     cuda.syncwarp()
     for m in range(uint32(uint32(cuda.threadIdx.x) & uint32(LANES - 1)), listed, LANES):
         number, i, j, code = _find_bond(team, lattice, team.pairs[uint32(m)])
         while True:
             i, j, to_i, to_j = _find_over_periods(team, i, j)
-            # The periods from root to root, as the table keeps them.
+            # The periods from root to root, in the table's encoding.
             code = _periods(uint32(uint32(int32(int32(to_i + code) - to_j)) << uint32(PARENT_BITS)))
             if i == j:
                 _note_loop(lattice, code, number, loops)
@@ -499,7 +499,7 @@ def _note_loop(lattice, code, number, loops):
     """Note the periods of a loop of an entry, unless all are 0."""
     if code != int32(0):
         before = int32(cuda.atomic.cas(loops.first, number, int32(0), code))
-        # With half its range added no field borrows from the next, and those of zeros are known.
+        # With half its range added, no field borrows from the next, and zeros are recognized.
         moved, halves = uint32(uint32(code) + lattice.halves), lattice.halves
         seen = uint32(moved ^ halves)
         differs = before != int32(0) and before != code and before != int32(-code)
@@ -530,7 +530,7 @@ def _along(lattice, moved, axis):
 
 @cuda.jit(device=True)
 def _wrapping_bits(lattice, seen):
-    """Return the bits of a row's flags for what is known of an entry's loops."""
+    """Return the bits of a row's flags that follow from an entry's loops."""
     bits = uint32(seen >> uint32(_SPANS))
     for axis in range(lattice.axes):
         field = uint32(uint32(seen & uint32(_TWO - 1)) >> uint32(axis * lattice.width))
@@ -543,17 +543,17 @@ def _wrapping_bits(lattice, seen):
 
 @cuda.jit(device=True)
 def _shorten_links(team, lattice, grows):
-    """Give the runs of the word their sizes and flags, and a parent in a word before, or a root.
+    """Give the runs of the word sizes and flags, and parents that are roots or in earlier words.
 
-    Afterwards ``edges`` has the starts of runs.  Returns those that are roots.  grows: there is a
-    table of the sizes, and the nodes keep their periods.
+    Afterwards ``edges`` has the starts of runs.  Return those that are roots.  grows: a second
+    table has the sizes, and the nodes keep their periods.
     """
     word, roots = team.word, uint32(0)
     if not team.is_mine:
         return roots
     edges, occupied = team.edges[word], team.occupied[word]
     first, left = uint32(word * uint32(WORD_NODES)), uint32(edges & occupied)
-    # Where the next run, or a vacancy, begins; or the end of the word.
+    # Bits before which the next run or a vacancy begins, or the word ends.
     ends = uint32(uint32(edges >> uint32(1)) | uint32(0x80000000))
     team.edges[word] = left
     while left:
@@ -565,7 +565,7 @@ def _shorten_links(team, lattice, grows):
         if up == n:
             roots = uint32(roots | uint32(uint32(1) << bit))
         elif up >= first:
-            # The link of that run was shortened before.
+            # The link of that run has already been shortened.
             if grows:
                 team.table[n] = _over_two(entry, team.table[up])
             up = parent(team, up)
@@ -578,7 +578,7 @@ def _shorten_links(team, lattice, grows):
 
 @cuda.jit(device=True)
 def _over_two(entry, above):
-    """Return what a node keeps that skips its parent: the periods of both, the parent above."""
+    """Return a node's entry after its parent is skipped: the periods of both, the parent above."""
     code = int32(_periods(entry) + _periods(above))
     return uint32(uint32(uint32(code) << uint32(PARENT_BITS)) | uint32(above & uint32(_PARENT)))
 
@@ -601,7 +601,7 @@ def _flag_ends(team, lattice, edges, occupied):
             bit = uint32(lowest_one(left))
             n = uint32(first + _start(edges, bit))
             team.sizes[n] = uint32(team.sizes[n] | flag)
-            # The other sites of the run have been seen, too: up to the next edge.
+            # The other sites of the run, up to the next edge, need not be examined.
             above = uint32(edges & uint32(uint32(0xFFFFFFFE) << bit))
             left = uint32(left & uint32(_above_lowest(above))) if above else uint32(0)
         flag, place = uint32(flag << uint32(1)), uint32(place + num_words)
@@ -609,7 +609,7 @@ def _flag_ends(team, lattice, edges, occupied):
 
 @cuda.jit(device=True)
 def _words_of_warp(team, lattice):
-    """Return (this lane, begin, end): the words of this warp's entries, as no link leaves one."""
+    """Return (this lane, begin, end): the words of this warp's entries; no link leaves an entry."""
     thread, warps = uint32(cuda.threadIdx.x), uint32(uint32(cuda.blockDim.x) // uint32(LANES))
     each = uint32(uint32(lattice.together + uint32(warps - uint32(1))) // warps)
     each = uint32(each * lattice.adjacency.num_words)
@@ -619,7 +619,7 @@ def _words_of_warp(team, lattice):
 
 @cuda.jit(device=True)
 def _add_sizes(team, lattice):
-    """Hand the sizes and flags of all runs to their parents, from the last word to the first."""
+    """Add the sizes and flags of all runs to their parents, from the last word to the first."""
     lane, begin, word = _words_of_warp(team, lattice)
     first = uint32(uint32(word * uint32(WORD_NODES)) + lane)
     while word > begin:
@@ -656,7 +656,7 @@ def _point_to_roots(team, lattice):
         for k in range(_BITS):
             n = uint32(first + uint32(k * LANES))
             if uint32(starts >> uint32(k * LANES)) & uint32(1) and parent(team, n) != n:
-                # A root is its own parent, over no periods.
+                # A root is its own parent, with periods 0.
                 team.table[n] = _over_two(team.table[n], team.table[parent(team, n)])
         cuda.syncwarp()
         word, first = uint32(word + uint32(1)), uint32(first + uint32(WORD_NODES))
@@ -665,7 +665,7 @@ def _point_to_roots(team, lattice):
 
 @cuda.jit(device=True)
 def _add_sites(team, lattice, opened, roots):
-    """Make roots of the sites that are occupied since this step; return the roots with them."""
+    """Make roots of the sites that became occupied at this step; return all roots."""
     fresh = uint32(0)
     if team.is_mine:
         index = uint32(uint32(team.entry * lattice.stride) + lattice.first_site)
@@ -699,7 +699,7 @@ def read_new_bonds(team, lattice, opened, k):
 
 @cuda.jit(device=True)
 def _list_new_bonds(team, lattice, opened, loops):
-    """List the runs that bonds join which have opened since the step before; return how many."""
+    """List the pairs of runs joined by bonds opened since the step before; return how many."""
     adjacency, listed = lattice.adjacency, uint32(0)
     for k in range(len(adjacency.ends)):
         delta, left = int32(adjacency.ends[k]), uint32(0)
@@ -723,7 +723,7 @@ def _list_new_bonds(team, lattice, opened, loops):
 
 @cuda.jit(device=True)
 def _hand_on_sizes(team, roots):
-    """Hand the sizes and flags of those that are no roots any more to theirs; return the others."""
+    """Add the sizes and flags of former roots to their new roots; return those still roots."""
     first, left = uint32(team.word * uint32(WORD_NODES)), roots
     while left:
         bit = uint32(lowest_one(left))
@@ -752,7 +752,7 @@ def even_bits(flags):
 def _write_rows(team, lattice, roots, loops, counts, sums_of_all, rows):
     """Sum over the roots of every entry, and write the rows.
 
-    counts: the openings of every entry.  sums_of_all: shared memory for those of all threads.
+    counts: the openings of every entry.  sums_of_all: shared memory for all threads' sums.
     """
     thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     sums, spanned, first = _empty(), uint32(0), uint32(team.word * uint32(WORD_NODES))
@@ -786,7 +786,7 @@ def _write_rows(team, lattice, roots, loops, counts, sums_of_all, rows):
 
 @cuda.jit(device=True)
 def _count_and_wrap(team, lattice, opened, loops, counts, rows):
-    """Write of each row what wraps and the openings, and nothing else."""
+    """Write only the wrapping bits and the openings of each row."""
     if lattice.row_width > uint32(ROW_WIDTH) and team.is_mine:
         openings = count_openings(lattice, opened, team.entry, team.place)
         cuda.atomic.add(counts, team.number, openings)
@@ -801,10 +801,10 @@ def _count_and_wrap(team, lattice, opened, loops, counts, rows):
 
 @cuda.jit(device=True)
 def _measure_samples(lattice, opened, samples, steps, rows, grows, wraps):
-    """Write the rows of samples at so many p; a block of threads takes one team after another.
+    """Write the rows of samples at ``steps`` p; a block of threads takes one team after another.
 
     grows: a literal, whether clusters grow from p to p; if not, there is one step.  wraps: a
-    literal, whether rows get what wraps and the openings alone.
+    literal, whether rows get only the wrapping bits and the openings.
     """
     shared, signed = cuda.shared.array(0, types.uint32), cuda.shared.array(0, types.int32)
     together, thread = lattice.together, uint32(cuda.threadIdx.x)
@@ -881,7 +881,7 @@ def small_rows_kernel(lattice, opened, entries, rows):
 
 @cuda.jit(cache=True, max_registers=64)
 def small_wrapping_kernel(lattice, opened, entries, rows):
-    """Write of the rows of entries on tori what wraps and the openings, and nothing else.
+    """Write only the wrapping bits and the openings of the rows of entries on tori.
 
     Arguments as for :func:`small_rows_kernel`.
     """
@@ -890,8 +890,8 @@ def small_wrapping_kernel(lattice, opened, entries, rows):
 
 @cuda.jit(cache=True, max_registers=64)
 def small_grid_kernel(lattice, opened, samples, steps, rows):
-    """Write the rows of samples at ascending p, whose entries are one after the other.
+    """Write the rows of samples at ascending p; the entries of a sample follow one another.
 
-    steps: how many p, uint32; the rest as for :func:`small_rows_kernel`.
+    steps: the number of p, uint32; other arguments as for :func:`small_rows_kernel`.
     """
     _measure_samples(lattice, opened, samples, steps, rows, True, False)

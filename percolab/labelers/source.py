@@ -1,4 +1,4 @@
-"""The measurement "source": how many sites are in the clusters of a graph's source, off labels."""
+"""The measurement "source": the number of sites in the clusters of a graph's source, by labels."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ from percolab.measure.measurements import Reader
 
 
 class SourceClusters(Reader):
-    """Reads the sites of the clusters of the source, and their square."""
+    """Reads the number of sites in the clusters of the source, and its square."""
 
     def __init__(self, structure: Structure, shape: tuple[int, ...]) -> None:
         assert isinstance(structure, Graph)
@@ -27,7 +27,7 @@ class SourceClusters(Reader):
     @classmethod
     def check(cls, structure: Structure, boundary: Sequence[str]) -> None:
         if not isinstance(structure, Graph) or not structure.num_sources:
-            raise InputError("measure source: of the clusters of sites of a graph; give --source")
+            raise InputError("measure source: it needs a graph with a source; give --source")
 
     @classmethod
     def memory(cls, extent: Extent) -> Memory:
@@ -35,14 +35,14 @@ class SourceClusters(Reader):
         return Memory(host=16 * extent.num_points)
 
     def read_batch(self, labeler: Any, seed: int, samples: UInt64s) -> list[tuple[int, int]]:
-        """Return the sites and their square of every sample."""
+        """Return, for every sample, the number of sites and its square."""
         labels = labeler.join(len(samples), Reading.LABELS).labels()
         occupied = labeler.batch.copy_occupied(len(samples))
         counts = (self._count(own, occupied[n % len(occupied)]) for n, own in enumerate(labels))
         return [(sites, sites**2) for sites in counts]
 
     def _count(self, labels: NDArray[np.int32], occupied: NDArray[np.uint32]) -> int:
-        """Return how many sites have a label of the source; vacant sites have none."""
+        """Return how many sites are in a cluster with an occupied site of the source."""
         source = self._source[unpack_bits(occupied, labels.size)[self._source]]
         return int(np.isin(labels, labels[source]).sum())
 

@@ -26,8 +26,8 @@ class BetheLattice:
     """The Bethe lattices of one coordination number z and one numbering; L counts the shells.
 
     A sample spans if its centre is joined to the outermost shell.  More than half of the sites are
-    in that shell however large L is, so sizes do not approach the infinite lattice as finite-size
-    scaling has it, and R_L(p) of two sizes do not cross.
+    in that shell however large L is, so finite-size scaling does not hold, and the curves R_L(p)
+    of two sizes do not cross.
 
     InputError: z below 3, or an unknown numbering
     """
@@ -63,24 +63,24 @@ class BetheLattice:
 
     @property
     def num_classes(self) -> int:
-        """Bond classes; in random numbering a site may be larger than all its neighbours."""
+        """The number of bond classes: in random numbering a site may own all z of its bonds."""
         return 1 if self.numbering == NUMBERINGS[0] else self.coordination_number
 
     def shape(self, size: int) -> tuple[int, ...]:
-        """Return the number of sites with so many shells; InputError if there are too many."""
+        """Return the number of sites of ``size`` shells, a tuple; InputError if it is too large."""
         return (bethe_num_sites(size, self.coordination_number),)
 
     def check_size(self, size: int, boundary: tuple[str, ...]) -> None:
         bethe_num_sites(size, self.coordination_number)
 
     def topology(self, shape: tuple[int, ...], boundary: tuple[str, ...] | None = None) -> Topology:
-        """Return the topology of a number of sites; InputError where that is too large."""
+        """Return the topology with this number of sites; InputError if there are too many."""
         shells = next(k for k in count(1) if self.shape(k)[0] >= shape[0])
         z, numbering = self.coordination_number, self.numbering
         return bethe_topology(shells, coordination_number=z, numbering=numbering)
 
     def threshold(self, model: str = "bond") -> Threshold | None:
-        """Return 1/(z - 1), that of infinitely many sites, for bonds and sites; else None."""
+        """Return 1/(z - 1), p_c of the infinite lattice, for bonds and sites; else None."""
         if model not in ("bond", "site"):
             return None
         return Threshold(
@@ -124,7 +124,7 @@ def bethe_topology(
     0.  A bond belongs to the larger of its two sites, so in standard numbering every site but the
     centre, site 0, owns one bond, and in random numbering a site owns up to z.
 
-    seed: of the permutation, from 0 to 2^64 - 1; standard numbering has none
+    seed: for the permutation, from 0 to 2^64 - 1; standard numbering does not use it
     InputError: fewer than 1 shell, a coordination number below 3, too many sites, or an unknown
     numbering
 
@@ -141,7 +141,7 @@ def bethe_topology(
 
 
 def bethe_num_sites(shells: int, coordination_number: int = 3) -> int:
-    """Return the sites of a Bethe lattice: 1 + z ((z - 1)^k - 1) / (z - 2) with k shells.
+    """Return the number of sites of k shells: 1 + z ((z - 1)^k - 1) / (z - 2).
 
     InputError as for :func:`bethe_topology`.
 

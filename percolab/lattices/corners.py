@@ -15,7 +15,7 @@ from percolab.lattices.dual import DrawnCell, DualTopology, make_dual_topology, 
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.topology import Topology
 
-#: Bonds of a site, at most.
+#: The most bonds that a site may have.
 MOST_BONDS = 12
 #: A site of the infinite lattice, or a face: its number in the cell, and the cell.
 _Site = tuple[int, tuple[int, int]]
@@ -26,9 +26,9 @@ _Step = tuple[int, tuple[int, int], _Site, _Site]
 class Side(NamedTuple):
     """The bonds of a terminal in their order, and the faces between them.
 
-    places: uint32 (n,), of the bonds in the words of a topology
-    faces:  uint32, the face before every bond, and the one after the last; where the order is
-            cyclic, those before the bonds in both of two turns, (2n,)
+    places: uint32 (n,), where the bonds are in the bond words of a topology
+    faces:  uint32 (n + 1,), the face before every bond, and the one after the last; where the
+            order is cyclic, (2n,): the faces before the bonds of two turns
     """
 
     places: NDArray[np.uint32]
@@ -38,14 +38,14 @@ class Side(NamedTuple):
 class Corners(NamedTuple):
     """The corners of a planar lattice between two of its sides.
 
-    dual:   of the topology, twice around where it is periodic across
-    bonds:  int32 (classes * cell points, 6), of every bond the face to its left and right
+    dual:   the dual of the topology; it goes around twice where the axis across is periodic
+    bonds:  int32 (classes * cell points, 6), the faces to the left and right of every bond
     starts: int32 (cell points + 1,), where the bonds around a point of the cell begin in ``around``
-    around: int32 (n, 6), counterclockwise the bonds of a point: class, and how far away the owner
-            is along both axes; then the face between this bond and the next
+    around: int32 (n, 6), the bonds of each point, counterclockwise: class, distance to the owner
+            along both axes, and the face between this bond and the next
     sides:  the terminals
 
-    A face has three numbers: which one of its cell, and how far the cell is away.
+    A face has three numbers: its number in its cell, and the distance to that cell along both axes.
     """
 
     dual: DualTopology
@@ -58,8 +58,8 @@ class Corners(NamedTuple):
 def make_corners(lattice: Lattice, topology: Topology) -> Corners | None:
     """Return the corners between the two sides of the last open axis.
 
-    None where what lies beyond a side does not hang together in its plane, where a bond is as long
-    as a layer, where layers belong to both sides, or a site has too many bonds.  InputError: as for
+    None if the region beyond a side is not connected in the plane, if a bond is as long as the
+    lattice is wide, if the end layers overlap, or if a site has too many bonds.  InputError: as for
     :func:`percolab.lattices.dual.make_dual`.
     """
     axis = topology.open_axes[-1]
@@ -85,7 +85,7 @@ def make_corners(lattice: Lattice, topology: Topology) -> Corners | None:
 
 
 class _Table:
-    """Reads off the drawing of a cell what :class:`Corners` has."""
+    """Derives the fields of :class:`Corners` from the drawing of a cell."""
 
     def __init__(
         self, lattice: Lattice, topology: Topology, cell: DrawnCell, dual: DualTopology, axis: int
@@ -110,7 +110,7 @@ class _Table:
         return rows
 
     def around(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return where the bonds of every cell point begin, and these."""
+        """Return where the bonds of every cell point begin, and the bonds themselves."""
         rows: list[tuple[int, ...]] = []
         starts = [0]
         number = {tuple(at): n for n, at in enumerate(self._points.tolist())}
@@ -126,9 +126,9 @@ class _Table:
     def walk_side(self, edge: int, inward: int) -> tuple[list[_Step], int]:
         """Return the bonds along a cell's part of a side, and the direction of the walk, 1 or -1.
 
-        edge: the last layer of the terminal; inward: in which direction the lattice lies from it.
-        The walk is in the plane of the lattice, along the bonds that the terminal contracts.  No
-        bonds where these do not hang together all along the side.
+        edge: the last layer of the terminal; inward: the direction from there into the lattice.
+        The walk is in the plane of the lattice, along the bonds that the terminal contracts.  There
+        are no bonds if the contracted ones are not connected all along the side.
         """
         leaving, across = list(self._leaving(edge, inward)), 1 - self._axis
         site, slot = start, first = leaving[0]
@@ -148,10 +148,10 @@ class _Table:
                 return found if is_whole else [], int(moved[across])
 
     def make_side(self, walk: list[_Step], direction: int) -> Side:
-        """Return the bonds of the whole side; direction: 1 or -1, of the walk."""
+        """Return the bonds of the whole side; direction: that of the walk, 1 or -1."""
         across, shape, dual = 1 - self._axis, self._topology.shape, self._dual
         cells, is_cyclic = -(-shape[across] // self._size[across]), any(dual.turn)
-        # Bonds may begin in other cells than the walk is in.
+        # The owner of a bond may lie in another cell than the walk.
         more = 1 + max(abs(owner[across]) // self._size[across] for _, owner, *_ in walk)
         along = np.arange(2 * cells) if is_cyclic else np.arange(-more, cells + more)
         moved = np.zeros((along.size, 2), np.int64)
@@ -172,13 +172,13 @@ class _Table:
         first, last = before[kept], after[kept][-1:]
         places = places[kept]
         if is_cyclic:
-            # Two turns.
+            # The walk went around twice.
             places, last = places[: places.size // 2], last[:0]
         every = np.concatenate([first, last])
         return Side(places.astype(np.uint32), every.astype(np.uint32))
 
     def _bond(self, site: _Site, slot: int) -> _Step:
-        """Return class, owner and the faces on the left and right of a bond of a site."""
+        """Return the class, the owner, and the faces left and right of a bond of a site."""
         here, begin = site
         directed = self._cell.around[here][slot]
         n, is_back = self._numbers.get(directed), False
@@ -196,12 +196,12 @@ class _Table:
         return there, _add(site[1], moved)
 
     def _is_beyond(self, site: _Site, edge: int, inward: int) -> bool:
-        """Return whether a site belongs to a terminal, or lies beyond."""
+        """Return whether a site belongs to a terminal or lies beyond it."""
         at = site[1][self._axis] * self._size[self._axis] + self._points[site[0]][self._axis]
         return bool((at - edge) * inward <= 0)
 
     def _leaving(self, edge: int, inward: int) -> Iterator[tuple[_Site, int]]:
-        """Yield the bonds that leave a terminal and what lies beyond, of one cell across."""
+        """Yield the bonds from a terminal, or from beyond it, into the lattice, one cell wide."""
         middle = edge // self._size[self._axis]
         reach = 2 + max(abs(moved[self._axis]) for _, (_, moved) in self._cell.bonds)
         for here, along in product(range(len(self._points)), range(-reach, reach + 1)):

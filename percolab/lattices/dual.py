@@ -60,14 +60,14 @@ def make_dual(
 class DualTopology(NamedTuple):
     """The dual of a topology: a site in every face, a bond across every bond.
 
-    topology: of the dual lattice.  Along an open axis it goes on around the lattice.
-    sources:  integers (32 * num_bond_words,), of every place in its bond words the place in those
-              of the lattice of the bond that it crosses, :data:`MISSING` or :data:`CONTRACTED`.  A
-              bond of the dual is open where the bond that it crosses is closed, or missing.
-    faces:    of a cell
+    topology: the dual lattice, which extends beyond the lattice along an open axis
+    sources:  integers (32 * num_bond_words,): for every place in the dual's bond words, the place
+              of the crossed bond in the lattice's, :data:`MISSING` or :data:`CONTRACTED`.  A bond
+              of the dual is open where the bond that it crosses is closed or missing.
+    faces:    faces of a cell
     size:     cells along each axis
-    around:   cells before those of the lattice
-    turn:     cells once around the lattice, where the dual has two turns; else 0
+    around:   cells along each axis before those of the lattice
+    turn:     cells once around the lattice, where the dual goes around it twice; else 0
     """
 
     topology: Topology
@@ -78,21 +78,21 @@ class DualTopology(NamedTuple):
     turn: tuple[int, int]
 
     def open_words(self, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        """Return the open bonds of the dual of samples with these, uint32 (n, words) both."""
-        # The last two bits stand for bonds that are contracted, as if open, and missing.
+        """Return the dual's open bonds, given those of samples, both uint32 (n, words)."""
+        # The last two bits stand for contracted bonds, which count as open, and for missing ones.
         is_open = np.pad(unpack_bits(words, 32 * words.shape[1]), ((0, 0), (0, 2)))
         is_open[:, CONTRACTED] = True
         opened = pack_bits(~is_open[:, self.sources]) & self.topology.exists.ravel()
         return np.asarray(opened, np.uint32)
 
     def face(self, face: int, x: Any, y: Any) -> Any:
-        """Return the site of a face of cells of the lattice; their places may be arrays."""
+        """Return the site of a face of the lattice's cell (x, y); x and y may be arrays."""
         x, y = (x + self.around[0]) % self.size[0], (y + self.around[1]) % self.size[1]
         return x * self.faces + face + self.size[0] * self.faces * y
 
 
-#: In the place of the bond that a bond of the dual crosses: there is none, or it lies beyond a
-#: terminal.
+#: Instead of the place of the bond that a bond of the dual crosses: it does not exist, or it lies
+#: beyond a terminal.
 MISSING, CONTRACTED = -1, -2
 #: Cells of the dual around a lattice with open sides.
 _AROUND = 2
@@ -104,8 +104,8 @@ def make_dual_topology(
     """Return the dual of a topology of a lattice that is drawn without crossings.
 
     The region outside of open sides is one site, whose parts around the lattice are joined by bonds
-    that are always open.  between: an open axis, whose two sides are contracted to one node each
-    with all that lies beyond; where the other axis is periodic, the dual goes around it twice.
+    that are always open.  between: an open axis; each of its two sides is contracted, with all that
+    lies beyond it, to one node.  If the other axis is periodic, the dual goes around it twice.
     InputError: as for :func:`make_dual`.
     """
     dual = make_dual(lattice, name="dual")
@@ -136,7 +136,7 @@ def make_dual_topology(
                 owner = found.face(one, x + start[0] + more[0], y + start[1] + more[1])
                 sources[first + owner] = 32 * topology.num_words * k + site
             if between is not None:
-                # Cells along the axis of the dual bonds that cross contracted ones.
+                # The cells, along the axis, of the dual bonds that cross contracted ones.
                 along = np.arange(size[between]) - found.around[between] - start[between]
                 ends = along * lattice.cell[between] + at[between]
                 ends = np.array([ends, ends + bond.offset[between]])
@@ -156,7 +156,7 @@ def _pair(numbers: Any) -> tuple[int, int]:
 def find_faces(lattice: Lattice, topology: Topology) -> NDArray[np.int32]:
     """Return the faces to the left and to the right of every bond of a topology, int32 (m, 2).
 
-    Left and right of the way from the owner to the other end, bonds in the order of
+    Left and right are seen from the owner towards the other end; bonds are in the order of
     :meth:`Topology.bonds`.  Faces are numbered from 0 on.  On a torus they are the sites of its
     dual, and V - E + F = 0 with all bonds open; with open sides the region outside is a face too,
     for every piece of the lattice.  lattice: drawn without crossings, which is not checked here.
@@ -185,8 +185,8 @@ def find_faces(lattice: Lattice, topology: Topology) -> NDArray[np.int32]:
 class DrawnCell:
     """The drawing of a cell.
 
-    periods: float64 (2, 2), from a cell to the next.  places: float64 (n, 2), of its sites.  bonds:
-    every bond in one direction.  around: of every site the bonds that begin there, by angle.
+    periods: float64 (2, 2), from a cell to the next.  places: float64 (n, 2), of the sites.  bonds:
+    every bond in one direction.  around: for every site, the bonds that begin there, by angle.
     """
 
     periods: Floats
@@ -218,12 +218,12 @@ class DrawnCell:
         return cls(periods, places, bonds, [sorted(own, key=angle) for own in around])
 
     def find_dual_bonds(self) -> tuple[Floats, list[tuple[_Site, _Site]]]:
-        """Return where the faces are in a cell, (n, 2) in parts of it, and what bonds lie between.
+        """Return where the faces are in a cell, (n, 2) in fractions of it, and the dual's bonds.
 
-        Of every bond of ``bonds`` that is the face on its left, and that on its right.  A face
+        For every bond of ``bonds`` these are the faces on its left and on its right.  A face
         belongs to the cell that its centre lies in, so that bonds of the dual are short.
         """
-        # Of every directed bond: the face on its left, and the cell from which this was walked.
+        # For every directed bond: the face on its left, and the cell where its walk began.
         left: dict[_Directed, _Site] = {}
         centres: list[Floats] = []
         for first in chain.from_iterable(self.around):
@@ -231,7 +231,7 @@ class DrawnCell:
                 continue
             around = list(self.walk_face(first))
             for bond, (x, y) in around:
-                # A bond that begins in another cell sees the face that far away.
+                # Seen from the cell in which the bond begins, the face is that far away.
                 left[bond] = len(centres), (-x, -y)
             corners = [self.places[here] + at @ self.periods for (here, _), at in around]
             centres.append(np.mean(corners, axis=0))

@@ -9,9 +9,9 @@ config:gamma=2.5,min=2,max=100
 config:FILE     the same, with exactly the degrees in a file
 ba:m=2          preferential attachment as Bollobas et al. (2001) define it: the m bonds of each new
                 site are made one by one, to a site with a probability proportional to its degree,
-                the new bond's own end counted
-ws:k=4,beta=0.1 Watts and Strogatz: a ring of sites, each bonded to the k nearest; of every bond one
-                end moves with probability beta to any other site
+                in which the new bond's own end is counted
+ws:k=4,beta=0.1 Watts and Strogatz: a ring of sites, each bonded to the k nearest; one end of every
+                bond is moved to a random other site with probability beta
 
 Self-loops, which join nothing, are left out, and parallel bonds are merged into one ("erased"),
 unless ",multi" follows the name.  L is the number of sites.
@@ -54,7 +54,7 @@ _EXAMPLES = (
 )
 _INTEGERS = frozenset({"min", "max", "m"})
 _MULTI = "multi"
-#: What is said where one graph is needed.
+#: What a message says where one graph is needed.
 MANY = (
     "an ensemble of graphs, which percolab sweep samples; percolab.Ensemble(...).graph(L) is one "
     "of them"
@@ -62,7 +62,7 @@ MANY = (
 
 
 def names_ensemble(name: str) -> bool:
-    """Return whether a name is that of an ensemble, be it right or wrong behind the colon."""
+    """Return whether a name names an ensemble; what follows the colon is not checked."""
     return name.partition(":")[0] in _MODELS
 
 
@@ -109,7 +109,7 @@ class Ensemble:
         elif model != "config":
             raise InputError(f"ensemble {self.name}: degrees are those of config")
         found = [f"{key}={value:.12g}" for key, value in values.items()]
-        # A file's name says what it was; its degrees are what enters ids.
+        # The file's name is only a name: ids depend on the degrees.
         found = found or ([] if not cells else cells[:1])
         name = model + (":" if found or is_multi else "") + ",".join(found + [_MULTI] * is_multi)
         object.__setattr__(self, "name", name)
@@ -164,7 +164,7 @@ class Ensemble:
         return (size,)
 
     def check_size(self, size: int, boundary: tuple[str, ...] = ()) -> None:
-        """Raise InputError unless there are graphs of so many sites."""
+        """Raise InputError unless the ensemble has graphs with this many sites."""
         if not 1 <= size <= MOST_SITES:
             raise InputError(f"L = {size}: {self.name} has from 1 to {MOST_SITES} sites")
         if self.degrees and size != len(self.degrees):
@@ -175,7 +175,7 @@ class Ensemble:
         if self.model == "config" and k * size % 2:
             raise InputError(f"L = {size}: {self.name} has an odd number of stubs")
         if (self._values.get("max", 0) or self._values.get("min", 0)) > size:
-            raise InputError(f"L = {size}: {self.name} has degrees of more than L")
+            raise InputError(f"L = {size}: {self.name} has a degree larger than L")
 
     @property
     def num_classes(self) -> int:
@@ -185,7 +185,7 @@ class Ensemble:
         raise InputError(f"{self.name}: {MANY}")
 
     def num_bonds(self, size: int) -> int | None:
-        """Return how many bonds every graph of so many sites has, None where that is random."""
+        """Return how many bonds every graph of this size has, None where that is random."""
         return round(self._values["k"] * size / 2) if self.model == "gnm" else None
 
     def threshold(self, model: str = "bond") -> Threshold | None:
@@ -265,14 +265,14 @@ class Ensemble:
             expected = (total - last) * p
             u = _uniform(words, int(expected + 4 * expected**0.5) + 16)
             gaps = 1 + np.floor(np.log1p(-u) / log1p(-p))
-            # Sums of floats are exact below 2^53; no more than the first beyond the end counts.
+            # Sums of floats are exact below 2^53; beyond the end, only the first one matters.
             found.append((last + np.cumsum(np.minimum(gaps, total + 1))).astype(np.int64))
             last = int(found[-1][-1])
         numbers = np.concatenate(found)
         return _bond_of_number(numbers[numbers < total], n)
 
     def _draw_gnm(self, n: int, words: np.random.Philox) -> Pairs:
-        """Return the first m different ones of bonds drawn one by one."""
+        """Draw bonds one by one, and return the first m different ones."""
         total, m = n * (n - 1) // 2, self.num_bonds(n) or 0
         if 2 * m > total:
             left_out = _draw_different(total - m, total, words)
@@ -280,7 +280,7 @@ class Ensemble:
         return _bond_of_number(_draw_different(m, total, words), n)
 
     def _draw_config(self, n: int, words: np.random.Philox) -> Pairs:
-        """Return the pairs of all stubs in a random order."""
+        """Pair the stubs in a random order."""
         k, weights = self._distribution(n)
         degrees = np.array(self.degrees or k[:1].repeat(n), np.int64)
         if "gamma" in self._values:
@@ -295,8 +295,8 @@ class Ensemble:
     def _draw_ba(self, n: int, words: np.random.Philox) -> Pairs:
         """Return the bonds of the linearized chord diagram.
 
-        Of bond j, of site j // m, end 2 j is that site, and end 2 j + 1 the site of one of the
-        ends 0 ... 2 j; an odd one leads on to an earlier one.
+        End 2 j of bond j is site j // m; end 2 j + 1 is the site of one of the ends 0 ... 2 j,
+        drawn at random, which refers to an earlier end if it is odd.
         """
         m = int(self._values["m"])
         j = np.arange(n * m)
@@ -325,17 +325,17 @@ _DRAW = {
 
 
 def _uniform(words: np.random.Philox, count: int) -> NDArray[np.float64]:
-    """Return numbers in [0, 1), multiples of 2^-53."""
+    """Return random numbers in [0, 1), multiples of 2^-53."""
     return np.asarray((words.random_raw(count) >> np.uint64(11)) * 2.0**-53, np.float64)
 
 
 def _integers(words: np.random.Philox, below: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return integers from 0 to below each of these."""
+    """Return random integers, each at least 0 and below its bound."""
     return np.asarray(_uniform(words, below.size) * below).astype(np.int64)
 
 
 def _draw_different(count: int, below: int, words: np.random.Philox) -> NDArray[np.int64]:
-    """Return different integers from 0 to below a number, in the order in which they are drawn."""
+    """Return ``count`` different integers, from 0 to ``below`` - 1, in the order drawn."""
     found = np.empty(0, np.int64)
     while found.size < count:
         more = _integers(words, np.full(count - found.size + 16, below))
@@ -365,7 +365,7 @@ def _read_number(name: str, key: str, text: str) -> float:
 
 
 def _read_degrees(path: Path) -> tuple[int, ...]:
-    """Return the degrees in a file, one of a site on each line."""
+    """Return the degrees in a file, which has the degree of one site on each line."""
     from percolab.lattices.graph_files.site_list import places_and_lines
 
     if not os.path.isfile(path):

@@ -1,4 +1,4 @@
-"""How large a topology is going to be, before it is made: what memory follows from."""
+"""The size of a topology before it is made, from which its memory is computed."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
 from percolab.lattices.topology import Topology, count_words, periodic_piece_length
 
-#: What a periodic bond takes while it is listed.
+#: Bytes that a periodic bond takes while it is listed.
 LIST_BYTES = 60
 
 
 @dataclass(frozen=True)
 class Extent:
-    """The numbers that a topology's memory follows from.
+    """The numbers that determine a topology's memory.
 
     num_points, num_classes, num_axes, shape, offsets: as :class:`Topology` has them
-    periodic_bonds: bonds across periodic boundaries, at most
-    class_periodic: those of the class that has most of them
-    depths:         how many grid points end layers are thick along each axis, 0 where there are
+    periodic_bonds: an upper bound on the bonds across periodic boundaries
+    class_periodic: the same for the class that has most of them
+    depths:         the thickness of end layers along each axis, in grid points; 0 where there are
                     none
-    is_stored:      whether other ends are a stored list
+    is_stored:      whether the other ends of bonds are stored in a list
     cell_layers:    grid points of a cell along the last axis
     """
 
@@ -60,7 +60,7 @@ class Extent:
     def of_structure(
         cls, structure: Structure, shape: tuple[int, ...], boundary: tuple[str, ...]
     ) -> Extent:
-        """Return the extent of what a structure's ``topology(shape, boundary)`` would make."""
+        """Return the extent of the topology that ``structure.topology(shape, boundary)`` makes."""
         points, axes = prod(shape), len(boundary)
         if isinstance(structure, Ensemble):
             structure = structure.graph(points)
@@ -89,7 +89,7 @@ class Extent:
 
     @property
     def end_sites(self) -> int:
-        """Sites in the end layers of all axes of a lattice, at most."""
+        """An upper bound on the sites in the end layers of all axes of a lattice."""
         layers = zip(self.shape, self.depths, strict=True)
         return sum(2 * self.num_points // n * depth for n, depth in layers)
 
@@ -101,17 +101,17 @@ class Extent:
 
     @property
     def topology_bytes(self) -> int:
-        """The host memory that it takes with all bonds, and lists of all periodic bonds."""
+        """The host memory of a topology with all bonds, and lists of all periodic bonds."""
         return self.base_bytes + 4 * self.num_words + 20 * self.periodic_bonds
 
     @property
     def periodic_bytes(self) -> int:
-        """The host memory of ``Topology.periodic_words``, which kernels on the CPU take."""
+        """The host memory of ``Topology.periodic_words``, which kernels on the CPU need."""
         return 4 * self.num_words if self.periodic_bonds else 0
 
     @property
     def class_bytes(self) -> int:
-        """The host memory that is taken while bonds or lists of one class are made."""
+        """The additional host memory while the bonds or lists of one class are made."""
         if self.is_stored:
             return 2 * self.num_points
         # Masks of a part, the layers of cells that parts share, and a piece of a list: owners,
@@ -121,41 +121,41 @@ class Extent:
 
     @property
     def piece_bonds(self) -> int:
-        """Periodic bonds that are listed at once, at most."""
+        """The most periodic bonds that are listed at once."""
         return min(self.class_periodic, periodic_piece_length(self.num_points))
 
     @property
     def part_words(self) -> int:
-        """Words of a part of a topology on a grid, at most."""
+        """The most words in a part of a topology on a grid."""
         words = count_words(self.num_points)
         return min(count_words(choose_part_layers(self.shape) * prod(self.shape[:-1])), words)
 
     @property
     def building_bytes(self) -> int:
-        """The host memory that is taken in addition while a topology is made."""
+        """The additional host memory while a topology is made."""
         if self.is_stored:
             return (2 * self.num_classes + 16) * self.num_points
         return 32 * sum(self.shape) + max(5 * self.end_sites, self.class_bytes)
 
 
 def _depth_along(topology: Topology, axis: int) -> int:
-    """Return how many grid points the first end layer along an axis is thick."""
+    """Return the thickness of the first end layer along an axis, in grid points."""
     first, _ = topology.end_layers[axis]
     along = first // prod(topology.shape[:axis]) % topology.shape[axis]
     return int(along.max(initial=-1)) + 1
 
 
 def count_bonds(structure: Structure, shape: tuple[int, ...], boundary: tuple[str, ...]) -> int:
-    """Return how many bonds a structure's ``topology(shape, boundary)`` has.
+    """Return the number of bonds of ``structure.topology(shape, boundary)``.
 
-    Those of a lattice are counted from its cell, without a topology, whatever its size.
+    The bonds of a lattice of any size are counted from its cell, without making the topology.
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> count_bonds(load_lattice("square"), (30_000, 30_000), ("periodic", "open"))
     1799970000
     """
     if isinstance(structure, Graph):
-        return structure.num_bonds  # also where a results file has nothing else of it
+        return structure.num_bonds  # known even if the graph comes from a results file
     if isinstance(structure, Ensemble):
         if (count := structure.num_bonds(*shape)) is None:
             advice = "take sites (--model site), or graphs of as many bonds each, as gnm:k=4"

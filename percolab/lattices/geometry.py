@@ -1,4 +1,4 @@
-"""Geometry: where the sites of a finite lattice are, in whole steps so fine that sums are exact."""
+"""Geometry: the coordinates of sites as integer multiples of a fine step, so sums are exact."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,22 +11,22 @@ from percolab.errors import InputError
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.structure import Structure
 
-# A place fits 31 bits and a sign, and a cluster may reach this far beyond its lattice.
+# A coordinate has 30 bits, and a cluster may reach this many lattice sizes beyond its lattice.
 _BITS, _REACH = 30, 8
-#: A step is at least this part of the lattice file's unit of length, while places fit.
+#: Binary digits after the point: steps are 2^-16 of the lattice file's unit, if coordinates fit.
 FINEST = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """Places of the sites of a lattice and the way around its periods.
+    """Coordinates of the sites of a lattice, and its period vectors.
 
-    places:  int32 (axes, num_points), in steps of ``1 / 2**digits``
+    places:  int32 (axes, num_points), coordinates in steps of ``1 / 2**digits``
     spans:   int64 (axes, axes), from a site to its copy one period on along each lattice axis
-    digits:  binary digits of a place behind the point
+    digits:  binary digits of a coordinate after the point
 
-    A vector of the lattice file is rounded to ``digits`` binary digits once, so that every site of
-    a kind has exactly the same surroundings.
+    Each vector of the lattice file is rounded to ``digits`` binary digits once, so that all sites
+    of one kind have exactly the same surroundings.
     """
 
     places: NDArray[np.int32]
@@ -35,14 +35,14 @@ class Geometry:
 
     @property
     def unit(self) -> float:
-        """The square of a step, in units of length of the lattice file."""
+        """The square of a step, in squared units of length of the lattice file."""
         return 4.0**-self.digits
 
     @cached_property
     def prefixes(self) -> NDArray[np.uint64]:
         """Sums over all sites before each grid point: uint64 (num_points + 1, axes + 2).
 
-        Of the low and the high 32 bits of the squares of places, then of the places, modulo 2^64.
+        The low and high 32 bits of the squares of places, and the places, are summed modulo 2^64.
         """
         axes, points = self.places.shape
         sums = np.zeros((points + 1, axes + 2), np.uint64)
@@ -62,7 +62,7 @@ def make_geometry(structure: Structure, shape: tuple[int, ...]) -> Geometry:
         raise InputError(f"measure gyration: {structure.name} has no coordinates{advice}")
     vectors = np.array(structure.vectors)
     extent = np.abs(vectors * np.array(shape)[:, None]).sum(axis=0).max()
-    # Small lattices by what a path through all sites may reach, large ones by what none does.
+    # On small lattices, a path through all sites bounds the reach; on large ones, _REACH does.
     reach = min(_REACH * extent, extent + prod(shape) * np.abs(vectors).max())
     digits = min(FINEST, _BITS - int(np.ceil(np.log2(reach))))
     steps = np.rint(vectors * 2.0**digits).astype(np.int64)

@@ -1,8 +1,8 @@
 """Graphs: a topology given bond by bond, owned by the larger of each bond's two sites.
 
-A graph is known by the digest of its sites, bonds, source and target, and of the weights of its
-bonds and the order of removal where a study uses them.  The bonds themselves are in the graph's
-file, so one that comes out of a results file can be reported on, not sampled.
+A graph is identified by a digest of its sites, bonds, source and target, and of its weights and
+its order of removal where a study uses them.  The bonds themselves are in the graph's file, so a
+graph from a results file can be reported on but not sampled.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger("percolab")
 
-#: What the axis of a graph is, where that of a lattice is "open" or "periodic": two site sets, the
-#: source and the target, that a spanning cluster connects.
+#: The boundary of a graph's axis, as "open" or "periodic" is that of a lattice's: two site sets,
+#: the source and the target, that a spanning cluster connects.
 TERMINALS = "terminals"
 #: Entries of the largest neighbour list, 16 GiB of int32.
 MOST_NEIGHBOURS = 2**32
-# Entries a bond of the list of neighbours from which on hubs come first.
+# From this many entries of the neighbour list per bond on, sites are renumbered, hubs first.
 _ROOMY = 16
 
 
 @dataclass(frozen=True, eq=False)
 class _Bonds:
-    """Bonds, and what is known of them and of the sites.
+    """The bonds of a graph, with data on its bonds and sites.
 
     pairs:   int32 (num_bonds, 2)
     source, target: the two site sets, int32 each, ascending
     weights: of the bonds, int64 or float64 (num_bonds,); None where a study uses none
-    ranks:   when each site, or each bond, is removed, int64, 0 first, equal ones at random; None
-             where the order is random (:mod:`percolab.lattices.removal`)
+    ranks:   int64, rank of each site or bond: 0 is removed first, equal ranks in random order;
+             None where the whole order is random (:mod:`percolab.lattices.removal`)
     """
 
     pairs: np.ndarray
@@ -63,7 +63,7 @@ class Graph(Shown):
     remarks on the file, one line each.  ``names`` are the sites' names in the order of their
     numbers, all different, or None if sites have no names.  The digest does not depend on them.
 
-    ValueError: numbers that no graph has.
+    ValueError: numbers of sites, bonds or terminals that are impossible.
     """
 
     boundaries: ClassVar[tuple[str, ...]] = (TERMINALS,)
@@ -83,7 +83,7 @@ class Graph(Shown):
     def __post_init__(self) -> None:
         counts = (self.num_sites, self.num_bonds, self.num_sources, self.num_targets)
         if not all(type(count) is int and count >= 0 for count in counts):
-            raise ValueError(f"a graph has no {counts} sites, bonds, sources and targets")
+            raise ValueError(f"a graph's counts are integers of at least 0, not {counts}")
         if not 1 <= self.num_sites <= MAX_POINTS:
             raise ValueError(f"a graph has 1 to {MAX_POINTS} sites, got {self.num_sites}")
         if not all(isinstance(text, str) for text in (self.name, self.digest)):
@@ -115,10 +115,10 @@ class Graph(Shown):
     ) -> Graph:
         """Return the graph of bonds, as :func:`graph_topology` takes them.
 
-        names: of the sites, by their numbers.
+        names: the sites' names, by number.
 
-        InputError: a number of sites, a bond or a terminal that it refuses; one of source and
-        target without the other; names that are not all different.
+        InputError: a number of sites, a bond or a terminal that is not possible; source without
+        target or target without source; names that are not all different.
         """
         lists = {
             "bonds": bonds,
@@ -193,18 +193,18 @@ class Graph(Shown):
 
     @cached_property
     def inner_numbers(self) -> np.ndarray | None:
-        """The number inside of every site, int32 (num_sites,), or None where it is its own.
+        """The number of every site in the topology, int32 (num_sites,); None if it is unchanged.
 
-        A topology lists num_sites entries for each smaller neighbour that some site has, so that a
-        hub with a large number makes the list large.  Where it would have more than 16 entries a
-        bond, sites are numbered by their bonds, the most first, equal ones in the file's order.  A
+        The neighbour list has num_sites entries for each smaller neighbour of the site that has the
+        most of them, so a hub with a large number makes it long.  If it had more than 16 entries
+        per bond, sites are numbered by degree, the largest first, equal ones in the file's order. A
         site with k smaller neighbours then has k neighbours of at least k bonds each, so that
         k^2 <= 2 num_bonds (parallel edges aside).  InputError if the bonds are not here.
         """
         pairs = self.bonds.pairs
         if _count_bond_classes(pairs) * self.num_sites <= _ROOMY * len(pairs):
             return None
-        # The more bonds, the smaller.
+        # The more bonds a site has, the smaller its number.
         degrees = np.bincount(pairs.ravel(), minlength=self.num_sites)
         rank = np.empty(self.num_sites, np.int32)
         rank[np.argsort(-degrees, kind="stable")] = np.arange(self.num_sites, dtype=np.int32)
@@ -212,7 +212,7 @@ class Graph(Shown):
 
     @property
     def bonds(self) -> _Bonds:
-        """The bonds and what is known of them; InputError if they are not here."""
+        """The bonds and their data; InputError if they are not here."""
         if self.content is None:
             raise InputError(f"the bonds of {self.name} are not in a results file: give --graph")
         return self.content
@@ -249,9 +249,9 @@ class Graph(Shown):
         return replace(self, content=content, digest=_hash_graph(self.num_sites, content))
 
     def bond_numbers(self) -> np.ndarray:
-        """Return the number in the topology of every bond, int64 (num_bonds,), in the file's order.
+        """Return every bond's number in the topology, int64 (num_bonds,), in the file's order.
 
-        A bond's number is 32 * word + bit in the words of all classes, one class after the other.
+        A bond's number is 32 * word + bit in the bond words of all classes, class after class.
         InputError if the bonds are not here.
 
         >>> Graph.of_bonds(4, [(0, 1), (3, 1), (3, 2), (2, 1)]).bond_numbers().tolist()
@@ -292,14 +292,14 @@ def load_graph(
     multi: bool = False,
     columns: str | Sequence[str] | None = None,
 ) -> Graph:
-    """Return the graph in a file (docs/graph-files.md), and the two site sets to connect.
+    """Return the graph in a file (docs/graph-files.md), with the two site sets to connect.
 
-    source, target: site numbers; or a text as :func:`percolab.lattices.graph_files.read_sites`
-    takes it, a list "0,5,17" or the name of a file.  multi: keep parallel edges, each a bond of its
-    own.  columns: names of the columns of the sites, and of the weight, in an edge list's header.
+    source, target: site numbers; or a text for :func:`percolab.lattices.graph_files.read_sites`,
+    which is a list like "0,5,17" or the name of a file.  multi: keep parallel edges as separate
+    bonds.  columns: names of the columns of the sites, and of the weight, in an edge list's header.
     Remarks on the file, a line each, are in ``notes`` and logged as warnings.
 
-    InputError: a file that cannot be used, a site that is not there, or only one of the two sets.
+    InputError: a file that cannot be used, a site that does not exist, or only one of the two sets.
     """
     return read_any_graph(path, source, target, multi=multi, columns=columns)[0]
 
@@ -307,10 +307,10 @@ def load_graph(
 def read_any_graph(
     graph: Any, source: Any = None, target: Any = None, **options: Any
 ) -> tuple[Graph, GraphData]:
-    """Return a graph in any form but a :class:`Graph`, as :func:`make_graph` does, and its data.
+    """Return the graph that an object or a file gives, as :func:`make_graph` does, and its data.
 
-    The data have the bonds' weights if requested, in the order of the graph's bonds, and the sites'
-    names.  options: of :func:`percolab.lattices.graph_files.read_graph`.
+    ``graph`` is not a :class:`Graph`.  The data have the sites' names and, if requested, the bonds'
+    weights in the graph's order.  options: of :func:`percolab.lattices.graph_files.read_graph`.
     """
     from percolab.lattices.graph_files import read_graph
     from percolab.lattices.graph_files.objects import graph_from_object
@@ -333,15 +333,15 @@ def make_graph(
     columns: Any = None,
     weights: bool = False,
 ) -> Graph:
-    """Return a graph that is given in any form, and the two site sets to connect.
+    """Return a graph that is given in any form, with the two site sets to connect.
 
     graph: a :class:`Graph`; a file, as :func:`load_graph` reads it; or an object that
     :func:`percolab.lattices.graph_files.objects.graph_from_object` takes: a networkx graph, a
     sparse matrix, a data frame, an edge array (n, 2) or a list of edges.  source, target: site
     numbers, names, or a text or file that lists them.  columns: of a file or a data frame, as in
     :func:`load_graph`.  weights: keep the weights of the bonds.
-    InputError: what cannot be used; terminals with a :class:`Graph`, which has its own; a bond
-    without a weight.
+    InputError: input that cannot be used; terminals in addition to a :class:`Graph`, which has its
+    own; a bond without a weight.
     """
     if isinstance(graph, Graph):
         if source is not None or target is not None or multi or columns is not None:
@@ -368,10 +368,10 @@ Terminals = str | Path | int | np.ndarray | Sequence[int] | Sequence[str] | None
 def graph_from_data(
     data: GraphData, name: str, source: Terminals = None, target: Terminals = None
 ) -> Graph:
-    """Return the graph of what was read, with the site sets to connect; its notes are logged."""
+    """Return the graph of the data read, with the site sets to connect; log its notes."""
     names = None if data.names is None else tuple(map(str, data.names))
     if names is not None and len(set(names)) < len(names):
-        # Nodes may be any objects, 1 and "1" among them.
+        # Nodes may be any objects, and 1 and "1" are different.
         names = tuple(map(repr, data.names or ()))
     for text in (name, *(names or ())):
         if not text.isascii() and text != text.encode("utf-8", "replace").decode():
@@ -389,7 +389,7 @@ def graph_from_data(
 
 
 def find_sites(key: str, sites: Any, num_sites: int, names: tuple[str, ...] | None) -> np.ndarray:
-    """Return the sites of a source or target, by names or numbers; InputError names the key."""
+    """Return the sites of a source or target, given by names or numbers; errors name the key."""
     from percolab.lattices.graph_files import read_sites
     from percolab.lattices.graph_files.site_list import sites_named
 
@@ -415,7 +415,7 @@ def find_sites(key: str, sites: Any, num_sites: int, names: tuple[str, ...] | No
 
 
 def _named_or_numbered(given: Sequence[Any], names: tuple[str, ...]) -> np.ndarray:
-    """Return sites by names, or by numbers where none of the names is a number."""
+    """Return the sites given by name, or by number if no name is a number."""
     from percolab.lattices.graph_files.site_list import sites_named
 
     numbers = {name: number for number, name in enumerate(names)}
@@ -443,15 +443,15 @@ def graph_topology(
     Parallel bonds and self-loops are kept: both are open or closed like any other bond.
     ``source`` and ``target`` are the two site sets that a spanning cluster connects.
 
-    bonds: pairs of sites, or an integer array (num_bonds, 2), of which no Python objects are made
+    bonds: pairs of sites, or an integer array (num_bonds, 2), which needs less memory
     ValueError: no sites, too many, a bond or terminal that names a site outside 0..num_sites-1, or
-    a list of neighbours that is too large, since one site has many smaller neighbours
+    a list of neighbours that is too large because one site has many smaller neighbours
 
     >>> graph_topology(3, [(0, 1), (2, 1)]).bonds().tolist()
     [[0, 1, 0], [0, 2, 1]]
     """
     pairs, first_layer, last_layer = _site_arrays(num_sites, bonds, source, target)
-    num_sites = int(num_sites)  # those of NumPy may overflow
+    num_sites = int(num_sites)  # a NumPy integer might overflow
     neighbours = _neighbour_list(pairs, num_sites)
     return Topology(
         num_points=num_sites,
@@ -501,7 +501,7 @@ def _hash_graph(num_sites: int, content: _Bonds) -> str:
     digest = hashlib.sha256()
     counts = [num_sites, len(content.pairs), len(content.source), len(content.target)]
     digest.update(np.array(counts, "<i8").tobytes())
-    # Which of its two ends a bond was written from decides nothing.
+    # The digest does not depend on which end of a bond is written first.
     low, high = content.pairs.min(axis=1, initial=2**31 - 1), content.pairs.max(axis=1, initial=0)
     for sites in (low, high, content.source, content.target):
         digest.update(sites.astype("<i4").tobytes())
@@ -513,19 +513,19 @@ def _hash_graph(num_sites: int, content: _Bonds) -> str:
 
 
 def _count_bond_classes(pairs: np.ndarray) -> int:
-    """Return how many smaller neighbours the site with the most of them has, at least 1."""
+    """Return the largest number of smaller neighbours that a site has, at least 1."""
     return max(int(np.bincount(pairs.max(axis=1, initial=0), minlength=1).max()), 1)
 
 
 def _distinct(sites: np.ndarray) -> np.ndarray:
-    """Return the distinct sites in ascending order: np.unique, which is slower for integers."""
+    """Return the distinct sites in ascending order, faster than np.unique."""
     ascending = np.sort(sites)
     is_new = np.append(np.ones(min(sites.size, 1), bool), ascending[1:] != ascending[:-1])
     return np.compress(is_new, ascending)
 
 
 def _neighbour_list(pairs: np.ndarray, num_sites: int) -> np.ndarray:
-    """Return int32 (num_classes, num_sites): each site's smaller neighbours in order, then -1."""
+    """Return each site's smaller neighbours in order, then -1: int32 (num_classes, num_sites)."""
     owner = np.maximum(pairs[:, 0], pairs[:, 1])
     counts = np.bincount(owner, minlength=num_sites)
     num_classes = max(int(counts.max()), 1)
@@ -542,7 +542,7 @@ def _neighbour_list(pairs: np.ndarray, num_sites: int) -> np.ndarray:
 
 
 def _places(owner: np.ndarray, num_sites: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the bonds by ascending owner, stably, and the class and the owner of each."""
+    """Return the bonds' order by ascending owner (stable), and each one's class and owner."""
     counts = np.bincount(owner, minlength=num_sites)
     order = np.argsort(owner, kind="stable")
     klass = np.arange(owner.size)

@@ -1,4 +1,4 @@
-"""Which points of a finite grid hold a site or a bond: cells repeated, and cut off or closed up.
+"""Masks over a finite grid of repeated cells, with open or periodic boundaries: sites and bonds.
 
 A bond leads from a grid point, its owner, to the point an offset away.  Point (x, y, ...) has the
 index x + shape[0] * (y + ...): the first axis runs fastest.
@@ -12,13 +12,13 @@ import numpy as np
 from percolab.lattices.topology import ALL, PERIOD_BITS, PartWords, Topology, count_words, pack_bits
 
 Point = tuple[int, ...]
-# Words of a part of a grid, about: masks of parts stay in the caches.  Smaller grids have four
-# parts, unless these would be tiny.
+# Words of a part of a grid, roughly, so that masks of parts stay in the caches.  Smaller grids are
+# split into four parts, unless these would be tiny.
 _PART_WORDS, _SMALL_PART = 2**17, 2**12
 
 
 def choose_part_layers(shape: Point) -> int:
-    """Return how many layers along the last axis a part of a grid has, at most."""
+    """Return the most layers along the last axis that a part of a grid has."""
     layer = prod(shape[:-1])
     whole = 32 // gcd(32, layer)
     words = min(max(layer * shape[-1] // 128, _SMALL_PART), _PART_WORDS)
@@ -29,7 +29,7 @@ class Grid:
     """Packed masks over the grid points of one shape, and lists of some of them.
 
     cell: grid points of a cell along each axis. boundary: "open" or "periodic" along each axis.
-    depths: how thick the first and last layer are along each axis.
+    depths: the thickness of the first and last layer along each axis, in grid points.
     """
 
     def __init__(
@@ -39,25 +39,25 @@ class Grid:
         self.strides = tuple(prod(shape[:axis]) for axis in range(len(shape)))
 
     def delta(self, offset: Point) -> int:
-        """Return the index difference of two points an offset apart."""
+        """Return the difference of the indices of two points that are an offset apart."""
         return sum(step * stride for step, stride in zip(offset, self.strides))
 
     def _cell_with(self, points: Collection[Point]) -> np.ndarray:
-        """Return which points of a cell are given, booleans with the last axis first."""
+        """Return a boolean array over the cell, last axis first: True at the given points."""
         cell = np.zeros(self.cell[::-1], bool)
         for point in points:
             cell[point[::-1]] = True
         return cell
 
     def parts(self) -> list[slice]:
-        """Return layers along the last axis, part by part; every part begins with a word."""
+        """Return the layers, along the last axis, of each part; every part begins a new word."""
         num_layers, step = self.shape[-1], choose_part_layers(self.shape)
         return [slice(low, min(low + step, num_layers)) for low in range(0, num_layers, step)]
 
     def mask(self, points: Collection[Point], layers: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the copies of the given cell points in some layers, as words of a bit a point.
+        """Return the copies of the given cell points in some layers, as words, one bit per point.
 
-        layers: along every axis which layers, booleans; a point must be in one along all of them
+        layers: for every axis, booleans that select layers; a point must be in one along all axes
         """
         ((_, words),) = self.masks(points, layers, [ALL])
         return words
@@ -65,11 +65,11 @@ class Grid:
     def masks(
         self, points: Collection[Point], layers: Sequence[np.ndarray], parts: Sequence[slice]
     ) -> Iterator[PartWords]:
-        """Yield first word and words of :meth:`mask` part by part; what all share is made once."""
+        """Yield the number of the first word and the words of :meth:`mask`, part by part."""
         from percolab.lattices.grid_loops import put_rows  # imports Numba
 
         *others, last = layers
-        # For every cell point of the axes to come, the grid points of those that there were.
+        # For every cell point along the remaining axes: the mask along the axes already processed.
         rows, bits = self._cell_with(points).reshape(-1, 1).astype(np.uint32), 1
         for axis, (cell, there) in enumerate(zip(self.cell, others)):
             short = rows.reshape(-1, cell, rows.shape[1])
@@ -103,25 +103,25 @@ class Grid:
         return [np.ones(n, bool) for n in self.shape]
 
     def _inside(self, offset: Point, axis: int) -> np.ndarray:
-        """Return from which layers an offset leads to another layer of the grid."""
+        """Return the layers along an axis from which an offset stays within the grid."""
         there, step = np.ones(self.shape[axis], bool), offset[axis]
         there[: max(-step, 0)] = False
         there[max(there.size - max(step, 0), 0) :] = False
         return there
 
     def owner_layers(self, offset: Point) -> list[np.ndarray]:
-        """Return in which layers along each axis a bond may have its owner."""
+        """Return the layers along each axis in which a bond may have its owner."""
         return [
             np.ones(n, bool) if kind == "periodic" else self._inside(offset, axis)
             for axis, (n, kind) in enumerate(zip(self.shape, self.boundary, strict=True))
         ]
 
     def inside_layers(self, offset: Point) -> list[np.ndarray]:
-        """Return in which layers along each axis a bond has its owner and crosses no boundary."""
+        """Return the layers along each axis in which the owners of non-crossing bonds lie."""
         return [self._inside(offset, axis) for axis in range(len(self.shape))]
 
     def layers_in_boxes(self, offset: Point, edges: Sequence[int]) -> list[np.ndarray]:
-        """Return in which layers along each axis a bond stays in a box of so many grid points."""
+        """Return the layers along each axis whose bonds stay in a box of ``edges`` grid points."""
         stays = self.inside_layers(offset)
         for there, step, edge in zip(stays, offset, edges):
             ends = np.arange(step, step + edge)
@@ -140,7 +140,7 @@ class Grid:
     def other_ends(self, owners: np.ndarray, offset: Point) -> tuple[np.ndarray, np.ndarray]:
         """Return the other ends of bonds that may be periodic, like owners, and their codes, int64.
 
-        The code is that of the periods which the bond leads over from its owner
+        A code encodes the periods that the bond crosses, starting from its owner
         (:func:`percolab.lattices.topology.period_codes`).
         """
         from percolab.lattices.grid_loops import find_other_ends  # imports Numba
@@ -165,8 +165,8 @@ class Grid:
 
 
 def _repeated(cells: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """Return cells, bool (kinds, points), repeated as far as a row is there, as words."""
-    # As many words as a cell has points hold whole cells.
+    """Return cells, bool (kinds, points), repeated where ``there`` is True, as words."""
+    # 32 cells fill a whole number of words, one for each point of the cell.
     period, patterns = cells.shape[1], pack_bits(np.tile(cells, 32))
     rows = np.repeat(pack_bits(there)[np.newaxis], len(cells), axis=0)
     for n in range(period):
@@ -175,10 +175,10 @@ def _repeated(cells: np.ndarray, there: np.ndarray) -> np.ndarray:
 
 
 def bonds_in_boxes(topology: Topology, k: int, edges: Sequence[int]) -> np.ndarray:
-    """Return the bonds of class k that stay in one of the boxes that a grid is cut into.
+    """Return the bonds of class k with both ends in one of the boxes that a grid is cut into.
 
-    uint32 like ``Topology.compute_exists``.  Bonds across periodic boundaries are none of these.
-    edges: grid points of a box along the axes; more axes than the grid's are left out
+    uint32 like ``Topology.compute_exists``.  Bonds across periodic boundaries are not included.
+    edges: grid points of a box along the axes; more entries than the grid has axes are ignored
     """
     ((_, words),) = parts_in_boxes(topology, k, edges, [ALL])
     return words

@@ -1,13 +1,13 @@
-"""Compiled loops: masks over a grid, and bonds across periodic boundaries and where they lead."""
+"""Compiled loops: masks over a grid, and bonds across periodic boundaries with their other ends."""
 
 from numba import int64, njit, uint32, uint64
 
 
 @njit(nogil=True, cache=True)
 def put_rows(words, rows, first, bits, there):
-    """Put a row of ``bits`` bits at every place n that is there, from bit ``n * bits`` on.
+    """Put a row of ``bits`` bits, from bit ``n * bits`` on, for every n where ``there`` is True.
 
-    words: uint32, zeros before; rows: uint32 (kinds, words of a row), taken in turns from row
+    words: uint32, zeros before; rows: uint32 (kinds, words of a row), used cyclically from row
     ``first`` on, with zeros after their bits; there: bool (places,)
     """
     kinds, count = rows.shape
@@ -32,10 +32,10 @@ def put_rows(words, rows, first, bits, there):
 
 @njit(nogil=True, cache=True)
 def list_bits(first, words, start, places, count):
-    """List the places of bits, from word ``start`` on, while those of another word would fit.
+    """List the places of set bits, from word ``start`` on, while there is room for another word's.
 
-    first: the number of the first of these words; words: uint32; places: int32, at least 32 more
-    than ``count``, after which it gets the places.  Return the new count, and the word at which to
+    first: the number of the word ``words[0]``; words: uint32; places: int32, with room for 32 more
+    after the first ``count``, gets the places.  Return the new count, and the word at which to
     continue.
     """
     for n in range(start, words.size):
@@ -46,7 +46,7 @@ def list_bits(first, words, start, places, count):
             for low in range(0, 32, 8):
                 if (word >> uint32(low)) & uint32(255):
                     for bit in range(low, low + 8):
-                        # The next place overwrites that of a bit that is not set.
+                        # Where the bit is not set, the next place overwrites this one.
                         places[count] = 32 * (first + n) + bit
                         count += int64((word >> uint32(bit)) & uint32(1))
     return count, words.size
@@ -65,7 +65,7 @@ def find_other_ends(owners, shape, offset, width, ends, codes):
             size = int64(shape[axis])
             rest = uint32(left // shape[axis])
             to = int64(uint32(left - uint32(rest * shape[axis]))) + offset[axis]
-            # Most bonds lead no further than to the next period: faster than another division.
+            # Most bonds cross at most one period, so this is faster than another division.
             while to < 0:
                 to += size
                 code -= int64(1) << int64(width * axis)
@@ -79,7 +79,7 @@ def find_other_ends(owners, shape, offset, width, ends, codes):
 
 @njit(nogil=True, cache=True)
 def put_periods(codes, axes, width, narrow, narrowed):
-    """Write codes of periods with ``narrow`` bits an axis, which have ``width``.
+    """Convert codes of periods from ``width`` to ``narrow`` bits per axis.
 
     codes: int64 (n,); narrowed: int32 (n,)
     """

@@ -1,9 +1,9 @@
-"""Lattice: a periodic arrangement of sites and bonds, as data read from a TOML file.
+"""Lattice: a periodic arrangement of sites and bonds, described by data from a TOML file.
 
 A lattice is a small *cell*, a block of grid points with bonds between them, repeated in every
 direction.  A file gives the block itself, or a textbook unit cell (basis sites, bonds with cell
 offsets) whose sites are laid side by side along the first axis.  docs/lattice-format.md describes
-the format; nothing here knows a lattice by name.
+the format; no code here is specific to one lattice.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ AXIS_NAMES = "xyzuvwst"
 
 @dataclass(frozen=True)
 class BondClass:
-    """The bonds from cell points ``at`` to ``offset``; name: in bond:x=p,y=0.3, or ""."""
+    """Bonds owned by cell points ``at``, with one offset; name: as in bond:x=p,y=0.3, or ""."""
 
     offset: Point
     at: frozenset[Point]
@@ -48,7 +48,7 @@ class BondClass:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A published threshold, to compare with, never to compute with; cite: a short reference."""
+    """A published threshold, used only for comparison; cite: a short reference."""
 
     model: str
     value: float
@@ -70,9 +70,9 @@ class Lattice(Shown):
     vectors:   real-space step of one grid point along each axis; ``shifts`` moves cell points
     """
 
-    #: What an axis can be, the default first.
+    #: The boundaries that an axis can have, the default first.
     boundaries: ClassVar[tuple[str, ...]] = BOUNDARIES
-    #: Its sizes approach the infinite lattice as finite-size scaling has it.
+    #: Its sizes approach the infinite lattice, as finite-size scaling assumes.
     is_scalable: ClassVar[bool] = True
 
     name: str
@@ -159,7 +159,7 @@ class Lattice(Shown):
 
     @cached_property
     def digest(self) -> str:
-        """Hash of what decides a sample: cell, vacancies, bonds and what L counts."""
+        """Hash of everything that determines a sample: cell, vacancies, bonds and unit of L."""
         content = {
             "cell": self.cell,
             "vacant": sorted(self.vacant),
@@ -176,11 +176,11 @@ class Lattice(Shown):
         return tuple(n * unit for n, unit in zip(self.sides(size), self.per_size, strict=True))
 
     def sides(self, size: int) -> Point:
-        """Return the sides of linear size L along each axis, in the unit that L counts."""
+        """Return the sides along each axis of a lattice of linear size L, in units of L."""
         return tuple(size * ratio for ratio in self.aspect or (1,) * self.dimension)
 
     def with_sides(self, aspect: Sequence[int]) -> Lattice:
-        """Return the lattice whose sides are in this ratio; its samples are others.
+        """Return the lattice whose sides are in this ratio, which has different samples.
 
         aspect: positive integers without a common divisor, one for each axis
 
@@ -217,14 +217,14 @@ class Lattice(Shown):
             )
 
     def _cut_axes(self, shape: Point, boundary: tuple[str, ...]) -> list[int]:
-        """Return the periodic axes whose grid points are no whole number of cells."""
+        """Return the periodic axes along which the grid points are not a whole number of cells."""
         axes = enumerate(zip(shape, self.cell, boundary, strict=True))
         return [axis for axis, (n, cell, kind) in axes if kind == "periodic" and n % cell]
 
     def check_cells(self, shape: Point, boundary: tuple[str, ...]) -> None:
         """Raise InputError if a periodic axis of a block of ``shape`` grid points cuts a cell.
 
-        Also where the first or last layer along an open axis has no site: nothing would span.
+        Also raise it if the first or last layer along an open axis has no site: nothing would span.
         """
         for axis in self._cut_axes(shape, boundary):
             raise InputError(
@@ -246,7 +246,7 @@ class Lattice(Shown):
                 )
 
     def _take_shape(self, shape: Any) -> Point:
-        """Return a number of grid points for each axis, as int; InputError if there is none."""
+        """Return a shape as integers; InputError unless it has a positive one for each axis."""
         counts = list(shape) if np.iterable(shape) else []
         is_whole = all(isinstance(n, int | np.integer) and n > 0 for n in counts)
         if len(counts) != self.dimension or not is_whole:
@@ -257,8 +257,8 @@ class Lattice(Shown):
     def topology(self, shape: Point, boundary: tuple[str, ...] | None = None) -> Topology:
         """Return the topology of a block of ``shape`` grid points, first axis fastest.
 
-        ``boundary`` is "open" (default) or "periodic" per axis.  InputError where a periodic axis
-        cuts a cell.
+        ``boundary`` is "open" (default) or "periodic" per axis.  InputError if a periodic axis is
+        not a whole number of cells long.
         """
         boundary = ("open",) * self.dimension if boundary is None else boundary
         shape = self._take_shape(shape)
@@ -294,7 +294,7 @@ class Lattice(Shown):
         return self.places(np.stack(axes, axis=1))
 
     def places(self, points: np.ndarray) -> np.ndarray:
-        """Return coordinates of grid points, int (n, d), float64; the points without vectors."""
+        """Return coordinates, float64, of grid points, int (n, d): by default the points."""
         places: np.ndarray = points @ np.array(self.vectors or np.eye(self.dimension))
         for point, shift in self.shifts:
             places[np.all(points % self.cell == point, axis=1)] += shift
@@ -355,7 +355,7 @@ def _load_neighbourhood(name: str) -> Lattice:
 
 
 def _published_text(name: str) -> str:
-    """Return as TOML what papers say of the thresholds of an extended neighbourhood."""
+    """Return the published thresholds of an extended neighbourhood, as TOML."""
     file = Path(str(resources.files("percolab") / "lattices" / "neighbourhoods.toml"))
     text = ""
     for paper in parse_toml(read_text(file), where=file.name)["papers"]:
@@ -367,7 +367,7 @@ def _published_text(name: str) -> str:
 
 
 def library_name(structure: Any) -> str:
-    """Return a lattice's name if it is that of the library, "" of anything else called so."""
+    """Return a lattice's name if it is the library's lattice of that name, else ""."""
     if structure.name not in lattice_names():
         return ""
     is_own = load_lattice(structure.name).digest == structure.digest
@@ -381,9 +381,9 @@ def lattice_from_text(text: str, *, where: str) -> Lattice:
 
 _KEYS = {"name", "title", "dimension", "coordination_number", "cell", "bonds", "unit_cell"}
 _KEYS |= {"drawing", "thresholds", "aspect"}
-# Where it stands in the file, the cell point it starts at, its offset, and the name of its class.
+# A bond: its place in the file, the cell point it starts at, its offset, its class's name.
 _Bond = tuple[str, Point, Point, str]
-# Vectors, and the shifts of cell points.
+# The vectors of a drawing, and the shifts of cell points.
 _Drawing = tuple[tuple[Vector, ...], tuple[tuple[Point, Vector], ...]]
 # Grid points of the cell, those without a site, bonds, and the drawing.
 _Cell = tuple[Point, frozenset[Point], list[_Bond], _Drawing]
@@ -449,7 +449,7 @@ def _read_block(table: Table, dimension: int) -> _Cell:
     bonds: list[_Bond] = []
     for bond in table.tables("bonds", ("offset", "at", "name")):
         offset = bond.integers("offset", dimension)
-        # Unless a file says another name it is the axis of a unit offset.
+        # Unless the file names the class, a unit offset gets the name of its axis.
         axes = [axis for axis, step in enumerate(offset) if step]
         is_unit = len(axes) == 1 and abs(offset[axes[0]]) == 1
         name = _class_name(bond, AXIS_NAMES[axes[0]] if is_unit else "")
@@ -504,7 +504,7 @@ def _fold_unit_cell(table: Table, dimension: int) -> _Cell:
         end = bond.integer("to", low=0, high=count - 1)
         step = bond.integers("cell", dimension)
         offset = (step[0] * count + end - start, *step[1:])
-        # Along axis 0 sites of one cell follow each other: an offset says nothing of a direction.
+        # Along axis 0, the sites of a cell follow one another, so an offset has no direction there.
         bonds.append((bond.where, (start, *others), offset, _class_name(bond, "")))
     if not isinstance(places, list):
         if "vectors" in inner.data:
@@ -524,7 +524,7 @@ def _fold_unit_cell(table: Table, dimension: int) -> _Cell:
 
 
 def _class_name(bond: Table, usual: str) -> str:
-    """Return the name of a bond's class; InputError where it is no word, or p."""
+    """Return the name of a bond's class; InputError if it is not a word, or is "p"."""
     name = bond.text("name", usual)
     if "name" in bond.data and (not name.isidentifier() or name == "p"):
         raise bond.error("name", "a word of letters, digits and _, other than p")
@@ -534,7 +534,7 @@ def _class_name(bond: Table, usual: str) -> str:
 def _gather_classes(
     bonds: list[_Bond], cell: Point, vacant: frozenset[Point], *, where: str
 ) -> tuple[BondClass, ...]:
-    """Give every bond to its larger end, and gather the bonds with equal offsets."""
+    """Assign every bond to its larger end, and collect bonds with equal offsets in classes."""
     classes: dict[Point, set[Point]] = {}
     names: dict[Point, str] = {}
     for place, start, offset, name in bonds:

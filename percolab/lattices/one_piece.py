@@ -1,9 +1,9 @@
-"""Is the infinite lattice that a cell describes in one piece?
+"""Whether the infinite lattice that a cell describes is connected (in one piece).
 
-Every bond leads from one site of the cell to another, so many cells further along each axis.  A
-closed walk over the sites of the cell is a walk from a site to one of its copies.  The lattice is
-in one piece if every site of the cell is reached from the first, and if the closed walks generate
-all translations Z^d, not a sublattice of them.
+Every bond leads from a site of the cell to a site of the same or another cell.  A closed walk over
+the sites of the cell is then a walk from a site to one of its copies.  The lattice is in one piece
+if every site of the cell is reached from the first, and if the closed walks generate all
+translations Z^d, not a sublattice of them.
 """
 
 from collections.abc import Collection, Iterable
@@ -14,11 +14,11 @@ Point = tuple[int, ...]
 def unreached(
     cell: Point, sites: Collection[Point], bonds: Iterable[tuple[Point, Point]]
 ) -> Point | int | None:
-    """Return None if the lattice is in one piece, or what is not reached from its first site.
+    """Return None if the lattice is in one piece, else something not reached from its first site.
 
     cell: grid points along each axis. sites: cell points with a site. bonds: cell point of one end
     and offset to the other, in grid points.
-    Returns a site, or the first axis along which no path leads to the next copy of the cell.
+    That is a site, or the first axis along which no path leads to the next copy of the cell.
 
     >>> unreached((1, 1), [(0, 0)], [((0, 0), (1, 1)), ((0, 0), (1, -1))])
     0
@@ -53,7 +53,7 @@ def has_lines(cell: Point, sites: Collection[Point], bonds: Iterable[tuple[Point
     return False
 
 
-_Link = tuple[Point, Point, Point]  # from a site of the cell, to one, so many cells further
+_Link = tuple[Point, Point, Point]  # two sites of the cell, and the cells between them
 
 
 def _list_links(cell: Point, bonds: Iterable[tuple[Point, Point]]) -> list[_Link]:
@@ -91,7 +91,7 @@ def _cells_reached(first: Point, links: list[_Link]) -> dict[Point, Point]:
 
 
 def _echelon(vectors: Iterable[Point]) -> dict[int, list[int]]:
-    """Return rows, by their first non-zero axis, that generate what the vectors generate."""
+    """Return rows in echelon form, by first non-zero axis, with the same span over Z."""
     rows: dict[int, list[int]] = {}
     for vector in vectors:
         rest = list(vector)

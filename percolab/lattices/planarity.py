@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from percolab.lattices.lattice import Lattice
 
 Floats = NDArray[np.float64]
-#: Coordinates are a few units of length; what is nearer than this is the same place.
+#: Coordinates are a few units of length; points nearer than this are the same point.
 _SAME = 1e-9
 
 
@@ -34,7 +34,7 @@ def is_drawn_planar(lattice: Lattice) -> bool:
     offsets = np.array([bond.offset for bond in lattice.bonds for _ in bond.at])
     ends = lattice.places(starts), lattice.places(starts + offsets)
     bonds = list(zip(*ends, strict=True))
-    # A bond as long as this meets none that begins further away than twice its length.
+    # Bonds of at most this length do not meet if they begin more than twice this length apart.
     step = np.abs(offsets).max(axis=0)
     reach = [2 * int(-(-most // cell)) + 1 for most, cell in zip(step, lattice.cell, strict=True)]
     for move in product(*(range(-cells, cells + 1) for cells in reach)):
@@ -48,7 +48,7 @@ def is_drawn_planar(lattice: Lattice) -> bool:
 
 
 def _cross(a: Floats, b: Floats, c: Floats, d: Floats) -> bool:
-    """Return whether segments ab and cd have more in common than an end of both."""
+    """Return whether segments ab and cd share a point that is not an end of both."""
     side_c, side_d = _side(a, b, c), _side(a, b, d)
     side_a, side_b = _side(c, d, a), _side(c, d, b)
     if side_c == side_d == 0:

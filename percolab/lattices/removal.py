@@ -1,14 +1,14 @@
-"""In which order the sites, or the bonds, of a graph are removed: ranks by a score or by a list.
+"""The order in which the sites or bonds of a graph are removed: ranks by a score or by a list.
 
-degree       of a site its bonds; of a bond the product of the degrees of its two sites
+degree       a site's number of bonds; for a bond, the product of the degrees of its two sites
 betweenness  of the intact graph, by networkx, to nine digits, so that symmetric sites are equal
-weight       of a bond its weight; of a site the sum of its bonds' weights
-a file       one site (or bond, as its two sites) a line, the first is removed first; or with a
-             score behind, the largest first
+weight       a bond's weight; for a site, the sum of its bonds' weights
+a file       one site (or bond, as its two sites) on each line, the first is removed first; or each
+             with a score after it, the largest is removed first
 
 The largest score is removed first, with ":ascending" the smallest.  Equal scores have equal ranks,
-and what a list leaves out comes last.  "degree:adaptive", "betweenness:adaptive" and
-"influence:adaptive" have no ranks: these numbers are found again after every removal.
+and sites or bonds that are not listed come last.  "degree:adaptive", "betweenness:adaptive" and
+"influence:adaptive" have no ranks: these scores are computed again after every removal.
 """
 
 import os
@@ -28,9 +28,9 @@ RANDOM, GIVEN = "random", "given"
 ADAPTIVE = ("degree:adaptive", "betweenness:adaptive", "influence:adaptive")
 _ASCENDING = ":ascending"
 _SCORES = ("degree", "betweenness", "weight")
-#: What a user may write, a file or a list apart.
+#: The orders that a user can name; a file or a list is another possibility.
 ORDERS = (RANDOM, *_SCORES, *ADAPTIVE, *(f"{name}{_ASCENDING}" for name in _SCORES))
-#: Digits to which betweenness is compared, in units of the largest.
+#: Digits after the point of betweenness, in units of the largest, when scores are compared.
 _DIGITS = 9
 
 Scores = NDArray[np.float64]
@@ -43,7 +43,7 @@ def needs_weights(order: Any) -> bool:
 
 
 def describe_removal(order: str) -> str:
-    """Return how sites or bonds are removed, in words that follow a comma; "" where at random.
+    """Return how sites or bonds are removed, in words after a comma; "" for a random order.
 
     >>> describe_removal("random"), describe_removal("degree"), describe_removal("given")
     ('', ', removed by degree', ', removed in a given order')
@@ -57,17 +57,17 @@ def order_graph(graph: Graph, order: Any, *, sites: bool) -> tuple[str, Graph]:
     """Return the name of an order, and the graph with the ranks that it gives its sites or bonds.
 
     order: one of ORDERS; a file; a list of sites (or of bonds, as pairs of sites), the first
-    removed first; or a mapping, or a pandas.Series, of them to scores.  sites: whether sites are
-    removed, else bonds.
+    removed first; or a mapping or pandas.Series from them to scores.  sites: remove sites, not
+    bonds.
 
     InputError: no such order or file; an entry that is no site or bond of the graph.
     """
     if isinstance(order, str) and order in ORDERS:
         if order == RANDOM or order in ADAPTIVE:
             if order == "betweenness:adaptive" and _has_parallel_bonds(graph):
-                raise InputError(f"order {order} is of graphs without parallel bonds: no --multi")
+                raise InputError(f"order {order} allows no parallel bonds: leave out --multi")
             if order == "influence:adaptive" and not sites:
-                raise InputError(f"order {order} is of sites (--model site)")
+                raise InputError(f"order {order} removes sites: give --model site")
             return order, graph
         scores = _SCORE_FUNCTIONS[order.removesuffix(_ASCENDING)](graph, sites)
         scores = -scores if order.endswith(_ASCENDING) else scores
@@ -84,7 +84,7 @@ def order_graph(graph: Graph, order: Any, *, sites: bool) -> tuple[str, Graph]:
 
 
 def _rank(scores: Scores) -> NDArray[np.int64]:
-    """Return 0 of the largest score, 1 of the next smaller one, ..."""
+    """Return the ranks of scores: 0 for the largest score, 1 for the next smaller one, ..."""
     return np.unique(-scores, return_inverse=True)[1].astype(np.int64)
 
 
@@ -106,7 +106,7 @@ def _score_weight(graph: Graph, sites: bool) -> Scores:
 
 
 def _score_betweenness(graph: Graph, sites: bool) -> Scores:
-    """Return the betweenness of the intact graph; parallel bonds are as one, and equal."""
+    """Return the betweenness in the intact graph; parallel bonds count as one bond."""
     networkx = import_networkx("order betweenness")
     pairs = graph.bonds.pairs
     simple = networkx.Graph()
@@ -135,7 +135,7 @@ _SCORE_FUNCTIONS = {
 
 
 def _texts(key: Any, sites: bool) -> list[str]:
-    """Return the texts of a site, or of the two sites of a bond."""
+    """Return the name of a site, or the names of the two sites of a bond."""
     if sites:
         return [str(key)]
     if not isinstance(key, Iterable) or isinstance(key, str) or len(pair := list(key)) != 2:
@@ -144,7 +144,7 @@ def _texts(key: Any, sites: bool) -> list[str]:
 
 
 def _read_entries(path: Path) -> Iterator[_Entry]:
-    """Yield the entries of a file, whose columns commas separate, or tabs, or else blanks."""
+    """Yield the entries of a file; commas separate its columns, or tabs, or else blanks."""
     from percolab.lattices.graph_files.pair_lines import split_line
     from percolab.lattices.graph_files.site_list import places_and_lines
 
@@ -155,7 +155,7 @@ def _read_entries(path: Path) -> Iterator[_Entry]:
 
 
 def _score_entries(graph: Graph, entries: Iterable[_Entry], sites: bool) -> Scores:
-    """Return the scores that entries give, -inf of what they leave out."""
+    """Return the scores that entries give; -inf for sites or bonds without an entry."""
     places = _places(graph, sites)
     what, columns = ("site", 1) if sites else ("bond", 2)
     scores = np.full(graph.num_sites if sites else graph.num_bonds, -np.inf)
@@ -167,8 +167,8 @@ def _score_entries(graph: Graph, entries: Iterable[_Entry], sites: bool) -> Scor
         width = width or len(cells)
         if len(cells) != width or not columns <= width <= columns + 1:
             form = "a site" if sites else "the two sites of a bond"
-            raise InputError(f"{where}: {len(cells)} columns, but it has {form}, with a score or "
-                             "in all lines without")  # fmt: skip
+            raise InputError(f"{where}: {len(cells)} columns, but a line has {form}, and all lines "
+                             "or none have a score")  # fmt: skip
         key = tuple(cells[:columns]) if sites else tuple(sorted(cells[:columns]))
         shown = " ".join(cells[:columns])
         numbers = places.get(key[0] if sites else key)

@@ -1,7 +1,7 @@
 """Extended neighbourhoods by name: square:1-3 joins every site to its three nearest shells.
 
-A shell is all sites at one distance from a site, where the lattice is drawn; shell 1 is the
-nearest.  The bonds are found from the cell's vectors, whatever the lattice's own bonds are.
+A shell is all sites at one distance from a site, as the lattice is drawn; shell 1 is the nearest.
+Bonds follow from these distances; the lattice's own bonds do not matter.
 """
 
 import re
@@ -15,7 +15,7 @@ from percolab.errors import InputError
 
 #: The last shell that may be named.
 MOST_SHELLS = 20
-#: Distances that differ relatively by less are one.
+#: Distances with a smaller relative difference count as equal.
 _SAME = 1e-6
 #: The most bonds at a site.
 _MOST_NEIGHBOURS = 512
@@ -26,7 +26,7 @@ _Pair = tuple[Point, Point, float]
 
 
 class DrawnLattice(Protocol):
-    """What is read of a lattice (:class:`percolab.lattices.lattice.Lattice`)."""
+    """The attributes that are used of a :class:`percolab.lattices.lattice.Lattice`."""
 
     @property
     def name(self) -> str: ...
@@ -65,7 +65,7 @@ def parse_shells(text: str, where: str) -> tuple[int, ...]:
 
 
 def shells_text(shells: Sequence[int]) -> str:
-    """Return ascending shells as they are written.
+    """Return ascending shells in their notation.
 
     >>> shells_text((1, 2, 3, 5))
     '1-3,5'
@@ -80,9 +80,9 @@ def shells_text(shells: Sequence[int]) -> str:
 
 
 def neighbourhood_text(lattice: DrawnLattice, name: str) -> str:
-    """Return NAME:SHELLS, which joins the sites of a lattice that are in these shells, as TOML.
+    """Return, as TOML, the lattice NAME:SHELLS, whose bonds join sites to those in these shells.
 
-    InputError: a lattice without coordinates or whose sites have different shells, or what is no
+    InputError: a lattice without coordinates, or whose sites have different shells; an invalid
     list of shells.
     """
     shells = parse_shells(name.partition(":")[2], name)
@@ -95,8 +95,8 @@ def neighbourhood_text(lattice: DrawnLattice, name: str) -> str:
 def find_shells(lattice: DrawnLattice, last: int, name: str = "") -> list[list[_Pair]]:
     """Return the pairs (site of the cell, offset, distance) of every shell up to the last.
 
-    lattice: one with coordinates.  name: for errors.  InputError: its sites have different shells,
-    or too many neighbours.
+    lattice: with coordinates.  name: for errors.  InputError: the lattice's sites have different
+    shells, or too many neighbours.
     """
     name = name or lattice.name
     smallest = float(np.linalg.svd(np.array(lattice.vectors), compute_uv=False).min())
@@ -105,7 +105,7 @@ def find_shells(lattice: DrawnLattice, last: int, name: str = "") -> list[list[_
     reach = 0
     while min(map(len, by_site)) < last:
         reach += 1
-        # Beyond the offsets that are looked at, no site is nearer than this.
+        # All sites nearer than this are among the offsets examined.
         complete = (reach + 1) * smallest - 2 * spread
         by_site = [_shells_of(lattice, site, reach, complete) for site in sorted(lattice.sites)]
         if sum(map(len, by_site[0][:last])) > _MOST_NEIGHBOURS:

@@ -1,4 +1,4 @@
-"""How results are shown: tables as text, HTML, JSON and CSV; objects in one line or a notebook."""
+"""Display of results: tables as text, HTML, JSON and CSV; objects on one line or in a notebook."""
 
 import csv
 import io
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-#: Values of a list that are written out; of a longer one the first two and the last.
+#: The longest list that is written out; of a longer one, the first two values and the last are.
 _WRITTEN_OUT = 6
 
 
@@ -42,7 +42,7 @@ class Table:
         return "\n".join([*self.lines(), *([""] if notes and self.rows else []), *notes])
 
     def to_html(self, caption: str) -> str:
-        """Return the table in HTML; everything in it is escaped.  The first column is of names.
+        """Return the table in HTML, all text escaped; cells of the first column are headings.
 
         >>> Table((), [("p_c", "0.5(1)")]).to_html("Answer")
         '<table><caption>Answer</caption><tr><th>p_c</th><td>0.5(1)</td></tr></table>'
@@ -93,7 +93,7 @@ def few(values: Sequence[Any]) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text of a user's file as a terminal may show it: without control characters.
+    """Return text of a user's file with control characters replaced, safe for a terminal.
 
     >>> printable("a\\x1b[2Jb")
     'a?[2Jb'
@@ -102,7 +102,7 @@ def printable(text: str) -> str:
 
 
 def counted(number: int, word: str) -> str:
-    """Return a number of things in words.
+    """Return a number with a noun, in the plural unless the number is 1.
 
     >>> counted(1, "file"), counted(2, "file")
     ('1 file', '2 files')
@@ -113,8 +113,7 @@ def counted(number: int, word: str) -> str:
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return a table as CSV, an empty field where there is no number.
 
-    A text that a spreadsheet would take for a formula, and that is no number, has an apostrophe
-    before it.
+    An apostrophe precedes text that a spreadsheet would take for a formula, except for numbers.
 
     >>> print(csv_text(["name", "mean"], [["=1+1", -0.5], ["-3", None]]), end="")
     name,mean
@@ -134,7 +133,7 @@ def _cell(value: Any) -> Any:
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text is that of a number."""
+    """Return whether a text is a number."""
     try:
         float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Structure: what a study samples: a lattice, a Bethe lattice, one graph or an ensemble of graphs.
+"""Structure: the object that a study samples, a lattice, Bethe lattice, graph or ensemble of them.
 
 It is stored with the results: a lattice as its TOML text, the others as a record that
 :func:`structure_from_record` reads.
@@ -13,17 +13,17 @@ from percolab.lattices.ensemble import MANY, Ensemble, names_ensemble
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice, load_lattice
 
-#: What tasks are made of: a family of topologies, one for each size L.  All have a name, a title, a
-#: digest (16 hexadecimal digits, a hash of what decides a sample), a dimension (axes along which a
-#: sample can span), the boundaries that an axis can have (the default first), how many bond classes
-#: their topologies have, and whether their sizes approach one infinite structure (is_scalable).
+#: Structures that tasks sample: families of topologies, one for each size L.  All have a name, a
+#: title, a digest (16 hexadecimal digits, a hash of what determines a sample), a dimension (axes
+#: along which a sample can span), boundaries that an axis can have (the default first), a number of
+#: bond classes, and is_scalable (whether their sizes approach one infinite structure).
 Structure = Lattice | BetheLattice | Graph | Ensemble
 
 
 def load_structure(name: str | Path) -> Lattice | BetheLattice:
     """Return a lattice by its name or .toml file, or "bethe", "bethe:z", "bethe:z:random".
 
-    InputError: no such lattice, or the name of an ensemble, which is not one but many graphs.
+    InputError: no such lattice, or the name of an ensemble, which is many graphs and not one.
 
     >>> load_structure("bethe:4").threshold().value == 1 / 3
     True
@@ -35,7 +35,7 @@ def load_structure(name: str | Path) -> Lattice | BetheLattice:
 
 
 def take_structure(given: Any, caller: str) -> Structure:
-    """Return a structure, or that of a name or a .toml file; InputError for what is neither."""
+    """Return the structure given, itself or by name or .toml file; InputError for anything else."""
     structure: Structure = load_structure(given) if isinstance(given, str | Path) else given
     if isinstance(structure, Ensemble) or not isinstance(structure, Structure):
         raise InputError(f"{caller}: {type(given).__name__} given, which is no lattice")
@@ -45,7 +45,7 @@ def take_structure(given: Any, caller: str) -> Structure:
 def structure_from_record(record: dict[str, Any]) -> Structure:
     """Return the structure of a stored record; ValueError, KeyError or TypeError if it is none.
 
-    A graph comes without its bonds, with which it was sampled: they are in the graph's own file.
+    A graph comes without its bonds, which are only in the graph's own file.
     """
     kinds: dict[str, Any] = {
         "graph": Graph,

@@ -1,4 +1,4 @@
-"""Terminals of a lattice by name: its sides, the site in the middle, or sites by number."""
+"""Terminals of a lattice: its sides or the site in its middle by name, or sites by number."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,12 +28,12 @@ def name_sides(num_axes: int) -> dict[str, tuple[int, int]]:
 def parse_terminal(
     key: str, text: str, num_axes: int, open_axes: Sequence[int]
 ) -> list[tuple[int, int]] | list[int] | None:
-    """Return sides (axis, end), sites by number, or None for the middle; InputError for others."""
+    """Return sides (axis, end), site numbers, or None for the middle; else raise InputError."""
     if text in CENTRE:
         return None
     numbers = [number.strip() for number in text.split(",")]
     if all(number.isascii() and number.isdigit() for number in numbers):
-        # Python reads no more than 4300 digits.
+        # Python converts at most 4300 digits to an integer.
         if long := next((number for number in numbers if len(number) > 18), ""):
             raise InputError(f"{key}: there is no site {long[:18]}...")
         return [int(number) for number in numbers]
@@ -49,7 +49,7 @@ def parse_terminal(
 def find_terminals(topology: Topology, ends: Mapping[str, Any], axis: int | None = None) -> Any:
     """Return the sites of the two terminals, int32 each; two empty arrays where there are none.
 
-    ends: what source and target are, as texts or as numbers of sites; None for a side of an axis,
+    ends: source and target, as texts or as numbers of sites; None for a side of an axis, which is
     the last open one unless given.  InputError: no such side or site, or no open axis.
     """
     missing = [key for key, given in ends.items() if given is None]
@@ -76,7 +76,7 @@ def _find_terminal(key: str, given: Any, topology: Topology) -> NDArray[np.int32
             return np.unique(np.concatenate(layers))
     is_site = unpack_bits(topology.occupied, topology.num_points)
     if given is None:
-        # The first one from the middle on; there may be a vacant point.
+        # The first site from the middle on, as the middle point may be vacant.
         middle = np.ravel_multi_index([n // 2 for n in topology.shape[::-1]], topology.shape[::-1])
         return (middle + np.flatnonzero(is_site[middle:])[:1]).astype(np.int32)
     try:

@@ -1,6 +1,6 @@
-"""TOML that a user wrote, and that of a unit cell which Python gives.
+"""Reading TOML that a user wrote, and writing the TOML of a unit cell given in Python.
 
-Every error is one line: file, key, value, what is allowed.
+Every error is one line: file, key, value, allowed values.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from percolab.errors import InputError, check_regular, nearest, unreadable
 
 
 def shown(value: Any, most: int = 80) -> str:
-    """Return a value as a message shows it: of a long one the beginning.
+    """Return a value as text for a message, a long one cut short.
 
     >>> shown([0.5]), shown("0.5," * 1000, 12)
     ('[0.5]', "'0.5,0.5,...")
@@ -49,12 +49,12 @@ def parse_toml(text: str, *, where: str) -> dict[str, Any]:
 
 
 def _is_number(value: Any) -> bool:
-    # Compared, not converted: an integer of a TOML file may be too large for a float.
+    # The value is not converted to float: an integer of a TOML file may be too large.
     return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 class Table:
-    """One table of a TOML file: typed access to its keys, and errors that say where."""
+    """One table of a TOML file: typed access to its keys, and errors that name the place."""
 
     def __init__(self, data: Mapping[str, Any], known: Collection[str], where: str) -> None:
         if not isinstance(data, Mapping):
@@ -85,7 +85,7 @@ class Table:
         return value
 
     def number(self, key: str) -> float:
-        """Return a finite float (an integer is taken as one)."""
+        """Return a finite float; integers are converted."""
         value: Any = self.data.get(key)
         if not _is_number(value):
             raise self.error(key, "a number")
@@ -123,7 +123,7 @@ class Table:
     def read_list(self, key: str, *kinds: type) -> list[Any]:
         """Return a list of values of these types, empty if the key is absent."""
         value = self.sequence(key)
-        # By type: true is an int in Python.
+        # Types are compared exactly, as True is an int in Python.
         if not all(type(each) in kinds for each in value):
             raise self.error(key, f"a list of {' or '.join(kind.__name__ for kind in kinds)}")
         return value
@@ -153,11 +153,11 @@ def cell_text(
     keys: Mapping[str, Any],
     thresholds: Sequence[Mapping[str, Any]],
 ) -> str:
-    """Return the lattice as docs/lattice-format.md has it: a unit cell whose sites have positions.
+    """Return the lattice in the format of docs/lattice-format.md: a unit cell with positions.
 
-    keys: further ones of the top level, left out where None.  The rest as for
+    keys: further keys of the top level, left out where None.  Other arguments are those of
     :meth:`percolab.lattices.lattice.Lattice.from_cell`.
-    InputError: arrays whose shapes do not fit together, or values that TOML has not.
+    InputError: arrays whose shapes do not fit together, or values that TOML cannot express.
     """
     where = f"lattice {name}"
     steps = _numbers(vectors, f"{where}: vectors")

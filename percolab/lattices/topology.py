@@ -1,4 +1,4 @@
-"""Topology: the sites and bonds that a kernel sees, of a finite lattice or of a graph.
+"""Topology: the sites and bonds of a finite lattice or of a graph, in the form that kernels use.
 
 Bond (k, i) belongs to site i, its owner, and is i's k-th bond.  Its other end is ``i + deltas[k]``
 on a lattice, and ``neighbours[k, i]`` in an explicit list (the NN list of Komura 2016, section 3).
@@ -20,15 +20,15 @@ from numpy.typing import NDArray
 from percolab.errors import InputError
 from percolab.lattices.shown import Shown
 
-#: Bits of a periodic bond's code for the periods along one axis: up to 2047 to either side.
+#: Bits, in a periodic bond's code, for the periods along one axis: up to 2047 in each direction.
 PERIOD_BITS = 12
 #: Labels are int32 and a bond word's number is a uint32.
 MAX_POINTS = 2**31 - 64
-#: The longest name of a site, in bytes: results files give each name the room of the longest.
+#: The longest name of a site, in bytes: in results files, all names take the room of the longest.
 LONGEST_NAME = 255
-# Words whose bits are unpacked at once: more took more memory, and no less time.
+# Words whose bits are unpacked at once: more words took more memory and no less time.
 _SOME_WORDS = 2**12
-# Periodic bonds that are listed at once: at most, and where there are few grid points.
+# The most periodic bonds listed at once, and the most where there are few grid points.
 _MOST_BONDS, _FEW_BONDS = 2**14, 2**10
 #: All parts of a topology.
 ALL = slice(None)
@@ -44,11 +44,11 @@ PeriodicBonds = tuple[np.ndarray, np.ndarray, np.ndarray]
 class Topology(Shown):
     """Sites, bonds and end layers, ready for the kernels.
 
-    Masks and lists of bonds follow from few numbers.  Those of one class are made at every call;
-    those of all classes are kept.
+    Masks and lists of bonds are computed from few numbers: those of one class at every call, those
+    of all classes once, as they are kept.
 
     num_points:   grid points (site indices run below it; vacant points carry no site)
-    occupied:     uint32 (num_words,), one bit a site; vacant points are 0
+    occupied:     uint32 (num_words,), one bit per grid point, 0 where it is vacant
     deltas:       int64 (num_classes,), index difference to the other end inside the lattice;
                   meaningless (zeros) when ``neighbours`` is given
     neighbours:   int32 (num_classes, num_points) or None; -1 where there is no bond
@@ -123,12 +123,12 @@ class Topology(Shown):
 
     @property
     def parts(self) -> list[slice]:
-        """Its parts, of which masks can be made alone: layers along the last axis of the grid."""
+        """Parts whose masks can be made separately: layers along the last axis of the grid."""
         return [ALL] if self.grid is None else list(self.grid.parts())
 
     @cached_property
     def exists(self) -> np.ndarray:
-        """Which bonds there are, uint32 (num_classes, num_words), one bit a bond."""
+        """The bonds that exist, uint32 (num_classes, num_words), one bit per bond."""
         return self._all_classes(self.exists_parts)
 
     def compute_exists(self, k: int) -> np.ndarray:
@@ -140,7 +140,7 @@ class Topology(Shown):
         return self._join_parts(self.inside_parts(k))
 
     def exists_parts(self, k: int) -> Iterator[PartWords]:
-        """Yield the first word of each part, and its words of :meth:`compute_exists`."""
+        """Yield the parts of :meth:`compute_exists`: number of the first word, and the words."""
         if self.neighbours is not None:
             return iter([(0, pack_bits(self.neighbours[k] >= 0))])
         assert self.grid is not None
@@ -157,7 +157,7 @@ class Topology(Shown):
         return made
 
     def periodic_parts(self, k: int) -> Iterator[PartWords]:
-        """Yield the periodic bonds of class k like :meth:`exists_parts`, where there may be any."""
+        """Yield the parts that may have periodic bonds of class k, like :meth:`exists_parts`."""
         if not self.periodic_counts[k]:
             return
         assert self.grid is not None
@@ -179,7 +179,7 @@ class Topology(Shown):
     def periodic_words(self) -> np.ndarray | None:
         """The periodic bonds as words, a new array uint32 like ``exists``; None if there are none.
 
-        Their other ends are in the list of periodic bonds, not where ``deltas`` would have them.
+        Their other ends are given by the list of periodic bonds, not by ``deltas``.
         """
         return self._all_classes(self.periodic_parts) if self.num_periodic_bonds else None
 
@@ -197,7 +197,7 @@ class Topology(Shown):
     def list_periodic_bonds(self, k: int) -> PeriodicBonds:
         """Return owner and other end, int32, and code, int64, of the periodic bonds of class k.
 
-        New arrays, by ascending owner.  The code (:func:`period_codes`) is that of the periods that
+        The arrays are new, by ascending owner.  A code (:func:`period_codes`) encodes the periods
         the bond crosses from its owner along each axis.
         """
         return _joined(self.periodic_list_pieces(k), self.periodic_counts[k], np.int32)
@@ -218,7 +218,7 @@ class Topology(Shown):
         from percolab.lattices.grid_loops import list_bits  # imports Numba
 
         assert self.grid is not None
-        # The bits of a word are listed together.
+        # All bits of a word are listed together.
         most = min(periodic_piece_length(self.num_points), self.periodic_counts[k] + 32)
         offset = self.offsets[k]
         owners, count = np.empty(most, np.int32), 0
@@ -259,7 +259,7 @@ class Topology(Shown):
         )
 
     def check_end_layers(self) -> None:
-        """Raise InputError if a site is in both layers of an axis: it would span even if vacant."""
+        """Raise InputError if a site is in both end layers of an axis: it would always span."""
         for axis, (first, last) in enumerate(self.end_layers):
             both = np.intersect1d(first, last, assume_unique=True)
             if both.size:
@@ -307,7 +307,7 @@ class Topology(Shown):
 
 
 def periodic_piece_length(num_points: int) -> int:
-    """Return how many periodic bonds of a class are listed at once, at most."""
+    """Return the most periodic bonds of a class that are listed at once."""
     return min(max(num_points // 256, _FEW_BONDS), _MOST_BONDS)
 
 
@@ -322,9 +322,9 @@ def _joined(pieces: Iterable[tuple[np.ndarray, ...]], size: int, kind: type) -> 
 
 
 def period_codes(periods: np.ndarray, width: int = PERIOD_BITS) -> np.ndarray:
-    """Return one integer for periods along all axes, int64 (n, axes) to (n,).
+    """Return one integer for the periods along all axes, int64 (n, axes) to (n,).
 
-    ``width`` bits an axis, the first lowest.  Codes add and cancel as the vectors do.
+    Each axis has ``width`` bits, the first axis the lowest.  Codes add and cancel as vectors do.
 
     >>> period_codes(np.array([[1, -1]])).tolist() == [1 - 2**PERIOD_BITS]
     True
@@ -348,7 +348,7 @@ def decode_periods(codes: np.ndarray, axes: int) -> np.ndarray:
 
 
 def count_words(num_points: int) -> int:
-    """Return how many words hold one bit a grid point."""
+    """Return the number of words that hold one bit per grid point."""
     return (num_points + 31) // 32
 
 
@@ -408,10 +408,10 @@ def unpack_bits(words: np.ndarray, count: int) -> np.ndarray:
 
 
 def at_other_end(topology: Topology, klass: int, values: np.ndarray) -> np.ndarray:
-    """Return for every owner the value of its class's other end.
+    """Return, for every owner, the value at the other end of its bond of class ``klass``.
 
-    values: one a grid point, of any dtype; the result is like it, and holds 0 (False) where the
-    other end would lie outside.  It means something only where the bond exists.
+    values: one per grid point, of any dtype; the result has the same shape and dtype, and 0 (False)
+    where the other end would lie outside.  It is meaningful only where the bond exists.
     """
     if topology.neighbours is not None:
         there: np.ndarray = values[topology.neighbours[klass]]
@@ -430,8 +430,8 @@ def at_other_end(topology: Topology, klass: int, values: np.ndarray) -> np.ndarr
 def bonds_between(topology: Topology, sites: np.ndarray) -> np.ndarray:
     """Return the bonds with an occupied site at both ends: uint32 (num_classes, num_words).
 
-    sites: (num_points,), bool, the occupied ones; or integers, and both ends must have the same, 0
-    where there is no site.
+    sites: (num_points,), bool, True where occupied; or integers, 0 where there is no site: then
+    both ends of a bond must have the same integer.
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> chain = load_lattice("square").topology((4, 1))

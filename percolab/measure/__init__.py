@@ -1,4 +1,4 @@
-"""What is measured of the clusters of a sample: sizes, spanning, wrapping, tallies, radii."""
+"""Measurements of the clusters of a sample: sizes, spanning, wrapping, tallies, radii."""
 
 from numba.core import caching
 

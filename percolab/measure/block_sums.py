@@ -6,10 +6,10 @@ from numpy.typing import NDArray
 
 from percolab.measure.rows import SPANNING, read_observable
 
-#: Samples whose squares are added up before they are added to those of a block, so that a GPU can
-#: do the same in parallel.
+#: Samples in a chunk, whose squares are summed before they are added to those of the block, so that
+#: a GPU can sum chunks in parallel with the same rounding.
 CHUNK = 1024
-#: Sums of a call in the memory of a GPU, one for each block and each p, at most.
+#: The most sums, one for each block and each p, that a call keeps in the memory of a GPU.
 MOST_SUMS = 2**19
 
 
@@ -34,7 +34,7 @@ def sum_blocks(
 
 @njit(nogil=True, cache=True)
 def _add_rows(rows, squared, picks, sums, squares, chunk):
-    """Add what :func:`sum_blocks` returns; chunk: float64 (m, Q), zero before and after."""
+    """Add the sums of :func:`sum_blocks`; chunk: float64 (m, Q), zero before and after."""
     blocks, samples, points, _ = rows.shape
     width, num_squares = sums.shape[2], squares.shape[2]
     places, masks, rules, without = picks
@@ -52,7 +52,7 @@ def _add_rows(rows, squared, picks, sums, squares, chunk):
                         chunk[point, n] += float(value) * float(value)
                         n += 1
             if sample % CHUNK == CHUNK - 1 or sample == samples - 1:
-                # Element by element: whole arrays cost Numba seconds, for their error messages.
+                # Element by element: for whole arrays, Numba compiles error messages for seconds.
                 for point in range(points):
                     for n in range(num_squares):
                         squares[block, point, n] += chunk[point, n]

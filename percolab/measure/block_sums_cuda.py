@@ -1,7 +1,7 @@
 """CUDA: sums of observables over the samples of blocks, from rows that stay on the device.
 
-The same numbers, rounded alike, as :func:`percolab.measure.block_sums.sum_blocks` has them: a
-square and then a sum are rounded each, sample after sample in a chunk, and chunk after chunk.
+The numbers are those of :func:`percolab.measure.block_sums.sum_blocks`, with the same rounding:
+each square and each sum is rounded, sample after sample in a chunk, and chunk after chunk.
 """
 
 from typing import Any, NamedTuple
@@ -15,9 +15,9 @@ from percolab.kernels.launches import Launches
 from percolab.measure.block_sums import CHUNK
 from percolab.measure.rows import SPANNING, read_observable
 
-#: Threads of a block, of which each reads the observables of a sample at a time.
+#: Threads of a block, each of which reads the observables of one sample at a time.
 SUM_THREADS = 32 if SIMULATED else 128
-#: Observables, and squares, of which a thread has one.
+#: The most observables and squares together, one for each thread.
 MOST_OBSERVABLES = 32
 #: Blocks of a group that a thread adds up one after the other.
 ADDED_BLOCKS = 64
@@ -38,7 +38,7 @@ else:
 
 
 class Observables(NamedTuple):
-    """Which observables are summed.
+    """The observables that are summed.
 
     picks:   int64 (4, C): places, masks, rules and without of each
     squared: int64 (Q,), those whose squares are summed
@@ -49,7 +49,7 @@ class Observables(NamedTuple):
 
 
 class ChunkSums(NamedTuple):
-    """What is summed over chunks of samples.
+    """The sums over chunks of samples.
 
     sums: int64 (chunks, steps, C); squares: float64 (chunks, steps, Q)
     """
@@ -70,7 +70,7 @@ def sum_chunks_kernel(rows, row_width, samples, observables, chunk_sums):
     Shared memory: :func:`shared_bytes`.
 
     rows:       int64, row_width numbers a row, in the order of (block, sample, step)
-    samples:    of each block, which has whole chunks but for the last
+    samples:    samples of each block; all its chunks but the last are whole
     chunk_sums: :class:`ChunkSums`, of all chunks of a block one after the other
     """
     values = cuda.shared.array(0, types.float64)
@@ -80,9 +80,9 @@ def sum_chunks_kernel(rows, row_width, samples, observables, chunk_sums):
     block = cuda.blockIdx.x // chunks
     begin = (cuda.blockIdx.x - block * chunks) * CHUNK
     end = min(begin + CHUNK, samples)
-    # An odd number apart, what threads write lies in different banks.
+    # With an odd stride, threads write to different banks.
     apart = uint32(width | uint32(1))
-    # A thread has one sum: of an observable, or behind these of a square.
+    # Each thread has one sum: of an observable or, after these, of a square.
     number = uint32(thread)
     is_square = number >= width
     if is_square and number < width + squared.size:
@@ -119,9 +119,9 @@ def sum_chunks_kernel(rows, row_width, samples, observables, chunk_sums):
 def add_chunks_kernel(chunk_sums, chunks, first, first_step, sums, squares):
     """Add up the chunks of every block, one after the other; grid (blocks, steps of the chunks).
 
-    chunks: of each block.  first: whether they are the first ones, so that sums begin at 0.
-    first_step: of the chunks, among those of the sums.  sums: int64 (blocks, steps, C); squares:
-    float64 (blocks, steps, Q)
+    chunks: chunks of each block.  first: whether they are the first ones, so that sums begin at 0.
+    first_step: the step, among those of the sums, of the chunks' first one.  sums: int64 (blocks,
+    steps, C); squares: float64 (blocks, steps, Q)
     """
     block, chunk_step, thread = cuda.blockIdx.x, cuda.blockIdx.y, cuda.threadIdx.x
     step = chunk_step + first_step
@@ -143,7 +143,7 @@ def add_chunks_kernel(chunk_sums, chunks, first, first_step, sums, squares):
 def add_groups_kernel(begins, sums, squares, group_sums, group_squares, overflow):
     """Add up the blocks of groups as percolab.tasks.groups does; grid (groups, steps).
 
-    begins:   int64 (groups + 1,), where the 2^k blocks of each group begin, and the last one ends
+    begins:   int64 (groups + 1,), the first of the 2^k blocks of each group, and the end of all
     sums:     int64 (blocks, steps, C), and of groups, (groups, steps, C)
     squares:  float64 (blocks, steps, Q) alike, added in pairs, first half to second
     overflow: int32 (1,), becomes 1 where a sum does not fit in 64 bits
@@ -161,7 +161,7 @@ def add_groups_kernel(begins, sums, squares, group_sums, group_squares, overflow
         group_sums[group, step, thread] = total
     elif thread < width + squares.shape[2]:
         column = thread - width
-        # By level, the last half of so many blocks that waits for the second one.
+        # For each level, the sum of a first half of blocks that waits for the second half.
         halves, square = cuda.local.array(_HALVINGS, types.float64), float64(0)
         for n in range(begin, end):
             square, level = squares[n, step, column], 0
@@ -175,13 +175,13 @@ def add_groups_kernel(begins, sums, squares, group_sums, group_squares, overflow
 def add_groups(
     launches: Launches, begins: NDArray[np.int64], sums: Any, squares: Any
 ) -> tuple[Any, Any]:
-    """Return the sums and squares of groups of blocks, on the device; OverflowError.
+    """Return the sums and squares of groups of blocks, on the device; raise OverflowError.
 
-    begins: as :func:`percolab.tasks.groups.find_groups` returns it.  sums, squares: of blocks, on
-    the device, as :func:`add_groups_kernel` takes them.
+    begins: as :func:`percolab.tasks.groups.find_groups` returns it.  sums, squares: those of
+    blocks, on the device, as :func:`add_groups_kernel` takes them.
     """
     overflow = cuda.to_device(np.zeros(1, np.int32))
-    # Large groups in two steps, so that more threads are at work.
+    # Large groups are added in two steps, so that more threads work.
     places = np.append(0, np.cumsum(-(-np.diff(begins) // ADDED_BLOCKS)))
     each = np.arange(places[-1]) - np.repeat(places[:-1], np.diff(places))
     parts = np.append(np.repeat(begins[:-1], np.diff(places)) + ADDED_BLOCKS * each, begins[-1])

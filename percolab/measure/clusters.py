@@ -1,4 +1,4 @@
-"""Clusters: the labels of one configuration, and what one looks at first."""
+"""Clusters: the labels of one configuration, and the most common quantities derived from them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Clusters(Shown):
     """The clusters of a configuration, numbered 0 ... n - 1 by their smallest site.
 
     labels:    int32 (num_points,), smallest site index of the cluster; -1 where there is no site
-    topology:  what was labeled; its end layers say what spans
-    opened:    uint32 (num_classes, num_words), the open bonds, which say what wraps; None where
-               they are not known, and wrapping is not reported
+    topology:  the topology that was labeled; its end layers determine spanning
+    opened:    uint32 (num_classes, num_words), the open bonds, which determine wrapping; None if
+               they are not known, and then wrapping is not reported
     """
 
     labels: np.ndarray
@@ -32,7 +32,7 @@ class Clusters(Shown):
     def of_any_labels(
         cls, labels: np.ndarray, topology: Topology, opened: np.ndarray | None = None
     ) -> Clusters:
-        """Return the clusters of labels that number clusters in any way; -1 is no site."""
+        """Return the clusters given by labels with any numbering; -1 means no site."""
         _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
         smallest = first.astype(np.int32)[inverse.ravel()]
         smallest[labels < 0] = -1
@@ -89,7 +89,7 @@ class Clusters(Shown):
         return {self.axis_name(axis): np.flatnonzero(bits >> axis & 1) for axis in periodic}
 
     def find_windings(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return around which axes clusters wrap, a bit each, and periods to sites as codes.
+        """Return the axes that clusters wrap around, as bits, and the periods of sites, as codes.
 
         uint32 (clusters,), bit 0 for x; int64 (num_points,), from the smallest site of the cluster.
         """
@@ -110,9 +110,9 @@ class Clusters(Shown):
     def summary(self) -> dict[str, Any]:
         """Return the summary of a configuration, as plain JSON values.
 
-        sites, clusters, largest and second_largest (sites; 0 where there is none), and the axes
-        along which one cluster touches both end layers, of those that are open.  Where the open
-        bonds of a periodic lattice are known, the axes around which one cluster wraps, too.
+        sites, clusters, largest and second_largest (sites; 0 if there is none), the open axes, and
+        those along which one cluster touches both end layers.  If the open bonds of a periodic
+        lattice are known, also the axes around which one cluster wraps.
         """
         first, second = np.append(self.sizes[self.by_size[:2]], [0, 0])[:2]
         return {
@@ -144,7 +144,7 @@ class Clusters(Shown):
 def summarize_axes(
     spanning: Mapping[str, np.ndarray], wrapping: Mapping[str, np.ndarray]
 ) -> dict[str, list[str]]:
-    """Return the axes, and those along or around which a cluster leads: by axis these clusters."""
+    """Return the axes, and those that clusters span or wrap around, with these clusters."""
     summary = {}
     for kind, verb, axes in (("open", "spanning", spanning), ("periodic", "wrapping", wrapping)):
         if axes or kind == "open":

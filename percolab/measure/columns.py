@@ -1,8 +1,8 @@
-"""The columns: what is measured, each declared here once; all else goes by the declarations.
+"""The columns: measured quantities, each declared here once; all other code uses the declarations.
 
 Every sample has a row (:mod:`percolab.measure.rows`).  An *observable* is one integer for each
-sample, read off its row; blocks hold its sum over their samples, and that of its square unless it
-is a probability.  Of other columns, with a word of ``--measure``, the sums alone are kept.
+sample, read off its row; blocks store its sum over their samples, and that of its square unless it
+is a probability.  Of other columns, which need a word of ``--measure``, only the sums are stored.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ from percolab.measure.tallies import CURRENT_BINS, num_bins
 from percolab.measure.trees import DEGREE_BINS, TREE_ROW, WEIGHT_BINS, WEIGHT_BITS
 from percolab.measure.wrapping import FIRST_WRAPPING, TWO_DIRECTIONS
 
-#: How many of the flags of a mask a sample must have.
+#: Rules for the flags of a mask that a sample must have.
 ANY, ALL, SOME, NONE = range(4)
 
 
@@ -29,8 +29,8 @@ ANY, ALL, SOME, NONE = range(4)
 class RowInteger:
     """An integer of a sample's row, by its name there.
 
-    layout: the names of all numbers of such a row; TypeError if the name is not among them, so that
-    a column that nothing measures is found when it is declared.
+    layout: the names of all numbers of the row; TypeError if the name is not among them, so that a
+    column that is never measured is found when it is declared.
     """
 
     name: str
@@ -49,8 +49,8 @@ class RowInteger:
 class FlagRule:
     """1 if a sample has ANY of the flags of ``mask``, ALL, SOME but not all, or NONE; else 0.
 
-    rule: which of the four.  It is 0, too, where there is one of the flags in ``without``.
-    counts: in place of 1 this integer of the row
+    rule: one of these four.  It is also 0 if the sample has one of the flags in ``without``.
+    counts: the integer of the row that replaces 1
     """
 
     mask: int
@@ -59,16 +59,16 @@ class FlagRule:
     counts: RowInteger | None = None
 
 
-#: What sums over the samples of a block are made from: their tallies, the radii of clusters, the
-#: order of the sweeps of a chain, trees, sums of squares beyond an int64, or a function of a user.
+#: The sources of sums over the samples of a block: tallies, radii of clusters, the order of the
+#: sweeps of a chain, trees, sums of squares beyond an int64, a user's function,
 TALLY, RADII, CHAIN, TREE, WIDE, FUNCTION = "tally", "radii", "chain", "tree", "wide", "function"
-#: ... or what flows through open bonds.
+#: ... or flows through open bonds.
 FLOW = "flow"
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Where sums are stored together, one after the other: name, meaning and units."""
+    """A dataset in which sums are stored one after the other: name, meaning and units."""
 
     name: str
     meaning: str
@@ -77,13 +77,13 @@ class Dataset:
 
 @dataclass(frozen=True)
 class SumColumn:
-    """Sums over the samples of a block that are no observable.
+    """Sums over the samples of a block that are not those of an observable.
 
-    source: TALLY, RADII, CHAIN, TREE, WIDE, FUNCTION or FLOW; "" of a column that this version does
-    not know.  kind: int64, exact, or float64, added sample after sample.  count: numbers at each p,
-    or with ``per_bin`` in every bin of sizes (:func:`percolab.measure.tallies.bin_edges`), or with
-    ``per_sweep`` for every sweep of a chain.  dataset: where they are stored together with other
-    columns; None for one of their own.
+    source: TALLY, RADII, CHAIN, TREE, WIDE, FUNCTION or FLOW; "" for a column that this version
+    does not know.  kind: int64, exact, or float64, added sample after sample.  count: numbers at
+    each p; with ``per_bin`` in every bin of sizes (:func:`percolab.measure.tallies.bin_edges`);
+    with ``per_sweep`` for every sweep of a chain.  dataset: the one shared with other columns, or
+    None for a separate one.
     """
 
     source: str
@@ -101,9 +101,9 @@ _BOOK = "Stauffer and Aharony, Introduction to Percolation Theory (1994)"
 class Column:
     """A measured quantity: name, symbol, meaning, unit, how it is gathered, and its source.
 
-    gathered: None for an observable in a file of a later version, of which only the name and the
-    texts are known, and with ``is_flag`` that it is 0 or 1.  measure: the word that asks for it, ""
-    for what is always measured.
+    gathered: None for an observable in a file of a later version, of which only the name, the texts
+    and ``is_flag``, whether it is 0 or 1, are known.  measure: the word that requests it; "" if it
+    is always measured.
     """
 
     name: str
@@ -135,7 +135,7 @@ class Column:
 
     @property
     def is_single_sum(self) -> bool:
-        """Whether it is one sum for each p, and no observable."""
+        """Whether it is one sum for each p, but not an observable."""
         how = self.gathered
         return (
             isinstance(how, SumColumn) and how.count == 1 and not how.per_bin and not how.per_sweep
@@ -143,7 +143,7 @@ class Column:
 
     @property
     def dataset(self) -> Dataset | None:
-        """Where its sums are stored; None for an observable."""
+        """The dataset of its sums; None for an observable."""
         if not isinstance(self.gathered, SumColumn):
             return None
         return self.gathered.dataset or Dataset(self.name, self.meaning, self.unit)
@@ -186,12 +186,12 @@ def _row_column(
     layout: tuple[str, ...] = ROW,
     measure: str = "",
 ) -> Column:
-    """Return the column of the integer that has its name in a row."""
+    """Return the column of the integer of the same name in a row."""
     return Column(name, symbol, meaning, unit, RowInteger(name, layout), measure, source)
 
 
 def _summed_columns(how: SumColumn, measure: str, *texts: tuple[str, ...]) -> tuple[Column, ...]:
-    """Return columns of alike sums; texts: name, symbol, meaning, unit and source, or the book."""
+    """Return columns of sums of one kind; texts: name, symbol, meaning, unit, source (_BOOK)."""
     return tuple(
         Column(name, symbol, meaning, unit, how, measure, source[0] if source else _BOOK)
         for name, symbol, meaning, unit, *source in texts
@@ -208,8 +208,8 @@ _SIZES = (
     _row_column("isolated", "n_1", "number of clusters of one site"),
 )
 
-#: The sum of squared sizes of a sample of 2^31.5 sites or more, in place of ``sum_squares``: its
-#: lowest bits, so many, and the rest.
+#: For samples of 2^31.5 sites or more, ``sum_squares`` is stored in two parts: this many low bits,
+#: and the rest.
 LOW_BITS = 48
 _WIDE_SQUARES = Dataset(
     "wide_squares", "sum of squared cluster sizes modulo 2^48, and the rest", "site^2, 2^48 site^2"
@@ -227,7 +227,7 @@ WIDE_COLUMNS = _summed_columns(
 )
 
 _EDWARDS = "Edwards and Sokal, Phys. Rev. D 38, 2009 (1988)"
-#: What is measured in addition to the clusters where sites have spins.
+#: The columns in addition to those of clusters if sites have spins.
 _SPINS = (
     _row_column(
         "satisfied",
@@ -262,7 +262,7 @@ _SPINS = (
         SPIN_ROW,
     ),
 )
-#: By what chains are of: random clusters have no spins.
+#: Additional columns for each kind of chain: random clusters have no spins.
 _MORE_OF_CHAINS = {
     "": (),
     "spins": _SPINS,
@@ -313,7 +313,7 @@ _COUNT_OF_CURRENTS = Dataset(
     f"number of bonds by their share of the current {_BETWEEN}, four bins an octave",
     "1",
 )
-#: Counts the samples over which means of what flows are taken where terminals are given.
+#: The column that counts the samples over which means of flows are taken if terminals are given.
 CONNECTED = "connected"
 _FLOWS = (
     *_flow_columns(
@@ -421,7 +421,7 @@ _SOURCES = _summed_columns(
     ("source_sites", "s_src", _OUTBREAK, "site", _EPIDEMIC),
     ("source_squares", "s_src^2", "square of the sites of these clusters", "site^2", _EPIDEMIC),
 )
-#: What the words of ``--measure`` add, in the order of the datasets and of the numbers in them.
+#: The columns of the words of ``--measure``, in the order of datasets and of their numbers.
 EXTRA_COLUMNS = (
     Column(
         "n_s",
@@ -464,7 +464,7 @@ _GAMMA = "Wolff, Comput. Phys. Commun. 156, 143 (2004)"
 
 
 def _columns_of_series(*names: str) -> tuple[Column, ...]:
-    """Return what is stored of the order of sweeps, for three series by their names in a row."""
+    """Return the columns that depend on the order of sweeps, for three series named in a row."""
     all_of = "{}, {} and {}".format(*names)
     lagged = Dataset(
         "lagged",
@@ -492,7 +492,7 @@ def _columns_of_series(*names: str) -> tuple[Column, ...]:
     )
 
 
-#: What chains of spins have, but for the observables: always, and with words of ``--measure``.
+#: The columns of chains of spins, without observables: always, and by words of ``--measure``.
 CHAIN_COLUMNS = (
     *_columns_of_series(*(SPIN_ROW[place] for place in SERIES)),
     Column(
@@ -511,9 +511,9 @@ _OF_CHAINS = {
     "spins": CHAIN_COLUMNS,
     "clusters": _columns_of_series(*(SPIN_ROW[place] for place in CLUSTER_SERIES)),
 }
-#: The words of what flows.
+#: The words of flows.
 FLOW_WORDS = tuple(dict.fromkeys(column.measure for column in _FLOWS))
-#: The word that leaves out what is summed over clusters, on tori.
+#: The word, for tori, that leaves out sums over clusters.
 WRAPPING = "wrapping"
 #: The words that have columns of their own, and all words.
 WORDS_WITH_COLUMNS = tuple(
@@ -530,11 +530,11 @@ def list_columns(
     trees: bool = False,
     wide: bool = False,
 ) -> tuple[Column, ...]:
-    """Return what a task with this boundary and these words measures, in the order it is stored.
+    """Return the columns of a task with this boundary and these words, in the order of storage.
 
-    chains: "spins" or "clusters" where samples are the sweeps of chains of them.  trees: whether it
-    is the minimum spanning tree of every sample that is measured.  wide: whether the sum of squared
-    sizes of one sample may be more than an int64.
+    chains: "spins" or "clusters" if samples are the sweeps of chains of them.  trees: whether the
+    minimum spanning trees of samples are measured.  wide: whether the sum of squared sizes of one
+    sample may exceed an int64.
     """
     if trees:
         return (*list_observables(boundary, trees=True), *_TREE_SUMS)
@@ -550,7 +550,7 @@ def list_columns(
 
 @dataclass(frozen=True)
 class Stored:
-    """A dataset of sums as it is stored: what it holds, of which type, and how many numbers."""
+    """A dataset of sums in storage: its description, its dtype, and its number of numbers."""
 
     dataset: Dataset
     kind: type
@@ -558,7 +558,7 @@ class Stored:
 
 
 def list_datasets(columns: Iterable[Column], num_points: int, sweeps: int = 1) -> dict[str, Stored]:
-    """Return the datasets of sums by name; num_points: of the lattice; sweeps: of a block."""
+    """Return the datasets of sums by name; num_points: grid points; sweeps: those of a block."""
     datasets: dict[str, Stored] = {}
     for column in columns:
         dataset, how = column.dataset, column.gathered
@@ -572,7 +572,7 @@ def list_datasets(columns: Iterable[Column], num_points: int, sweeps: int = 1) -
 
 
 def is_gathered_from(source: str, columns: Iterable[Column]) -> bool:
-    """Return whether any of these columns needs the tallies, or the radii, of samples."""
+    """Return whether any of these columns is made from this source, such as TALLY or RADII."""
     return any(
         isinstance(column.gathered, SumColumn) and column.gathered.source == source
         for column in columns
@@ -600,7 +600,7 @@ def axis_names(boundary: Sequence[str]) -> list[str]:
 
 
 def axis_observables(boundary: Sequence[str]) -> list[str]:
-    """Return the names of the spanning observables along one open axis each, in their order.
+    """Return the names of the spanning observables of single open axes, in order.
 
     >>> axis_observables(["open", "periodic", "open"])
     ['spanning_x', 'spanning_z']
@@ -612,7 +612,7 @@ def axis_observables(boundary: Sequence[str]) -> list[str]:
 def list_observables(
     boundary: Sequence[str], *, chains: str = "", trees: bool = False, wide: bool = False
 ) -> tuple[Column, ...]:
-    """Return what is measured, in the order it is stored; options as for :func:`list_columns`."""
+    """Return the observables in the order of storage; options as for :func:`list_columns`."""
     if trees:
         return _describe_trees(boundary)
     axes = open_axes(boundary)
@@ -656,7 +656,7 @@ _TREE_SUMS = (
 
 
 def _describe_trees(boundary: Sequence[str]) -> tuple[Column, ...]:
-    """Return the observables of minimum spanning trees, in the order they are stored."""
+    """Return the observables of minimum spanning trees, in the order of storage."""
     unit = f"2^-{WEIGHT_BITS}"
     bonds = "bonds of the minimum spanning tree: sites less its parts"
     weight = "sum of the uniform numbers u of the tree's bonds"
@@ -696,7 +696,7 @@ _PINSON = "Pinson, J. Stat. Phys. 75, 1167 (1994)"
 
 
 def _wrapping_columns(boundary: Sequence[str]) -> list[Column]:
-    """Return the wrapping observables of the periodic axes, in the order they are stored."""
+    """Return the wrapping observables of the periodic axes, in the order of storage."""
     axes = [axis for axis, kind in enumerate(boundary) if kind == "periodic"]
     flags = {axis: 1 << (FIRST_WRAPPING + axis) for axis in axes}
     mask, two = sum(flags.values()), 1 << TWO_DIRECTIONS

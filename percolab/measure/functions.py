@@ -1,12 +1,12 @@
 """A user's own observables: Python functions of the labels or open bonds of a sample.
 
-A function says by the names of its parameters what it reads: labels, bonds, or both; one parameter
-of another name is the labels.  They are slow, since every sample at every p is drawn, and labeled
-where labels are read, once more, on the CPU, and a Python function is called; and exact, since
-these are the samples that all else is measured of.
+The names of a function's parameters say what it reads: labels, bonds, or both; a single parameter
+of another name gets the labels.  Functions are slow: every sample at every p is drawn (and labeled,
+if labels are read) once more on the CPU for a call of Python.  They are exact: these are the same
+samples from which everything else is measured.
 
 Other packages declare functions as entry points.  Their names and versions come from the packages'
-metadata, and a package's code is loaded when one of its names is used, never otherwise.
+metadata; a package's code is only loaded when one of its names is used.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from percolab.measure.columns import FUNCTION, Column, SumColumn
 #: A function of labels, int32, -1 where there is no site, or of bonds, int64 (m, 2), the sites of
 #: every open bond, or of both.  It returns a number.
 Function = Callable[..., float]
-#: What functions read, by the names of their parameters.
+#: The names of parameters that say what functions read.
 READS = ("labels", "bonds")
-#: What packages declare functions of the labels of a sample under.
+#: The group of entry points under which packages declare functions of a sample.
 _GROUP = "percolab.observables"
 
 
 @dataclass(frozen=True)
 class LabelFunction:
-    """An observable by its name, which stands for the function: a changed one needs another name.
+    """An observable whose name identifies the function: a changed function needs a new name.
 
-    call: None where it is not at hand, as of stored results.  package: whose function it is, with
-    the version, "percolab-holes 0.3"; "" of one that was given in Python.
+    call: None if the function is not available, as in stored results.  package: the package that
+    declares it, with the version, "percolab-holes 0.3"; "" if it was given in Python.
     """
 
     name: str
@@ -49,7 +49,7 @@ class LabelFunction:
 
     @classmethod
     def parse(cls, text: str) -> LabelFunction:
-        """Return the observable of a text that files have, without its function."""
+        """Return the observable of a text from a file, without its function."""
         name, _, package = text.partition(" of ")
         return cls(name, package=package)
 
@@ -58,7 +58,7 @@ class LabelFunction:
 
     @property
     def column(self) -> Column:
-        """How its sums over the samples of a block are stored."""
+        """The column of its sums over the samples of a block."""
         made_by = self.package or "Python"
         meaning = f"a function of the labels of a sample, from {made_by}: {self.name}"
         how = SumColumn(FUNCTION, np.float64)
@@ -66,26 +66,26 @@ class LabelFunction:
 
     @cached_property
     def reads(self) -> tuple[str, ...]:
-        """What of :data:`READS` its function is given."""
+        """Those of :data:`READS` that its function is given."""
         try:
             names = inspect.signature(self.call).parameters if self.call else {}
-        except (TypeError, ValueError):  # some functions of C do not say
+        except (TypeError, ValueError):  # some functions written in C have no signature
             return READS[:1]
         return tuple(name for name in READS if name in names) or READS[:1]
 
     def call_function(self, sample: Mapping[str, NDArray[Any]]) -> float:
-        """Return the value of a sample, by what is read; InputError unless it is finite."""
+        """Return the function's value for a sample's arrays; InputError unless it is finite."""
         if self.call is None:
             raise InputError(
                 f"{_origin(self)}: its function is not in a results file: give it in Python "
                 "(percolab.sweep(..., observables={...}))"
             )
         try:
-            # Labels alone may be called otherwise.
+            # A single parameter for labels may have another name.
             is_plain = self.reads == ("labels",)
             result = self.call(sample["labels"]) if is_plain else self.call(**sample)
             value = float(result)
-        except Exception as error:  # a user's function raises anything
+        except Exception as error:  # a user's function may raise any exception
             raise InputError(f"{_origin(self)}: {_one_line(error)}") from error
         if not math.isfinite(value):
             raise InputError(f"{_origin(self)}: is {value} of a sample, but sums are finite")
@@ -94,7 +94,7 @@ class LabelFunction:
 
 @dataclass(frozen=True)
 class Plugin:
-    """One name that a package declares; package: whose it is, with the version."""
+    """A name that a package declares; package: the package's name and version."""
 
     name: str
     package: str
@@ -104,7 +104,7 @@ class Plugin:
         """Load the package's code and return what the name stands for; InputError if it fails."""
         try:
             function = self.entry.load()
-        except Exception as error:  # another package's code raises anything
+        except Exception as error:  # another package's code may raise any exception
             raise InputError(f"{_origin(self)}: {_one_line(error)}") from error
         if not callable(function):
             raise InputError(f"{_origin(self)}: {self.entry.value} is no function")
@@ -121,7 +121,7 @@ def _one_line(error: Exception) -> str:
 
 
 def list_plugins() -> list[Plugin]:
-    """Return all that installed packages declare, by name; nothing is loaded."""
+    """Return all functions that installed packages declare, by name, without loading any."""
     plugins = [
         Plugin(entry.name, f"{entry.dist.name} {entry.dist.version}", entry)
         for entry in entry_points(group=_GROUP)
@@ -131,7 +131,7 @@ def list_plugins() -> list[Plugin]:
 
 
 def _find_plugin(name: str) -> Plugin:
-    """Return what a package declares by a name; InputError if none has it, or several have."""
+    """Return the plugin of a name; InputError if no package declares it, or several do."""
     known = list_plugins()
     own = [plugin for plugin in known if plugin.name == name]
     if len(own) == 1:
@@ -144,7 +144,7 @@ def _find_plugin(name: str) -> Plugin:
     raise InputError(f"unknown observable {name!r}; {text}")
 
 
-#: What tables and files have in addition to observables; a name that ends in _error is an error's.
+#: Names that tables and files use for other columns; names that end in _error are also taken.
 _TAKEN = frozenset(
     {"lattice", "model", "boundary", "L", "sites", "seed", "p", "samples", "observable", "unit",
      "mean", "error", "task", "point", "bin", "s_low", "s_high", "n_s", "study", "block", "sums",
@@ -155,7 +155,7 @@ _TAKEN = frozenset(
 def take_functions(
     given: Mapping[str, Function] | str | Sequence[str] | None,
 ) -> tuple[LabelFunction, ...]:
-    """Return observables by name, in the order of their names; InputError for what is none.
+    """Return observables, sorted by name; InputError for anything that is not one.
 
     given: functions by name, or names that installed packages declare, whose code is loaded here.
     """
@@ -179,7 +179,7 @@ def take_functions(
 
 
 def check_functions(functions: Sequence[Any], others: Sequence[Column]) -> None:
-    """Raise InputError unless functions have names of their own, which no other column has."""
+    """Raise InputError unless functions have distinct names that no other column has."""
     taken = {column.name for column in others} | _TAKEN
     taken |= {column.dataset.name for column in others if column.dataset is not None}
     for function in functions:

@@ -1,4 +1,4 @@
-"""The measurement "gyration": how far clusters reach, read off open bonds and the forest."""
+"""The measurement "gyration": radii of gyration of clusters, from open bonds and the forest."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +31,7 @@ class Gyration(Reader):
     def rows(
         self, coupling: Any, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s
     ) -> NDArray[np.int64]:
-        """Return the numbers of all bins of samples at all thresholds."""
+        """Return the bins of samples at all thresholds."""
         places = thresholds, self._geometry
         rows: NDArray[np.int64] = coupling.radii_rows(generator, seed, samples, *places)
         return rows
@@ -49,5 +49,5 @@ class Gyration(Reader):
 
 
 def _smallest(structure: Structure) -> Geometry:
-    """Return the places of the smallest lattice there is."""
+    """Return the geometry of the smallest possible lattice."""
     return make_geometry(structure, (1,) * max(structure.dimension, 1))

@@ -1,4 +1,4 @@
-"""The registry of measurements: what a word of ``--measure`` reads of samples, rows apart.
+"""The registry of measurements: readings of samples, besides rows, by words of ``--measure``.
 
 A measurement is a line here and a file with its *reader*.  Its columns are declared with all others
 (:data:`percolab.measure.columns.EXTRA_COLUMNS`), under its word.
@@ -19,15 +19,15 @@ from percolab.lattices.structure import Structure
 from percolab.lattices.topology import UInt64s
 from percolab.measure.columns import EXTRA_COLUMNS, Column
 
-#: What a reader may need of a sample: its open bonds, its forest, its labels.
+#: The parts of a sample that a reader may need: its open bonds, its forest, its labels.
 READS = ("bonds", "forest", "labels")
 
 
 class Reader(ABC):
-    """Reads something of samples of one task; it is made from the structure and the shape.
+    """Reads a quantity from samples of one task; it is made from the structure and the shape.
 
-    with_terminals: whether the terminals that a study of a lattice has are given to it, too, when
-    it is made and checked.
+    with_terminals: whether its constructor and ``check`` also get the terminals of a study of a
+    lattice.
     """
 
     with_terminals: ClassVar[bool] = False
@@ -38,22 +38,22 @@ class Reader(ABC):
     @classmethod
     @abstractmethod
     def check(cls, structure: Structure, boundary: Sequence[str]) -> None:
-        """Raise InputError where the measurement has no meaning."""
+        """Raise InputError if the measurement has no meaning for this structure and boundary."""
 
     @classmethod
     def add_needs(cls, structure: Structure, needs: Needs) -> Needs:
-        """Return what a labeler needs memory for, this measurement included."""
+        """Return the requirements on a labeler's memory, including those of this measurement."""
         return needs
 
     @classmethod
     def memory(cls, extent: Extent) -> Memory:
-        """Return the memory that the reader itself takes; the device's is that of CUDA alone."""
+        """Return the memory of the reader itself; device memory is only used on CUDA."""
         return Memory()
 
     def rows(
         self, coupling: Any, generator: int, seed: int, samples: UInt64s, thresholds: UInt64s
     ) -> NDArray[np.int64]:
-        """Return what is read of samples of a Coupling at all thresholds, int64 (n, m, numbers)."""
+        """Return the readings of a Coupling's samples at all thresholds, int64 (n, m, numbers)."""
         labeler = coupling.labeler
         capacity = labeler.batch.capacity
         by_threshold = []
@@ -67,15 +67,15 @@ class Reader(ABC):
         return np.stack(by_threshold, axis=1)
 
     def read_batch(self, labeler: Any, seed: int, samples: UInt64s) -> Any:
-        """Return what is read of the samples in a labeler's batch, (samples, numbers)."""
+        """Return the readings of the samples in a labeler's batch, (samples, numbers)."""
         raise NotImplementedError
 
     def block_sums(
         self, coupling: Any, generator: int, seed: int, blocks: Any, thresholds: UInt64s
     ) -> dict[str, NDArray[Any]] | None:
-        """Return the sums of blocks where the coupling makes them, as :meth:`sums` has them.
+        """Return the sums of blocks, like :meth:`sums`, if the coupling computes them; else None.
 
-        blocks: :class:`percolab.coupled.SampleBlocks`.  None: they are made of rows.
+        blocks: :class:`percolab.coupled.SampleBlocks`.  After None, they are made from rows.
         """
         return None
 
@@ -86,7 +86,7 @@ class Reader(ABC):
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measurement by its word: what of READS it needs, and the place of its Reader."""
+    """A measurement by its word: which of READS it needs, and the place of its Reader."""
 
     name: str
     reads: frozenset[str]

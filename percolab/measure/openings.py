@@ -1,11 +1,11 @@
-"""After how many openings the rows of samples are summed: exactly, or in bins of equal width.
+"""Sums of rows by the number of openings: for every number, or in bins of equal width.
 
 Bonds (or sites) of a sample open one by one, M in all.  Bin b has the rows after
 b * width ... (b + 1) * width - 1 openings, the last one those up to M.
 
-Of these sums the mean at p is the sum of B(n) Q(n), with Q(n) the mean after n openings and the
-binomial B(n) = M! / n! (M - n)! p^n (1 - p)^(M - n): M. E. J. Newman and R. M. Ziff, Phys. Rev. E
-64, 016706 (2001).  A bin has the B of its n.
+The mean at p is the sum of B(n) Q(n), with Q(n) the mean after n openings and the binomial
+probability B(n) = M! / n! (M - n)! p^n (1 - p)^(M - n): M. E. J. Newman and R. M. Ziff, Phys. Rev.
+E 64, 016706 (2001).  The weight of the sum of a bin is the mean of B over its n.
 """
 
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ Floats = NDArray[np.float64]
 
 #: The sums of s_1^2 of the largest cluster, which are stored in addition to the observables.
 LARGEST_SQUARES = "largest_squares"
-#: Bins of a block, at most: up to so many rows of a sample are kept exactly.
+#: The most bins of a block; up to this many rows of a sample, each has a separate bin.
 MOST_BINS = 2**13 + 1
-#: Openings and grid points of a sample, at most, and the width of bins that they have.
+#: The most openings, and the most grid points, of a sample.
 MOST_OPENINGS = 2**24
 MOST_WIDTH = 2**11
 
 
 def bin_width(openings: int) -> int:
-    """Return how many numbers of openings a bin has: the least power of 2 that MOST_BINS allow.
+    """Return the width of a bin, in numbers of openings: the least power of 2 within MOST_BINS.
 
     >>> [bin_width(openings) for openings in (0, 8192, 8193, 2**24)]
     [1, 1, 2, 2048]
@@ -37,7 +37,7 @@ def bin_width(openings: int) -> int:
 
 
 def bin_counts(openings: int) -> NDArray[np.int64]:
-    """Return how many numbers of openings each bin has, int64 (bins,).
+    """Return the number of different n in each bin, int64 (bins,).
 
     >>> bin_counts(3).tolist()
     [1, 1, 1, 1]
@@ -53,15 +53,15 @@ def bin_middles(openings: int) -> Floats:
     return np.asarray(np.cumsum(counts) - 0.5 * (counts + 1), np.float64)
 
 
-#: n farther from the mean than so many standard deviations, and so many more, have B < 1e-30.
+#: B < 1e-30 if n is farther from the mean than _SIGMAS standard deviations plus _MORE.
 _SIGMAS, _MORE = 14.0, 100
 
 
 def binomial(count: int, p: float) -> tuple[int, Floats]:
     """Return (first, B): the binomial probabilities of first, first + 1, ... out of ``count``.
 
-    By the ratios of neighbours, from the most probable n on, so that nothing overflows.  What is
-    left out adds up to less than 1e-25.
+    They are computed by ratios of neighbours, starting at the most probable n, so that nothing
+    overflows.  The omitted ones add up to less than 1e-25.
 
     >>> binomial(2, 0.5)
     (0, array([0.25, 0.5 , 0.25]))
@@ -87,7 +87,7 @@ def bin_weights(openings: int, p: float) -> Floats:
 
 
 def convolve(sums: NDArray[np.int64], openings: int, p: Sequence[float] | Floats) -> Floats:
-    """Return sums at each p, float64 (n_blocks, m), of those of openings, (n_blocks, bins)."""
+    """Return sums at each p, float64 (n_blocks, m), from those by openings, (n_blocks, bins)."""
     matrix = np.reshape([bin_weights(openings, float(value)) for value in p], (-1, sums.shape[1]))
     return np.asarray(sums @ matrix.T, np.float64)
 
@@ -95,10 +95,10 @@ def convolve(sums: NDArray[np.int64], openings: int, p: Sequence[float] | Floats
 def interpolate(
     sums: NDArray[np.int64], samples: NDArray[np.int64], openings: int, p: Sequence[float] | Floats
 ) -> Floats:
-    """Return block means where a share p of all is open, float64 (n_blocks, m), linear between.
+    """Return block means at which a fraction p is open, by linear interpolation, (n_blocks, m).
 
-    For a given order, in which the open ones are no binomial choice.  A bin of several numbers of
-    openings has its mean at their middle.
+    This is for a given order of opening, where no binomial average applies; float64.  The mean of a
+    bin with several n is assigned to their middle.
     """
     means = sums / (bin_counts(openings) * samples[:, None])
     places, middles = np.asarray(p) * openings, bin_middles(openings)

@@ -1,10 +1,10 @@
-"""How far clusters reach: s^2 R_s^2 of every cluster that ends, with R_s its radius of gyration.
+"""Radii: s^2 R_s^2 of every cluster that neither wraps nor spans, R_s being its radius of gyration.
 
-s^2 R_s^2 = s sum |r|^2 - |sum r|^2, the sums over the cluster's sites, whose places r are unrolled
-from the torus: place on the grid plus the periods of the forest (`percolab.measure.wrapping`), from
-the root.  Places are integers (:class:`percolab.lattices.geometry.Geometry`), sums take 128 bits,
-so the result is exact and the same in any order.  A cluster that wraps has no such places, and one
-that spans would go on: both are left out, as the infinite cluster is from the correlation length.
+s^2 R_s^2 = s sum |r|^2 - |sum r|^2, summed over the cluster's sites, whose coordinates r are
+unwrapped from the torus: those on the grid plus the periods from the root in the forest
+(`percolab.measure.wrapping`).  They are integers (:class:`percolab.lattices.geometry.Geometry`) and
+sums have 128 bits, so results are exact and the same in any order.  A cluster that wraps cannot be
+unwrapped, and one that spans is cut off: both are left out, like the infinite cluster.
 Stauffer and Aharony, Introduction to Percolation Theory (1994), sections 3.1 and 3.2.
 
 For each bin of sizes (:mod:`percolab.measure.tallies`) there are three numbers, PER_BIN: the sum of
@@ -24,14 +24,14 @@ from percolab.measure.wrapping import find_winding, periods_along, wrapping_from
 
 #: Numbers for each bin of sizes.
 PER_BIN = 3
-#: Sums of a cluster without a direction: sites, two halves of |r|^2.
+#: The number of scalar sums of a cluster: sites, two halves of |r|^2.
 SCALARS = 3
 #: The bit that marks the root of a cluster that wraps, next to its end flags.
 OUT = 1 << 31
 
 
 def radii_row_width(points: int) -> int:
-    """Return the numbers of all bins of a sample on a lattice of so many grid points."""
+    """Return how many numbers the bins of a sample have, on a lattice of ``points`` grid points."""
     return PER_BIN * num_bins(points)
 
 
@@ -76,7 +76,7 @@ def read_spread(sums, at, axes):
 
 @inner
 def less_square(low, high, step):
-    """Return (low, high) less the square of a number with a sign, uint64, modulo 2^128."""
+    """Return (low, high) minus the square of a signed number, uint64, modulo 2^128."""
     if step >> uint64(63) != uint64(0):
         step = uint64(~step + uint64(1))
     less, most = product(step, step)
@@ -86,7 +86,7 @@ def less_square(low, high, step):
 
 @inner
 def add_pair(low, high, less, most):
-    """Return the sum of two numbers of 128 bits, modulo 2^128, as (low, high), uint64 each."""
+    """Return the sum of two 128-bit numbers, modulo 2^128, as (low, high), uint64 each."""
     total = uint64(low + less)
     carry = uint64(1) if total < less else uint64(0)
     return total, uint64(uint64(high + most) + carry)
@@ -96,9 +96,9 @@ def add_pair(low, high, less, most):
 def gyration_from_bonds(opened, adjacency, occupied, layers, geometry, scratch, bins):
     """Write the numbers of all bins, int64 (PER_BIN * bins,), from a sample's open bonds.
 
-    occupied: uint32, one bit a site.  layers: (end-layer sites, their flags).  geometry: (places
-    int32 (axes, points), periods int64 (period, axes)).  scratch: parents int32, periods int64,
-    reach uint32, a site each, and sums.
+    occupied: uint32, one bit per site.  layers: (end-layer sites, their flags).  geometry: (places
+    int32 (axes, points), periods int64 (period, axes)).  scratch: parents int32, periods int64 and
+    reach uint32, one for each site, and sums.
     """
     places, spans = geometry
     parents, periods, reach, sums = scratch
@@ -110,7 +110,7 @@ def gyration_from_bonds(opened, adjacency, occupied, layers, geometry, scratch, 
     reach[:] = 0
     for n in range(layers[0].size):
         reach[parents[layers[0][n]]] |= layers[1][n]
-    # Bonds inside the lattice were joined before those: the loops they close do not wind.
+    # Bonds inside the lattice were joined before: the loops that they close do not wind.
     for n in range(adjacency.periodic_bonds.size):
         is_open, i, j = periodic_bond(n, opened, uint32(0), adjacency)
         if is_open and periods[i] + adjacency.periodic_codes[n] != periods[j]:
@@ -134,7 +134,7 @@ def gyration_from_bonds(opened, adjacency, occupied, layers, geometry, scratch, 
 
 @inner
 def has_end(reach):
-    """Return whether a cluster neither wraps nor spans, by its end flags and OUT, uint32."""
+    """Return whether a cluster neither wraps nor spans, from its end flags and OUT, uint32."""
     return reach < uint32(OUT) and spanning_bits(reach) == int64(0)
 
 
@@ -166,8 +166,8 @@ def add_spread(sums, at, axes, bins):
 def sum_gyration(numbers, unit):
     """Return (sum s^2, sum s^2 R_s^2) for each bin, summed over the samples of blocks.
 
-    numbers: int64 (blocks, samples, m, PER_BIN * bins); unit: the square of a step of places.
-    float64 (blocks, m, 2 * bins), pair after pair; added sample after sample.
+    numbers: int64 (blocks, samples, m, PER_BIN * bins); unit: the square of a step of coordinates.
+    The result is float64 (blocks, m, 2 * bins), pair after pair, added sample after sample.
     """
     blocks, samples, points, width = numbers.shape
     sums = np.zeros((blocks, points, 2 * (width // PER_BIN)), np.float64)

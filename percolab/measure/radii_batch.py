@@ -1,4 +1,4 @@
-"""How far the clusters of a batch reach, from its bonds joined in a forest with periods."""
+"""Radii of the clusters of a batch, from its bonds joined in a forest with periods."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from percolab.measure import radii_cuda
 from percolab.measure.radii import SCALARS, radii_row_width
 from percolab.measure.wrapping_cuda import Loops, join_all
 
-# Device memory that forests and sums may take; one entry's must fit all the same.
+# The most device memory for forests and sums; one entry is always possible.
 _BYTES = 2**31
 
 
@@ -28,7 +28,7 @@ class RadiiBatch:
         top = batch.topology
         self._axes = geometry.places.shape[0]
         points = top.num_points
-        #: How many entries' radii are read at a time.
+        #: The number of entries whose radii are read at a time.
         self.entries = self.entries_at_once(points, self._axes, batch.capacity)
         self._forest = cuda.device_array(self.entries * points, np.uint64)
         self._reach = cuda.device_array(self.entries * points, np.uint32)
@@ -45,22 +45,22 @@ class RadiiBatch:
 
     @staticmethod
     def entries_at_once(points: int, axes: int, capacity: int) -> int:
-        """Return of how many entries there is room for radii."""
+        """Return the number of entries whose radii fit into memory at a time."""
         return min(capacity, max(_BYTES // _entry_bytes(points, axes), 1))
 
     @staticmethod
     def memory(points: int, axes: int, capacity: int) -> Memory:
         entries = RadiiBatch.entries_at_once(points, axes, capacity)
-        # Places and their steps are of all entries.
+        # All entries share the coordinates.
         return Memory(device=entries * _entry_bytes(points, axes) + 4 * axes * points)
 
     def rows(self, entries: int) -> NDArray[np.int64]:
-        """Return the numbers, (entries, PER_BIN * bins), of at most ``self.entries`` entries."""
+        """Return the bins, (entries, PER_BIN * bins), of at most ``self.entries`` entries."""
         batch, top, launch = self._batch, self._batch.topology, self._batch.launches
         points, size = top.num_points, entries * self._width
         launch.each(zero_kernel, size, 1, self._bins, np.uint32(size))
         join_all(batch, entries, self._forest, self._loops)
-        # Every node points to its root; then the clusters that wrap or touch end layers are marked.
+        # Make every node point to its root; then mark the clusters that wrap or touch end layers.
         forest = self._forest, batch.adjacency.num_points
         sums = self._reach, self._sums, np.uint64((self._axes + SCALARS) * points)
         launch.each(radii_cuda.flatten_kernel, points, entries, *forest, *sums)
@@ -70,7 +70,7 @@ class RadiiBatch:
         launch.one(
             radii_cuda.mark_ends_kernel, sites.size, entries, *forest, sites, flags, self._reach
         )
-        # The places of all sites are summed, and of the sums what each bin gets.
+        # Sum the coordinates of all sites, and add these sums to the bins.
         occupied = batch.occupied, batch.occupied_words
         places = *occupied, self._geometry, self._reach, self._sums
         launch.each(radii_cuda.sum_places_kernel, points, entries, *forest, *places)
@@ -89,7 +89,7 @@ class ReadsRadii:
     _radii: RadiiBatch | None = None
 
     def entries_with_radii(self, geometry: Geometry) -> int:
-        """Return of how many entries of the batch radii can be read at a time."""
+        """Return the number of entries whose radii can be read at a time."""
         return self.radii_batch(geometry).entries
 
     def radii_batch(self, geometry: Geometry) -> RadiiBatch:

@@ -1,9 +1,9 @@
-"""CUDA: how far clusters reach, as :mod:`percolab.measure.radii` has it.
+"""CUDA: radii of clusters, as defined in :mod:`percolab.measure.radii`.
 
-The forest of the sites (:mod:`percolab.measure.wrapping_cuda`) is made flat: every site then knows
-its root and the periods from there.  Sites add their places to the sums of their roots; whole
-numbers, so the order does not matter.  ``reach`` holds a root's end flags, or OUT where its cluster
-wraps.
+The forest of the sites (:mod:`percolab.measure.wrapping_cuda`) is flattened, so that every site has
+its root and the periods from there.  Sites add their coordinates to the sums of their roots; these
+are integers, so the order does not matter.  ``reach`` has a root's end flags, and OUT if its
+cluster wraps.
 
 forest: uint64 (entries * num_points,); reach: uint32, as long; sums: uint64 (entries * num_points *
 (axes + SCALARS),); bins: uint64 (entries * width,); sites, flags: uint32 (n,).
@@ -20,7 +20,7 @@ from percolab.measure.tallies_cuda import add_wide
 from percolab.measure.wrapping import periods_to, read_parent
 from percolab.measure.wrapping_cuda import periods_along
 
-#: Threads of a block that sums bins, how many bins it has, and of how many samples at a time.
+#: For the kernel that sums bins: threads, bins, and samples at a time, of each block.
 SUM_THREADS, SUM_BINS, SUM_SAMPLES = (8, 4, 2) if config.ENABLE_CUDASIM else (128, 8, 128)
 _VALUES = 2 * SUM_BINS * SUM_SAMPLES
 
@@ -44,7 +44,7 @@ def flatten_kernel(forest, size, reach, sums, sums_of_entry):
                 total = int32(total + periods_to(node))
                 root = read_parent(node)
                 node = forest[root]
-            # One write of 64 bits: who passes by follows the parent or the root, with its periods.
+            # One 64-bit write: other threads find the parent or the root, each with its periods.
             forest[i] = (uint64(uint32(total)) << uint64(32)) | uint64(root)
 
 
@@ -52,7 +52,7 @@ def flatten_kernel(forest, size, reach, sums, sums_of_entry):
 def mark_periodic_kernel(forest, opened, adjacency, reach):
     """Mark the clusters that bonds across periodic boundaries close around the lattice.
 
-    Bonds inside the lattice were joined before those: the loops they close do not wind.
+    Bonds inside the lattice were joined before: the loops that they close do not wind.
     """
     n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < adjacency.periodic_bonds.size:
@@ -68,7 +68,7 @@ def mark_periodic_kernel(forest, opened, adjacency, reach):
 
 @cuda.jit(cache=True)
 def mark_ends_kernel(forest, num_points, sites, flags, reach):
-    """Tell the roots of all clusters which end layers they touch."""
+    """Mark in the roots of all clusters which end layers these touch."""
     n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < sites.size:
         node = forest[uint32(uint32(entry * num_points) + uint32(sites[n]))]
@@ -77,7 +77,7 @@ def mark_ends_kernel(forest, num_points, sites, flags, reach):
 
 @cuda.jit(cache=True)
 def sum_places_kernel(forest, num_points, occupied, words_per_entry, geometry, reach, sums):
-    """Add the place of every occupied site, seen from its root, to the root's sums."""
+    """Add the coordinates of every occupied site, relative to its root, to the root's sums."""
     places, spans, width = geometry
     entry = uint32(cuda.blockIdx.y)
     base = uint32(entry * num_points)
@@ -116,7 +116,7 @@ def add_spread(sums, at, axes, bins, row):
 
 @cuda.jit(cache=True)
 def add_spreads_kernel(forest, num_points, axes, sums, width, bins):
-    """Add what the roots have summed to the bins of their entry in ``bins``."""
+    """Add the sums at the roots to the bins of their entries in ``bins``."""
     entry = uint32(cuda.blockIdx.y)
     base = uint32(entry * num_points)
     start = uint64(uint64(entry) * uint64(uint64(SCALARS + axes) * uint64(num_points)))
@@ -133,9 +133,9 @@ def add_spreads_kernel(forest, num_points, axes, sums, width, bins):
 def sum_gyration_kernel(bins, entries, size, skipped, unit, sums):
     """Add the numbers of all bins of entries to the sums of their blocks, sample after sample.
 
-    As :func:`percolab.measure.radii.sum_gyration` does, rounded alike.  sums: float64 (blocks,
-    2 * bins), from the block of the first entry on.  size: samples of a block.  skipped: those of
-    the first block that were added before.  Grid (blocks, groups of SUM_BINS bins).
+    This does what :func:`percolab.measure.radii.sum_gyration` does, with the same rounding.  sums:
+    float64 (blocks, 2 * bins), from the block of the first entry on.  size: samples of a block.
+    skipped: samples of the first block that were added before.  Grid (blocks, SUM_BINS groups).
     """
     values = cuda.shared.array(_VALUES, types.float64)
     thread, block = int64(cuda.threadIdx.x), int64(cuda.blockIdx.x)
@@ -153,7 +153,7 @@ def sum_gyration_kernel(bins, entries, size, skipped, unit, sums):
             sample, own = n // SUM_BINS, n % SUM_BINS
             if own < num_bins:
                 at = (start + sample) * width + PER_BIN * (first + own)
-                # The product is exact, and what is rounded next lies in memory: nothing is fused.
+                # The product is exact, and the next rounded value is in memory: no fused operation.
                 spread = float64(bins[at + 2]) * 18446744073709551616.0 + float64(bins[at + 1])
                 values[2 * n] = float64(bins[at])
                 values[2 * n + 1] = spread * unit

@@ -1,7 +1,7 @@
-"""The integer row that a sample is measured by, and the renumbering of labels.
+"""The row of integers that is measured of each sample.
 
-A row is int64: what is summed over clusters (:mod:`percolab.measure.sums`), and flags, which are
-the spanning bits (bit a: one cluster touches both end layers of axis a) and the wrapping bits (bit
+A row is int64: the sums over clusters (:mod:`percolab.measure.sums`), and flags, which are the
+spanning bits (bit a: one cluster touches both end layers of axis a) and the wrapping bits (bit
 8 + a: one closes on itself around axis a; bit 16: loops wind in two directions).
 """
 
@@ -19,9 +19,9 @@ ROW_WIDTH = len(ROW)
 #: The row of a sample whose openings are counted.
 OPENINGS = "openings"
 COUNTED_ROW = (*ROW, OPENINGS)
-#: What is added to the rule of an observable that counts a number of the row where a flag is set.
+#: Added to the rule of an observable that is a number of the row, instead of 1, if flags are set.
 COUNTS = 4
-#: Where the parts of a tally stand in a row that has one (:mod:`percolab.measure.tallies`).
+#: The columns where the parts of a tally begin, in rows with one (:mod:`percolab.measure.tallies`).
 CUBES, FOURTHS, BINS = ROW_WIDTH, ROW_WIDTH + 2, ROW_WIDTH + 4
 
 _empty, _with_cluster, _put = SUMS.empty, SUMS.with_cluster, SUMS.put
@@ -29,11 +29,11 @@ _empty, _with_cluster, _put = SUMS.empty, SUMS.with_cluster, SUMS.put
 
 @inner
 def row_from_sizes(sizes, count, row):
-    """Write the sums of a row from the first ``count`` sizes, integers, 0 where no root is."""
+    """Write the sums of a row from the first ``count`` sizes, integers, 0 for non-roots."""
     sums = _empty()
     for i in range(count):
         sums = _with_cluster(sums, int64(sizes[i]))
-    # Looked for by itself: what is left above are sums and a maximum, of several sizes at once.
+    # Found separately: the loop above then has only sums and a maximum, and is vectorized.
     second = find_second(sizes, count, sums.largest)
     _put(row, 0, 1, sums)
     row[SECOND_LARGEST] = second
@@ -64,7 +64,7 @@ def row_from_labels(labels, occupied, end_sites, end_flags, sizes, reach, row):
 
 
 def without_vacant(rows: np.ndarray, vacant: np.ndarray) -> None:
-    """Leave vacant sites out of rows that count each of them as a cluster of its own, in place.
+    """Remove vacant sites, each counted as a cluster of one site, from rows in place.
 
     rows: int64 (..., ROW_WIDTH or more); vacant: int64 (...,), the vacant sites of each.  A vacant
     site must not touch both end layers of an axis by itself.
@@ -84,7 +84,7 @@ def without_vacant(rows: np.ndarray, vacant: np.ndarray) -> None:
 
 @inner
 def spanning_bits(reach):
-    """Return bit a set for every axis a both of whose end layers are in ``reach``, uint32."""
+    """Return the bits a of those axes a whose two end layers are both in ``reach``, uint32."""
     bits = int64(0)
     if uint32(reach & uint32(reach >> uint32(1)) & uint32(0x55555555)) == uint32(0):
         return bits
@@ -97,11 +97,11 @@ def spanning_bits(reach):
 
 @inner
 def read_observable(number, flags, mask, rule, without):
-    """Return an observable of a row, of which ``number`` is that at its place.
+    """Return an observable of a row; ``number`` is the row's number at the observable's place.
 
-    It is this number, or where ``mask`` is not 0 whether the row's flags have any (rule 0), all
-    (1), some but not all (2) or none (3) of it, and none of ``without``
-    (:class:`percolab.measure.columns.FlagRule`).  With COUNTS added to the rule it is the number
+    If ``mask`` is 0 it is this number.  Otherwise it is whether the row's flags have any (rule 0),
+    all (1), some but not all (2) or none (3) of the mask, and none of ``without``
+    (:class:`percolab.measure.columns.FlagRule`).  With COUNTS added to the rule, it is ``number``
     if they have, else 0.
     """
     if mask == 0:

@@ -1,4 +1,4 @@
-"""The rows of a batch: what is summed on the device, and where the host finds it."""
+"""The rows of a batch: sums on the device, and their copy to the host."""
 
 from typing import Any
 
@@ -15,17 +15,17 @@ from percolab.measure.sums import NUMBERS
 from percolab.measure.tallies import compute_row_width
 from percolab.measure.wrapping_cuda import Loops
 
-#: Rows that are copied through pinned memory, as a captured call does; more go straight to theirs,
-#: since another copy would cost more than a captured one saves.
+#: The most rows that are copied through pinned memory, as captured calls do; more are copied
+#: directly, since the additional copy would cost more than capturing saves.
 _PINNED_ROWS = 2**17
 
 
 class RowsBatch:
     """Device memory for the rows of a batch, at one p or at several steps of a grid.
 
-    partials: int64 (capacity, partials, NUMBERS), what blocks have summed of each entry
+    partials: int64 (capacity, partials, NUMBERS), the sums of each block of threads for each entry
     spanning: uint32 (capacity,), the flags of every entry
-    loops:    what is known of loops around the lattice
+    loops:    the loops around the lattice that were found
     rows_on_device: int64 (rows * ROW_WIDTH,), the finished rows
     tallies:  uint64, the tallies of all entries, ``tally_width`` numbers each, or one number
     """
@@ -47,7 +47,7 @@ class RowsBatch:
 
     @staticmethod
     def memory(points: int, entries: int, needs: Needs) -> Memory:
-        """Return the memory that rows of a batch take, its partial sums at their most."""
+        """Return the memory for the rows of a batch, with the most possible partial sums."""
         rows = 8 * ROW_WIDTH * entries * needs.steps
         tally = 8 * (compute_row_width(points) - ROW_WIDTH) * entries * needs.tally
         tallies = tally * (needs.steps + (needs.steps > 1))
@@ -59,7 +59,7 @@ class RowsBatch:
         self._pinned = cuda.pinned_array(min(rows, _PINNED_ROWS) * ROW_WIDTH, np.int64)
 
     def make_room(self, steps: int) -> bool:
-        """See to it that there is memory for so many steps of a grid; return whether it is new."""
+        """Ensure that there is memory for ``steps`` steps of a grid; return whether it is new."""
         rows = steps * self._batch.capacity
         is_new = False
         if rows * ROW_WIDTH > self.rows_on_device.size:
@@ -76,11 +76,11 @@ class RowsBatch:
         self._batch.launches.each(zero_kernel, size, 1, self.tallies, np.uint32(size))
 
     def finish(self, entries: int, step: int = 0, steps: int = 1) -> None:
-        """Write the rows of a step from the partial sums, those of an entry one after the other."""
+        """Write the rows of a step from the partial sums; rows of an entry follow one another."""
         self._finish(self.partials, entries, step, steps)
 
     def finish_flags(self, entries: int, step: int = 0, steps: int = 1) -> None:
-        """Write the rows of a step where nothing but the flags is known; the rest is 0."""
+        """Write the rows of a step with only their flags; all other numbers are 0."""
         self._finish(self._no_sums, entries, step, steps)
 
     def _finish(self, partials: Any, entries: int, step: int, steps: int) -> None:
@@ -90,8 +90,8 @@ class RowsBatch:
         )
 
     def download(self, entries: int, steps: int = 1) -> None:
-        """Copy the rows of all steps to the host, where :meth:`fetch` finds them."""
-        # A slice of a flat array: one of rows takes longer to find than to copy.
+        """Begin to copy the rows of all steps to the host, for :meth:`fetch`."""
+        # The array is flat, as slicing an array of rows takes longer than the copy.
         size = entries * steps * ROW_WIDTH
         if entries * steps <= _PINNED_ROWS:
             self._batch.launches.download(self.rows_on_device[:size], self._pinned[:size])
@@ -99,8 +99,8 @@ class RowsBatch:
     def fetch(self, entries: int, steps: int = 1, *, done: Any = None) -> NDArray[np.int64]:
         """Wait, and return the rows of the first entries, (entries * steps, row_width).
 
-        done: an event after :meth:`download`, where more was launched since that is not waited for;
-        of few rows without tallies.
+        done: an event after :meth:`download`, to wait for that instead of later launches; only for
+        few rows without tallies.
         """
         if done is None:
             self._batch.launches.wait()

@@ -1,4 +1,4 @@
-"""CUDA kernels around a labeler: open bonds before it, the integer row after it.
+"""CUDA kernels that compute rows from the labels of a batch.
 
 A batch has several *entries*, each one sample at one p; the second grid axis counts
 entries.  Entry n has its words at ``n * words_per_entry`` and its labels and sizes at ``n *
@@ -19,20 +19,20 @@ from percolab.kernels.union_find import find
 from percolab.measure.rows import ROW_WIDTH, SPANNING
 from percolab.measure.sums import ADDED, FIELDS, NUMBERS, SUMS, SUMS32, SUMS64
 
-#: Words whose sites one block counts together.
+#: Words whose sites are counted by one block.
 COUNTED_WORDS = THREADS // 2
-# Labels a block adds up in shared memory, a power of two, and places a label may take there.  A
-# large cluster without a place costs one atomic on a busy counter for each of its rows.
+# The number of labels that a block adds up in shared memory, a power of two.  A large cluster
+# without a slot costs one atomic on a contended counter for each of its rows.
 SLOTS = 8 * THREADS
 _PROBES = 8
 _FREE = 0xFFFFFFFF
-#: Threads that an entry's partial sums are merged by in the second of two steps; and the blocks
-#: that make them in the first, at most, where there are entries enough to fill the GPU.
+#: Threads that merge an entry's partial sums in the second of two steps; also the most blocks that
+#: make them in the first step, if there are enough entries to fill the GPU.
 PARTIALS = 4 if config.ENABLE_CUDASIM else 128
 _LARGEST, _SECOND = FIELDS.index("largest"), FIELDS.index("second_largest")
 _empty, _with_cluster, _merged = SUMS.empty, SUMS.with_cluster, SUMS.merged
 _put, _take = SUMS.put, SUMS.take
-#: Blocks of 256 threads that a GPU of 132 multiprocessors holds at a time, six each, and not more.
+#: Blocks of 256 threads that fill a GPU of 132 multiprocessors, about six each.
 FULL = 6 * PARTIALS
 #: Numbers that the threads of a block reduce in shared memory.
 COLUMNS, _PARTIAL_COLUMNS = NUMBERS * THREADS, NUMBERS * PARTIALS
@@ -83,10 +83,10 @@ def add_size(keys, counts, sizes, base, label, count):
 
 @cuda.jit(cache=True)
 def count_sizes_kernel(labels, opened, adjacency, occupied, sizes):
-    """Add every site to the size of its root: one thread a word, row by row of chain bonds.
+    """Add every site to the size of its root: one thread per word, run by run of chain bonds.
 
-    A block adds up its labels in shared memory before it goes to global memory, where all blocks
-    queue for the large clusters' counters.
+    A block adds up its labels in shared memory first, as all blocks contend for the large clusters'
+    counters in global memory.
     """
     keys = cuda.shared.array(SLOTS, types.uint32)
     counts = cuda.shared.array(SLOTS, types.uint32)
@@ -120,7 +120,7 @@ def count_sizes_kernel(labels, opened, adjacency, occupied, sizes):
 def mark_layer_kernel(labels, num_points, sites, bit, closing, sizes, spanning):
     """Set ``bit`` of the size of every root that touches an end layer.
 
-    With ``closing`` the layer is the last one: where the first layer has set the bit already, the
+    With ``closing`` the layer is the last one: if the first layer has set the bit already, the
     cluster spans, and the axis' bit (31 - bit) of the entry's spanning bits is set instead.
     """
     n = cuda.grid(1)
@@ -144,7 +144,7 @@ def reduction_in(arithmetic):
     def reduce_block(columns, step, thread, width, sums):
         """Return to thread 0 the merged sums of all threads, a power of two of them.
 
-        columns: shared memory for NUMBERS * step numbers, of which a thread has every step-th;
+        columns: shared memory for NUMBERS * step numbers; each thread has every step-th of them;
         step: at least width.
         """
         put(columns, thread, step, sums)
@@ -166,10 +166,10 @@ reduce_block, reduce_block32, reduce_block64 = map(reduction_in, (SUMS, SUMS32, 
 
 @cuda.jit(device=True)
 def add_atomically(totals, sums):
-    """Add a thread's sums, but for the second largest, to those of its block.
+    """Add a thread's sums, except for the second largest, to those of its block.
 
-    totals: NUMBERS + 1 numbers in shared memory that began as 0; the last counts how many clusters
-    are as large as the largest (:func:`add_second`).
+    totals: NUMBERS + 1 numbers in shared memory, initially 0; the last one counts how many threads
+    have a cluster as large as the largest (:func:`add_second`).
     """
     for n in ADDED:
         cuda.atomic.add(totals, n, sums[n])
@@ -196,7 +196,7 @@ def settle_second(totals):
 
 @cuda.jit(cache=True)
 def partial_rows_kernel(sizes, num_points, size_mask, partials):
-    """Reduce an entry's sizes to the sums of one thread a block."""
+    """Reduce an entry's sizes to one set of sums for each block."""
     columns = cuda.shared.array(COLUMNS, types.int64)
     thread, block = cuda.threadIdx.x, cuda.blockIdx.x
     base = uint32(uint32(cuda.blockIdx.y) * uint32(num_points))

@@ -1,8 +1,8 @@
-"""What is read off the spins of a sweep, besides the row of its clusters; and sums over a chain.
+"""Quantities of the spins of a sweep, in addition to its row; and sums over a chain.
 
-The integers follow a row's ROW_WIDTH columns where both are put together: the number of satisfied
-bonds, that of open bonds, the sites in the commonest state, and the sum over states of the squared
-number of sites in them.  The spins are those that the sweep began with.
+In a combined row, these integers follow the ROW_WIDTH columns: the number of satisfied bonds, that
+of open bonds, the sites in the commonest state, and the sum over states of the squared number of
+sites in them.  The spins are those at the beginning of the sweep.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ from percolab.lattices.topology import unpack_bits
 from percolab.measure.rows import LARGEST, ROW_WIDTH, SUM_SQUARES
 from percolab.measure.sums import ROW
 
-#: The numbers of a sweep with spins by name, those of its clusters among them.
+#: The names of the numbers of a sweep with spins, including those of its clusters.
 SPIN_ROW = (*ROW, "satisfied", "open_bonds", "largest_state", "state_squares")
 SPIN_ROW_WIDTH = len(SPIN_ROW)
 SATISFIED, OPEN_BONDS, LARGEST_STATE, STATE_SQUARES = range(ROW_WIDTH, SPIN_ROW_WIDTH)
-#: What autocorrelations are of: the energy, the order parameter, and its improved estimator.
+#: The series of autocorrelations: the energy, the order parameter, and its improved estimator.
 SERIES = (SATISFIED, STATE_SQUARES, SUM_SQUARES)
-#: And of random clusters, which have no spins.
+#: The same for random clusters, which have no spins.
 CLUSTER_SERIES = (OPEN_BONDS, LARGEST, SUM_SQUARES)
 #: The largest lag.
 LAGS = 64
@@ -29,7 +29,7 @@ LAGS = 64
 
 @njit(nogil=True, cache=True)
 def lagged_sums(series, products, edges):
-    """Write what an autocorrelation function is made of, for consecutive sweeps of a chain.
+    """Write the sums for an autocorrelation function of consecutive sweeps of a chain.
 
     series: float64 (n,).  products[l]: sum of x_t x_(t+l) over t < n - l.  edges[l]: sum of x_t
     over t < n - l and of x_t over t >= l.  float64 (LAGS + 1,) each, added sweep after sweep.
@@ -46,7 +46,7 @@ def lagged_sums(series, products, edges):
 def sum_chains(rows: np.ndarray, places: Sequence[int] = SERIES) -> np.ndarray:
     """Return lagged products and edges of rows of chains: float64 (chains, m, 6 (LAGS + 1)).
 
-    places: of three series in the rows.
+    places: the columns of three series in the rows.
     """
     chains, _, points, _ = rows.shape
     sums = np.empty((chains, points, len(places), 2, LAGS + 1))
@@ -58,7 +58,7 @@ def sum_chains(rows: np.ndarray, places: Sequence[int] = SERIES) -> np.ndarray:
     return sums.reshape(chains, points, -1)
 
 
-#: Axes that have a structure factor, at most; and the binary digits of its sines and cosines.
+#: The most axes that have a structure factor; and the binary digits of its sines and cosines.
 MOST_AXES, _DIGITS = 5, 20
 
 
@@ -83,7 +83,7 @@ def structure_factors(
         others = tuple(n for n in range(1, len(shape) + 1) if n != own)
         angles = 2 * np.pi * np.arange(length) / length
         waves = [np.rint(np.ldexp(f(angles), _DIGITS)).astype(np.int64) for f in (np.cos, np.sin)]
-        # Of q states the last follows from the others, but to count it is simpler.
+        # The last state follows from the others, but it is simpler to count it.
         for state in range(states):
             layers = np.sum(grid == state, axis=others, dtype=np.int64)
             for wave in waves:

@@ -1,9 +1,9 @@
-"""The sums over the clusters of a sample, with which its row begins; all that knows which they are.
+"""The sums over the clusters of a sample, with which its row begins, and all code specific to them.
 
-A kernel keeps them in a record, which begins empty, takes clusters one by one or records of other
-clusters, and ends in the row.  The functions have one source for the CPU, for CUDA and for exact
-integers of Python; they are made for each type of the numbers, since one function for all types
-would widen uint32.
+A kernel keeps them in a record, which is empty first, to which single clusters or other records are
+added, and which is finally written to the row.  The functions have one source for the CPU, for CUDA
+and for exact integers of Python; they are made for each type of number, since one function for all
+types would widen uint32.
 
 A new number is a field of :class:`ClusterSums` and its terms in all functions of :func:`sums_in`
 but ``put``, and a column (:mod:`percolab.measure.columns`).  Where a term is missing nothing
@@ -21,13 +21,13 @@ from percolab.kernels.inner import inner
 
 
 class ClusterSums(NamedTuple):
-    """What is summed over clusters.
+    """The sums over clusters.
 
-    clusters:       how many
+    clusters:       the number of clusters
     largest:        sites of the largest, 0 if there is none
     second_largest: sites of the second largest, 0 if there is none
     sum_squares:    sum of the squared sizes, modulo the range of its type
-    isolated:       how many have one site
+    isolated:       the number of clusters of one site
     """
 
     clusters: Any
@@ -41,7 +41,7 @@ FIELDS = ClusterSums._fields
 NUMBERS = len(FIELDS)
 #: The numbers of a row by name: these, and the flags of spanning and wrapping.
 ROW = (*FIELDS, "spanning")
-#: Those of disjoint sets of clusters that are added; the others are the two largest.
+#: The numbers that are added when disjoint sets of clusters are merged: all but the two largest.
 ADDED = tuple(n for n, name in enumerate(FIELDS) if "largest" not in name)
 
 
@@ -59,7 +59,7 @@ class Arithmetic(NamedTuple):
 def sums_in(number: Any, compiled: Callable[..., Any] = inner) -> Arithmetic:
     """Return the arithmetic of records whose numbers are of one type.
 
-    number: int64, uint32 or uint64, or Python's int.  compiled: what makes functions of that type.
+    number: int64, uint32 or uint64, or Python's int.  compiled: the decorator of the functions.
     """
 
     @compiled
@@ -70,8 +70,8 @@ def sums_in(number: Any, compiled: Callable[..., Any] = inner) -> Arithmetic:
 
     @compiled
     def with_cluster(sums, size):
-        """Return the sums over one more cluster; one of no sites changes nothing."""
-        # Without a branch, which would be mispredicted at every other run.
+        """Return the sums over one more cluster; a cluster of size 0 changes nothing."""
+        # There is no branch, as half of them would be mispredicted.
         return ClusterSums(
             number(sums.clusters + number(size > number(0))),
             max(sums.largest, size),
@@ -82,7 +82,7 @@ def sums_in(number: Any, compiled: Callable[..., Any] = inner) -> Arithmetic:
 
     @compiled
     def merged(one, other):
-        """Return the sums over two sets of clusters that have none in common."""
+        """Return the sums over the union of two disjoint sets of clusters."""
         second = max(one.second_largest, other.second_largest)
         return ClusterSums(
             number(one.clusters + other.clusters),
@@ -94,9 +94,9 @@ def sums_in(number: Any, compiled: Callable[..., Any] = inner) -> Arithmetic:
 
     @compiled
     def replaced(sums, large, small):
-        """Return (sums after two clusters became one, whether the second largest is lost).
+        """Return (sums after two clusters became one, whether the second largest is now unknown).
 
-        large, small: their sizes, at least 1.  If it is lost, :func:`find_second` finds it.
+        large, small: their sizes, at least 1.  If it is unknown, :func:`find_second` finds it.
         """
         joined = number(large + small)
         largest, second, is_lost = sums.largest, sums.second_largest, False
@@ -125,7 +125,7 @@ def sums_in(number: Any, compiled: Callable[..., Any] = inner) -> Arithmetic:
 
     @compiled
     def take(numbers, first, step):
-        """Return the sums that :func:`put` has written, whatever their type was."""
+        """Return the sums that :func:`put` has written, with numbers of any type."""
         return ClusterSums(
             number(numbers[first]),
             number(numbers[first + step]),
@@ -144,9 +144,9 @@ EXACT_SUMS = sums_in(int, lambda function: function)
 
 @inner
 def find_second(sizes, count, largest):
-    """Return the second largest of the first ``count`` sizes, one ``largest`` left out; or 0."""
+    """Return the second largest of the first ``count`` sizes, given the largest; 0 if none."""
     second, seen = int64(0), int64(0)
-    # Without a branch, so that the compiler looks at several sizes at once.
+    # There is no branch, so that the compiler can vectorize the loop.
     for n in range(count):
         size = int64(sizes[n])
         seen += int64(size == largest)

@@ -1,9 +1,9 @@
-"""The tally of a sample: how many clusters there are of every size, and the high powers of sizes.
+"""The tally of a sample: the number of clusters of every size, and sums of high powers of sizes.
 
 A tally follows a row's columns, all int64 or uint64: two sums over the clusters of EXACT sites or
 more, of s^3 and of s^4, each as (low, high) 64 bits, since s^4 may take 128; then the number of
 clusters in every *bin* of sizes.  Below EXACT a bin is one size, so that the sums over smaller
-clusters follow from the counts; above, every power of two is cut into four bins.
+clusters follow from the counts; above, every power of two is divided into four bins.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ _SHIFT = 2  # of PER_OCTAVE
 def num_bins(largest: int) -> int:
     """Return how many bins clusters of up to ``largest`` sites need, at least 1.
 
-    In plain Python, as modules ask for it when they are imported, before anything is compiled.
+    This is plain Python, as modules call it when they are imported, before anything is compiled.
 
     >>> num_bins(63), num_bins(64), num_bins(128), num_bins(2**40)
     (63, 64, 68, 200)
@@ -42,7 +42,7 @@ def compute_row_width(largest: int) -> int:
 
 
 def bin_edges(largest: int) -> np.ndarray:
-    """Return the smallest size of every bin and, last, of the one after: int64 (bins + 1,).
+    """Return the smallest size of every bin and of the one after the last: int64 (bins + 1,).
 
     >>> bin_edges(130)[60:].tolist()
     [61, 62, 63, 64, 80, 96, 112, 128, 160]
@@ -55,7 +55,7 @@ def bin_edges(largest: int) -> np.ndarray:
 def quarter_edges(largest: int) -> np.ndarray:
     """Return the edges of the quarters of the bins of :func:`bin_edges`, int64 (4 bins + 1,).
 
-    Of a bin of one number the last quarter has it, and the others are empty.
+    A bin of one number has it in its last quarter, and the other quarters are empty.
 
     >>> quarter_edges(64)[-9:].tolist()
     [63, 63, 63, 63, 64, 68, 72, 76, 80]
@@ -65,14 +65,14 @@ def quarter_edges(largest: int) -> np.ndarray:
     return np.append(quarters.ravel(), edges[-1])
 
 
-#: Bins of currents, four an octave; the last one is of all that are below 2^-32, about.
+#: Bins of currents, four per octave; the last one is for all currents below about 2^-32.
 CURRENT_BINS = 129
 
 
 def current_edges() -> np.ndarray:
     """Return the upper edges of the bins of currents, descending, float64 (CURRENT_BINS,).
 
-    None is a ratio of integers, as the currents are, so that rounding moves none to another bin.
+    All are irrational, while currents are ratios of integers, so rounding does not change a bin.
 
     >>> current_edges()[:2].round(4).tolist()
     [1.0905, 0.917]
@@ -96,7 +96,7 @@ def find_wide_bin(size):
     """Return the bin, int64, of a cluster's size, at least 1, uint64."""
     size, octaves = uint64(size), int64(0)
     while uint64(size >> uint64(32)) != uint64(0):
-        # Above 2^22 sixteen bits less are the same quarter, sixteen powers of two below.
+        # Above 2^22, a shift by sixteen bits keeps the quarter and lowers the octave by sixteen.
         size, octaves = uint64(size >> uint64(16)), int64(octaves + int64(16))
     return int64(size_bin(size) + int64(PER_OCTAVE) * octaves)
 
@@ -125,7 +125,7 @@ def add_wide(row, at, low, high):
 
 @inner
 def negative(low, high):
-    """Return minus a number of 128 bits, modulo 2^128, as (low, high)."""
+    """Return the negative of a 128-bit number, modulo 2^128, as (low, high)."""
     low, high = uint64(~low), uint64(~high)
     low = uint64(low + uint64(1))
     return low, uint64(high + (uint64(1) if low == uint64(0) else uint64(0)))
@@ -133,7 +133,7 @@ def negative(low, high):
 
 @inner
 def tally_cluster(row, size, number):
-    """Add ``number`` clusters of a size, one or minus one, to the tally of a row."""
+    """Add ``number`` (1 or -1) clusters of a size to the tally of a row."""
     row[BINS + size_bin(size)] += number
     if size >= EXACT:
         square = uint64(uint64(size) * uint64(size))
@@ -153,7 +153,7 @@ def tally_sizes(sizes, count, listed, row):
     row[ROW_WIDTH:] = 0
     clusters = int64(0)
     for i in range(count):
-        # Without a branch, which would be mispredicted at every other run.
+        # There is no branch, as half of them would be mispredicted.
         listed[clusters] = sizes[i]
         clusters += int64(sizes[i] > 0)
     for i in range(clusters):
@@ -161,7 +161,7 @@ def tally_sizes(sizes, count, listed, row):
 
 
 def sum_tallies(rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Return what the tallies of rows, int64 (blocks, samples, m, row width), add up to.
+    """Return the sums of the tallies of rows, int64 (blocks, samples, m, row width).
 
     "size_counts": int64 (blocks, m, bins); "powers": float64 (blocks, m, 4), the sums over samples,
     one after the other, of sum s^3, sum s^4, s_1^3, s_1^4.  {} if the rows have no tally.
@@ -200,5 +200,5 @@ def _sum_tallies(rows):
 
 @inner
 def _wide(row, at):
-    """Return the 128 bits of a pair of columns, rounded."""
+    """Return the 128-bit number of a pair of columns, rounded to a float."""
     return float(uint64(row[at + 1])) * 18446744073709551616.0 + float(uint64(row[at]))

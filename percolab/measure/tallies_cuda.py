@@ -1,8 +1,8 @@
-"""CUDA: the tally of every entry, as :mod:`percolab.measure.tallies` keeps it in a row.
+"""CUDA: the tally of every entry, in the form of :mod:`percolab.measure.tallies`.
 
-A tally is uint64: what stands in a row behind its first columns.  A block counts its clusters by
-size in shared memory, ``bins``, uint32, and adds them to the entry's tally; clusters that are not
-small add their powers there at once, two halves of 128 bits, with a carry from the lower one.
+A tally is uint64: the part of a row after its first columns.  A block counts its clusters by size
+in shared memory, ``bins``, uint32, and adds them to the entry's tally.  Clusters that are not small
+add their powers directly to the tally, as two halves of 128 bits with a carry from the lower one.
 """
 
 from numba import types, uint32, uint64
@@ -29,7 +29,7 @@ def add_wide(tallies, at, low, high):
 
 @cuda.jit(device=True)
 def add_cluster(bins, tallies, base, size):
-    """Count a cluster in the block's bins, and add its powers to a tally if it is not small."""
+    """Count a cluster in the block's bins and, if it is not small, add its powers to a tally."""
     size = uint64(size)
     cuda.atomic.add(bins, size_bin(size), uint32(1))
     if size >= uint64(EXACT):
@@ -58,7 +58,7 @@ def flush_bins(bins, count, tallies, base, threads):
 
 @cuda.jit(cache=True)
 def tally_sizes_kernel(sizes, num_points, size_mask, width, tallies):
-    """Add the clusters of every entry, known by the sizes at their roots, to its tally."""
+    """Add the clusters of every entry, given by the sizes at their roots, to its tally."""
     bins = cuda.shared.array(ALL_BINS, types.uint32)
     clear_bins(bins, ALL_BINS, THREADS)
     cuda.syncthreads()

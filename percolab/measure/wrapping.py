@@ -1,15 +1,15 @@
 """Wrapping: clusters that close on themselves around a periodic axis, by winding numbers.
 
-A node of a union-find carries, with its parent, how many periods it is away from it along every
-axis.  A bond that leads to its other end across periodic boundaries adds its own.  Where it closes
-a loop, the periods around the loop are its winding numbers; unless all are zero the cluster
-*wraps*.  Which loops are found depends on the order of the bonds, but along which axes any of them
-winds does not, nor whether two of them wind in different directions.  Machta et al., Phys. Rev. E
-54, 1332 (1996); Newman and Ziff, Phys. Rev. E 64, 016706 (2001), section II.D.
+A node of a union-find has, with its parent, the number of periods from the parent to it along every
+axis.  A bond across periodic boundaries adds the periods that it crosses.  If it closes a loop, the
+periods around the loop are its winding numbers; unless all are zero, the cluster *wraps*.  Which
+loops are found depends on the order of the bonds; the axes that any loop winds around, and whether
+two loops wind in different directions, do not.  Machta et al., Phys. Rev. E 54, 1332 (1996); Newman
+and Ziff, Phys. Rev. E 64, 016706 (2001), section II.D.
 
 Periods along all axes are one integer (:func:`percolab.lattices.topology.period_codes`).
 
-In a CUDA forest a node is one uint64: its parent below, the periods from the parent to it above.
+In a CUDA forest a node is one uint64: the parent in its low half, the periods from it in the high.
 """
 
 import numpy as np
@@ -20,8 +20,8 @@ from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import inner_word, other_end, periodic_bond
 from percolab.lattices.topology import PERIOD_BITS
 
-#: Where the wrapping bits begin in a row's flags, above the spanning bits; and the bit that is set
-#: where loops wind in two directions.
+#: The first wrapping bit in a row's flags, above the spanning bits; and the bit that is set if
+#: loops wind in two directions.
 FIRST_WRAPPING, TWO_DIRECTIONS = 8, 16
 
 
@@ -57,9 +57,9 @@ def winding_in(signed, unsigned):
 
     @njit
     def periods_along(code, axis, width):
-        """Return the periods along one axis of a code with ``width`` bits an axis, signed.
+        """Return the signed periods along one axis of a code with ``width`` bits per axis.
 
-        Half a field's range is added to every field, so that none of them borrows from the next.
+        Half a field's range is added to every field, so that no field borrows from the next.
         """
         half = unsigned(unsigned(1) << unsigned(width - 1))
         halves = half
@@ -84,8 +84,8 @@ def winding_in(signed, unsigned):
     def wrapping_bits(loop, before, axes, width):
         """Return the bits of a row's flags that a loop sets, uint32.
 
-        loop: its winding numbers; before: those of another loop of the sample, or 0 if it is the
-        first.
+        loop: its winding numbers; before: those of an earlier loop of the sample, or 0 if there is
+        none.
         """
         bits = uint32(0)
         for axis in range(axes):
@@ -104,7 +104,7 @@ periods_along, are_parallel, wrapping_bits = winding_in(int64, uint64)
 @inner
 def note_loop(wound, loop, axes):
     """Return the bits of a row's flags that a loop sets; ``loop[0]`` keeps the first one."""
-    # What winds as the first loop does, or against it, sets no further bits.
+    # A loop with the same or the opposite winding numbers as the first sets no further bits.
     if wound == int64(0) or wound == loop[0] or wound == -loop[0]:
         return int64(0)
     bits = int64(wrapping_bits(wound, loop[0], axes, PERIOD_BITS))
@@ -131,18 +131,18 @@ def find_winding(parents, periods, i):
 
 @inner
 def join_over_periods(parents, periods, i, j, code):
-    """Join i and j by a bond that leads from i to j over ``code`` periods (serial use).
+    """Join i and j by a bond from i to j over ``code`` periods (serial use).
 
-    Returns (root that stays, root that became its child, 0), or where they were one tree already
+    Return (root that stays, root that became its child, 0) or, if they were in one tree already,
     (root, root, winding numbers of the loop that the bond closes).
     """
     i, j = uint32(i), uint32(j)
-    # The first step without a branch: a root has itself as parent and no periods.
+    # The first step needs no branch: a root is its own parent, with periods 0.
     a, away = find_winding(parents, periods, parents[i])
-    # Before the other search, which may give i another parent.
+    # This precedes the other search, which may give i another parent.
     away += periods[i] + code
     b, to_j = find_winding(parents, periods, parents[j])
-    # From a to b; which root is smaller, and whether there are two, without a branch as well.
+    # The periods from a to b.  Again, no branch for which root is smaller, or whether both are one.
     away -= to_j + periods[j]
     stays, child = min(a, b), max(a, b)
     parents[child] = stays
@@ -169,9 +169,9 @@ def _join_inner_bonds(opened, adjacency, parents, periods):
 
 @njit(nogil=True, cache=True)
 def wrapping_from_bonds(opened, adjacency, parents, periods, axes):
-    """Return the wrapping bits of a sample's open bonds, from all of them, one by one.
+    """Return the wrapping bits of a sample, joining all its open bonds one by one.
 
-    parents and periods: scratch, one int32 and one int64 a grid point.
+    parents and periods: scratch, one int32 and one int64 per grid point.
     """
     _join_inner_bonds(opened, adjacency, parents, periods)
     loop = np.zeros(1, np.int64)
@@ -189,8 +189,8 @@ def wrapping_from_bonds(opened, adjacency, parents, periods, axes):
 def mark_wrapping_clusters(opened, adjacency, parents, periods, numbers, axes, flags):
     """Set in the flags of every cluster, uint32, the wrapping bits of its axes.
 
-    parents: scratch as for :func:`wrapping_from_bonds`.  periods: int64, gains the periods to every
-    site from the smallest of its cluster.  numbers: int32, of the sites' clusters
+    parents: scratch as for :func:`wrapping_from_bonds`.  periods: int64, gets the periods to every
+    site from the smallest of its cluster.  numbers: int32, the number of each site's cluster
     """
     _join_inner_bonds(opened, adjacency, parents, periods)
     for n in range(adjacency.periodic_bonds.size):
@@ -199,7 +199,7 @@ def mark_wrapping_clusters(opened, adjacency, parents, periods, numbers, axes, f
             code = adjacency.periodic_codes[n]
             _, _, wound = join_over_periods(parents, periods, i, j, code)
             flags[numbers[i]] |= wrapping_bits(wound, int64(0), axes, PERIOD_BITS)
-    # A parent is smaller than its children.
+    # Parents are processed before their children, as they are smaller.
     for i in range(parents.size):
         periods[i] += periods[parents[i]]
         parents[i] = parents[parents[i]]
@@ -207,11 +207,11 @@ def mark_wrapping_clusters(opened, adjacency, parents, periods, numbers, axes, f
 
 @njit(nogil=True, cache=True)
 def join_pieces(pairs, codes, parents, loops):
-    """Join pieces of clusters pair by pair; ``parents`` gains the smallest piece of every cluster.
+    """Join pieces of clusters pair by pair; ``parents`` gets the smallest piece of every cluster.
 
-    pairs: int64 (n, 2).  codes: int64 (n,), the periods from the one to the other.  parents: int32,
-    every piece its own.  loops: int64 (n,), gains the winding numbers of the loop that a pair
-    closes, 0 for none.
+    pairs: int64 (n, 2).  codes: int64 (n,), the periods from the first to the second.  parents:
+    int32, initially every piece its own.  loops: int64 (n,), gets the winding numbers of the loop
+    that a pair closes, 0 if none.
     """
     periods = np.zeros(parents.size, np.int64)
     for n in range(len(pairs)):

@@ -1,8 +1,8 @@
-"""CUDA: wrapping, by a forest whose nodes carry the periods to their parents.
+"""CUDA: wrapping, by a forest whose nodes have the periods from their parents.
 
-A node is one uint64: its parent below, the periods from the parent to it above, 32 bits in which
-every axis has an equal share.  Both change in one atomic, so whoever follows parents adds up the
-periods that belong to them.  Nodes are counted through all entries.
+A node is one uint64: its parent in the low half, the periods from the parent to it in the high one,
+where every axis has an equal share of 32 bits.  Both change in one atomic, so a thread that follows
+parents adds up the periods that belong to them.  Nodes are counted through all entries.
 """
 
 from typing import Any, NamedTuple
@@ -20,12 +20,12 @@ periods_along, _, wrapping_bits = winding_in(int32, uint32)
 
 
 class Loops(NamedTuple):
-    """What is known of the loops of every entry that wind around the lattice.
+    """The loops found so far, in every entry, that wind around the lattice.
 
-    first: int32 (entries,), the winding numbers of one of them, 0 where there is none yet
-    flags: uint32 (entries,), where the wrapping bits are set, above the spanning bits
+    first: int32 (entries,), the winding numbers of one of them, 0 if there is none yet
+    flags: uint32 (entries,), gets the wrapping bits, above the spanning bits
     axes:  axes of the lattice, int32
-    width: bits an axis has in a code of periods, int32
+    width: bits of each axis in a code of periods, int32
     """
 
     first: Any
@@ -41,9 +41,9 @@ def _make_node(parent, code):
 
 @cuda.jit(device=True)
 def shortened(forest, i):
-    """Return the root of i, uint32, which is its parent from now on.
+    """Return the root of i, uint32, and make it the parent of i.
 
-    Whoever follows parents meanwhile adds up the same periods, by the old parent or by the root.
+    Another thread that follows parents adds up the same periods, by the old parent or by the root.
     """
     node = forest[i]
     parent, total = read_parent(node), periods_to(node)
@@ -103,7 +103,7 @@ def note_loop(wound, entry, loops):
 
 @cuda.jit(cache=True)
 def plant_kernel(forest, size, loops):
-    """Make every node of every entry a root, and forget all loops."""
+    """Make every node of every entry a root, and clear all loops."""
     entry = uint32(cuda.blockIdx.y)
     base = uint32(entry * size)
     for step in range(PER_THREAD):
@@ -116,7 +116,7 @@ def plant_kernel(forest, size, loops):
 
 @cuda.jit(cache=True)
 def join_words_kernel(forest, opened, adjacency, loops):
-    """Join the ends of all open bonds inside the lattice: one thread a word of sites."""
+    """Join the ends of all open bonds inside the lattice: one thread per word of sites."""
     entry, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     num_words, ends = adjacency.num_words, adjacency.ends
     if word >= num_words:
@@ -158,7 +158,7 @@ def join_all(batch: CudaBatch, entries: int, forest: Any, loops: Loops) -> None:
 
 
 def join_more(batch: CudaBatch, entries: int, forest: Any, loops: Loops) -> None:
-    """Join the open bonds of the first entries in a forest where some were joined already."""
+    """Join the open bonds of the first entries in a forest in which some are already joined."""
     top, launch = batch.topology, batch.launches
     bonds = forest, batch.opened, batch.adjacency, loops
     launch.one(join_words_kernel, top.num_words, entries, *bonds)

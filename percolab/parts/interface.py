@@ -1,10 +1,10 @@
-"""The interface of a part: all that its neighbours and the row of the sample still need of it.
+"""The interface of a part: the data that its neighbours and the row of the sample still need.
 
-A cluster that touches no face of a part will not grow any more: it is counted in the part's sums,
-exact integers.  Of the others an interface keeps size and flags, and for each of its two faces
-which of them every open bond that crosses belongs to.  Two interfaces of neighbouring parts join
-into the interface of both.  Joining is associative, so a chain of slabs and a tree of ranks are one
-function.
+A cluster that touches no face of a part cannot grow: it is counted in the part's sums, exact
+integers.  For other clusters an interface keeps the sizes and flags, and for each of its two faces
+the cluster of every open bond that crosses it.  Two interfaces of neighbouring parts are joined to
+the interface of both.  Joining is associative, so one function serves chains of slabs and trees of
+ranks.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from percolab.parts.kernels import (
     number_entries,
 )
 
-#: Digits of 64 bits of a sum of powers, as it is sent and stored.
+#: The number of 64-bit digits with which a sum of powers is sent and stored.
 _DIGITS = 4
-#: Sums over clusters that are sent and stored in one of them.
+#: Sums over clusters that are sent and stored in one digit.
 _SHORT = tuple(name for name in FIELDS if name != "sum_squares")
 
 
 @dataclass(frozen=True, eq=False)
 class Face:
-    """The open bonds that cross a face, in canonical order, as one of its two sides sees them."""
+    """The open bonds that cross a face, in canonical order, seen from one of its two sides."""
 
     # uint32, the number of the cluster that each bond reaches on this side
     clusters: NDArray[np.uint32]
-    # int64, the periods from that cluster's reference to the bond's lower end, as the bond leads
-    # there; empty where no axis is periodic
+    # int64, the periods from that cluster's reference point to the bond's lower end, along the
+    # bond; empty if no axis is periodic
     codes: NDArray[np.int64]
 
     @property
     def num_bonds(self) -> int:
-        """Open bonds that cross."""
+        """The number of open bonds that cross the face."""
         return self.clusters.size
 
 
@@ -57,25 +57,25 @@ def no_face() -> Face:
 
 @dataclass(frozen=True)
 class InterfaceSums:
-    """What finished clusters add up to: integers of any length, exact."""
+    """The sums over finished clusters: exact integers of any length."""
 
     clusters: ClusterSums  # the sums that a row has of them
-    cubes: int = 0  # with a tally the sum of s^3 of those of EXACT sites or more
-    fourths: int = 0  # and of s^4
+    cubes: int = 0  # with a tally, the sum of s^3 over those of EXACT sites or more
+    fourths: int = 0  # and that of s^4
     bins: tuple[int, ...] = ()  # clusters in each bin of sizes, () without a tally
     flags: int = 0  # spanning and wrapping bits, of unfinished clusters too
     loop: int = 0  # the winding numbers of the first loop, as a code; 0 if there is none
 
     @classmethod
     def empty(cls, bins: int = 0) -> InterfaceSums:
-        """Return the sums over no clusters; bins: of a tally."""
+        """Return the sums over no clusters; bins: the number of bins of a tally."""
         return cls(EXACT_SUMS.empty(), bins=(0,) * bins)
 
     def plus(self, other: InterfaceSums, axes: int) -> InterfaceSums:
-        """Return what both add up to; ``axes`` of the lattice."""
+        """Return the sums over both; axes: those of the lattice."""
         flags, loop = self.flags | other.flags, self.loop or other.loop
         if self.loop and other.loop:
-            # Loops of one part wind in one direction, unless its flags say that they do not.
+            # Loops of one part wind in one direction, unless its flags say otherwise.
             flags |= int(loop_bits(np.int64(self.loop), np.int64(other.loop), axes))
         return InterfaceSums(
             EXACT_SUMS.merged(self.clusters, other.clusters),
@@ -97,7 +97,7 @@ class InterfaceSums:
 
     @classmethod
     def from_arrays(cls, arrays: Sequence[NDArray[Any]]) -> InterfaceSums:
-        """Return the sums that these arrays are of."""
+        """Return the sums that :meth:`to_arrays` gave as arrays."""
         *short, flags, loop = arrays[0].tolist()
         squares, cubes, fourths = map(join_digits, arrays[1].reshape(-1, _DIGITS))
         clusters = ClusterSums(sum_squares=squares, **dict(zip(_SHORT, short, strict=True)))
@@ -112,7 +112,7 @@ ARRAY_KINDS = (np.uint32, np.int64, np.uint32, np.int64, np.uint64, np.uint32)
 class Interface:
     """The interface of a part, or of neighbouring parts that were joined."""
 
-    first_layer: int  # of those it stands for
+    first_layer: int  # the first of its layers
     layers: int
     num_layers: int  # those of the whole lattice
     axes: int  # axes of the lattice
@@ -132,7 +132,7 @@ class Interface:
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """Its arrays, of ARRAY_KINDS."""
+        """Its arrays, whose types are ARRAY_KINDS."""
         low, high = self.low, self.high
         return low.clusters, low.codes, high.clusters, high.codes, self.sizes, self.flags
 
@@ -151,26 +151,26 @@ class Interface:
 class Row(NamedTuple):
     """The row of a sample, and the sums that may not fit in it."""
 
-    # int64, as a labeler of the whole lattice gives it, vacant sites left out; the sum of squares
+    # int64, the row of a labeler of the whole lattice, without vacant sites; the sum of squares is
     # modulo 2^64, those of cubes and fourth powers modulo 2^128
     numbers: NDArray[np.int64]
     sum_squares: int  # of all sizes, exact
-    cubes: int  # as InterfaceSums has them, exact
+    cubes: int  # as in InterfaceSums, exact
     fourths: int
 
 
 def interface_bytes(bonds: int, clusters: int, *, has_periods: bool) -> int:
     """Return the bytes of the arrays of an interface.
 
-    bonds: open bonds that cross its faces; clusters: those they belong to, no more than bonds
+    bonds: open bonds that cross its faces; clusters: clusters of these bonds, no more than bonds
     """
     return (12 if has_periods else 4) * bonds + 12 * clusters
 
 
 def joining_bytes(clusters: int, *, has_periods: bool) -> int:
-    """Return the bytes that joining takes in addition to the interfaces before and after it.
+    """Return the bytes that joining needs in addition to the interfaces before and after it.
 
-    clusters: of both interfaces together
+    clusters: those of both interfaces together
     """
     return (28 if has_periods else 20) * clusters
 
@@ -178,8 +178,8 @@ def joining_bytes(clusters: int, *, has_periods: bool) -> int:
 def join(low: Interface, high: Interface) -> Interface:
     """Return the interface of two neighbouring parts, ``low`` below and ``high`` above.
 
-    InputError: they are not neighbours, their faces do not match, as those of different samples,
-    or together they have 2^32 clusters or more.
+    InputError: they are not neighbours, their faces do not match (they are of different samples),
+    or together they have too many clusters.
     """
     return _joined(find_meeting(low, high))
 
@@ -187,22 +187,22 @@ def join(low: Interface, high: Interface) -> Interface:
 def close(interface: Interface) -> Interface:
     """Return the interface of a whole torus, its last face joined to its first.
 
-    InputError: it is not of all layers, or its faces do not match.
+    InputError: it does not have all layers, or its faces do not match.
     """
     return _joined(find_closing(interface))
 
 
 class Meeting(NamedTuple):
-    """Interfaces and their faces as they are joined, on whatever device."""
+    """The interfaces and faces of a join, on any device."""
 
     interfaces: tuple[Interface, ...]  # two neighbours, or one to be closed
     upper: Face  # the face of the upper one, or of the first layers
     lower: Face  # the face that it meets, with the same bonds
-    left: tuple[Face, Face]  # the faces that stay, of the first and of the last interface
+    left: tuple[Face, Face]  # the faces that remain, of the first and of the last interface
 
     @property
     def shift(self) -> int:
-        """What the numbers of the upper interface's clusters begin with."""
+        """The first number of the upper interface's clusters."""
         return self.interfaces[0].num_clusters if len(self.interfaces) > 1 else 0
 
     @property
@@ -217,7 +217,7 @@ class Meeting(NamedTuple):
     def interface(
         self, faces: tuple[Face, Face], sizes: Any, flags: Any, sums: InterfaceSums
     ) -> Interface:
-        """Return the interface of all; sums: of the clusters that were finished by joining."""
+        """Return the joined interface; sums: those of the clusters finished by joining."""
         first = self.interfaces[0]
         for interface in self.interfaces:
             sums = sums.plus(interface.sums, interface.axes)
@@ -227,7 +227,7 @@ class Meeting(NamedTuple):
 
 
 def find_meeting(low: Interface, high: Interface) -> Meeting:
-    """Return how two interfaces meet; errors: as for :func:`join`."""
+    """Return the meeting of two interfaces; errors: as for :func:`join`."""
     after = low.first_layer + low.layers
     if after != high.first_layer or low.num_layers != high.num_layers:
         raise InputError(
@@ -237,7 +237,7 @@ def find_meeting(low: Interface, high: Interface) -> Meeting:
 
 
 def find_closing(interface: Interface) -> Meeting:
-    """Return how the two faces of a torus meet; errors: as for :func:`close`."""
+    """Return the meeting of the two faces of a torus; errors: as for :func:`close`."""
     if interface.layers != interface.num_layers:
         raise InputError(
             f"{interface.layers} layers of {interface.num_layers} cannot be closed to a torus"
@@ -291,12 +291,12 @@ def _joined(meeting: Meeting) -> Interface:
 
 
 def split_digits(number: int) -> list[int]:
-    """Return the digits of 64 bits of a number, the lowest first."""
+    """Return the 64-bit digits of a number, the lowest first."""
     return [number >> 64 * n & 2**64 - 1 for n in range(_DIGITS)]
 
 
 def join_digits(digits: NDArray[np.uint64]) -> int:
-    """Return the integer with these digits of 64 bits, the lowest first."""
+    """Return the integer with these 64-bit digits, the lowest first."""
     return sum(int(digit) << 64 * n for n, digit in enumerate(digits))
 
 
@@ -328,5 +328,5 @@ def make_row(interface: Interface) -> Row:
 
 
 def _low_digits(*numbers: int) -> NDArray[np.int64]:
-    """Return the lowest 64 bits of each number, as the columns of a row hold them."""
+    """Return the lowest 64 bits of each number, in the form of a row's columns."""
     return np.array([number & 2**64 - 1 for number in numbers], np.uint64).view(np.int64)

@@ -1,13 +1,13 @@
 """CUDA kernels of a slab: its open bonds and those of a cut, and its interface.
 
-Bonds are drawn as :mod:`percolab.parts.kernels` does on the CPU.  Grid axis 1 counts classes of
-bonds; ``classes`` has their numbers, that of the sites is the number of classes.
+Bonds are drawn as in :mod:`percolab.parts.kernels` on the CPU.  Grid axis 1 counts classes of
+bonds; ``classes`` has their numbers; sites have the number after the last class of bonds.
 
 The sites at the ends of open bonds that cross a face are border sites of their tiles, so that
-``labels`` holds their nodes (:mod:`percolab.labelers.tiled.borders`).  An entry is first the root
-of its node.  Roots that an entry names are marked, numbered in any order, and leave the sums; then
-entries are given those numbers.  Marks and numbers stand where the origins of nodes do, which only
-labels need.
+``labels`` has their nodes (:mod:`percolab.labelers.tiled.borders`).  An entry is first the root of
+its node.  Roots of entries are marked, numbered in any order, and removed from the sums; then the
+entries are replaced by these numbers.  Marks and numbers are stored instead of the origins of
+nodes, which only labels need.
 
 opened: uint32, the words of a cut; counts: uint32, one for FACE_WORDS of them; border: uint32,
 words of sites; labels: uint32 (points,); entries, numbers: uint32.
@@ -31,16 +31,16 @@ from percolab.measure.wrapping import periods_to
 from percolab.measure.wrapping_cuda import periods_along
 from percolab.parts.kernels import close_cut_word, find_cut_bond
 
-#: Words that a block makes where they have to be shifted; the last one is made for its bits alone.
+#: Words that a block makes where words are shifted; the last one is only made for its bits.
 SPAN = PER_THREAD * THREADS
-#: Words of a cut that one block reads, at most THREADS; so few that a face makes many blocks.
+#: Words of a cut that one block reads, at most THREADS; few, so that a face has many blocks.
 FACE_WORDS = THREADS // 2
-#: Stands for the number of a root that an entry names; no origin is as large.
+#: Marks a root of an entry until it has a number; no origin is as large.
 NAMED = 0xFFFFFFFF
 
 
 class Stretch(NamedTuple):
-    """Words of a slab or cut: where they lie in the whole lattice."""
+    """The place of a slab's or cut's words in the whole lattice."""
 
     whole: Any  # words of one class of the whole lattice, uint64
     first: Any  # the first one, counted in its class, uint64
@@ -58,7 +58,7 @@ def _find_first_word(stretch, n):
 
 @cuda.jit(cache=True)
 def aligned_words_kernel(generator, samples, thresholds, stretch, exists, opened):
-    """Write what is open of bonds or sites whose first one is the first of a word.
+    """Write the open words of bonds or sites that begin at the first bit of a word.
 
     samples: the seed and the sample; thresholds: (1,); exists, opened: uint32 (classes * words,)
     """
@@ -77,9 +77,9 @@ def aligned_words_kernel(generator, samples, thresholds, stretch, exists, opened
 
 @cuda.jit(cache=True)
 def shifted_words_kernel(generator, samples, thresholds, stretch, exists, opened):
-    """Write what is open of bonds or sites whose first one is any bit of a word but the first.
+    """Write the open words of bonds or sites that begin at any other bit of a word.
 
-    Arguments as of :func:`aligned_words_kernel`.  A block writes SPAN - 1 words.
+    Arguments as for :func:`aligned_words_kernel`.  A block writes SPAN - 1 words.
     """
     made = cuda.shared.array(SPAN, types.uint32)
     n, thread = uint32(cuda.blockIdx.y), uint32(cuda.threadIdx.x)
@@ -107,7 +107,7 @@ def shifted_words_kernel(generator, samples, thresholds, stretch, exists, opened
 
 @cuda.jit(cache=True)
 def close_cut_kernel(cut, upper, lower, opened):
-    """Close the bonds of a cut that have a vacant site above or below: one thread a word."""
+    """Close the bonds of a cut that have a vacant site above or below: one thread per word."""
     place = uint32(cuda.grid(1))
     if place < opened.size:
         words = uint32(cut.adjacency.num_words)
@@ -118,7 +118,7 @@ def close_cut_kernel(cut, upper, lower, opened):
 
 @cuda.jit(device=True)
 def _sum_before(sums, thread, count):
-    """Return (what the threads before this one count, what all of a block count), uint32.
+    """Return the sums of ``count`` over the threads before this one, and over the block, uint32.
 
     sums: scratch in shared memory, THREADS numbers, free again after the next barrier.
     """
@@ -138,7 +138,7 @@ def _sum_before(sums, thread, count):
 
 @cuda.jit(cache=True)
 def count_bonds_kernel(opened, counts):
-    """Count the open bonds of every FACE_WORDS words of a cut: one block each, a thread a word."""
+    """Count the open bonds of every FACE_WORDS words of a cut, by one block each."""
     shared = cuda.shared.array(1, types.uint32)
     if cuda.threadIdx.x == 0:
         shared[0] = uint32(0)
@@ -178,7 +178,7 @@ def scan_counts_kernel(counts, total):
 
 @cuda.jit(cache=True)
 def mark_layers_kernel(border, sites, first, after):
-    """Add the sites from ``first`` to below ``after`` to the border: one thread a word of sites."""
+    """Add the sites from ``first`` to ``after - 1`` to the border: one thread per word of sites."""
     word = uint32(uint32(first >> uint32(5)) + uint32(cuda.grid(1)))
     site = uint32(word << uint32(5))
     if site < after:
@@ -192,9 +192,9 @@ def mark_layers_kernel(border, sites, first, after):
 
 @cuda.jit(cache=True)
 def mark_cut_kernel(opened, cut, is_upper, shift, border):
-    """Add the ends of a cut's open bonds to the border: one thread a word.
+    """Add the ends of a cut's open bonds to the border: one thread per word.
 
-    is_upper: whether the slab holds the owners, at sites from ``shift`` on, or the other ends
+    is_upper: whether the slab has the owners, at sites from ``shift`` on, or the other ends
     """
     place, none = uint32(cuda.grid(1)), uint32(0)
     if place < opened.size and opened[place] != none:
@@ -217,7 +217,7 @@ def mark_cut_kernel(opened, cut, is_upper, shift, border):
 
 @cuda.jit(cache=True)
 def flag_layers_kernel(labels, nodes, sites, first, after, flag):
-    """Set a flag at the roots of the sites from ``first`` to below ``after``; one thread each."""
+    """Set a flag at the roots of the sites from ``first`` to ``after - 1``; one thread each."""
     site = uint32(first + uint32(cuda.grid(1)))
     if site < after and has_bit(sites[uint32(site >> uint32(5))], uint32(site & uint32(31))):
         root = nodes.parents[labels[site]]
@@ -227,7 +227,7 @@ def flag_layers_kernel(labels, nodes, sites, first, after, flag):
 
 @cuda.jit(device=True)
 def _wide_periods(narrow, axes, width):
-    """Return a code of periods with ``width`` bits an axis as one of PERIOD_BITS an axis."""
+    """Convert a code of periods from ``width`` to PERIOD_BITS bits per axis."""
     code = int64(0)
     for axis in range(axes):
         along = int64(periods_along(narrow, axis, width))
@@ -242,14 +242,14 @@ def read_face_kernel(
 ):  # fmt: skip
     """Write the root and the code of every open bond of a cut, and mark the roots.
 
-    The order is that of the bonds.  A block of THREADS reads FACE_WORDS words, its warps a word at
-    a time, a lane a bond.
+    The order is that of the bonds.  A block of THREADS reads FACE_WORDS words; each warp reads one
+    word at a time, each lane one bond.
 
     before:   open bonds before the words of each block, uint32
-    is_upper: whether the slab holds the owners, at sites from ``shift`` on, or the other ends
-    crossing: the periods along the last axis that the bonds lead over, where it holds the owners
-    forest, loops: of the nodes, where an axis other than the last one is periodic
-    roots:    uint32; codes: int64, written with has_codes, where an axis is periodic
+    is_upper: whether the slab has the owners, at sites from ``shift`` on, or the other ends
+    crossing: the periods along the last axis that the bonds cross, if it has the owners
+    forest, loops: those of the nodes, if an axis other than the last one is periodic
+    roots:    uint32; codes: int64, written if has_codes, that is, if an axis is periodic
     """
     sums = cuda.shared.array(THREADS, types.uint32)
     words = cuda.shared.array(FACE_WORDS, types.uint32)
@@ -287,12 +287,12 @@ def read_face_kernel(
             node = labels[uint32(site + int64(shift))]
             root = nodes.parents[node]
             roots[entry] = root
-            # Whoever writes it writes the same.
+            # All threads that write it write the same value.
             if nodes.origins[root] != uint32(NAMED):
                 nodes.origins[root] = uint32(NAMED)
             if has_codes != uint32(0):
                 if forest.size > 1:
-                    # Its parent there is its root since sizes were gathered.
+                    # In the forest, its parent is its root, as sizes have been gathered.
                     narrow = periods_to(forest[node])
                     code = int64(code + _wide_periods(narrow, loops.axes, loops.width))
                 codes[entry] = code
@@ -300,10 +300,10 @@ def read_face_kernel(
 
 @cuda.jit(cache=True)
 def number_roots_kernel(nodes, interior, blocks, spanning, count, sizes, flags):
-    """Number the roots that are marked, take their sizes and flags, and let them leave the sums.
+    """Number the marked roots, copy their sizes and flags, and remove them from the sums.
 
-    The spanning bits of these clusters are set here.  count: uint32, how many there are; begins as
-    0.  sizes: uint64; flags: uint32.
+    The spanning bits of these clusters are set here.  count: uint32, their number, initially 0.
+    sizes: uint64; flags: uint32.
     """
     sums = cuda.shared.array(THREADS, types.uint32)
     start = cuda.shared.array(1, types.uint32)

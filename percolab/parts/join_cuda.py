@@ -1,8 +1,8 @@
-"""Joining interfaces on a GPU, where their arrays lie; and copies of interfaces to it and from it.
+"""Joining interfaces in the memory of a GPU, and copying interfaces to it and from it.
 
-An interface on a GPU is a :class:`percolab.parts.interface.Interface` whose arrays are those of the
-device; its sums are on the host.  It is equal to that of the CPU but for the numbers of its
-clusters: those of a face are about in the order of its bonds, not just in it.
+An interface on a GPU is a :class:`percolab.parts.interface.Interface` with device arrays; its sums
+are on the host.  It is equal to that of the CPU except for the numbers of its clusters, which
+follow the order of a face's bonds only approximately.
 """
 
 from collections.abc import Callable
@@ -29,14 +29,14 @@ from percolab.parts.interface import (
 from percolab.parts.kernels import merge_sums
 from percolab.parts.parts import Whole
 
-# Arrays grow by this part of what is requested, so that they do not grow at every slab.
+# Arrays are larger than requested by one part in _SPARE, so that they do not grow at every slab.
 _SPARE = 16
 
 
 class DeviceArrays:
-    """Arrays of the device by names, which are used again; one is replaced when more is requested.
+    """Named device arrays that are reused; one is replaced when more elements are requested.
 
-    spare: an array has this part more elements than requested.  least: elements of any array
+    spare: a new array has one part in ``spare`` more elements.  least: the fewest elements
     """
 
     def __init__(self, spare: int, least: int) -> None:
@@ -44,12 +44,12 @@ class DeviceArrays:
         self._arrays: dict[str, Any] = {}
 
     def take(self, name: str, size: int, dtype: Any) -> Any:
-        """Return ``size`` elements or more, with anything in them.
+        """Return ``size`` uninitialized elements or more.
 
-        They are not cut to size: to slice an array of a device takes as long as a launch.
+        The array is not sliced, since slicing a device array takes as long as a launch.
         """
         if name not in self._arrays or self._arrays[name].size < size:
-            # The old array goes first, so that both need not fit.
+            # Free the old array first, so that both need not fit together.
             self._arrays.pop(name, None)
             elements = max(size + size // self._spare, self._least)
             self._arrays[name] = cuda.device_array(elements, dtype)
@@ -61,40 +61,40 @@ class DeviceArrays:
 
 
 class InterfacesCuda:
-    """Joins interfaces on the selected GPU, in memory of its own; for one thread at a time.
+    """Joins interfaces on the selected GPU, in separate memory; for one thread at a time.
 
     An interface that :meth:`join` or :meth:`close` returns lies in that memory.  It is valid until
     the
     next call but one: two sets of arrays take turns, so that one result can be joined on.
 
     Clusters of a torus may be at most MOST_PERIODS = 1023 periods away from each other along any
-    axis.  More is an InputError; it needs a cluster that winds a thousand times around a lattice.
+    axis.  More, as when a cluster winds a thousand times around a lattice, is an InputError.
     """
 
     def __init__(self) -> None:
-        # The next slab is labeled at the same time, by more blocks than fit on the device.
+        # The stream has priority, as the next slab is labeled meanwhile and fills the device.
         self._launches = Launches(is_urgent=True)
         self._rooms, *results = (DeviceArrays(_SPARE, 1) for _ in range(3))
         self._results, self._turn = tuple(results), 0
         self._pinned = cuda.pinned_array(kernels.ALL_TOTALS, np.uint64)
         self._totals = cuda.device_array(kernels.ALL_TOTALS, np.uint64)
-        # Stand for arrays that there are not.
+        # Placeholders for arrays that do not exist.
         self._no_codes = cuda.device_array(1, np.int64)
         self._no_sizes = cuda.device_array(1, np.uint64)
         self._no_flags = cuda.device_array(1, np.uint32)
 
     @staticmethod
     def memory(whole: Whole, p: float = 1.0) -> Memory:
-        """Return the memory that joining takes, with two results and an interface of the host.
+        """Return the memory of joining, with two results and an interface from the host.
 
         p: the largest, of bonds or of sites, of whichever is smaller.  It is as if every open bond
         of a face led to a cluster of its own.
         """
         bonds, sites = whole.open_at_face(p)
-        # In a chain on an open lattice nothing is below.
+        # In a chain on an open lattice, an interface has no lower face.
         faces = 2 if whole.is_closed else 1
         entries = (12 if whole.has_periods else 4) * faces * bonds
-        # Of the interface so far, and of the next slab.
+        # Clusters of the interface so far, and of the next slab.
         clusters = (faces + 2) * sites
         device = 24 * clusters + 3 * (entries + 12 * faces * sites)
         totals = 8 * (kernels.ALL_TOTALS)
@@ -130,13 +130,13 @@ class InterfacesCuda:
         each, number = self._launches.each, np.uint64(count)
         blocks = max(min(-(-count // THREADS), kernels.BLOCKS), 1)
         totals = self._totals
-        # In an upper interface alone, as in a lower one, all clusters are its own.
+        # If there is only one interface, all clusters belong to it.
         below = interfaces[0].num_clusters if len(interfaces) > 1 else count
         planted = self._clusters(interfaces[0]), self._clusters(interfaces[-1])
         clusters = np.uint64(below), number, forest, sizes, flags, numbers, totals
         size = max(count, totals.size)
         each(kernels.plant_kernel, size, 1, *planted[0], *planted[1], *clusters)
-        # Numbers of this many clusters leave the other bits to their periods.
+        # The bits that cluster numbers do not need are used for periods.
         split = np.uint64(max(count - 1, 1).bit_length())
         halves = np.uint64(0)
         if meeting.has_codes:
@@ -201,12 +201,12 @@ class InterfacesCuda:
 
 
 def _part(array: Any, size: int) -> Any:
-    """Return the first elements of an array of the device; an empty one is on the host."""
+    """Return the first elements of a device array; an empty result is on the host."""
     return array[:size] if size else np.empty(0, array.dtype)
 
 
 def _read_sums(totals: Any, bins: int, blocks: int) -> InterfaceSums:
-    """Return what the clusters add up to that were finished, from the totals of the kernels."""
+    """Return the sums over the finished clusters from the totals of the kernels."""
     powers = totals[kernels.SQUARES : kernels.TOTALS].reshape(-1, kernels.DIGITS)
     squares, cubes, fourths = map(join_digits, powers)
     clusters = merge_sums(totals[kernels.TOTALS + bins :][: NUMBERS * blocks])
@@ -221,12 +221,12 @@ def _read_sums(totals: Any, bins: int, blocks: int) -> InterfaceSums:
 
 
 def to_device(interface: Interface) -> Interface:
-    """Return an interface with its arrays copied to the selected GPU; those that are there stay."""
+    """Return an interface with its arrays on the selected GPU, copied only if necessary."""
     return _with_copies(interface, lambda x: cuda.to_device(x) if isinstance(x, np.ndarray) else x)
 
 
 def to_host(interface: Interface) -> Interface:
-    """Return an interface with its arrays copied to the host; those that are there stay."""
+    """Return an interface with its arrays on the host, copied only if necessary."""
     return _with_copies(interface, lambda x: x if isinstance(x, np.ndarray) else x.copy_to_host())
 
 

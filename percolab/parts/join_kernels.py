@@ -1,15 +1,15 @@
-"""CUDA kernels that join interfaces: the counterparts of those of :mod:`percolab.parts.kernels`.
+"""CUDA kernels that join interfaces: the counterparts of those in :mod:`percolab.parts.kernels`.
 
 The clusters of both interfaces are the nodes of one forest, those of the upper one from ``shift``
 on.  A node is one uint64, changed in one atomic: its parent in the lowest ``split`` bits, the
 periods from the parent to it as a code (:func:`percolab.lattices.topology.period_codes`) in the
-others.  These are all bits that the numbers of the clusters leave: 36 for three axes up to 2^28
-clusters, and the last axis fewer beyond.  A code that does not fit, or that has more than
-MOST_PERIODS along an axis, is noted in the totals.  Where several threads write a number plainly,
-all write the same.
+others.  These are all bits that cluster numbers do not need: 36 bits for three axes up to 2^28
+clusters; beyond that, the last axis has fewer.  A code that does not fit, or that has more than
+MOST_PERIODS along an axis, is noted in the totals.  Where several threads write a number without
+an atomic, all write the same value.
 
-The totals are uint64: the places below, then the number of clusters in each bin of sizes, and
-behind them the sums over finished clusters (:mod:`percolab.measure.sums`) of each block of
+The totals are uint64: the numbers listed below, then the number of clusters in each bin of sizes,
+then the sums over finished clusters (:mod:`percolab.measure.sums`) of each block of
 :func:`finish_kernel`.
 """
 
@@ -34,23 +34,23 @@ from percolab.parts.kernels import INSIDE
 
 _empty, _with_cluster, _put = SUMS64.empty, SUMS64.with_cluster, SUMS64.put
 
-#: Periods along one axis that a code may have here: so many that two of them still add up.
+#: The most periods along one axis of a code here, so that the sum of two codes does not overflow.
 MOST_PERIODS = 2 ** (PERIOD_BITS - 2) - 1
-#: Where the totals have the clusters that stay open, the flags, the first loop, whether a code did
+#: Places in the totals: the clusters that stay open, the flags, the first loop, whether a code did
 #: not fit, and the exact sums of s^2, s^3 and s^4 of finished clusters.
 OPEN, FLAGS, LOOP, TOO_FAR = range(4)
 SQUARES, CUBES, FOURTHS, TOTALS = 4, 8, 12, 16
-#: Digits of 64 bits of each of these sums.
+#: The number of 64-bit digits of each of these sums.
 DIGITS = 4
-#: Bins of sizes of 63 bits.
+#: The number of bins for sizes of up to 63 bits.
 ALL_BINS = num_bins(2**63 - 1)
-#: Blocks that clusters are added up by, at most: as many as a GPU runs at a time.
+#: The most blocks that add up clusters: about as many as a GPU runs at a time.
 BLOCKS = 4 if config.ENABLE_CUDASIM else 1024
 #: Numbers of the totals, all of them.
 ALL_TOTALS = TOTALS + ALL_BINS + NUMBERS * BLOCKS
-#: Steps of a thread that gathers: what a block adds up before it goes to global memory.
+#: Clusters per thread of gathering: a block adds these up before it writes to global memory.
 GATHERED = 2 if config.ENABLE_CUDASIM else 16
-# A cluster that a face names that stays.
+# Marks a cluster that a remaining face names.
 _NAMED = 0
 
 
@@ -79,10 +79,10 @@ def _period_code(node, split):
 
 @cuda.jit(device=True)
 def _fits(code, split, halves):
-    """Return whether a code has MOST_PERIODS along each axis at most, and fits into a node.
+    """Return whether a code has at most MOST_PERIODS along each axis, and fits into a node.
 
-    halves: half the range of every axis' field.  Added, it leaves in a field of few periods two
-    highest bits that differ.
+    halves: half the range of every axis' field.  After it is added, the two highest bits of a field
+    differ if its periods are few enough.
     """
     raised = uint64(uint64(code) + halves)
     near = uint64(uint64(raised ^ uint64(raised << uint64(1))) & halves)
@@ -92,10 +92,10 @@ def _fits(code, split, halves):
 
 @cuda.jit(device=True)
 def _climbed(forest, i, split, halves):
-    """Return (root of i, periods from the root to i, whether all codes on the way fit).
+    """Return (root of i, periods from the root to i, whether all codes on the path fit).
 
-    The path is shortened on the way: a node may get its grandparent as its parent at any time,
-    with the periods from there, and whoever comes by follows either.
+    The path is shortened meanwhile: a node may get its grandparent as its parent at any time, with
+    the periods from there; other threads may follow either.
     """
     total, fit = int64(0), True
     node = forest[i]
@@ -118,10 +118,10 @@ def _climbed(forest, i, split, halves):
 
 @cuda.jit(device=True)
 def _find_root(forest, i, split, halves):
-    """Return what :func:`_climbed` returns, and write nothing.
+    """Return the result of :func:`_climbed` without writing.
 
-    Where nodes get their roots as their parents, a shortened path of another thread, which had
-    read what was there before, must not be written over one of them.
+    When nodes get their roots as parents, another thread must not overwrite such a parent by a
+    shortened path that it computed from an earlier value.
     """
     total, fit = int64(0), True
     node = forest[i]
@@ -137,9 +137,9 @@ def _find_root(forest, i, split, halves):
 
 @cuda.jit(device=True)
 def _join(forest, i, j, code, split, halves):
-    """Join i and j by a bond that leads from i to j over ``code`` periods.
+    """Join i and j by a bond from i to j over ``code`` periods.
 
-    Returns (winding numbers of the loop that the bond closes or 0, whether all codes fit).
+    Return (winding numbers of the loop that the bond closes, or 0; whether all codes fit).
     """
     to_i, to_j, fit = int64(code), int64(0), True
     while True:
@@ -182,9 +182,9 @@ def plant_kernel(
     low_sizes, low_flags, high_sizes, high_flags, shift, count, forest, sizes, flags, numbers,
     totals,
 ):  # fmt: skip
-    """Make every cluster of both interfaces a root of its own, and empty the totals.
+    """Make every cluster of both interfaces a root, and clear the totals.
 
-    shift: clusters of the lower interface; count: of both
+    shift: number of clusters of the lower interface; count: that of both
     """
     for step in range(PER_THREAD):
         n = _element(step, PER_THREAD)
@@ -235,10 +235,10 @@ def join_kernel(
 
 @cuda.jit(cache=True)
 def gather_clusters_kernel(forest, count, split, halves, sizes, flags, totals):
-    """Point every cluster at its root, and add sizes and flags up there.
+    """Point every cluster to its root, and add up sizes and flags there.
 
-    A block adds up in shared memory before it goes to global memory, where all blocks would queue
-    for the sizes of large clusters.
+    A block adds up in shared memory first, as all blocks would contend for the sizes of large
+    clusters in global memory.
     """
     keys = cuda.shared.array(SLOTS, types.uint32)
     counts = cuda.shared.array(SLOTS, types.uint64)
@@ -248,7 +248,7 @@ def gather_clusters_kernel(forest, count, split, halves, sizes, flags, totals):
     for step in range(GATHERED):
         n = _element(step, GATHERED)
         if n < count:
-            # Its own thread alone writes a node here: others read its parent or its root.
+            # Only its own thread writes a node here; other threads read its parent or its root.
             root, code, good = _find_root(forest, uint32(n), split, halves)
             fit = fit and good
             if uint64(root) != n:
@@ -267,7 +267,7 @@ def gather_clusters_kernel(forest, count, split, halves, sizes, flags, totals):
 def name_roots_kernel(
     entries, codes, count, shift, forest, split, halves, numbers, roots, root_codes, totals
 ):
-    """Write the roots of a face that stays, and the codes from there; mark these roots."""
+    """Write the roots of a remaining face, and the codes from there; mark these roots."""
     fit = True
     for step in range(PER_THREAD):
         n = _element(step, PER_THREAD)
@@ -296,7 +296,7 @@ def renumber_kernel(roots, count, numbers):
 
 @cuda.jit(device=True)
 def _times(low, middle, high, factor):
-    """Return a number of three digits of 64 bits, the lowest first, times another: four digits."""
+    """Return a number of three 64-bit digits, the lowest first, times a digit: four digits."""
     first, carry = product(low, factor)
     second, more = product(middle, factor)
     second = uint64(second + carry)
@@ -339,19 +339,19 @@ def _tally(size, square, powers, bins):
 
 @cuda.jit(cache=True)
 def finish_kernel(forest, count, split, sizes, flags, numbers, bins_used, left, totals):
-    """Add up the clusters that no face names any more; number the others, and take them.
+    """Add up the clusters that no remaining face names; number and copy the others.
 
-    bins_used: bins of a tally, 0 where there is none
-    left:      (sizes, flags) of the open clusters, by their numbers
-    A block goes through THREADS clusters at a time; those of them that stay open get consecutive
-    numbers, so that what was near in a face stays so.
+    bins_used: bins of a tally, 0 if there is none
+    left:      gets (sizes, flags) of the open clusters, by their numbers
+    A block processes THREADS clusters at a time; those that stay open get consecutive numbers, so
+    that clusters near each other in a face stay so.
     """
     powers = cuda.shared.array(TOTALS, types.uint64)
     bins = cuda.shared.array(ALL_BINS, types.uint32)
     columns = cuda.shared.array(COLUMNS, types.uint64)
     opened = cuda.shared.array(2, types.uint32)
     thread = cuda.threadIdx.x
-    # Clear what the block shares.
+    # Clear the shared memory of the block.
     for n in range(thread, TOTALS, THREADS):
         powers[n] = uint64(0)
     for n in range(thread, ALL_BINS, THREADS):
@@ -363,7 +363,7 @@ def finish_kernel(forest, count, split, sizes, flags, numbers, bins_used, left, 
         if thread == 0:
             opened[0] = uint32(0)
         cuda.syncthreads()
-        # A root that a face names stays open; any other one is finished, and enters the sums.
+        # A root that a face names stays open; any other root is finished and is added to the sums.
         n = uint64(start + uint64(thread))
         is_open, slot = False, uint32(0)
         if n < count and uint64(_read_parent(forest[n], split)) == n:
@@ -375,12 +375,12 @@ def finish_kernel(forest, count, split, sizes, flags, numbers, bins_used, left, 
             else:
                 sums = _with_cluster(sums, size)
                 square = product(size, size)
-                # The sums have that of squares modulo 2^64; its carry goes above.
+                # ``sums`` has the sum of squares modulo 2^64; carry its overflow.
                 high = uint64(uint64(high + square[1]) + uint64(sums.sum_squares < square[0]))
                 if bins_used != 0:
                     _tally(size, square, powers, bins)
         cuda.syncthreads()
-        # Take consecutive numbers for the open ones of this round.
+        # Reserve consecutive numbers for the open clusters of this round.
         if thread == 0:
             opened[1] = uint32(cuda.atomic.add(totals, OPEN, uint64(opened[0])))
         cuda.syncthreads()

@@ -1,12 +1,12 @@
-"""Kernels of slabs on the CPU: their open bonds, what they hand on, and how that is joined.
+"""Kernels of slabs on the CPU: their open bonds, their interfaces, and the joining of these.
 
 Bonds are drawn from the keys of the whole lattice, where words are numbered with 64 bits.  A slab
-may begin at any bit of a word: its own words are shifted together from those.
+may begin at any bit of a word: its words are put together by shifts of the lattice's words.
 
 Clusters of an interface are the nodes of a union-find.  An entry of a face is one open bond that
 crosses it: the number of the cluster that it reaches, and on tori a *code*, the periods from that
-cluster's reference to the bond's lower end (:func:`percolab.lattices.topology.period_codes`).  It
-belongs to the entry, since one cluster may reach a face from several sides of the torus.
+cluster's reference to the bond's lower end (:func:`percolab.lattices.topology.period_codes`).  Each
+entry has a code, since one cluster may reach a face from several sides of the torus.
 """
 
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ from percolab.measure.sums import NUMBERS, SUMS64
 from percolab.measure.tallies import EXACT, find_wide_bin, product, tally_sizes
 from percolab.measure.wrapping import join_over_periods, note_loop, wrapping_bits
 
-# Words made at a time where they have to be shifted; one of so many is made twice.
+# Words made at a time if they must be shifted; one of these is made twice.
 _CHUNK = 1024
 #: A cluster that touches no face.
 INSIDE = 0xFFFFFFFF
@@ -38,7 +38,7 @@ _merged, _take = SUMS64.merged, SUMS64.take
 
 
 class SlabKeys(NamedTuple):
-    """What a sample of the whole lattice is drawn from."""
+    """The keys from which a sample of the whole lattice is drawn."""
 
     generator: Any  # one of :data:`percolab.bonds.words.GENERATORS`' values
     seed: Any  # uint64, like the next two as :func:`percolab.bonds.words.open_word` takes them
@@ -52,7 +52,7 @@ class SlabKeys(NamedTuple):
 
 @inner_with_arrays
 def fill_from(keys, limit, klass, first, exists, opened):
-    """Write what is open of the owners ``first`` ... of a class, in words from bit 0 on.
+    """Write the open words of a class for the owners from ``first`` on, in words from bit 0 on.
 
     limit: the threshold.  klass: num_classes for sites.  first: uint64.  exists, opened: uint32.
     """
@@ -80,7 +80,7 @@ def fill_slab(keys, first, exists, sites, adjacency, opened, occupied):
 
     first:    the number of its first site, uint64
     exists:   uint32 (num_classes, words), its bonds; sites: uint32 (words,), its sites
-    opened:   uint32 (num_classes, words); occupied: uint32 (words,), or empty where none are drawn
+    opened:   uint32 (num_classes, words); occupied: uint32 (words,), or empty if not drawn
     """
     site_limit, bond_limit = limits_at(keys.rule, keys.threshold)
     for k in range(exists.shape[0]):
@@ -93,13 +93,13 @@ def fill_slab(keys, first, exists, sites, adjacency, opened, occupied):
 
 @inner
 def find_cut_bond(adjacency, place, bit):
-    """Return which bond of a cut's list of periodic bonds is a bit of word ``place``, int64."""
+    """Return the index, int64, in a cut's list of periodic bonds of a bit of word ``place``."""
     return find_periodic_number(int64(32) * int64(place) + int64(bit), adjacency.periodic_bonds)
 
 
 @njit(nogil=True, cache=True)
 def fill_cut(keys, draws_sites, above, below, cut, opened):
-    """Write which bonds of a cut are open; return how many.
+    """Write the open bonds of a cut; return their number.
 
     above, below: the numbers of the first sites on its two sides, uint64
     opened:       uint32 (classes * words,)
@@ -128,7 +128,7 @@ def fill_cut(keys, draws_sites, above, below, cut, opened):
 
 @inner
 def close_cut_word(adjacency, n, word, upper, lower, opened):
-    """Return what is open of a word of the n-th class of a cut, uint32, between occupied sites."""
+    """Return the open bonds between occupied sites in a word of a cut's n-th class, uint32."""
     place = uint32(uint32(uint32(n) * uint32(adjacency.num_words)) + uint32(word))
     down, aside = int64(adjacency.ends[n]), periodic_word(adjacency.periodic_words, place)
     left = uint32(opened[place] & upper[word])
@@ -148,10 +148,10 @@ def close_cut_word(adjacency, n, word, upper, lower, opened):
 def read_face(opened, cut, is_upper, shift, crossing, runs, periods, roots, codes):
     """Write the root and the code of every open bond of a cut, in the order of its bonds.
 
-    is_upper: whether the slab holds the owners, at sites from ``shift`` on, or the other ends
-    crossing: the periods along the last axis that the bonds lead over, where it holds the owners
-    periods:  from the roots to the runs, or empty
-    roots:    uint32; codes: int64, or empty where no axis is periodic
+    is_upper: whether the slab has the owners, at sites from ``shift`` on, or the other ends
+    crossing: the periods along the last axis that the bonds cross, if it has the owners
+    periods:  those from the roots to the runs, or empty
+    roots:    uint32; codes: int64, or empty if no axis is periodic
     """
     entry, words = 0, int64(cut.adjacency.num_words)
     for n in range(cut.classes.size):
@@ -179,7 +179,7 @@ def read_face(opened, cut, is_upper, shift, crossing, runs, periods, roots, code
 
 @inner
 def _mark_roots(roots, sizes):
-    """Turn the sizes of roots negative; return how many were not yet."""
+    """Make the sizes of roots negative; return how many were not negative before."""
     count = int64(0)
     for entry in range(roots.size):
         root = roots[entry]
@@ -191,7 +191,7 @@ def _mark_roots(roots, sizes):
 
 @inner
 def _number_roots(entries, number, runs, sizes, flags):
-    """Replace roots by numbers from ``number`` on, taking sizes and flags; return the next one."""
+    """Replace roots by numbers from ``number`` on, copy sizes and flags; return the next number."""
     for entry in range(entries.size):
         root = entries[entry]
         if runs.sizes[root] < 0:
@@ -206,13 +206,13 @@ def _number_roots(entries, number, runs, sizes, flags):
 
 @njit(nogil=True, cache=True)
 def measure_slab(count, low, high, ends, runs, row):
-    """Take the clusters of two faces out of a slab, and write the row of the others.
+    """Remove the clusters of two faces from a slab, and write the row of the others.
 
-    count:     runs of the slab, whose clusters are found
+    count:     runs of the slab, whose clusters were found
     low, high: uint32, roots of the entries, replaced by numbers from 0 on in their order
     ends:      (sites, flags) of the slab in end layers
     row:       int64, with a tally if it is longer than ROW_WIDTH; its flags are not written
-    Returns (sizes uint64, flags uint32, of the numbered clusters; the spanning bits of all).
+    Return (sizes uint64 and flags uint32 of the numbered clusters; the spanning bits of all).
     """
     runs.reach[:count] = uint32(0)
     end_sites, end_flags = ends
@@ -234,7 +234,7 @@ def join_entries(upper, upper_codes, lower, lower_codes, shift, parents, periods
     """Join the clusters at the two ends of every bond of a face; return the wrapping bits.
 
     upper, lower: uint32, entries of the same bonds; those of ``upper`` are numbered from ``shift``
-    on.  periods: empty where no axis is periodic.  loop: as :func:`note_loop` keeps it.
+    on.  periods: empty if no axis is periodic.  loop: as for :func:`note_loop`.
     """
     bits = int64(0)
     for entry in range(upper.size):
@@ -250,7 +250,7 @@ def join_entries(upper, upper_codes, lower, lower_codes, shift, parents, periods
 
 @njit(nogil=True, cache=True)
 def gather_clusters(parents, periods, sizes, flags):
-    """Point every cluster at its root, and add sizes, uint64, and flags, uint32, up there."""
+    """Point every cluster to its root, and add up sizes, uint64, and flags, uint32, there."""
     for n in range(parents.size):
         parent = parents[n]
         if parent == n:
@@ -265,9 +265,9 @@ def gather_clusters(parents, periods, sizes, flags):
 
 @njit(nogil=True, cache=True)
 def number_entries(entries, codes, shift, number, parents, periods, numbers):
-    """Renumber the entries of a face that is left, in place; return the next free number.
+    """Renumber the entries of a remaining face in place; return the next free number.
 
-    numbers: uint32, the new numbers of roots, INSIDE where there is none yet
+    numbers: uint32, the new numbers of roots, INSIDE if there is none yet
     """
     for entry in range(entries.size):
         cluster = int64(entries[entry]) + int64(shift)
@@ -304,7 +304,7 @@ def _add(total, number):
     carry = uint64(0)
     for n in range(total.size):
         added = uint64(number[n] + carry)
-        # A digit of ones and a carry make 0, and a carry.
+        # If all bits of the digit are ones, adding a carry gives 0 and a new carry.
         carry = uint64(1) if added < carry else uint64(0)
         total[n] = uint64(total[n] + added)
         if total[n] < added:
@@ -313,12 +313,12 @@ def _add(total, number):
 
 @njit(nogil=True, cache=True)
 def finish_clusters(parents, sizes, flags, numbers, powers, bins):
-    """Add up the clusters that touch no face, and take the others' sizes and flags.
+    """Add up the clusters that touch no face, and copy the others' sizes and flags.
 
-    powers: uint64 (3, 4), the sums of s^2, and where sizes are tallied of s^3 and s^4 of clusters
-            of EXACT sites or more, each of 256 bits from the lowest on
-    bins:   int64, the clusters in each bin of sizes; empty where they are not tallied
-    Returns (sizes uint64, flags uint32, of the clusters with a number; the sums over the others,
+    powers: uint64 (3, 4), the sums of s^2 and, if sizes are tallied, of s^3 and s^4 over clusters
+            of EXACT sites or more, each of 256 bits, lowest digit first
+    bins:   int64, the clusters in each bin of sizes; empty if they are not tallied
+    Return (sizes uint64 and flags uint32 of the clusters with a number; the sums over the others,
     uint64; the spanning bits of all).
     """
     left = int64(0)
@@ -351,7 +351,7 @@ def finish_clusters(parents, sizes, flags, numbers, powers, bins):
 
 @njit(nogil=True, cache=True)
 def merge_sums(numbers):
-    """Return what several sums of uint64 add up to, NUMBERS numbers each."""
+    """Return the merger of several records of sums, uint64, NUMBERS numbers each."""
     sums = _empty()
     for first in range(0, numbers.size, NUMBERS):
         sums = _merged(sums, _take(numbers, first, 1))

@@ -1,8 +1,8 @@
 """Partitions: the ways to cut a lattice into parts that ranks measure together, by name.
 
 A partition is loaded when its options are given; slabs are the default.  It makes a
-:class:`Division` of the lattices of a study, which decides what the ranks do.  ``percolab.papers``
-has others, which reproduce what a paper does: nothing else knows them.
+:class:`Division` of the lattices of a study, which determines the work of the ranks.
+``percolab.papers`` has other partitions, which only serve to reproduce a paper.
 """
 
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ from percolab.parts.parts import Whole
 from percolab.parts.ranks import AnyJob
 from percolab.parts.raster import SampleKey
 
-# Ranks of one host at most: each is a thread or a process.
+# The most ranks of one host: each is a thread or a process.
 _MOST_RANKS = 1024
-# The part of a GPU's free memory that a rank may take.
+# The fraction of a GPU's free memory that a rank may use.
 _SHARE = 0.9
 
 
@@ -30,8 +30,8 @@ _SHARE = 0.9
 class Entry:
     """A partition: its place, and the settings that select it."""
 
-    place: str  # of its object, as :func:`percolab.kernels.registry.load` takes it
-    # The values that do not select it, by the names of the settings
+    place: str  # place of its object, as :func:`percolab.kernels.registry.load` takes it
+    # By the names of settings, the values that do not select it
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -46,31 +46,31 @@ class StudyLattices:
     """The lattices of a study, by their sizes L."""
 
     wholes: Mapping[int, Whole]
-    p: Mapping[int, float]  # the largest of bonds or of sites, of whichever is smaller
+    p: Mapping[int, float]  # the largest probability of bonds or of sites, the smaller of the two
 
 
 @dataclass(frozen=True)
 class Available:
-    """Which ranks there can be, and what they have."""
+    """The ranks that are possible, and their devices."""
 
     ranks: int | None  # the number that a user or an executor gives; None to choose it
-    usual: int  # as many as there are processors, or GPUs
-    local: int | None  # of the given ranks, those of this host; None for all
-    devices: tuple[Device, ...]  # of this host, one for each rank; the CPU is for all
+    usual: int  # the number of processors, or of GPUs
+    local: int | None  # how many of the given ranks are on this host; None for all
+    devices: tuple[Device, ...]  # devices of this host, one for each rank; the CPU is for all
 
     @property
     def device(self) -> Device:
         return self.devices[0]
 
     def free_memory(self) -> Memory:
-        """Return what is free on this host, and what a rank may take on a GPU."""
+        """Return the free memory of this host, and the memory that a rank may use on a GPU."""
         free = Memory(psutil.virtual_memory().available)
         if not self.device.is_shared:
             return free
         return Memory(free.host, int(_SHARE * self.device.free_memory()))
 
     def check_local(self, ranks: int) -> None:
-        """Raise InputError if there were more ranks of this host than it can have."""
+        """Raise InputError if this host would have more ranks than are allowed."""
         if self.local is None and ranks > _MOST_RANKS:
             raise InputError(
                 f"{ranks} ranks on one host, but at most {_MOST_RANKS}; --workers 1 measures all "
@@ -78,56 +78,56 @@ class Available:
             )
 
     def count_local(self, ranks: int) -> int:
-        """Return how many of so many ranks are on this host."""
+        """Return how many of these ranks are on this host."""
         return ranks if self.local is None else self.local
 
 
 class Division(Protocol):
-    """How every lattice of a study is cut for ranks."""
+    """The division of every lattice of a study into the parts of ranks."""
 
     @property
     def ranks(self) -> int:
-        """How many ranks there are."""
+        """The number of ranks."""
 
     @property
     def stages(self) -> int:
-        """How many stages of joining."""
+        """The number of stages of joining."""
 
     @property
     def extra_stages(self) -> Mapping[int, str]:
         """The names of other stages of a :class:`percolab.parts.ranks.RankStep`."""
 
     def job(self, size: int, whole: Whole, *, tally: bool, p: float) -> AnyJob:
-        """Return what the ranks measure samples of, of the lattice of a size."""
+        """Return the job of the ranks for the lattice of a size."""
 
     def parts_of_first(self, size: int) -> int:
-        """Return how many layers, or other parts, rank 0 measures of a sample."""
+        """Return the number of layers, or other parts, of a sample that rank 0 measures."""
 
     def continues(self, size: int, rank: int, interface: Interface) -> bool:
-        """Return whether a rank continues from an interface saved for a rank of its number."""
+        """Return whether a rank can continue from an interface saved by a rank of this number."""
 
     def run_record(self) -> dict[str, Any]:
-        """Return what a run's record has on it."""
+        """Return its entries in the record of a run."""
 
     def split_record(self) -> dict[str, Any]:
-        """Return what the part on ranks of a run's record has on it."""
+        """Return its entries in the part on ranks of a run's record."""
 
     def warm_up(self, whole: Whole, draw: SampleKey, *, tally: bool) -> None:
-        """Call once, for a small lattice, what measures samples, so that it is compiled."""
+        """Measure a sample of a small lattice, so that all functions are compiled."""
 
 
 class Partition(Protocol):
-    """One way to cut a lattice into parts; it reads its own of a user's options."""
+    """One way to cut a lattice into parts; it reads those of a user's options that belong to it."""
 
     def count_ranks(
         self, lattices: StudyLattices, options: Mapping[str, Any], available: Available
     ) -> int:
-        """Return how many ranks there will be; InputError if they cannot be."""
+        """Return the number of ranks; InputError if it is not possible."""
 
     def divide(
         self, lattices: StudyLattices, options: Mapping[str, Any], ranks: int, available: Available
     ) -> Division:
-        """Return the division for so many ranks; InputError if it cannot be made."""
+        """Return the division for ``ranks`` ranks; InputError if it cannot be made."""
 
     def job(self, record: dict[str, Any]) -> AnyJob:
         """Return the job whose record names this partition."""

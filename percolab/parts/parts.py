@@ -1,12 +1,12 @@
 """Parts: slabs of whole layers of one lattice, each with its own bonds and its own two faces.
 
 A slab's sites are consecutive.  Inside it they are numbered from 0 on with 32 bits; ``first_site``,
-of 64 bits, is the number of its site 0 in the whole lattice, where bond words are numbered too.
-The owner of a bond between two layers is its end in the layer above.  So a bond between two slabs
-belongs to the upper one, or on a torus, from the last slab to the first, to the first.  What
-crosses there is a :class:`Cut`, the same for both.
+of 64 bits, is the number of its site 0 in the whole lattice, by which bond words are numbered, too.
+The owner of a bond between two layers is its end in the upper layer.  So a bond between two slabs
+belongs to the upper slab; on a torus, one between the last and the first belongs to the first.  The
+bonds that cross there are a :class:`Cut`, the same for both slabs.
 
-Nothing here is made from the whole lattice: the tables of a slab are those of a lattice of its
+No table has the size of the whole lattice: the tables of a slab are those of a lattice of its
 shape, and slabs that are equally thick and begin at the same layer of a cell share them.
 """
 
@@ -36,17 +36,17 @@ from percolab.lattices.topology import (
     unpack_bits,
 )
 
-#: Philox tells so many words of a sample apart.
+#: The most words of a sample that Philox can distinguish.
 _MOST_WORDS = 2**60
 
 
 @dataclass(frozen=True)
 class Whole:
-    """The lattice that is sampled in parts, of which no table is made.
+    """The lattice that is sampled in parts, without tables of the whole.
 
-    InputError: no lattice but a graph or a Bethe lattice; spins; a model with a record of its own;
-    a boundary that cuts a cell; more sites than words can be numbered for; or sites are drawn and
-    one lies in both end layers.
+    InputError: a graph or a Bethe lattice; spins; a model with its own record; a boundary that cuts
+    a cell; more sites than words can be numbered for; or sites are drawn and one of them lies in
+    both end layers.
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> Whole(load_lattice("cubic"), (100, 100, 10**9), ("open",) * 3).num_points
@@ -107,28 +107,28 @@ class Whole:
 
     @property
     def depth(self) -> int:
-        """How many layers an end layer of the last axis is thick."""
+        """The thickness, in layers, of an end layer of the last axis."""
         return min(self.lattice.per_size[-1], self.num_layers)
 
     @property
     def reach(self) -> int:
-        """Layers that a bond goes down at most: no slab may be thinner."""
+        """The most layers that a bond leads down; no slab may be thinner."""
         return max(-bond.offset[-1] for bond in self.lattice.bonds)
 
     def phase(self, layer: int) -> int:
-        """Return which layer of a cell a layer is."""
+        """Return the position of a layer within its cell."""
         return layer % self.lattice.cell[-1]
 
     @property
     def most_crossing(self) -> int:
-        """Bonds that cross a face at most."""
+        """The most bonds that can cross a face."""
         crossing = sum(-bond.offset[-1] for bond in self.lattice.bonds)
         return crossing * self.layer_points
 
     def open_at_face(self, p: float = 1.0) -> tuple[int, int]:
-        """Return how many open bonds cross a face at most, and clusters they lead to on a side.
+        """Return the most open bonds that cross a face, and the most clusters of these on a side.
 
-        p: of bonds or of sites, of whichever is smaller.  More would be ten standard deviations.
+        p: that of bonds or of sites, the smaller one.  The bounds are ten standard deviations up.
         """
         most = self.most_crossing
         bonds = min(most, ceil(most * p + 10 * sqrt(most * p)))
@@ -138,7 +138,7 @@ class Whole:
         return Extent.of_structure(_from_layer(self.lattice, 0), *_open_layers(self, layers))
 
     def check_layers(self, first_layer: int, layers: int) -> None:
-        """Raise InputError if these layers are no slab that can be a part."""
+        """Raise InputError unless these layers are a slab that can be a part."""
         if layers < max(self.reach, 1):
             raise InputError(
                 f"a slab of {layers} layers, but bonds of {self.lattice.name} reach {self.reach} "
@@ -158,12 +158,12 @@ class Whole:
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """What equal slabs share: their sites, the bonds inside, and the end layers at their sides.
+    """The tables that equal slabs share: sites, bonds inside, and end layers at their sides.
 
-    What is for kernels on the CPU is made when it is requested.
+    Tables for kernels on the CPU are made when they are requested.
     """
 
-    # Of a lattice of the slab's shape, open along the last axis, without end layers there
+    # That of a lattice of the slab's shape, open along the last axis, without end layers there
     topology: Topology
 
     @cached_property
@@ -183,7 +183,7 @@ class Cut(NamedTuple):
     # uint32 (classes * words,), one bit a bond: the bonds of owners in the first layers of the
     # upper slab, numbered from there on, that lead below it
     exists: Any
-    # Where they lead; other ends are numbered from the lower slab's last layers on
+    # Their other ends, numbered from the lower slab's last layers on
     adjacency: Adjacency
 
     @property
@@ -194,14 +194,14 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Slab:
-    """A slab of a lattice: where it lies, its tables, and what crosses its faces."""
+    """A slab of a lattice: its layers, its tables, and the bonds that cross its faces."""
 
     whole: Whole
     first_layer: int
     layers: int
     tables: Tables
-    low: Cut | None  # below; None at an open end of the lattice
-    high: Cut | None  # above
+    low: Cut | None  # the bonds below; None at an open end of the lattice
+    high: Cut | None  # the bonds above
 
     @property
     def num_points(self) -> int:
@@ -214,13 +214,13 @@ class Slab:
 
     @property
     def crossing_code(self) -> int:
-        """The periods along the last axis that every bond of ``low`` leads over, as a code."""
+        """The periods along the last axis that every bond of ``low`` crosses, as a code."""
         if self.first_layer or not self.whole.is_closed:
             return 0
         return int(period_codes(np.array([[0] * (len(self.whole.shape) - 1) + [-1]]))[0])
 
     def end_layers(self) -> list[tuple[int, int, int]]:
-        """Return what it has of the last axis' end layers: (first point, the one after, flag)."""
+        """Return its parts of the last axis' end layers: (first point, point after it, flag)."""
         whole, spans = self.whole, []
         if not whole.is_closed:
             ends = (0, whole.depth), (whole.num_layers - whole.depth, whole.num_layers)
@@ -234,7 +234,7 @@ class Slab:
     def end_flags(self) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
         """Return its sites in end layers of the whole lattice, and their flags.
 
-        As :meth:`percolab.lattices.topology.Topology.end_flags` has them, sites of this slab.
+        They are like :meth:`percolab.lattices.topology.Topology.end_flags`, for this slab's sites.
         """
         sites, flags = map(list, zip(self.tables.end_flags))
         for first, after, flag in self.end_layers():
@@ -255,7 +255,7 @@ class Parts:
     _cuts: dict[int, Cut] = field(default_factory=dict)
 
     def part(self, first_layer: int, layers: int) -> Slab:
-        """Return the part with these layers; InputError if there is none."""
+        """Return the part with these layers; InputError if they cannot be a part."""
         whole, after = self.whole, first_layer + layers
         whole.check_layers(first_layer, layers)
         has_low = whole.is_closed or first_layer > 0
@@ -279,7 +279,7 @@ class Parts:
         if kind == "cuda":
             tables += sum(extent.base_bytes for extent in extents)
         else:
-            # The sites of end layers once more, with their flags.
+            # A second list of the sites of end layers, with their flags.
             tables += sum(
                 each.topology_bytes + each.periodic_bytes + 8 * each.end_sites for each in extents
             )
@@ -298,7 +298,7 @@ class Parts:
         return self._tables[phase, layers]
 
     def _cut_below(self, layer: int) -> Cut:
-        """Return what crosses between a layer and the one below it."""
+        """Return the bonds that cross between a layer and the one below it."""
         phase = self.whole.phase(layer)
         if phase not in self._cuts:
             self._cuts[phase] = _cut_below(self.whole, phase)
@@ -306,7 +306,7 @@ class Parts:
 
 
 def _from_layer(lattice: Lattice, phase: int) -> Lattice:
-    """Return the lattice as it is counted from another layer of its cell on.
+    """Return the lattice with its cell beginning at another layer.
 
     It has no end layers along the last axis.
     """
@@ -321,12 +321,12 @@ def _from_layer(lattice: Lattice, phase: int) -> Lattice:
 
 
 def _open_layers(whole: Whole, layers: int) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Return shape and boundary of so many layers."""
+    """Return shape and boundary of a number of layers."""
     return (*whole.shape[:-1], layers), (*whole.boundary[:-1], "open")
 
 
 def _cut_below(whole: Whole, phase: int) -> Cut:
-    """Return what crosses below a layer: bonds of its layer and the following ones."""
+    """Return the bonds that cross below a layer, owned by this layer and the following ones."""
     lattice, reach = _from_layer(whole.lattice, phase), whole.reach
     shape, boundary = _open_layers(whole, reach)
     grid = Grid(lattice.cell, shape, boundary, depths=lattice.per_size)
@@ -335,7 +335,7 @@ def _cut_below(whole: Whole, phase: int) -> Cut:
     classes = [k for k, bond in enumerate(lattice.bonds) if bond.offset[-1] < 0]
     for n, k in enumerate(classes):
         *aside, step = lattice.bonds[k].offset
-        # What a bond does along the other axes, as if it stayed in its layer.
+        # The bond along the other axes, as if it stayed in its layer.
         at, offset = lattice.bonds[k].at, (*aside, 0)
         layers = grid.owner_layers(offset)
         # Bonds of layer -step and above end in the upper slab.

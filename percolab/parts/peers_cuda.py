@@ -1,12 +1,11 @@
-"""Interfaces from one GPU of a host to another, over the link between them.
+"""Transfer of interfaces from one GPU of a host to another, over the link between them.
 
-The rank that sends copies the arrays of an interface into one piece of its GPU's memory and says
-where that is (:class:`Outbox`).  The one that receives, another process, maps this memory and
-copies it into its own GPU's (:class:`Inbox`); then it answers, and the sender may write there
-again.  Memory stays mapped until its sender offers another piece: mapping takes longer than
-copying, 1.5 ms for 1.4 MB between two H100s.  It works on Linux, where the GPUs can reach each
-other; where it does not, interfaces go through the host.  Source: CUDA driver API, interprocess
-communication.
+The sending rank copies the arrays of an interface into one piece of its GPU's memory and sends the
+place of that (:class:`Outbox`).  The receiving rank, another process, maps this memory and copies
+it into its GPU's memory (:class:`Inbox`); then it answers, and the sender may overwrite the piece.
+Memory stays mapped until its sender offers another piece: mapping takes longer than copying, 1.5 ms
+for 1.4 MB between two H100s.  This works on Linux if the GPUs can access each other; otherwise,
+interfaces are sent through the host.  Source: CUDA driver API, interprocess communication.
 """
 
 import ctypes
@@ -22,12 +21,12 @@ from percolab.kernels.launches import checked
 from percolab.parts.interface import ARRAY_KINDS, Interface
 from percolab.parts.join_cuda import DeviceArrays
 
-# Bytes that arrays begin at multiples of, and those of a handle.
+# Alignment of arrays in bytes, and the bytes of a handle.
 _ALIGNED, _HANDLE = 256, 64
 
 
 def _starts(counts: Sequence[int]) -> tuple[list[int], int]:
-    """Return at which byte each of the arrays begins, and how many bytes there are in all."""
+    """Return the first byte of each of the arrays, and the number of bytes in total."""
     starts, end = [], 0
     for count, kind in zip(counts, ARRAY_KINDS):
         starts.append(end)
@@ -40,16 +39,16 @@ def _pointer(array: Any) -> int:
 
 
 class Outbox:
-    """Memory of the selected GPU that another process may copy an interface from."""
+    """Memory of the selected GPU from which another process may copy an interface."""
 
     def __init__(self) -> None:
         self._memory: Any = None
         self._replaced: Any = None
 
     def _piece(self, num_bytes: int) -> int:
-        """Return where there is so much memory.
+        """Return the address of a piece of memory of this size.
 
-        The piece that it takes the place of may still be mapped: it is freed at the next offer.
+        The piece that it replaces may still be mapped, and is freed at the next offer.
         """
         self._replaced = None
         if self._memory is None or self._memory.size < num_bytes:
@@ -58,10 +57,10 @@ class Outbox:
         return _pointer(self._memory)
 
     def offer(self, interface: Interface) -> list[NDArray[Any]]:
-        """Return where an interface of this GPU was copied to, as an :class:`Inbox` takes it.
+        """Copy an interface of this GPU; return the place of the copy for an :class:`Inbox`.
 
-        The copy stays until the next one is offered.  Nothing is returned if no other process can
-        map it.
+        The copy stays until the next one is offered.  An empty list is returned if no other process
+        can map it.
         """
         from cuda.bindings import driver
 
@@ -90,11 +89,11 @@ class Inbox:
 
     def __init__(self) -> None:
         self._memory = DeviceArrays(10, 2)
-        # By the sender's rank: the name of its memory, and where that is mapped.
+        # By the sender's rank: the handle of its memory, and the address at which it is mapped.
         self._mapped: dict[int, tuple[bytes, int]] = {}
 
     def _map(self, source: int, name: bytes) -> int:
-        """Return where a piece of memory of a rank is; RuntimeError if it cannot be mapped."""
+        """Return the address of a rank's piece of memory; RuntimeError if it cannot be mapped."""
         from cuda.bindings import driver
 
         if self._mapped.get(source, (b"", 0))[0] != name:
@@ -112,7 +111,7 @@ class Inbox:
             checked(driver.cuIpcCloseMemHandle(self._mapped.pop(source)[1]))
 
     def __del__(self) -> None:
-        # At the end of the process the driver may be gone, and all mappings with it.
+        # At the end of the process, the driver and all mappings may be gone.
         with suppress(Exception):
             for source in [*self._mapped]:
                 self._unmap(source)
@@ -120,10 +119,10 @@ class Inbox:
     def take(
         self, offer: Sequence[NDArray[Any]], interface: Interface, source: int
     ) -> Interface | None:
-        """Return an interface with the arrays that a rank offers, copied here.
+        """Return an interface with copies of the arrays that a rank offers; None if not mappable.
 
-        They stay until the next.  interface: what else there is of it.  None: they cannot be
-        mapped.
+        They are valid until the next call.  interface: the rest of the interface, without its
+        arrays.
         """
         from cuda.bindings import driver
 

@@ -1,10 +1,10 @@
-"""One lattice over ranks: each measures neighbouring layers; a tree joins their interfaces.
+"""One lattice over ranks: each measures adjacent layers; a tree joins their interfaces.
 
-Every rank streams slabs through its memory (:mod:`percolab.parts.slabs`), and has the interface of
-its layers in the end.  Then, in stage 0, 1, ..., every rank whose number has bit ``stage`` set and
-none below sends its interface to the rank 2^stage before it, which joins the two: any number of
-ranks will do.  Rank 0 (:class:`Leader`) sends orders, closes a torus and has the row, which is that
-of the whole lattice, bit for bit; the others :func:`follow` it.
+Every rank streams slabs through its memory (:mod:`percolab.parts.slabs`), and finally has the
+interface of its layers.  Then, in stage 0, 1, ..., every rank whose number has bit ``stage`` set
+and no lower bit sends its interface to the rank 2^stage before it, which joins the two; this works
+for any number of ranks.  Rank 0 (:class:`Leader`) sends orders, closes a torus and makes the row,
+which equals that of the whole lattice bit for bit; the other ranks :func:`follow` it.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from percolab.parts.peers_cuda import Inbox, Outbox
 
 # Orders of rank 0 to the others: end, leave the current row, get ready, measure a row.
-# And what any rank answers to an interface that is offered: that it was copied, or could not be.
+# And a rank's answer to an interface that was offered: it was copied, or it could not be.
 _END, _LEAVE, _READY, _ROW, _TAKEN, _REFUSED = range(6)
-# Arrays that head_of returns; of an interface that is offered two more follow, else six.
+# The number of arrays of a head; two more follow for an interface that is offered, else six.
 _HEAD, _OFFERED = 4, 6
 
 
 class RankStep(NamedTuple):
-    """What one rank did for one row: its own part, stage -1, or one stage of joining.
+    """The work of one rank for one row: its own part, stage -1, or one stage of joining.
 
     Partitions may have further stages, of negative numbers.
     """
@@ -64,8 +64,8 @@ class RankStep(NamedTuple):
 class Member(Protocol):
     """One of the ranks of a job, ready for any number of samples; one thread at a time.
 
-    job: what it is a rank of; stages: of joining; leaves_rows: whether a row can be left once it
-    has begun
+    job: the job of all ranks; stages: those of joining; leaves_rows: whether a row that has begun
+    can be abandoned
     """
 
     job: AnyJob
@@ -80,22 +80,22 @@ class Member(Protocol):
         leave: Callable[[], None] | None = None,
         done: Callable[[int], None] = lambda parts: None,
     ) -> tuple[Any, list[RankStep]]:
-        """Measure this rank's part of a row and join what comes from the ranks above.
+        """Measure this rank's part of a row and join the interfaces from the ranks above.
 
-        Returns on rank 0 what all ranks have found together, None once the row is left, and the
-        steps of all.
-        left: whether to leave the row, called between two parts, and on rank 0 while it waits.
-        leave: lets the other ranks leave it, on rank 0.  done: is called with finished parts.
+        On rank 0, return the joined result of all ranks, None if the row is left, and the steps of
+        all ranks.
+        left: returns whether to leave the row; called between two parts, and while rank 0 waits.
+        leave: makes the other ranks leave it, on rank 0.  done: is called with finished parts.
         """
 
     def make_row_of_parts(self, parts: Any) -> Row:
-        """Return the row of a sample from what all ranks have found."""
+        """Return the row of a sample from the joined result of all ranks."""
 
 
 class Checkpointer:
     """Saves the interface of a rank's first slabs, from which a row continues after a kill.
 
-    This one saves nothing.
+    This base class saves nothing.
     """
 
     @property
@@ -104,36 +104,36 @@ class Checkpointer:
         return False
 
     def begin(self, draw: SampleKey) -> Interface | None:
-        """Begin a row; return the interface that is kept of it, on the host, or None."""
+        """Begin a row; return the interface that was saved of it, on the host, or None."""
         return None
 
     def keep(self, copied: Callable[[], Interface]) -> None:
-        """Begin to keep the interface that ``copied`` returns on the host."""
+        """Begin to save the interface that ``copied`` returns on the host."""
 
     def end(self) -> None:
-        """Wait until what is kept is written."""
+        """Wait until saving is finished."""
 
 
 class AnyJob(Protocol):
-    """What ranks measure samples of: a lattice, and how it is cut."""
+    """A lattice of which ranks measure samples, and its division."""
 
     @property
     def ranks(self) -> int:
-        """How many ranks it is for."""
+        """The number of ranks."""
 
     @property
     def most_memory(self) -> Memory:
-        """The memory that a rank takes at most."""
+        """The most memory that a rank needs."""
 
     def member(self, transport: Transport) -> Member:
         """Return this rank, ready; InputError if it cannot do its part."""
 
     def record(self) -> dict[str, Any]:
-        """Return it as JSON has it, for the other ranks, with the name of its partition."""
+        """Return it in a form for JSON, for the other ranks, with the name of its partition."""
 
 
 def split_lattice_to_record(whole: Whole) -> dict[str, Any]:
-    """Return a lattice, its shape, boundary and model as JSON has them."""
+    """Return a lattice, its shape, boundary and model in a form for JSON."""
     return {
         "lattice": whole.lattice.source,
         "shape": whole.shape,
@@ -143,7 +143,7 @@ def split_lattice_to_record(whole: Whole) -> dict[str, Any]:
 
 
 def split_lattice_from_record(record: dict[str, Any]) -> Whole:
-    """Return what :func:`split_lattice_to_record` was given."""
+    """Return the lattice of a record from :func:`split_lattice_to_record`."""
     lattice = lattice_from_text(record["lattice"], where="the lattice of rank 0")
     shape, boundary = tuple(record["shape"]), tuple(record["boundary"])
     return Whole(lattice, shape, boundary, Model.parse(record["model"]))
@@ -156,7 +156,7 @@ class RankJob:
     whole: Whole
     layers: tuple[tuple[int, ...], ...]  # of the slabs of every rank, from the first on
     tally: bool = False  # whether sizes are tallied
-    # By their names; a rank drives the one of its place on its host
+    # Names of devices; a rank uses the one with the number of its place on its host
     devices: tuple[str, ...] = ("cpu",)
     p: float = 1.0  # the largest, of bonds or of sites, of whichever is smaller
 
@@ -168,7 +168,7 @@ class RankJob:
         return _Member(transport, self)
 
     def checkpointer(self, rank: int) -> Checkpointer:
-        """Return what keeps the interfaces of a rank."""
+        """Return the object that saves the interfaces of a rank."""
         return Checkpointer()
 
     def record(self) -> dict[str, Any]:
@@ -183,11 +183,11 @@ class RankJob:
 
     @property
     def most_memory(self) -> Memory:
-        """The memory that a rank takes at most.
+        """The most memory that a rank needs.
 
-        That of a chain, and of one more interface, which is on its way, or which is read or written
-        as a checkpoint, twice.  On a GPU the interfaces of one of many ranks have two faces, not
-        the one of a chain that begins at an open end, and are copied to the host and from it.
+        It is that of a chain, and twice that of one more interface, which is sent, or read or
+        written as a checkpoint.  On a GPU, interfaces of one of many ranks have two faces, not one
+        as in a chain that begins at an open end, and are copied to the host and from it.
         """
         kind = "cpu" if self.devices == ("cpu",) else "cuda"
         message = most_message(self.whole, self.p)
@@ -211,10 +211,10 @@ class RankJob:
 def choose_rank_layers(
     whole: Whole, ranks: int, slabs: int = 0, *, thick: int = 0
 ) -> tuple[tuple[int, ...], ...]:
-    """Return the layers of the slabs of every rank, whose layers are as even as whole cells allow.
+    """Return the layers of the slabs of every rank, distributed as evenly as whole cells allow.
 
-    slabs: of all ranks together, at least; each has as many as the others, as far as it has layers,
-           and they are even, too.  thick: in place of it, layers of all slabs but a rank's last.
+    slabs: the least number of slabs of all ranks; each rank has the same number if it has enough
+           layers, also divided evenly.  thick: instead, the layers of all slabs but a rank's last.
     InputError: more ranks or slabs than layers, or slabs thinner than bonds reach, or too large.
 
     >>> from percolab.lattices.lattice import load_lattice
@@ -239,18 +239,18 @@ def choose_rank_layers(
 
 
 def find_first_layer(layers: Sequence[Sequence[int]], rank: int) -> int:
-    """Return where the slabs of a rank begin, of those of all ranks."""
+    """Return the first layer of a rank, given the slabs of all ranks."""
     return sum(map(sum, layers[:rank]))
 
 
 def most_message(whole: Whole, p: float = 1.0) -> int:
-    """Return the bytes of an interface at p or below, every open bond with a cluster of its own."""
+    """Return the bytes of an interface at p or below if every open bond has a separate cluster."""
     bonds, sites = whole.open_at_face(p)
     return interface_bytes(2 * bonds, 2 * sites, has_periods=whole.has_periods)
 
 
 def interface_head_arrays(interface: Interface) -> list[NDArray[Any]]:
-    """Return as arrays what else there is of an interface than its faces, sizes and flags."""
+    """Return the rest of an interface, without its faces, sizes and flags, as arrays."""
     place = [interface.first_layer, interface.layers, interface.num_layers, interface.axes]
     return [np.array(place, np.int64), *interface.sums.to_arrays()]
 
@@ -278,9 +278,9 @@ def interface_from_arrays(arrays: Arrays) -> Interface:
 
 
 def find_peers(transport: Transport, device: Device) -> tuple[Outbox | None, Inbox | None]:
-    """Return what interfaces go from GPU to GPU through; None where ranks are not so near.
+    """Return the outbox and inbox for transfers between GPUs; None if these are not possible.
 
-    That is where all are processes of one host, which drive a GPU each.
+    They are possible if all ranks are processes of one host, each with its own GPU.
     """
     is_near = transport.on_host == transport.size > 1 and not transport.in_one_process
     if device.kind == "cpu" or not is_near:
@@ -291,7 +291,7 @@ def find_peers(transport: Transport, device: Device) -> tuple[Outbox | None, Inb
 
 
 class _Member:
-    """One of the ranks that have slabs.  InputError: there is no device for it, or no memory."""
+    """A rank of a job of slabs.  InputError: there is no device for it, or no memory."""
 
     leaves_rows = True
 
@@ -326,8 +326,8 @@ class _Member:
                 interface = self._joined(interface, rank + bit, stage, steps, left, leave)
             bit, stage = 2 * bit, stage + 1
         if rank:
-            # Whoever waits for this rank gets something, whatever happens, so that nothing that
-            # was sent is left on its way.
+            # Send in any case, also if the row is left: a rank waits for this message, and no
+            # message may stay undelivered.
             self._send(rank - bit, interface, steps)
         return interface, steps
 
@@ -352,7 +352,7 @@ class _Member:
                 if is_left:
                     return None
         finally:
-            # A checkpoint must not appear where one was removed.
+            # Wait, so that no checkpoint appears after they were removed.
             self._checkpointer.end()
         assert interface is not None
         return interface
@@ -381,7 +381,7 @@ class _Member:
         while True:
             answer = self.transport.receive(by)
             assert answer is not None
-            # Rank 0 may have ordered before to leave the row.
+            # An earlier message may be rank 0's order to leave the row.
             if answer[0][0] in (_TAKEN, _REFUSED):
                 return bool(answer[0][0] == _TAKEN)
 
@@ -394,7 +394,7 @@ class _Member:
         left: Callable[[], bool],
         leave: Callable[[], None] | None,
     ) -> Interface | None:
-        """Return the interface joined to that of a rank above; None if either has left the row."""
+        """Return the interface joined to that of a higher rank; None if either left the row."""
         traffic = self.transport.traffic
         before = replace(traffic)
         may_leave = leave is not None and interface is not None
@@ -421,9 +421,9 @@ class _Member:
     def _received(
         self, source: int, arrays: list[NDArray[Any]], *, is_left: bool
     ) -> tuple[Interface | None, int]:
-        """Return the interface that a message has, or that it offers, and its bytes.
+        """Return the interface that a message contains or offers, and its bytes.
 
-        None for the interface of a row that is left, here or there.
+        The interface is None if the row is left, here or on the other rank.
         """
         if len(arrays) == 1 + _OFFERED:
             head, offer = arrays[1 : 1 + _HEAD], arrays[1 + _HEAD :]
@@ -449,9 +449,9 @@ class _Member:
 
 
 def check_memory(job: AnyJob, transport: Transport, device: Device) -> None:
-    """Raise InputError if the ranks of a host do not fit in its memory, or one on its GPU."""
+    """Raise InputError if the ranks of a host do not fit into its memory, or one into its GPU's."""
     memory = job.most_memory
-    # One rank of each host checks for all.
+    # One rank of each host checks for all its ranks.
     local = transport.on_host if transport.place == 0 else 0
     check_free(f"{local} ranks on one host need", local * memory.host)
     if device.is_shared:
@@ -459,14 +459,14 @@ def check_memory(job: AnyJob, transport: Transport, device: Device) -> None:
 
 
 class Leader:
-    """Rank 0: lets all ranks measure rows, from one thread at a time."""
+    """Rank 0: makes all ranks measure rows; for one thread at a time."""
 
     def __init__(self, transport: Transport) -> None:
         if transport.rank:
             raise ValueError(f"rank {transport.rank} follows rank 0")
         self.transport = transport
         self._member: Member | None = None
-        #: Whether a row is in work, or has failed: others may wait for what does not come.
+        #: Whether a row is being measured or has failed: other ranks may still wait for messages.
         self.is_busy = False
 
     def row(
@@ -476,10 +476,10 @@ class Leader:
         left: Callable[[], bool] = lambda: False,
         done: Callable[[int], None] = lambda parts: None,
     ) -> tuple[Row, list[RankStep]] | None:
-        """Return the row of a sample and the steps of all ranks; None once it is to be ``left``.
+        """Return the row of a sample and the steps of all ranks; None if ``left`` returns True.
 
         done: is called with finished layers, or boxes, of rank 0.  InputError: a rank cannot do
-        its part.  RankLost: one has ended.
+        its part.  RankLost: a rank has ended.
         """
         if self.is_busy:
             raise RankLost("rank 0 has failed")
@@ -501,7 +501,7 @@ class Leader:
         return row, steps
 
     def _get_ready(self, job: AnyJob) -> None:
-        """Let all ranks get ready for a job; InputError if one cannot."""
+        """Make all ranks get ready for a job; InputError if one cannot."""
         if self._member is not None and self._member.job == job:
             return
         self._member = None
@@ -534,9 +534,9 @@ class Leader:
 def follow(
     transport: Transport, job_of: Callable[[dict[str, Any]], AnyJob] = RankJob.of_record
 ) -> None:
-    """Be a rank other than 0: do what rank 0 orders until it orders to end.
+    """Run a rank other than 0: carry out the orders of rank 0 until the order to end.
 
-    job_of: from its record.  RankLost: another rank has ended before.
+    job_of: makes the job from its record.  RankLost: another rank has ended earlier.
     """
     member: Member | None = None
     while True:
@@ -555,5 +555,5 @@ def follow(
         if what == _ROW:
             assert member is not None
             draw = SampleKey(*map(int, order[1]))
-            # During a row rank 0 orders nothing but to leave it.
+            # During a row, the only possible order of rank 0 is to leave it.
             member.measure(draw, lambda: transport.has_message(0))

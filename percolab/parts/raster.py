@@ -19,7 +19,7 @@ from percolab.parts.parts import Slab, Whole
 
 @dataclass(frozen=True)
 class SampleKey:
-    """Which sample, and at which p.
+    """The key of a sample: its number, its seed and its p.
 
     generator: one of :data:`percolab.bonds.words.GENERATORS`' values
     threshold: :func:`percolab.bonds.words.p_to_threshold` p
@@ -38,10 +38,10 @@ class SampleKey:
 
 
 class SlabRaster:
-    """Finds the interfaces of the parts of one lattice, one after the other, in memory of its own.
+    """Finds the interfaces of the parts of one lattice, one after the other, in reused memory.
 
     whole:      the lattice
-    most_layers: of the thickest part
+    most_layers: layers of the thickest part
     tally:      whether sizes are tallied
     """
 
@@ -70,9 +70,9 @@ class SlabRaster:
     def make_interface(
         self, part: Slab, draw: SampleKey, following: Slab | None = None
     ) -> Interface:
-        """Return the interface of a part of a sample, with its arrays where they were made.
+        """Return the interface of a part of a sample, with its arrays on the same device.
 
-        following: the part that is requested next, which may be begun by then; not here.
+        following: the part that is requested next; other classes may begin it early, not this one.
         """
         top, keys = part.tables.topology, draw.keys(self.whole)
         words, points = top.num_words, top.num_points
@@ -101,7 +101,7 @@ class SlabRaster:
         cut = part.low if is_upper else part.high
         if cut is None:
             return no_face()
-        # The first sites on both sides; on a torus the last layers are below the first.
+        # The first sites on both sides; on a torus, the last layers are below the first ones.
         above = part.first_site if is_upper else part.first_site + part.num_points
         total = self.whole.num_points
         sides = np.uint64(above % total), np.uint64((above - cut.num_points) % total)

@@ -1,6 +1,6 @@
-"""The partition "slabs": every rank has neighbouring layers, and measures them slab by slab.
+"""The partition "slabs": every rank has adjacent layers, and measures them slab by slab.
 
-One rank alone is a chain of slabs, which measures a sample in the memory of one slab.
+A single rank is a chain of slabs, which measures a sample in the memory of one slab.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,13 +24,13 @@ from percolab.parts.transport import Local
 #: The layers of the slabs of every rank, from the first on.
 RankLayers = tuple[tuple[int, ...], ...]
 
-# Sites of a slab where their number is chosen: on the CPU about a second at most, and a GB of
-# memory; on CUDA some 10 ms, compared with which what is done at its faces takes little.
+# Sites of a slab if slabs are chosen automatically: on the CPU these take at most about a second
+# and 1 GB of memory; on CUDA some 10 ms, compared with which the work at its faces is short.
 _SITES_PER_SLAB, _SITES_ON_CUDA = 2**25, 2**30
-# On CUDA slabs are as large as can be where they would have fewer layers than this, and where the
-# lattice has so many sites that seconds for larger tables do not matter.
+# On CUDA, slabs are as large as possible if they would have fewer than _FEW_ON_CUDA layers, or if
+# the lattice has more than _LARGE sites, so that seconds for larger tables do not matter.
 _FEW_ON_CUDA, _LARGE = 32, 2**39
-# The most layers of a tile that slabs are fitted to.
+# The most layers of a tile to which slabs are fitted.
 _DEEPEST = 64
 
 
@@ -38,8 +38,8 @@ _DEEPEST = 64
 class SlabDivision:
     """Lattices cut into slabs of whole layers."""
 
-    layers: Mapping[int, RankLayers]  # of the slabs of every rank, by the size of the lattice
-    # Names of those of one host, one for each rank; the CPU is for all
+    layers: Mapping[int, RankLayers]  # those of the slabs of every rank, by the size of the lattice
+    # Names of the devices of one host, one for each rank; the CPU is for all
     devices: tuple[str, ...] = ("cpu",)
     extra_stages: Mapping[int, str] = field(default_factory=dict)
 
@@ -70,7 +70,7 @@ class SlabDivision:
         return {}
 
     def warm_up(self, whole: Whole, draw: SampleKey, *, tally: bool) -> None:
-        """Measure one sample in two slabs, or in one where two would be too thin."""
+        """Measure one sample in two slabs, or in one if two would be too thin."""
         for slabs in (2, 1):
             try:
                 layers = choose_rank_layers(whole, 1, slabs)
@@ -81,12 +81,12 @@ class SlabDivision:
 
 
 class SlabPartition:
-    """Cuts lattices into slabs; ``slabs``, an option, is their number, of all ranks together."""
+    """Cuts lattices into slabs; the option ``slabs`` is the number of slabs of all ranks."""
 
     def count_ranks(
         self, lattices: StudyLattices, options: Mapping[str, Any], available: Available
     ) -> int:
-        """Return as many ranks as are given or usual, unless there are fewer layers."""
+        """Return the given or usual number of ranks, or fewer if there are not enough layers."""
         wholes = lattices.wholes.values()
         most = min(whole.num_layers // max(whole.reach, 1) for whole in wholes)
         ranks = available.ranks
@@ -140,7 +140,7 @@ def check_labelable(whole: Whole, device: Device) -> None:
 def needed_memory(
     whole: Whole, copies: int, device: Device, p: float, layers: RankLayers
 ) -> Memory:
-    """Return the memory that so many ranks with slabs of these layers take, one on a device."""
+    """Return the host memory of ``copies`` ranks with these layers, and the device's of one."""
     one = RankJob(whole, layers, devices=(str(device),), p=p).most_memory
     return Memory(copies * one.host, one.device)
 
@@ -155,8 +155,8 @@ def choose_layers(
 ) -> RankLayers:
     """Return the layers of the slabs of every rank.
 
-    slabs: of all ranks; None and "auto" choose the usual thickness, or thinner slabs until the
-    memory they need is free.  InputError: the lattice cannot be cut so.
+    slabs: their number for all ranks; None and "auto" choose the usual thickness, or thinner slabs
+    until the memory that they need is free.  InputError: the lattice cannot be cut like this.
     """
     if slabs not in (None, "auto"):
         return choose_rank_layers(whole, ranks, int(slabs or 0))
@@ -171,7 +171,7 @@ def choose_layers(
 
 
 def usual_layers(whole: Whole, kind: str, most: int | None = None) -> int:
-    """Return how thick slabs are where there is memory for them; of ``most`` layers, if given."""
+    """Return the thickness of slabs if memory does not limit it; at most ``most`` layers."""
     each, largest = whole.layer_points, MAX_POINTS // whole.layer_points
     if kind == "cpu":
         usual = _SITES_PER_SLAB // each
@@ -181,7 +181,7 @@ def usual_layers(whole: Whole, kind: str, most: int | None = None) -> int:
             usual = largest
     most = max(min(most or usual, whole.num_layers), whole.reach, 1)
     unit = whole.lattice.cell[-1]
-    # Slabs of whole cells are alike.
+    # Slabs of whole cells share their tables.
     of_cells = most - most % unit
     fitting = [of_cells if of_cells >= max(whole.reach, 1) else most]
     if kind == "cuda":
@@ -195,7 +195,7 @@ def usual_layers(whole: Whole, kind: str, most: int | None = None) -> int:
 
 
 def check_fits(where: str, needed: Memory, free: Memory, device: Device, times: str = "") -> None:
-    """Raise InputError unless memory is free; where: what needs it; times: for how many."""
+    """Raise InputError unless memory is free; where: the text for its user; times: how often."""
     check_free(f"{where} needs", needed.host, free.host, f" of memory{times}")
     if needed.device > free.device:
         have = f"{free.device / 1e9:.1f} GB of GPU memory are available"

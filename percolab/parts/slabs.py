@@ -1,4 +1,4 @@
-"""The row of one sample by slabs: interfaces made and joined one after the other."""
+"""The row of one sample by slabs: interfaces are made and joined one after the other."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
@@ -13,9 +13,9 @@ from percolab.parts.raster import SampleKey, SlabRaster
 
 
 def thicknesses(whole: Whole, slabs: int) -> tuple[int, ...]:
-    """Return the layers of so many slabs, as even as whole cells allow, from the first on.
+    """Return the layers of ``slabs`` slabs, as even as whole cells allow, from the first on.
 
-    Slabs that hold whole cells are alike, so that their tables are made once.  InputError: they
+    Slabs of whole cells share their tables, which are made once.  InputError: they
     would be thinner than bonds reach, or there are more slabs than layers.
 
     >>> from percolab.lattices.lattice import load_lattice
@@ -37,9 +37,9 @@ def thicknesses(whole: Whole, slabs: int) -> tuple[int, ...]:
 
 
 def equal_slabs(whole: Whole, thick: int) -> tuple[int, ...]:
-    """Return the layers of slabs that are alike, but for the last, which has what is left.
+    """Return the layers of equal slabs, except for the last, which has the remaining layers.
 
-    Where that is thinner than bonds reach, the last two share their layers.
+    If that is thinner than bonds reach, the last two slabs share their layers.
 
     >>> from percolab.lattices.lattice import load_lattice
     >>> equal_slabs(Whole(load_lattice("square"), (8, 23), ("open", "open")), 6)
@@ -59,9 +59,9 @@ class Slabs:
     whole:  the lattice
     layers: those of each slab, from the first on
     tally:  whether sizes are tallied
-    kind:   "cpu", or "cuda" for the selected GPU, where interfaces stay until the next but one is
-            made
-    first_layer: where the slabs begin that are a part of the lattice; None if they are all of it
+    kind:   "cpu", or "cuda" for the selected GPU, where an interface stays valid until the next but
+            one is made
+    first_layer: the first layer if the slabs are a part of the lattice; None if they are all of it
 
     InputError: slabs that do not fill the lattice, that are thinner than bonds reach or too large
     to be labeled; on CUDA a lattice that is not labeled in tiles.
@@ -85,12 +85,12 @@ class Slabs:
         for first, thick in zip(self._starts, layers):
             whole.check_layers(first, thick)
         self._parts = Parts(whole)
-        #: What finds interfaces of slabs, and what joins them.
+        #: The objects that find interfaces of slabs, and that join them.
         self._labeler: Any
         self._joiner: Any
-        #: An interface where interfaces are joined, which may be there or on the host.
+        #: Returns an interface on the device where interfaces are joined; it may be there already.
         self.placed: Callable[[Interface], Interface]
-        #: An interface that was yielded, with its arrays on the host.
+        #: Returns an interface that was yielded with its arrays on the host.
         self.copied: Callable[[Interface], Interface]
         if kind == "cuda":
             from percolab.parts import join_cuda, tiled_cuda
@@ -104,10 +104,10 @@ class Slabs:
 
     @staticmethod
     def memory(whole: Whole, layers: Sequence[int], kind: str = "cpu", p: float = 1.0) -> Memory:
-        """Return the memory that a row takes, at no larger p.
+        """Return the memory of a row at p or below.
 
-        Tables, one slab, and three interfaces while two are joined, as if every open bond at a face
-        led to a cluster of its own.  p: of bonds or of sites, of whichever is smaller.
+        It is that of tables, one slab, and three interfaces while two are joined, as if every open
+        bond at a face led to a separate cluster.  p: that of bonds or of sites, the smaller one.
         """
         starts = accumulate((0, *layers[:-1]))
         tables = Parts.memory(whole, zip(starts, layers), kind)
@@ -134,10 +134,10 @@ class Slabs:
     def interfaces(
         self, draw: SampleKey, interface: Interface | None = None
     ) -> Iterator[Interface]:
-        """Yield the interface of the first slab of a sample, of the first two ... of all.
+        """Yield the interface of the first slab of a sample, of the first two, ..., of all.
 
-        interface: of the first slabs of this sample, from which on it goes; it must be of whole
-        slabs, and on the host.  What is yielded lies where it was made.
+        interface: that of the first slabs of this sample, to continue from; it must be of whole
+        slabs, and on the host.  Yielded interfaces are on the device that made them.
         """
         if interface is not None:
             interface = self.placed(interface)
@@ -149,7 +149,7 @@ class Slabs:
             yield interface
 
     def joined(self, low: Interface, high: Interface) -> Interface:
-        """Return the interface of neighbours: of these slabs, as yielded, and one from the host."""
+        """Return the join of two neighbours: of these slabs, as yielded, and one on the host."""
         interface: Interface = self._joiner.join(low, self.placed(high))
         return interface
 
@@ -166,5 +166,5 @@ class Slabs:
 
 
 def is_first_slab(interface: Interface, layers: Sequence[int], first_layer: int = 0) -> bool:
-    """Return whether an interface is that of the first of these slabs, from a layer on."""
+    """Return whether an interface is that of the first of these slabs, which begin at a layer."""
     return interface.first_layer == first_layer and interface.layers in accumulate(layers)

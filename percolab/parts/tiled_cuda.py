@@ -1,7 +1,7 @@
 """The interface of a slab on a CUDA device: tiles joined as by the labeler tiled, faces read.
 
-Everything is as on the CPU (:mod:`percolab.parts.raster`), but for the numbers of the clusters of
-an interface, which may be in any order.
+Everything is as on the CPU (:mod:`percolab.parts.raster`), except for the numbers of the clusters
+of an interface, which may be in any order.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from percolab.parts.join_cuda import DeviceArrays
 from percolab.parts.parts import Cut, Slab, Tables, Whole
 from percolab.parts.raster import SampleKey, sums_from_row
 
-# Seconds of a bond between tiles, and how many of them the faces take, per site of a layer.
+# Seconds per bond between tiles, and the time of faces per site of a layer, in these bonds.
 _SECONDS_A_BOND, _BONDS_A_FACE = 33e-12, 3
-#: Kinds of slabs, of equal tables, whose tables stay on the device; the oldest goes.
+#: The most kinds of slabs (of equal tables) whose tables stay on the device; the oldest is dropped.
 _MOST_KINDS = 4
-# The arrays of an interface have this part more elements than one needs, for the samples that
+# The arrays of an interface are larger than needed by one part in _SPARE, for the samples that
 # follow.
 _SPARE = 10
 
@@ -56,11 +56,11 @@ def refusal(whole: Whole) -> str:
 
 
 class Crossed:
-    """The open bonds of one cut of one sample, and how many there are before each of them.
+    """The open bonds of one cut of one sample, with their cumulative counts.
 
-    cut:    what crosses there, on the device
-    opened: uint32 like ``cut.exists``; before: uint32, open bonds before FACE_WORDS words
-    key:    which cut of which sample it is
+    cut:    the bonds that exist there, on the device
+    opened: uint32 like ``cut.exists``; before: uint32, open bonds before each FACE_WORDS words
+    key:    identifies the cut and the sample
     """
 
     def __init__(self, words: int) -> None:
@@ -73,7 +73,7 @@ class Crossed:
 
     @property
     def num_bonds(self) -> int:
-        """How many bonds are open, once the stream has come to :attr:`pinned`."""
+        """The number of open bonds, valid once the stream has written :attr:`pinned`."""
         return int(self.pinned[0])
 
 
@@ -82,12 +82,12 @@ class Side(NamedTuple):
 
     name: str  # "low" or "high"
     crossed: Crossed | None  # the bonds that cross it, or None
-    is_upper: bool  # whether the slab holds their owners, or their other ends
-    shift: int  # the site of the slab where those of the cut begin
+    is_upper: bool  # whether the slab has their owners, or their other ends
+    shift: int  # the site of the slab at which the sites of the cut begin
 
 
 class Pinned(NamedTuple):
-    """Memory of the host that the device copies to and from, one number each."""
+    """Pinned memory of the host for copies to and from the device, one number each."""
 
     zero: Any
     clusters: Any
@@ -96,12 +96,12 @@ class Pinned(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A slab whose bonds are drawn and whose tiles are joined, or will have been."""
+    """A slab of which drawing the bonds and joining the tiles has been launched."""
 
     key: tuple[int, int, SampleKey]  # its first layer, its layers, and the draw
-    labeler: SlabLabels  # what labels it
+    labeler: SlabLabels  # its labeler
     sides: tuple[Side, Side]  # its faces
-    counted: Any  # an event, after which the bonds that cross them are known
+    counted: Any  # an event after which the numbers of bonds that cross its faces are known
 
 
 class SlabLabels(Tiled):
@@ -117,7 +117,7 @@ class SlabLabels(Tiled):
         self.end_layers: list[tuple[int, int, int]] = []
 
     def _list_crossing(self, entries: int, opened: Any) -> None:
-        """List the open bonds between tiles, and mark the borders of tiles, faces among them."""
+        """List the open bonds between tiles, and mark the borders of tiles, including faces."""
         super()._list_crossing(entries, opened)
         launch = self.batch.launches
         for first, after, _ in self.end_layers:
@@ -134,7 +134,7 @@ class SlabLabels(Tiled):
                 )
 
     def flag_ends(self, entries: int) -> None:
-        """Tell the roots of nodes which end layers of the whole lattice they touch."""
+        """Mark in the roots of nodes which end layers of the whole lattice their clusters touch."""
         super().flag_ends(entries)
         for first, after, flag in self.end_layers:
             span = np.uint32(first), np.uint32(after), np.uint32(flag)
@@ -143,16 +143,16 @@ class SlabLabels(Tiled):
 
 
 class SlabTiled:
-    """Finds the interfaces of the parts of one lattice, one after the other, in memory of its own.
+    """Finds the interfaces of the parts of one lattice, one after the other, in reused memory.
 
-    The arrays of an interface are those of the device.  They stay until the next interface but one
-    is made: there are two sets of them, which take turns.
+    The arrays of an interface are on the device.  They are valid until the next interface but one
+    is made: there are two sets of arrays, which are used in turns.
 
     whole:      the lattice
-    most_layers: of the thickest part
+    most_layers: layers of the thickest part
     tally:      whether sizes are tallied
 
-    InputError: tiles do not serve the lattice.
+    InputError: the lattice cannot be labeled in tiles.
     """
 
     def __init__(self, whole: Whole, most_layers: int, *, tally: bool = False) -> None:
@@ -175,7 +175,7 @@ class SlabTiled:
         self._bond_classes = cuda.to_device(numbers[:-1])
         self._site_class = cuda.to_device(numbers[-1:])
         limits = whole.model.class_limits(whole.lattice.class_names)
-        # Sites are a class after those of bonds, with the threshold that they are given.
+        # Sites are a class after those of bonds, with the threshold that is passed.
         self._limits = cuda.to_device(np.append(limits, np.uint64(VARIES))) if len(limits) else ()
         if whole.model.draws_sites:
             self._all_sites = cuda.to_device(np.full(words, 0xFFFFFFFF, np.uint32))
@@ -183,7 +183,7 @@ class SlabTiled:
         self._interfaces = DeviceArrays(_SPARE, 2), DeviceArrays(_SPARE, 2)
         kinds = np.uint32, np.uint64, np.int64
         self._none = {kind: cuda.device_array(0, kind) for kind in kinds}
-        #: Clusters of the interface, and vacant sites.
+        #: The numbers of clusters of the interface, and of vacant sites.
         self._counts = cuda.device_array(1, np.uint32), cuda.device_array(1, np.uint32)
         pinned = np.uint32, np.uint32, np.uint32, np.int32
         self._pinned = Pinned(*(cuda.pinned_array(1, kind) for kind in pinned))
@@ -191,10 +191,10 @@ class SlabTiled:
 
     @staticmethod
     def memory(whole: Whole, layers: Sequence[int], p: float = 1.0) -> Memory:
-        """Return the memory of its arrays, which two interfaces are among, at no larger p.
+        """Return the memory of its arrays, including two interfaces, at p or below.
 
-        layers: of slabs one after the other, all or some of them.  p: of bonds or of sites, of
-        whichever is smaller.  Interfaces are as if every open bond at a face led to its own
+        layers: those of successive slabs, all or some of them.  p: that of bonds or of sites, the
+        smaller one.  Interfaces are counted as if every open bond at a face led to a separate
         cluster.
         """
         kinds = _kinds_kept(whole, layers)
@@ -203,13 +203,13 @@ class SlabTiled:
         needs, largest = Needs(tally=True), extents[0]
         memory = KeysOfBatch.memory(1)
         for extent, bound in zip(extents, bounds):
-            # What is of every slab of the kind, and sums; not of one slab alone.
+            # The memory that all slabs of the kind share, and sums, but not that of a single slab.
             memory = memory.plus(CudaBatch.memory(extent, whole.model, 0))
             memory = memory.plus(Tiled.memory(extent, needs, 0))
             memory = memory.plus(RowsBatch.memory(extent.num_points, 1, needs))
             memory = memory.plus(KeysOfBatch.memory(1)).plus(Memory(device=24 * bound.tiles))
         points, words = largest.num_points, count_words(largest.num_points)
-        # Bonds and occupied sites; labels and borders; bonds between tiles; and nodes.
+        # Bonds and occupied sites; labels and borders; bonds between tiles; nodes.
         slab = 4 * (largest.num_words + words * whole.model.draws_sites) + 4 * (points + words)
         slab += 4 * max(bound.crossing for bound in bounds)
         nodes = max(bound.tiles * _border_capacity(whole, n) for bound, n in zip(bounds, kinds))
@@ -218,7 +218,7 @@ class SlabTiled:
         return memory.plus(Memory(device=parts))
 
     def begin(self, part: Slab, draw: SampleKey) -> None:
-        """Draw and label a part, whose interface is requested next; this does not wait for it."""
+        """Launch drawing and labeling of a part, whose interface is requested next; do not wait."""
         if draw != self._draw:
             samples, limits = (np.array([n], np.uint64) for n in (draw.sample, draw.threshold))
             self._keys.write(draw.seed, samples, limits)
@@ -242,8 +242,8 @@ class SlabTiled:
     ) -> Interface:
         """Return the interface of a part of a sample, with arrays of the device.
 
-        following: the part of the sample that is requested next.  It is begun before this waits, so
-        that the device is idle neither then nor while something else is done with the interface.
+        following: the part of the sample that is requested next.  Its work is launched before this
+        one waits, so that the device is not idle then, nor while the interface is processed.
         """
         key = part.first_layer, part.layers, draw
         if self._begun is None or self._begun.key != key:
@@ -264,7 +264,7 @@ class SlabTiled:
             while len(self._labelers) >= _MOST_KINDS:
                 self._labelers.pop(next(iter(self._labelers)))
             if part.layers > self._thickest:
-                # What is there goes first, so that both need not fit.
+                # Free the old memory first, so that old and new need not fit together.
                 self._labelers.clear()
                 self._arrays, self._thickest = SharedArrays(), part.layers
             before, top = self._arrays.replaced, part.tables.topology
@@ -274,7 +274,7 @@ class SlabTiled:
             if labeler.tiling.num_entries > MAX_ENTRIES:
                 raise InputError("its tiles share more bonds than have a 32-bit name")
             if self._arrays.replaced > before:
-                # They hold memory that was too small for this one.
+                # The old labelers refer to memory that was too small for this one.
                 self._labelers.clear()
             self._labelers[part.tables] = labeler
         return self._labelers[part.tables]
@@ -282,7 +282,7 @@ class SlabTiled:
     def _fill(
         self, site: int, classes: Any, words: int, limits: Any, exists: Any, opened: Any
     ) -> None:
-        """Write what is open of the bonds or sites from a site of the whole lattice on."""
+        """Write the open words of bonds or sites from a site of the whole lattice on."""
         assert self._draw is not None
         first, shift = divmod(site, 32)
         where = np.uint64(self.whole.num_words), np.uint64(first), np.uint32(shift)
@@ -298,9 +298,9 @@ class SlabTiled:
             )
 
     def _crossed_at(self, cut: Cut | None, above: int, draw: SampleKey) -> Crossed | None:
-        """Return the open bonds of a cut; those of the last slab's upper face are still there.
+        """Return the open bonds of a cut, which is kept if it was the last slab's upper face.
 
-        above: the first site above it; on a torus the last layers are below the first.
+        above: the first site above it; on a torus, the last layers are below the first ones.
         """
         if cut is None:
             return None
@@ -308,7 +308,7 @@ class SlabTiled:
         key = draw, above
         one, other = self._crossed
         if key not in (one.key, other.key) or key == other.key:
-            # Of two the one that was requested last stays.
+            # Of two cuts, the one that was requested last is kept.
             one, other = self._crossed = other, one
         if one.key == key:
             return one
@@ -390,7 +390,7 @@ class SlabTiled:
     def _wait_for_sums(
         self, labeler: SlabLabels, following: Slab | None, draw: SampleKey
     ) -> InterfaceSums:
-        """Wait, with what follows begun, and return the sums of what touches no face."""
+        """Launch the following part, wait, and return the sums of clusters that touch no face."""
         launch, read, (clusters, vacant) = self.launches, labeler.read, self._counts
         labeler.sum_nodes(1)
         labeler.tally_nodes(1, read.tallies)
@@ -405,7 +405,7 @@ class SlabTiled:
             self.begin(following, draw)
         (sums,) = read.fetch(1, done=done)
         if following is not None and self.tally:
-            # Not before: there is one tally, which begins as empty.
+            # Not earlier, as there is only one tally, which is cleared first.
             self.begin(following, draw)
         without_vacant(sums, self._pinned.vacant[0].astype(np.int64))
         row = np.zeros(self.row_width, np.int64)
@@ -416,10 +416,10 @@ class SlabTiled:
 
 
 def seconds_a_layer(whole: Whole, layers: int) -> float:
-    """Return about how many seconds a layer of slabs takes that have so many layers, near p_c.
+    """Return the approximate seconds per layer, near p_c, of slabs of ``layers`` layers.
 
-    Measured on an H200 (results/notebook/performance.md, slabs): 33 ps for every bond between
-    tiles, as much as 1000 of them for a tile, and 3 for every site of a layer, for the faces.
+    Measured on an H200 (results/notebook/performance.md, slabs): 33 ps per bond between tiles, the
+    time of 1000 of these bonds per tile, and of 3 per site of a layer, for the faces.
     """
     bounds = tiling_bounds(whole.slab_extent(layers), TILE_WORDS, LANES)
     bonds = BONDS_A_TILE * bounds.tiles + bounds.crossing + _BONDS_A_FACE * whole.layer_points
@@ -427,22 +427,22 @@ def seconds_a_layer(whole: Whole, layers: int) -> float:
 
 
 def _border_capacity(whole: Whole, layers: int) -> int:
-    """Return how many sites of a tile may be at its border, those of faces and ends included."""
+    """Return the most border sites of a tile, including those of faces and end layers."""
     if not whole.is_closed and whole.depth > max(whole.reach, 1):
         return TILE_NODES
-    # As many as if bonds led out of the tile everywhere, so at the faces, too.
+    # The bound is that of a tile with bonds to other tiles on all sides, so it covers faces.
     return min(tiling_bounds(whole.slab_extent(layers), TILE_WORDS, LANES).room, TILE_NODES)
 
 
 def _kinds_kept(whole: Whole, layers: Sequence[int]) -> list[int]:
-    """Return the layers of the kinds of slabs whose tables are kept, the largest first."""
+    """Return the layers of the kinds of slabs whose tables are kept, in descending order."""
     starts = accumulate((0, *layers[:-1]))
     kinds = {(whole.phase(first), thick) for first, thick in zip(starts, layers)}
     return sorted((thick for _, thick in kinds), reverse=True)[:_MOST_KINDS]
 
 
 def _cut_bytes(whole: Whole, layers: Sequence[int]) -> int:
-    """Return the bytes on the device of the cuts between slabs, and of what is open there."""
+    """Return the bytes on the device of the cuts between slabs, and of their open bonds."""
     phases = {whole.phase(first) for first in accumulate((0, *layers))}
     words = count_words(whole.reach * whole.layer_points)
     classes = sum(bond.offset[-1] < 0 for bond in whole.lattice.bonds)
@@ -455,7 +455,7 @@ def _cut_bytes(whole: Whole, layers: Sequence[int]) -> int:
 
 
 def _interface_bytes(whole: Whole, layers: Sequence[int], p: float) -> int:
-    """Return the bytes of two interfaces as they are found, which take turns."""
+    """Return the bytes of the two interfaces that are used in turns."""
     bonds, _ = whole.open_at_face(p)
     is_all = not whole.is_closed and sum(layers) == whole.num_layers
     faces = min(len(layers) - 1, 2) if is_all else 2

@@ -1,12 +1,12 @@
-"""Transport: lists of NumPy arrays from one rank to another, counted.
+"""Transport: sends lists of NumPy arrays from one rank to another, and counts the traffic.
 
-*Ranks* are the processes, or threads, that one lattice is divided among, numbered from 0 on:
-threads of one process (:class:`Local`), processes of one host that send through sockets in a folder
-of their own (:class:`Sockets`), or the ranks of one ``mpiexec`` (:class:`Mpi`).
+*Ranks* are the processes, or threads, that share one lattice, numbered from 0 on: threads of one
+process (:class:`Local`), processes of one host that send through sockets in a separate folder
+(:class:`Sockets`), or the ranks of one ``mpiexec`` (:class:`Mpi`).
 
 A message is a list of arrays with a small header of their types and shapes; nothing is pickled.
-Messages from one rank to another arrive in the order in which they were sent.  Every wait may be
-interrupted, and ends with RankLost when the other rank has.
+Messages from one rank to another arrive in the order in which they were sent.  Every wait can be
+interrupted, and ends with RankLost if the other rank has ended.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from numpy.typing import NDArray
 
 Arrays = Sequence[NDArray[Any]]
 
-#: Types of arrays that are sent; a header has the place of one.
+#: Types of arrays that are sent; a header has the index of each array's type.
 _KINDS = tuple(map(np.dtype, ("?", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8")))
-# Bytes that one call of MPI moves at most: its counts have 31 bits.
+# The most bytes that one call of MPI moves: its counts have 31 bits.
 _CHUNK = 2**30
-# A wait looks again after a part of the time that it has taken, in seconds from ... to ...
+# A wait polls at intervals of this share of the time waited so far, from _LEAST to _MOST seconds.
 _SHARE, _LEAST, _MOST = 0.05, 1e-5, 1e-3
-# Seconds that processes have to be there, and that lost ones have to be noticed.
+# Seconds within which processes must have started, and lost ones must be noticed.
 _PATIENCE = 60.0
-# Seconds that a line has to arrive before the ranks are ended.
+# Seconds for a last line of output to arrive before the ranks are ended.
 _LAST_WORDS = 0.2
 
 
@@ -48,9 +48,9 @@ class RankLost(Exception):
 
 @dataclass
 class Traffic:
-    """What a rank has sent and received; bytes are those of the arrays, without headers.
+    """Statistics of a rank's messages; bytes are those of the arrays, without headers.
 
-    seconds: of sending and of receiving messages that are there; waiting: of waiting for them
+    seconds: time of sending, and of receiving messages that have arrived; waiting: time before that
     """
 
     messages_sent: int = 0
@@ -62,15 +62,15 @@ class Traffic:
 
 
 class Transport(ABC):
-    """What one rank sends and receives with.
+    """The connection of one rank to the others.
 
-    rank, size:   which of how many ranks it is
-    place, on_host: which of the ranks of its host it is, from 0 on, and how many these are
-    traffic:      what it has sent and received so far
+    rank, size:   its number and the number of ranks
+    place, on_host: its number among the ranks of its host, from 0 on, and the number of these
+    traffic:      statistics of its messages so far
     in_one_process: whether all ranks are threads of one process
 
-    Arrays have one of the usual types of 8 to 64 bits and any shape.  Those that were sent must
-    not be changed any more, and neither may those that were received: they may be the same.
+    Arrays have one of the usual types of 8 to 64 bits and any shape.  Neither arrays that were sent
+    nor arrays that were received may be changed: they may be the same.
     """
 
     in_one_process = False
@@ -81,9 +81,9 @@ class Transport(ABC):
         self.traffic = Traffic()
 
     def send(self, to: int, arrays: Arrays) -> None:
-        """Send a message; return when the arrays are on their way, perhaps before they are there.
+        """Send a message; return when the arrays were passed on, perhaps before they arrive.
 
-        Two ranks that send to each other at once must :meth:`exchange`.
+        Two ranks that send to each other at the same time must use :meth:`exchange`.
         """
         end = self._begin(to, arrays)
         start = time.perf_counter()
@@ -93,7 +93,7 @@ class Transport(ABC):
     def receive(
         self, source: int, *, given_up: Callable[[], bool] = lambda: False
     ) -> list[NDArray[Any]] | None:
-        """Return the next message of a rank when it is there; None once ``given_up``."""
+        """Wait for and return the next message of a rank; None if ``given_up`` returns True."""
         start = time.perf_counter()
         there = self._wait(source, given_up)
         arrived = time.perf_counter()
@@ -107,7 +107,7 @@ class Transport(ABC):
         return arrays
 
     def exchange(self, partner: int, arrays: Arrays) -> list[NDArray[Any]]:
-        """Send a message to a rank that sends one here at the same time, and return that."""
+        """Send a message to a rank that sends one here at the same time; return the latter."""
         end = self._begin(partner, arrays)
         message = self.receive(partner)
         end()
@@ -116,19 +116,19 @@ class Transport(ABC):
 
     @abstractmethod
     def has_message(self, source: int) -> bool:
-        """Return whether a message of a rank is there; RankLost if none can come any more."""
+        """Return whether a message of a rank has arrived; RankLost if none can arrive any more."""
 
     @abstractmethod
     def abort(self, line: str, exit_code: int) -> None:
-        """Let all other ranks end, since this one cannot go on; ``line`` says why."""
+        """Make all other ranks end, since this one cannot continue; ``line`` says why."""
 
     @abstractmethod
     def _start(self, to: int, arrays: Arrays) -> Callable[[], None]:
-        """Begin to send a message; what is returned waits until it is on its way."""
+        """Begin to send a message; return a function that waits until it was passed on."""
 
     @abstractmethod
     def _take(self, source: int) -> list[NDArray[Any]]:
-        """Return a message that is there."""
+        """Return a message that has arrived."""
 
     def _begin(self, to: int, arrays: Arrays) -> Callable[[], None]:
         if not 0 <= to < self.size or to == self.rank:
@@ -141,7 +141,7 @@ class Transport(ABC):
         return end
 
     def _wait(self, source: int, given_up: Callable[[], bool]) -> bool:
-        """Return True when a message is there, or False once it is given up."""
+        """Wait until a message has arrived; return True, or False if the wait is given up."""
         start = time.monotonic()
         while not self.has_message(source):
             if given_up():
@@ -168,7 +168,7 @@ def _arrays_for(header: NDArray[np.int64]) -> list[NDArray[Any]]:
 
 
 def _as_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return the bytes of a contiguous array where they lie."""
+    """Return the bytes of a contiguous array, without a copy."""
     return array.reshape(-1).view(np.uint8)
 
 
@@ -176,7 +176,7 @@ def _as_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 class _Meeting:
-    """What the ranks of one process share: their messages, and why one of them has failed."""
+    """The shared state of the ranks of one process: messages, and why one of them has failed."""
 
     def __init__(self) -> None:
         self.messages: dict[tuple[int, int], deque[list[NDArray[Any]]]] = {}
@@ -202,7 +202,7 @@ class Local(Transport):
 
     @classmethod
     def ranks(cls, size: int) -> list[Local]:
-        """Return so many ranks, each for a thread of its own."""
+        """Return ``size`` ranks, each for a separate thread."""
         meeting = _Meeting()
         return [cls(rank, size, meeting) for rank in range(size)]
 
@@ -212,11 +212,11 @@ class Local(Transport):
         return bool(self._meeting.messages.get((source, self.rank)))
 
     def abort(self, line: str, exit_code: int) -> None:
-        """Let all other ranks raise RankLost when they next look for a message."""
+        """Make all other ranks raise RankLost when they next check for a message."""
         self._meeting.failed = self._meeting.failed or line
 
     def _start(self, to: int, arrays: Arrays) -> Callable[[], None]:
-        # One thread alone adds to these messages, and one alone takes from them.
+        # Only one thread adds to these messages, and only one takes from them.
         self._meeting.messages.setdefault((self.rank, to), deque()).append(list(arrays))
         return lambda: None
 
@@ -228,13 +228,13 @@ class Local(Transport):
 
 
 class Sockets(Transport):
-    """A rank that is a process of this host; ranks meet at sockets in a folder of their own.
+    """A rank that is a process of this host; ranks connect by sockets in a separate folder.
 
     Each has a socket for every rank that it has sent to, and one for every rank that has sent to
-    it.  A rank that ends is lost to those that wait for a message of it.
+    it.  Ranks that wait for a message of a rank that has ended raise RankLost.
 
-    folder: for this run alone, with a short name, since names of sockets are.  lost: why no message
-    will come any more, where that is known from elsewhere.
+    folder: used by this run alone; its name must be short, as names of sockets must be.  lost: the
+    reason, if known from elsewhere, why no message can arrive any more.
     """
 
     def __init__(self, rank: int, size: int, folder: Path) -> None:
@@ -244,14 +244,14 @@ class Sockets(Transport):
         self._out: dict[int, socket.socket] = {}
         self._in: dict[int, socket.socket] = {}
         self._listener = socket.socket(socket.AF_UNIX)
-        # Under another name first, so that it listens as soon as it is found.
+        # It is renamed later, so that it already listens when others find it.
         self._listener.bind(str(folder / f"{rank}.new"))
         self._listener.listen(size)
         self._listener.setblocking(False)
         os.rename(folder / f"{rank}.new", folder / str(rank))
 
     def close(self) -> None:
-        """Close all sockets: this rank is lost to the others."""
+        """Close all sockets; the other ranks then regard this rank as lost."""
         for each in (self._listener, *self._out.values(), *self._in.values()):
             each.close()
 
@@ -267,7 +267,7 @@ class Sockets(Transport):
             try:
                 self._in[int(_received(accepted, np.empty(1, np.int64))[0])] = accepted
             except ConnectionError:
-                # It ended before it had sent its rank.
+                # The other process ended before it had sent its rank.
                 accepted.close()
         waiting = select.poll()
         waiting.register(self._in[source], select.POLLIN)
@@ -278,11 +278,11 @@ class Sockets(Transport):
         return True
 
     def remove_folder(self) -> None:
-        """Remove the folder, for all ranks; none can be found any more."""
+        """Remove the folder for all ranks; no new connection is possible then."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def abort(self, line: str, exit_code: int) -> None:
-        """Let those that wait for this rank raise RankLost."""
+        """Make ranks that wait for this one raise RankLost."""
         self.close()
 
     def _start(self, to: int, arrays: Arrays) -> Callable[[], None]:
@@ -368,14 +368,14 @@ class Mpi(Transport):
     def abort(self, line: str, exit_code: int) -> None:
         """Write a line and end all ranks with an exit code."""
         print(line, file=sys.stderr, flush=True)
-        # What starts the ranks may drop what one of them has written just before it ends.
+        # The launcher of the ranks may drop output that one of them writes just before it ends.
         time.sleep(_LAST_WORDS)
         self._mpi.COMM_WORLD.Abort(exit_code)
-        # It may return before this rank is ended, which then has nothing more to do.
+        # The call may return before this rank is ended, so end it here.
         os._exit(exit_code)
 
     def _start(self, to: int, arrays: Arrays) -> Callable[[], None]:
-        # Kept until they are sent.
+        # These arrays are kept until they are sent.
         header = _make_header(arrays)
         parts = [part for array in arrays for part in _chunks(array)]
         sent = [self._all.Isend([header, self._mpi.INT64_T], to, _HEADER)]
@@ -395,6 +395,6 @@ class Mpi(Transport):
 
 
 def _chunks(array: NDArray[Any]) -> list[NDArray[np.uint8]]:
-    """Return the bytes of an array in pieces that a count of 31 bits can have."""
+    """Return the bytes of an array in pieces whose lengths fit in 31 bits."""
     content = _as_bytes(array)
     return [content[start : start + _CHUNK] for start in range(0, content.size, _CHUNK)]

@@ -256,7 +256,7 @@ def test_names_that_are_none_are_rejected(name, message):
     [
         ("er:k=4", 4, "er:k=4 needs more than 4 sites"),
         ("config:k=3", 5, "odd number of stubs"),
-        ("config:gamma=2,min=1,max=9", 8, "degrees of more than L"),
+        ("config:gamma=2,min=1,max=9", 8, "a degree larger than L"),
         ("ba:m=1", 0, "from 1 to"),
         ("ba:m=1", 2**26 + 1, "from 1 to"),
     ],

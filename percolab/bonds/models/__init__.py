@@ -1,4 +1,4 @@
-"""The registry of models: what is drawn at random, one file each, loaded when it is used."""
+"""The registry of models: what is drawn at random, one file each, imported when it is used."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,11 +10,11 @@ from percolab.kernels.registry import load
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """A model as users write it, and where its class is found.
+    """A model's name in users' texts, and the place of its class.
 
-    name:     what its text begins with; "name:" where more follows, if that has a class of its own
+    name:     the beginning of its text; "name:" for texts that continue, if they have another class
     examples: for the help of --model
-    place:    of the class, as :func:`percolab.kernels.registry.load` takes it
+    place:    place of the class, as :func:`percolab.kernels.registry.load` takes it
     """
 
     name: str

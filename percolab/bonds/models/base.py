@@ -1,7 +1,7 @@
-"""What every model of percolation states: words in, planes of open bonds out.
+"""The base class of all models of percolation: probabilities, text, and the rule for kernels.
 
-A model's file in this folder has a class that inherits from :class:`Model`.  Where it draws
-something else, kernels call the *hooks* of its record (:mod:`percolab.bonds.hooks`).
+A model's file in this folder has a class that inherits from :class:`Model`.  If it does not draw
+independent bonds or sites with p alone, kernels call its *hooks* (:mod:`percolab.bonds.hooks`).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from percolab.errors import InputError
 
 
 class Rule(NamedTuple):
-    """What p decides in a model, as kernels are given it.
+    """The meaning of p in a model, in the form for kernels.
 
-    site_varies, bond_varies: whether p is the probability of a site, of a bond
-    site_limit, bond_limit:   thresholds, which count where the probability does not vary
+    site_varies, bond_varies: whether p is the probability of a site, and of a bond
+    site_limit, bond_limit:   the fixed thresholds, used if the probability is not p
     """
 
     site_varies: np.uint32
@@ -33,13 +33,13 @@ class Rule(NamedTuple):
 class Model:
     """A percolation model; the clusters are those of occupied sites.  Its text enters ids.
 
-    site_p, bond_p: probabilities that are fixed, None where p is that probability
+    site_p, bond_p: fixed probabilities, None where the probability is p
     draws_sites:    whether sites may be vacant, so that their bonds are culled
     has_order:      whether bonds open one after the other by their numbers as p grows
-    needs_weights:  whether bonds have weights, which decide their probabilities
-    chains:         what its samples are the states of a Markov chain of: "spins", "clusters" or ""
+    needs_weights:  whether bonds have weights, which determine their probabilities
+    chains:         "spins" or "clusters" if samples are states of a Markov chain of these, else ""
     keeps_symmetry: whether it treats all bonds of a lattice alike
-    states:         q, an int of spins, a float of random clusters; 1 of percolation
+    states:         q, an int for spins, a float for random clusters; 1 for percolation
 
     >>> str(Model.parse("site-bond:bond=.70"))
     'site-bond:bond=0.7'
@@ -53,7 +53,7 @@ class Model:
     needs_weights: ClassVar[bool] = False
     chains: ClassVar[str] = ""
     keeps_symmetry: ClassVar[bool] = True
-    #: What J / kT is multiplied by in p = 1 - exp(-...), where there are spins.
+    #: The factor of J / kT in p = 1 - exp(-factor J / kT), for models with spins.
     exponent: ClassVar[int] = 1
     site_p: float | None = None
     bond_p: float | None = None
@@ -77,17 +77,17 @@ class Model:
         return self.name
 
     def on(self, structure: Any) -> Model:
-        """Return the model as tasks of a structure name it; InputError if it has none there."""
+        """Return the model in the form for a structure's tasks; InputError if it cannot be used."""
         return self
 
     @property
     def title(self) -> str:
-        """What it is called in a figure: "Site percolation"."""
+        """The model's name in a figure: "Site percolation"."""
         return f"{self.name.capitalize()} percolation"
 
     @property
     def varying(self) -> str:
-        """What p is the probability of, in words."""
+        """The meaning of the probability p, in words."""
         what = ["a site is occupied"] * self.site_varies + ["a bond is open"] * self.bond_varies
         return "probability that " + ", and that ".join(what)
 
@@ -101,7 +101,7 @@ class Model:
 
     @property
     def openings_have_p(self) -> bool:
-        """Whether every opening, a bond or where sites are drawn a site, is open at p alone.
+        """Whether every opening (a bond or, if sites are drawn, a site) is open with probability p.
 
         Then the covariance of a quantity with the number of openings is p (1 - p) times its
         derivative.
@@ -113,22 +113,22 @@ class Model:
 
     @property
     def has_own_record(self) -> bool:
-        """Whether :meth:`make_record` is its own, which only batches on the CPU ask for."""
+        """Whether the model overrides :meth:`make_record`, which only batches on the CPU call."""
         return type(self).make_record is not Model.make_record
 
     @property
     def on_cpu_alone(self) -> bool:
-        """Whether it is sampled on the CPU alone."""
+        """Whether it can only be sampled on the CPU."""
         return self.has_own_record
 
     @property
     def has_spins(self) -> bool:
-        """Whether sites have spins, which are the states of a Markov chain."""
+        """Whether sites have spins; samples are then states of a Markov chain."""
         return self.chains == "spins"
 
     @property
     def coupling_symbol(self) -> str:
-        """What J / kT is called where there are spins."""
+        """The symbol of J / kT, for models with spins."""
         raise self._no_spins()
 
     def coupling_to_p(self, coupling: float) -> float:
@@ -142,23 +142,23 @@ class Model:
         return TypeError(f"{self} percolation has no spins and no coupling")
 
     def open_share(self, p: float) -> float:
-        """Return the probability that a bond is open, its two sites occupied, or a bound of it."""
+        """Return the probability, or a bound on it, that a bond is open and both sites occupied."""
         site = p if self.site_varies else 1.0 if self.site_p is None else self.site_p
         bond = p if self.bond_varies else 1.0 if self.bond_p is None else self.bond_p
         return site * site * bond
 
     @property
     def steepest_share(self) -> int:
-        """The most that :meth:`open_share` grows with p: of how many numbers p decides."""
+        """The largest slope of :meth:`open_share`: how many numbers of a bond depend on p."""
         return 2 * self.site_varies + self.bond_varies
 
     def most_open(self, p: float) -> float:
-        """Return a probability that no bond exceeds, nor a site at its end, at p."""
+        """Return a bound, at p, on the probability of any bond and of any site at its end."""
         return p
 
     @property
     def rule(self) -> Rule:
-        """What the kernels are given."""
+        """The rule in the form for kernels."""
         return Rule(
             np.uint32(self.site_varies),
             np.uint32(self.bond_varies),
@@ -167,14 +167,14 @@ class Model:
         )
 
     def class_limits(self, names: Sequence[str]) -> Any:
-        """Return thresholds of classes of bonds, uint64, VARIES if that of p; () if all are."""
+        """Return thresholds of classes of bonds, uint64, VARIES for that of p; () if all vary."""
         return ()
 
     def make_record(self, topology: Any) -> Any:
-        """Return the record that the hooks of bonds are given on the CPU.
+        """Return the record for the hooks of bonds on the CPU.
 
-        topology: :class:`percolab.lattices.topology.Topology`.  A model with a record of its own is
-        refused on CUDA and in slabs, whose kernels know none but that of :meth:`class_limits`.
+        topology: :class:`percolab.lattices.topology.Topology`.  A model that overrides this method
+        is refused on CUDA and in slabs, whose kernels only know the record of class limits.
         """
         limits = self.class_limits(topology.class_names)
         return ClassLimits(limits, np.uint32(topology.num_words)) if len(limits) else ()
@@ -195,7 +195,7 @@ def read_number(text: str, number: str) -> float:
 
 
 def read_fixed(text: str, rest: str) -> dict[str, float]:
-    """Return what "site=0.9" or "bond=0.7" fixes, by the argument's name."""
+    """Return the probability that "site=0.9" or "bond=0.7" fixes, by the argument's name."""
     key, equals, number = (part.strip() for part in rest.partition("="))
     if key not in ("site", "bond") or not equals:
         raise InputError(f"model {text!r}, but what is fixed is written as in site-bond:site=0.9")

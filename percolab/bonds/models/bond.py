@@ -8,6 +8,6 @@ from percolab.bonds.models.base import Model
 
 @dataclass(frozen=True)
 class Bond(Model):
-    """Bond percolation; its hooks are those that everything without a record of its own has."""
+    """Bond percolation; its hooks are the defaults, those of the empty record."""
 
     name: ClassVar[str] = "bond"

@@ -1,8 +1,8 @@
-"""Bond percolation with a probability of its own on some classes of bonds: "bond:x=p,y=0.3".
+"""Bond percolation with fixed probabilities on some classes of bonds: "bond:x=p,y=0.3".
 
-A class is the bonds of one offset, by the names that its lattice gives them; several offsets may
-share a name.  What is left out is p.  On the honeycomb lattice, which is a brick wall here, class x
-has two of the three directions of bonds.
+A class is the bonds of one offset, named by the lattice; several offsets may share a name.  Classes
+that are left out have p.  On the honeycomb lattice, which is a brick wall here, class x has two of
+the three directions of bonds.
 
 The critical line of the square lattice is p_x + p_y = 1, that of the triangular lattice is
 p_x + p_y + p_d - p_x p_y p_d = 1: M. F. Sykes and J. W. Essam, J. Math. Phys. 5, 1117 (1964).
@@ -27,7 +27,7 @@ _EXAMPLE = "classes of bonds are written as in bond:x=p,y=0.3"
 class BondClasses(Model):
     """Bond percolation with fixed probabilities of some classes.
 
-    chosen: (name, probability) of classes by name, None where it is p.  InputError: a name that is
+    chosen: (name, probability) of classes, sorted by name; None for p.  InputError: a name that is
     given twice, a probability outside [0, 1].
     """
 
@@ -59,7 +59,7 @@ class BondClasses(Model):
         return {name: value for name, value in self.chosen if value is not None}
 
     def on(self, structure: Any) -> Model:
-        """Return it without classes that have p; InputError: no such class, or none left for p."""
+        """Return the model without classes that have p; InputError: unknown class, or no p."""
         names = getattr(structure, "class_names", ())
         known = sorted(set(names) - {""})
         if not known:
@@ -92,7 +92,7 @@ class BondClasses(Model):
         return max([p, *self.fixed.values()])
 
     def class_limits(self, names: Sequence[str]) -> NDArray[np.uint64]:
-        """Return thresholds of classes, uint64, or VARIES; ValueError: a fixed one is missing."""
+        """Return thresholds of classes, uint64, or VARIES; ValueError: a fixed class is missing."""
         if not self.fixed.keys() <= set(names):
             raise ValueError(f"model {self}: the classes of bonds are {', '.join(names) or 'none'}")
         limits = {name: p_to_threshold(value) for name, value in self.fixed.items()}

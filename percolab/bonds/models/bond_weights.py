@@ -1,4 +1,4 @@
-"""Bond percolation in which every bond of a graph has a weight w, and so a probability of its own.
+"""Bond percolation in which every bond of a graph has a weight w that determines its probability.
 
 bond-weight  p w, for w from 0 to 1: at p = 1 weights are probabilities, as in the reliability
              of networks
@@ -30,7 +30,7 @@ class BondWeight(Model):
     what: ClassVar[str] = "factor of the weights: a bond is open with probability p w"
 
     def on(self, structure: Any) -> Model:
-        """Return the model; InputError unless the weights, where they are known, are allowed."""
+        """Return the model; InputError unless the weights, if they are known, are allowed."""
         if not hasattr(structure, "content"):
             raise InputError(f"model {self}: bonds of a graph have weights, and {structure.name} "
                              "is none: give --graph")  # fmt: skip
@@ -66,5 +66,5 @@ class BondRate(BondWeight):
     what: ClassVar[str] = "probability that a bond of weight 1 is open, others with 1 - (1 - p)^w"
 
     def most_open(self, p: float) -> float:
-        """Return 1: weights have no bound."""
+        """Return 1, as weights have no upper bound."""
         return 1.0

@@ -1,7 +1,7 @@
 """The Potts model: H = -J sum delta(s, s') with s = 0 ... q - 1 and beta = J / kT.
 
 The bond of two equal spins is open with probability p = 1 - exp(-beta) in the representation of
-Fortuin and Kasteleyn, Physica 57, 536 (1972); p is what tasks store, whatever it was given by.
+Fortuin and Kasteleyn, Physica 57, 536 (1972); tasks store p even if the coupling was given.
 """
 
 import math
@@ -19,11 +19,11 @@ _NO_STATES = "model potts needs its number of states, as in potts:q=3; q = 1 is 
 
 @dataclass(frozen=True)
 class Potts(Model):
-    """The Potts model with ``states`` spins; InputError unless that is from 2 to MOST_STATES."""
+    """The Potts model of ``states`` states; InputError unless that is from 2 to MOST_STATES."""
 
     name: ClassVar[str] = "potts"
     chains: ClassVar[str] = "spins"
-    #: What J / kT is called, and what p is in words.
+    #: The symbol of J / kT, and the meaning of p in words.
     coupling_symbol: ClassVar[str] = "beta"
     varying: ClassVar[str] = "probability that the bond of two equal spins is open, 1 - exp(-beta)"
     states: Any = 0

@@ -1,8 +1,8 @@
 """The random-cluster model: open bonds have the weight p^open (1 - p)^closed q^clusters.
 
 With an integer q these are the clusters of the Potts model at p = 1 - exp(-beta), with q = 1 those
-of percolation; q may be any real number from 1 on, the least that the algorithm of Chayes and
-Machta takes (:mod:`percolab.spins.chayes_machta`).
+of percolation; q may be any real number from 1 on, the smallest for which the algorithm of Chayes
+and Machta works (:mod:`percolab.spins.chayes_machta`).
 
 Source: C. M. Fortuin and P. W. Kasteleyn, Physica 57, 536 (1972).
 """

@@ -1,6 +1,6 @@
 """Site-bond percolation: sites are occupied, and bonds between occupied ones are open, at random.
 
-The one of site_p and bond_p that is left out is p; if both are left out, both are p.  The hooks
+If one of site_p and bond_p is left out, that probability is p; if both are, both are p.  The hooks
 are in :mod:`percolab.bonds.sites`.
 Source: Hoshen, Klymko and Kopelman, J. Stat. Phys. 21, 583 (1979).
 """
@@ -16,7 +16,7 @@ from percolab.errors import InputError
 
 @dataclass(frozen=True)
 class SiteBond(Model):
-    """Site-bond percolation; InputError: two probabilities, or one outside [0, 1].
+    """Site-bond percolation; InputError: both probabilities given, or one outside [0, 1].
 
     >>> SiteBond(site_p=0.9).site_varies
     False

@@ -1,1 +1,1 @@
-"""The tiled labeler: clusters of tiles in shared memory, then of what crosses their borders."""
+"""The tiled labeler: clusters within tiles in shared memory, then clusters across tile borders."""

@@ -73,9 +73,9 @@ def word_span(tiles, across, number, word):
 
 @cuda.jit(device=True)
 def tile_place(tiles, site):
-    """Return (across, number, place) of a site: its tile, as for :func:`word_span`, and where.
+    """Return (across, number, place) of a site: its tile, as in :func:`word_span`, and its place.
 
-    place: 32 times the word, plus the bit.
+    place: 32 times the word in the tile, plus the bit.
     """
     shape, extents, left = tiles.shape, tiles.extents, uint32(site // tiles.shape[0])
     x = uint32(site - uint32(left * shape[0]))
@@ -96,7 +96,7 @@ def tile_place(tiles, site):
 
 @cuda.jit(device=True)
 def block_number():
-    """Return the number of this tile of this entry, counted through all entries."""
+    """Return the number of this block's tile, counted through all entries."""
     tiles = uint32(cuda.gridDim.x * cuda.gridDim.y)
     number = uint32(uint32(cuda.blockIdx.y * cuda.gridDim.x) + uint32(cuda.blockIdx.x))
     return uint32(uint32(uint32(cuda.blockIdx.z) * tiles) + number)
@@ -104,7 +104,7 @@ def block_number():
 
 @cuda.jit(device=True)
 def occupied_at(occupied, site, count):
-    """Return the word of occupied sites."""
+    """Return the occupied sites of a word of a tile, as bits."""
     if count == uint32(0):
         return uint32(0)
     return bits_at(occupied, uint32(0), site, count)
@@ -112,7 +112,7 @@ def occupied_at(occupied, site, count):
 
 @cuda.jit(device=True)
 def _border_at(border, base, site, count):
-    """Return the word of border sites; the entry's begin at ``base``."""
+    """Return the border sites of a word of a tile, as bits; the entry's words begin at ``base``."""
     if count == uint32(0):
         return uint32(0)
     return bits_at(border, base, site, count)
@@ -122,11 +122,11 @@ def _border_at(border, base, site, count):
 def _list_places(border, word, slot, begin, places):
     """List a word's border sites as places of the tile, the first at ``slot``.
 
-    The list holds what comes from ``begin`` on, as far as there is room.
+    ``places`` gets only the part of the list from ``begin`` on, as far as there is room.
     """
     k = uint32(slot - begin)
     while border != uint32(0):
-        # What comes before the list's begin is a number far above its room.
+        # Before ``begin``, k wraps around to a number far above the room.
         if k < uint32(places.size):
             places[k] = types.uint16(uint32(uint32(word) << uint32(5)) + uint32(lowest_one(border)))
         border = uint32(border & uint32(border - uint32(1)))
@@ -135,7 +135,7 @@ def _list_places(border, word, slot, begin, places):
 
 @cuda.jit(device=True)
 def run_at(starts, first, word, bit):
-    """Return the number of the run that holds a bit of a word."""
+    """Return the number of the run that contains a bit of a word."""
     return uint32(uint32(first[word] + count_starts(starts[word], bit)) - uint32(1))
 
 
@@ -148,7 +148,7 @@ def _root_at(table, starts, first, place):
 
 @cuda.jit(device=True)
 def _mark_border(table, starts, first, places, end, counter, queue, room):
-    """Mark the roots of listed border sites, and list each when it is first met."""
+    """Mark the roots of listed border sites, and list each root when it is first found."""
     k = uint32(cuda.threadIdx.x)
     while k < end:
         root = _root_at(table, starts, first, uint32(places[k]))
@@ -158,7 +158,7 @@ def _mark_border(table, starts, first, places, end, counter, queue, room):
 
 @cuda.jit(device=True)
 def _begin_nodes(table, counter, queue, thread, least, sites, nodes, forest):
-    """Begin a node for every listed root, in the forest too, and leave its number in the table."""
+    """Create a node for every listed root, in the forest, too, and put its number in the table."""
     number, end = uint32(thread), min(counter[0], nodes.room)
     while number < end:
         root = uint32(queue[number])
@@ -191,13 +191,13 @@ def _sum_finished(table, start, runs, lane):
 
 @cuda.jit(device=True)
 def _write_nodes(table, starts, first, places, end, sites, start, least, room, labels):
-    """Write the nodes of listed border sites where the tiles around look for them."""
+    """Write the nodes of listed border sites into ``labels``, where adjacent tiles look them up."""
     k = uint32(cuda.threadIdx.x)
     while k < end:
         place = uint32(places[k])
         root = _root_at(table, starts, first, place)
         site = uint32(sites[uint32(place >> uint32(5))] + uint32(place & uint32(31)))
-        # A root for which there was no room has no number; all is then done again.
+        # A root for which there was no room has no number; then the whole batch is done again.
         node = min(entry_field(table[root]), uint32(room - uint32(1)))
         labels[uint32(start + site)] = uint32(least + node)
         k = uint32(k + uint32(TILE_WORDS))
@@ -205,9 +205,9 @@ def _write_nodes(table, starts, first, places, end, sites, start, least, room, l
 
 @cuda.jit(device=True)
 def _keep_runs(table, totals, block, kept):
-    """Keep of every run its cluster's node, with KEPT_BORDER, or the cluster's first place.
+    """Store, for every run, its cluster's node with KEPT_BORDER, or the cluster's first place.
 
-    KEPT_SINGLE is set next to the place of a cluster of one site.
+    The place of a cluster of one site is stored with KEPT_SINGLE.
     """
     base = uint64(uint64(block) * uint64(TILE_NODES))
     for strip in range(STRIPS):
@@ -229,14 +229,14 @@ def tile_kernel(
     tiles, opened, border_words, listed, labels, nodes, interior, spanning, openings, kept,
     tallies, forest, first_loops,
 ):  # fmt: skip
-    """Find the clusters of every tile of every entry, and make those at its border nodes.
+    """Find the clusters of every tile of every entry, and make a node of each one at its border.
 
-    One block of TILE_WORDS threads a tile; grid axis 0 counts tiles along axis 0 of the lattice,
+    One block of TILE_WORDS threads per tile; grid axis 0 counts tiles along axis 0 of the lattice,
     axis 1 the others, axis 2 entries.  tiles, nodes, openings, tallies: records.  border_words:
-    uint32, one bit a site of every entry.  listed: bonds that a strip can list.  kept: if it has
-    room, it gets for every run, TILE_NODES a tile, what :func:`label_tile_kernel` finds its label
-    by.  tallies: they get the finished clusters if they have room.  forest, first_loops: as
-    in :mod:`percolab.measure.wrapping_cuda`; nodes begin in the forest too if it has room.
+    uint32, one bit per site of every entry.  listed: bonds that a strip can list.  kept: if it has
+    room, it gets, for every run, TILE_NODES a tile, the data from which :func:`label_tile_kernel`
+    finds its label.  tallies: if they have room, finished clusters are added.  forest, first_loops:
+    as in :mod:`percolab.measure.wrapping_cuda`; if it has room, the forest gets the nodes, too.
     """
     table = cuda.shared.array(TILE_NODES, types.uint32)
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
@@ -254,7 +254,7 @@ def tile_kernel(
     sites[word] = site
     if word == 0:
         counter[0], counter[1], counter[2] = uint32(0), uint32(0), uint32(0)
-        # All tiles of an entry write the same.
+        # All tiles of an entry write the same value.
         spanning[entry] = uint32(0)
         first_loops[entry] = int32(0)
     base = uint32(entry * tiles.words_per_entry)
@@ -265,7 +265,7 @@ def tile_kernel(
         with_sizes,
     )  # fmt: skip
     start, lane = uint32((word // LANES) * STRIP_NODES), uint32(word % LANES)
-    # The bonds have done their work; their memory serves the border.
+    # The bonds are no longer needed; their memory is used for the border.
     places = cuda.shared.array(0, types.uint16)[: 4 * len(tiles.classes) * TILE_WORDS]
     slot = cuda.atomic.add(counter, 2, uint32(popcount(border)))
     cuda.syncthreads()
@@ -295,7 +295,7 @@ def tile_kernel(
     start_of_labels, begin = uint32(entry * tiles.points), uint32(0)
     while begin < total:
         if total > uint32(places.size):
-            # The list was too short: it is filled again.
+            # The list was too short: fill it again with the next part.
             cuda.syncthreads()
             _list_places(border, uint32(word), slot, begin, places)
             cuda.syncthreads()
@@ -308,14 +308,14 @@ def tile_kernel(
         )
     cuda.syncthreads()
     if tallies.counts.size > 1:
-        # The links have done their work, too: their memory serves the bins.
+        # The links are no longer needed either; their memory is used for the bins.
         to = uint64(uint64(entry) * uint64(tallies.width))
         clear_bins(links, TILE_BINS, TILE_WORDS)
         cuda.syncthreads()
         tally_finished(table, start, runs, lane, links, tallies.counts, to)
         cuda.syncthreads()
         flush_bins(links, TILE_BINS, tallies.counts, to, TILE_WORDS)
-    # The table has done its work; its memory serves the last sums.
+    # The table is no longer needed; its memory is used for the last sums.
     if with_sizes:
         sums = reduce_block32(table, TILE_WORDS, word, TILE_WORDS, sums)
     if word == 0:
@@ -346,9 +346,9 @@ def _label_runs(table, totals, sites, known, block, kept):
 
 @cuda.jit(cache=True)
 def label_tile_kernel(tiles, opened, labels, nodes, interior, kept):
-    """Write the label of every site, from what :func:`tile_kernel` has kept of every run.
+    """Write the label of every site, from the data that :func:`tile_kernel` stored for every run.
 
-    Arguments as there, after which origins must have been gathered.
+    Arguments as for that kernel; origins must have been gathered after it.
     """
     table = cuda.shared.array(TILE_NODES, types.uint32)
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
@@ -386,7 +386,7 @@ def label_tile_kernel(tiles, opened, labels, nodes, interior, kept):
 
 @cuda.jit(cache=True)
 def label_vacant_kernel(labels, points, occupied):
-    """Label the vacant grid points of every entry with their own index: one thread a word."""
+    """Label the vacant grid points of every entry with their own index: one thread per word."""
     n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < occupied.size:
         left = uint32(~occupied[n])

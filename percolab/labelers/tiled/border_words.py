@@ -1,4 +1,4 @@
-"""Packed words on the host: bonds between tiles listed, their ends marked and counted by tile."""
+"""Packed words on the host: list bonds between tiles, mark their ends and count these by tile."""
 
 import numpy as np
 from numba import int64, njit, uint32
@@ -8,7 +8,7 @@ from percolab.kernels.bits import popcount
 
 @njit(nogil=True, cache=True)
 def additional_bits(all_bits, others):
-    """Return the words that have bits which the others lack, and these bits: uint32 (n,) each."""
+    """Return the indices of words with bits missing in ``others``, and these bits: uint32 (n,)."""
     count = 0
     for n in range(all_bits.size):
         count += (all_bits[n] & ~others[n]) != 0
@@ -23,11 +23,11 @@ def additional_bits(all_bits, others):
 
 @njit(nogil=True, cache=True)
 def join_bonds(owners, ends, codes, words, masks, deltas):
-    """Make one entry of bonds of one word that come together and lead equally far.
+    """Combine successive bonds with the same word, delta and code into one entry.
 
-    owners, ends, codes: of bonds, by ascending owner; words, masks, deltas: as long, get words of
-    sites, bits, and other ends less owners of the entries.  Their codes overwrite those of bonds.
-    Return how many entries there are.
+    owners, ends, codes: those of bonds, by ascending owner.  words, masks, deltas: of equal length,
+    get the entries' words of sites, bits, and deltas (other end less owner).  The entries' codes
+    overwrite those of the bonds.  Return the number of entries.
     """
     count = 0
     for n in range(owners.size):
@@ -51,7 +51,7 @@ def mark_both_ends(border, words, masks, lengths, deltas):
             first = int64(int64(owner) << int64(5)) + deltas[run]
             place, shift = int64(first >> int64(5)), uint32(first & int64(31))
             low = uint32(mask << shift)
-            # A word that holds no end may lie outside.
+            # A word without an end may lie outside of the array.
             if low != uint32(0):
                 border[place] |= low
             if shift != uint32(0):

@@ -1,16 +1,15 @@
-"""CUDA kernels of the tiled labeler: tiles into border clusters, these into clusters, into rows.
+"""CUDA kernels of the tiled labeler: join clusters at tile borders, and reduce them to rows.
 
-A site is at the *border* of its tile in an entry if it is of an end layer, or an open bond leads
-from it to another tile.  A cluster of a tile that holds no border site is finished when its tile
-is.  Every other becomes a *node*; ``labels`` holds a node's number at its border sites, and nowhere
-else anything, until the labels are written.  The open bonds between tiles are listed before, and
-joined on the nodes.
+A site is at the *border* of its tile in an entry if it is in an end layer, or if an open bond leads
+from it to another tile.  A tile's cluster without border sites is finished when the tile is.  Every
+other cluster of a tile becomes a *node*.  Until the labels are written, ``labels`` has the number
+of a node at its border sites, and is undefined elsewhere.  The open bonds between tiles are listed
+first, and join the nodes later.
 
 Tile t of entry n is block n * tiles + t.  A block has room for ``room`` nodes from ``block * room``
-on; ``interior[block]`` holds the sums over its finished clusters (:mod:`percolab.measure.sums`)
-and then the number of its nodes, all uint32.  A node has a parent, a
-size, end flags (bit 2a: it touches the first layer of axis a, bit 2a + 1: the last), and its
-smallest site, the origin.
+on; ``interior[block]`` has the sums over its finished clusters (:mod:`percolab.measure.sums`) and
+then the number of its nodes, all uint32.  A node has a parent, a size, end flags (bit 2a: it
+touches the first layer of axis a, bit 2a + 1: the last), and its smallest site, the origin.
 """
 
 from numba import int64, types, uint32, uint64
@@ -33,9 +32,9 @@ from percolab.measure.rows_cuda import (
 from percolab.measure.sums import NUMBERS, SUMS
 from percolab.measure.wrapping_cuda import join_over_periods, note_loop, shortened
 
-#: Tiles whose nodes one block of threads goes through.
+#: Tiles whose nodes one block of threads processes.
 TILES_PER_BLOCK = THREADS // LANES
-#: Where a tile's interior has the number of its nodes, after the sums.
+#: Index, in a tile's interior, of the number of its nodes, after the sums.
 NODES = NUMBERS
 _empty, _with_cluster, _merged = SUMS.empty, SUMS.with_cluster, SUMS.merged
 _put, _take = SUMS.put, SUMS.take
@@ -43,7 +42,7 @@ _put, _take = SUMS.put, SUMS.take
 
 @cuda.jit(cache=True)
 def clear_border_kernel(border, ends, counts):
-    """Begin the border of every entry with its end layers, and forget the listed bonds."""
+    """Set the border of every entry to its end layers, and clear its list of bonds."""
     entry, size = uint32(cuda.blockIdx.y), uint32(ends.size)
     for step in range(PER_THREAD):
         n = element(step)
@@ -55,14 +54,14 @@ def clear_border_kernel(border, ends, counts):
 
 @cuda.jit(device=True)
 def _mark_bits(border, place, bits):
-    """Set bits of the border that another thread may set, too."""
+    """Set bits of the border by an atomic, as other threads may set bits of the same word."""
     if bits != uint32(0):
         cuda.atomic.or_(border, place, bits)
 
 
 @cuda.jit(device=True)
 def mark_from(border, base, first, bits):
-    """Set the bits that a word has of the sites ``first`` ..., int64; site 0 is at ``base``."""
+    """Set bits of the sites from ``first``, int64, on; the bit of site 0 is at ``base``."""
     place, shift = uint32(base + uint32(first >> int64(5))), uint32(first & int64(31))
     _mark_bits(border, place, uint32(bits << shift))
     if shift != uint32(0):
@@ -72,7 +71,7 @@ def mark_from(border, base, first, bits):
 
 @cuda.jit(cache=True)
 def list_crossing_kernel(opened, words_per_entry, crossing, border, words_of_sites, listed):
-    """List the open bonds between tiles, and mark their ends in the border: one thread an entry."""
+    """List the open bonds between tiles, and mark their ends as border: one thread per entry."""
     shared = cuda.shared.array(2, types.uint32)
     n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if cuda.threadIdx.x == 0:
@@ -125,10 +124,10 @@ def merge_kernel(labels, points, opened, words_per_entry, parents, crossing, lis
 
 @cuda.jit(cache=True)
 def gather_kernel(nodes, interior, blocks, forest, with_origins):
-    """Move the size and the end flags of every node that was joined to another to its root.
+    """Add the size and end flags of every node that was joined to another to those of its root.
 
-    With ``with_origins`` the root gets the smallest origin, too.  Where ``forest`` has the nodes
-    they were joined there; their parents follow it now, and there, too, lead straight to the root.
+    With ``with_origins`` the root gets the smallest origin, too.  If ``forest`` has the nodes, they
+    were joined there; then parents are copied from it, and paths in it are shortened to the root.
     """
     keys = cuda.shared.array(SLOTS, types.uint32)
     counts = cuda.shared.array(SLOTS, types.uint32)
@@ -147,8 +146,8 @@ def gather_kernel(nodes, interior, blocks, forest, with_origins):
                 else:
                     root = uint32(find(parents, uint32(0), node))
             if root != node:
-                # Others on their way through here find the parent or the root; sizes and flags
-                # are added to roots, and so not to this node any more.
+                # Other threads that pass this node find the parent or the root, both valid.  Sizes
+                # and flags are only added to roots, so no more are added to this node.
                 parents[node] = root
                 add_size(keys, counts, sizes, uint32(0), root, size)
                 sizes[node] = uint32(0)
@@ -162,7 +161,7 @@ def gather_kernel(nodes, interior, blocks, forest, with_origins):
 
 @cuda.jit(cache=True)
 def origin_kernel(nodes, interior, blocks):
-    """Lower the origin of every root to the smallest of its nodes'."""
+    """Lower the origin of every root to the smallest origin of its nodes."""
     parents, origins = nodes.parents, nodes.origins
     warp, lane = cuda.threadIdx.x // LANES, cuda.threadIdx.x % LANES
     block = cuda.blockIdx.x * TILES_PER_BLOCK + warp
@@ -189,9 +188,9 @@ def end_flags_kernel(labels, points, nodes, sites, flags):
 
 @cuda.jit(cache=True)
 def partial_nodes_kernel(nodes, interior, tiles, partials, spanning):
-    """Reduce an entry's finished clusters and roots to the sums of one thread a block.
+    """Reduce an entry's finished clusters and roots to one set of sums for each block.
 
-    A block has a power of two of warps, up to TILES_PER_BLOCK; each takes one tile at a time.
+    The warps of a block are a power of two, up to TILES_PER_BLOCK; each takes one tile at a time.
     """
     columns = cuda.shared.array(COLUMNS, types.int64)
     parents, sizes, ends = nodes.parents, nodes.sizes, nodes.ends

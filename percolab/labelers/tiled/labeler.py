@@ -1,7 +1,7 @@
-"""Tiles of a batch: union-find tile by tile in shared memory, then on what crosses the borders.
+"""The tiled labeler: union-find tile by tile in shared memory, then on the bonds across borders.
 
-Bonds are packed words; a tile's clusters are found with runs of sites as nodes; those that touch no
-border of the tile are finished there; the others are joined as nodes of a graph that is far
+Bonds are packed words.  A tile's clusters are found with runs of sites as nodes.  Clusters that do
+not touch the border of their tile are finished there; the others are joined as nodes of a graph far
 smaller than the lattice.  A row needs no labels; labels are written once, when they are final.
 
 Tiles in shared memory: Fink and Weigel, Komura and Okabe; runs as nodes: Hoshen and Kopelman.
@@ -33,22 +33,22 @@ from percolab.lattices.topology import MAX_POINTS, Topology, count_words
 from percolab.measure.rows_batch import RowsBatch
 from percolab.measure.rows_cuda import FULL, PARTIALS
 
-# Extra bonds that a strip lists for each class; about 70 and 125 are usual near p_c.
+# Room for the extra bonds that a strip lists for each class; about 70 and 125 are usual near p_c.
 _LISTED = 4 * LANES
-# Words of shared memory for bonds, lists and nodes: of 48 KiB what the arrays of the kernel leave.
+# Words of shared memory for bonds, lists and nodes: 48 KiB less the other arrays of the kernel.
 _SHARED_WORDS = 48 * 256 - TILE_NODES - 3 * TILE_WORDS - 256
 
 
-#: Tiles along all axes but the first, as a grid of blocks may have.
+#: The most tiles along all axes but the first together, a limit of CUDA's launch grid.
 MAX_ROWS = 2**16 - 1
-#: Bonds of a cell off the chain, those of 26 neighbours; kernels of 21 compile for a minute.
+#: The most bond classes besides the chain, those of 26 neighbours; 21 compile for a minute.
 MAX_CLASSES = 12
-#: Entries of bonds between tiles, of which 32 have each a 32-bit name.
+#: The most entries of bonds between tiles: 32 bonds each are numbered with 32 bits.
 MAX_ENTRIES = 2**27
 
 
 def refusal(topology: Topology) -> str:
-    """Return why tiles cannot serve a topology, or "" if they can."""
+    """Return why the tiled labeler cannot label a topology, or "" if it can."""
     problem = why_not_tiled(topology)
     if problem:
         return problem
@@ -69,11 +69,11 @@ class Tiled:
     is_capturable: ClassVar[bool] = True
 
     def __init__(self, batch: CudaBatch, *, tally: bool = False, room: int = 0) -> None:
-        """Make room for tiles; ``room`` for border sites of a tile, if more than its tiling has."""
+        """Allocate memory for tiles; room: border sites of a tile, if more than the tiling has."""
         top, arrays = batch.topology, batch.arrays
         self.batch = batch
         self.tiling = tiling = make_tiling(top, TILE_WORDS, LANES)
-        #: Tiles of the whole batch.
+        #: The number of tiles of the whole batch.
         self.num_blocks = batch.capacity * tiling.num_tiles
         most = max(FULL // batch.capacity, PARTIALS)
         partials = min(-(-tiling.num_tiles // borders.TILES_PER_BLOCK), most)
@@ -81,9 +81,9 @@ class Tiled:
         self.row_width = self.read.row_width
         #: Whether an axis is periodic, so that clusters may wrap.
         self.may_wrap = top.num_periodic_bonds > 0
-        # At their border sites, the numbers of nodes; then labels, where they are requested.
+        # The numbers of nodes, at their border sites; later the labels, if they are requested.
         self.labels = arrays.reserve("labels", batch.capacity * top.num_points, np.uint32)
-        #: What is summed over the finished clusters of a tile, and the number of its nodes.
+        #: The sums over the finished clusters of each tile, and the number of its nodes.
         self.interior = cuda.device_array((self.num_blocks, borders.NODES + 1), np.uint32)
         self.border = arrays.reserve("border", batch.capacity * top.num_words, np.uint32)
         self._kept: Any = None
@@ -104,8 +104,8 @@ class Tiled:
         # All batch entries share inner bonds, end layers and the words of bonds between tiles.
         shared = 4 * extent.num_words + 4 * words + 20 * bounds.entries + 8 * extent.end_sites
         of_entry += 4 * bounds.crossing + 4
-        # One after the other: parts of entries, pieces of the periodic bonds, flags of an end
-        # layer.  What the batch says that a class takes is free again.
+        # These follow one another: parts of entries, pieces of the periodic bonds, flags of an end
+        # layer.  The memory that the batch needed for one class is free again.
         part = min(bounds.entries, words // PARTS + extent.part_words)
         periodic = extent.class_bytes + 20 * extent.piece_bonds
         most = max(36 * part, periodic, 4 * extent.end_sites)
@@ -119,7 +119,7 @@ class Tiled:
 
     @staticmethod
     def most_points(axes: int) -> int:
-        """Return the most grid points of an entry: end layers are marked next to the sizes."""
+        """Return the most grid points of an entry: sizes share their words with end-layer flags."""
         return MAX_POINTS
 
     def _load(self) -> None:
@@ -169,29 +169,29 @@ class Tiled:
             start = stop
 
     def make_room(self, room: int) -> bool:
-        """See to it that tiles have room for so many nodes; return whether memory is new."""
+        """Ensure that tiles have room for this many nodes; return whether memory is new."""
         if room <= self.nodes.room:
             return False
-        # What is there goes first, so that both need not fit.
+        # Free the old arrays first, so that old and new ones need not fit together.
         self._make_nodes(0)
         self._make_nodes(room)
         return True
 
     def _make_nodes(self, room: int) -> None:
-        """Make memory for so many nodes of every tile."""
-        # One element stands for none.
+        """Allocate memory for this many nodes in every tile."""
+        # An array of one element stands for no array.
         size, arrays = max(self.num_blocks * room, 2), self.batch.arrays
         names = ("parents", "sizes", "ends", "origins")
         parents, sizes, ends, origins = (arrays.reserve(name, size, np.uint32) for name in names)
         self.nodes = Nodes(parents, sizes, ends, origins, np.uint32(room))
         nothing = cuda.device_array(1, np.uint32)
-        #: The nodes where only what wraps is read, which the forest has.
+        #: The nodes if only the wrapping is read, for which the forest is enough.
         self._bare_nodes = Nodes(nothing, nothing, nothing, nothing, np.uint32(room))
         #: The nodes with their periods, where an axis is periodic.
         self.forest = arrays.reserve("forest", size if self.may_wrap else 1, np.uint64)
 
     def join(self, entries: int, reading: Reading = Reading.ROWS) -> NodesOfBatch:
-        # Radii are captured together with the joins.
+        # For radii, the joins are captured together with the radii's kernels.
         if reading is Reading.LABELS:
             self.join_tiles(entries, self.kept, over_periods=False)
         elif reading is not Reading.RADII:
@@ -200,13 +200,13 @@ class Tiled:
 
     @property
     def kept(self) -> Any:
-        """What :meth:`join_tiles` keeps of every run, made at first use."""
+        """The array in which :meth:`join_tiles` stores data of every run, made at first use."""
         if self._kept is None:
             self._kept = cuda.device_array(self.num_blocks * TILE_NODES, np.uint16)
         return self._kept
 
     def entries_with_radii(self, geometry: Geometry) -> int:
-        """Return of how many batch entries radii can be read at a time."""
+        """Return the number of batch entries whose radii can be read at a time."""
         return int(self.radii_batch(geometry).entries)
 
     def radii_batch(self, geometry: Geometry) -> TileRadii:
@@ -223,22 +223,22 @@ class Tiled:
         over_periods: bool = True,
         with_sizes: bool = True,
     ) -> None:
-        """Find the clusters of all tiles and join what crosses their borders.
+        """Find the clusters of all tiles and join them across the tiles' borders.
 
-        kept: gets what labels are found by.  openings: get what opens up to a higher p.
-        over_periods: note what wraps, if an axis is periodic.  with_sizes: whether more than that
-        is read, so that nodes need sizes, ends and origins.
+        kept: gets the data from which labels are found.  openings: get the bonds that open up to a
+        higher p.  over_periods: find what wraps, if an axis is periodic.  with_sizes: more than
+        wrapping is read, so nodes need sizes, ends and origins.
         """
         upper = self.batch.opened if openings is None else openings.upper
         nodes, launch = self.nodes, self.batch.launches
         self.read.clear_tallies(entries)
         self._list_crossing(entries, upper)
         classes = len(self.tiling.classes)
-        # Two words for the bonds of every class; then the list, which later has the nodes.
+        # Two words for the bonds of every class, then the list, whose memory later has the nodes.
         words = 2 * classes * TILE_WORDS
         listed = min(_LISTED * classes, (_SHARED_WORDS - words) // STRIPS)
         shared = 4 * (words + max(STRIPS * listed, int(nodes.room)))
-        # The bins of a tally come where the bonds were.
+        # The bins of a tally reuse the memory of the bonds.
         shared = max(shared, 4 * TILE_BINS)
         launch.blocks(
             tile_kernel,
@@ -277,7 +277,7 @@ class Tiled:
             launch.blocks(borders.merge_kernel, grid, THREADS, *parents)
 
     def _list_crossing(self, entries: int, opened: Any) -> None:
-        """List the open bonds between tiles, and mark what is at the border of a tile."""
+        """List the open bonds between tiles, and mark the sites at the borders of tiles."""
         launch, ends, listed = self.batch.launches, self._ends, self.listed
         clear, tiles = borders.clear_border_kernel, self.tiles
         launch.each(clear, ends.size, entries, self.border, ends, listed.counts)
@@ -290,28 +290,28 @@ class Tiled:
         return tiles[0], prod(tiles[1:]), entries
 
     def listed_launch_grid(self, entries: int) -> tuple[int, int]:
-        """Return the grid of blocks for the listed bonds of each entry, of which a part is open."""
+        """Return the grid of blocks for each entry's listed bonds, which rarely fill the list."""
         return -(-int(self.listed.room) // (2 * THREADS)), entries
 
     def count_blocks(self, entries: int) -> tuple[int, np.int32]:
-        """Return the blocks of threads that go through the nodes of all tiles, and their number."""
+        """Return how many thread blocks process the nodes of all tiles, and how many tiles."""
         tiles = entries * self.tiling.num_tiles
         return -(-tiles // borders.TILES_PER_BLOCK), np.int32(tiles)
 
     def gather(self, entries: int, *, with_origins: bool = False) -> None:
-        """Move sizes and end flags to the roots of nodes, and with ``with_origins`` origins."""
+        """Add sizes and end flags of nodes to their roots, and with ``with_origins`` origins."""
         blocks, tiles = self.count_blocks(entries)
         nodes = self.nodes, self.interior, tiles, self.forest, np.uint32(with_origins)
         self.batch.launches.blocks(borders.gather_kernel, blocks, THREADS, *nodes)
 
     def flag_ends(self, entries: int) -> None:
-        """Tell the roots of nodes which end layers they touch."""
+        """Mark in the roots of nodes which end layers their clusters touch."""
         sites, flags = self.end_flags
         nodes = self.labels, self.tiles.points, self.nodes
         self.batch.launches.one(borders.end_flags_kernel, sites.size, entries, *nodes, sites, flags)
 
     def sum_nodes(self, entries: int) -> None:
-        """Sum what rows need over finished clusters and the roots of nodes."""
+        """Compute the sums of rows over finished clusters and the roots of nodes."""
         nodes = self.nodes, self.interior, np.int32(self.tiling.num_tiles)
         sums = self.read.partials, self.read.spanning
         self.batch.launches.blocks(
@@ -328,12 +328,12 @@ class Tiled:
             )
 
     def _node_launch_grid(self, entries: int) -> tuple[tuple[int, int], int]:
-        """Return the blocks and threads that go through the tiles of each entry."""
+        """Return the blocks and threads that process the tiles of each entry."""
         warps = min(1 << (self.tiling.num_tiles - 1).bit_length(), borders.TILES_PER_BLOCK)
         return (self.read.partials.shape[1], entries), warps * LANES
 
     def join_rows(self, entries: int, *, with_origins: bool = False) -> None:
-        """Make the rows of the first entries on the device, which were joined over periods.
+        """Compute, on the device, the rows of the first entries, which were joined over periods.
 
         with_origins: give the roots of nodes the smallest site of their cluster, too.
         """
@@ -344,9 +344,9 @@ class Tiled:
         self.read.finish(entries)
 
     def write_labels(self, entries: int) -> None:
-        """Write the labels of the first entries, joined to have their labels read."""
+        """Write the labels of the first entries, which were joined for a reading of labels."""
         nodes, launch = self.nodes, self.batch.launches
-        # The origin of every cluster at borders becomes its smallest site.
+        # Set the origin of every cluster at borders to its smallest site.
         blocks, count = self.count_blocks(entries)
         launch.blocks(borders.origin_kernel, blocks, THREADS, nodes, self.interior, count)
         words = self.tiles, self.batch.opened, self.labels, nodes, self.interior, self._kept

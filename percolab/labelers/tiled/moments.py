@@ -1,12 +1,12 @@
-"""CUDA: how far the clusters of tiles reach, as :mod:`percolab.measure.radii` has it.
+"""CUDA: radii of the clusters of tiles, as defined in :mod:`percolab.measure.radii`.
 
-Every tile gathers the moments of its clusters in shared memory: sites, the sum of their places and
-of the squares of these.  A finished cluster goes to the bins of its sample at once; every node
-keeps its moments, which its root gets once all are joined, moved by the periods between them.
-Whole numbers, so the order does not matter.
+Every tile computes the moments of its clusters in shared memory: the number of sites, the sum of
+their coordinates, and the sum of the coordinates' squares.  A finished cluster is added to the bins
+of its sample at once.  Every node keeps its moments; once all nodes are joined, these are shifted
+by periods and added to the root's.  All numbers are integers, so the order does not matter.
 
-kept: what the tile kernel keeps of every run.  moments: uint64, SCALARS + axes numbers a node, in
-the form of :func:`percolab.measure.radii.read_spread`, places seen from the lattice's first site.
+kept: data of every run from the tile kernel.  moments: uint64, SCALARS + axes numbers a node, as in
+:func:`percolab.measure.radii.read_spread`, relative to the lattice's first site.
 bins: uint64 (entries * width,), PER_BIN numbers a bin.  places: int32 (axes, grid points).
 """
 
@@ -37,25 +37,25 @@ from percolab.measure.tallies_cuda import add_wide
 from percolab.measure.wrapping import periods_to, read_parent
 from percolab.measure.wrapping_cuda import periods_along
 
-#: 32-bit words of a slot: sites, two halves of the squares; two more for every axis.
+#: 32-bit words of a slot: sites, two halves of the sum of squares; every axis adds two words.
 WORDS = 3
-#: Numbers of the bins that a tile's finished clusters need.
+#: How many numbers the bins of a tile's finished clusters have.
 _TILE_NUMBERS = PER_BIN * num_bins(TILE_NODES)
-# What the table holds of a run that is no root: the number of the run that is, below this bit.
+# The bit that marks a run that is not a root; lower bits number the run that is its root.
 _FOLLOWS = 1 << 31
-#: Of a vacant site, and of a finished cluster of one site.
+#: The slot number of vacant sites, and of finished clusters of one site.
 _NO_SLOT = (1 << 31) - 1
 
 
 @cuda.jit(device=True)
 def _half(slot, axis, slots):
-    """Return where a slot has the lower half of the sum of its places along an axis."""
+    """Return the index of the lower half of a slot's sum of coordinates along an axis."""
     return uint32(slot + uint32(uint32(WORDS + 2 * axis) * slots))
 
 
 @cuda.jit(device=True)
 def _add_halves(sums, slots, at, value):
-    """Add a uint64, modulo 2^64, to the halves at ``at`` and ``at + slots`` of shared memory."""
+    """Add a uint64, modulo 2^64, to its halves in ``sums[at]`` and ``sums[at + slots]``."""
     low, high = uint32(value & uint64(0xFFFFFFFF)), uint32(value >> uint64(32))
     if low != uint32(0):
         old = uint32(cuda.atomic.add(sums, at, low))
@@ -73,10 +73,10 @@ def _read_halves(sums, slots, at):
 
 @cuda.jit(device=True)
 def _number_clusters(table, starts, first, filled, totals, block, kept, counter):
-    """Write into the table, for every run, the slot of its cluster; return the single sites.
+    """Write the slot of each run's cluster into the table; return this thread's single sites.
 
-    Nodes have their own numbers, finished clusters the next ones.  Vacant sites have none, and
-    clusters of one site, of which this thread counts its own.
+    Nodes have their own numbers as slots, and finished clusters the numbers after these.  Vacant
+    sites and clusters of one site have no slot; the latter are counted.
     """
     singles = uint32(0)
     base = uint64(uint64(block) * uint64(TILE_NODES))
@@ -114,10 +114,10 @@ def _number_clusters(table, starts, first, filled, totals, block, kept, counter)
 
 @cuda.jit(device=True)
 def _add_places(table, starts, first, filled, sites, begin, slots, places, sums):
-    """Add the places of a strip's sites, seen from the tile's first, to slots from ``begin`` on.
+    """Add the coordinates of a strip's sites, from the tile's first, to slots from ``begin`` on.
 
-    Atomics of lanes that have one slot queue, but sums over neighbouring lanes before, by shuffles,
-    took longer.
+    Atomics of lanes on the same slot are serialized, but first summing over neighbouring lanes, by
+    shuffles, took longer.
     """
     strip, lane = cuda.threadIdx.x // LANES, cuda.threadIdx.x % LANES
     for row in range(strip * LANES, strip * LANES + LANES):
@@ -150,9 +150,9 @@ def _add_finished(sums, slots, slot, axes, bins):
 
 @cuda.jit(device=True)
 def _moved_square(low, high, shift, steps):
-    """Return (low, high) and ``shift * steps``, int64 each, modulo 2^128.
+    """Return (low, high) plus ``shift * steps``, int64 each, modulo 2^128.
 
-    As sum (x + b)^2 = sum x^2 + b (sum x + sum (x + b)).
+    This uses sum (x + b)^2 = sum x^2 + b (sum x + sum (x + b)).
     """
     less, most = product(uint64(abs(shift)), uint64(abs(steps)))
     if (shift < int64(0)) != (steps < int64(0)):
@@ -162,7 +162,7 @@ def _moved_square(low, high, shift, steps):
 
 @cuda.jit(device=True)
 def _write_moments(sums, slots, slot, places, start, moments, at):
-    """Write the moments of the node of a slot, seen from the lattice's first site."""
+    """Write the moments of a slot's node, relative to the lattice's first site."""
     size = int64(sums[slot])
     low, high = _read_halves(sums, slots, uint32(slot + slots)), uint64(0)
     for axis in range(places.shape[0]):
@@ -197,11 +197,11 @@ def tile_moments_kernel(
     width,
     all_bins,
 ):  # fmt: skip
-    """Gather the moments of the clusters of every tile; those of finished ones go to ``all_bins``.
+    """Compute the moments of every tile's clusters; add the finished clusters to ``all_bins``.
 
-    drawn: uint32, the occupied sites, ``drawn_words`` words an entry.  slots: uint32, for how many
-    clusters there is room at a time.  all_bins: uint64, the bins.
-    One block of TILE_WORDS threads a tile, on the grid of the tile kernel.
+    drawn: uint32, the occupied sites, ``drawn_words`` words an entry.  slots: uint32, the number of
+    clusters for which there is room at a time.  all_bins: uint64, the bins.
+    One block of TILE_WORDS threads per tile, on the grid of the tile kernel.
     """
     table = cuda.shared.array(TILE_NODES, types.uint32)
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
@@ -235,7 +235,7 @@ def tile_moments_kernel(
     cuda.syncthreads()
     singles = _number_clusters(table, starts, first, filled, totals, block, kept, counter)
     if singles != uint32(0):
-        # Of one site: s^2 is 1, and nothing is spread.
+        # For a cluster of one site, s^2 is 1 and the spread is 0.
         cuda.atomic.add(bins, 0, uint64(singles))
     cuda.syncthreads()
     axes, begin, total = places.shape[0], uint32(0), counter[0]

@@ -1,20 +1,20 @@
 """CUDA: the clusters of one tile, found in shared memory with runs of sites as nodes.
 
-A tile is a box of words, numbered row by row, one thread a word.  Its runs are numbered in the
-order of their first sites, strip by strip; a *strip* is the words of one warp.  A run's first bond
-upwards makes its other end the run's parent: that takes no atomic, since only the run's own thread
-can know it, and most of the tree is there before the first union.  What is left, the *extra* bonds,
-joins two trees each and is listed, so that all lanes of a warp have one.
+A tile is a box of words, numbered row by row, with one thread per word.  Its runs are numbered in
+the order of their first sites, strip by strip; a *strip* is the words of one warp.  A run's first
+bond upwards makes its other end the run's parent: this needs no atomic, as only the run's own
+thread does it, and builds most of the tree before the first union.  All other bonds, the *extra*
+bonds, may join two trees each, and are listed, so that all lanes of a warp have one.
 
-Every run adds its sites to the root of that first tree; when two trees are joined, the root that
-goes under brings its size along.
+Every run adds its sites to the root of that first tree; when two trees are joined, the size of the
+former root is added to the new one.
 
-A table holds one uint32 a run, at ``strip * STRIP_NODES + number``:
+A table has one uint32 for each run, at ``strip * STRIP_NODES + number``:
 
     bits 0-11   the run's first site in the tile, 32 * word + bit
     bits 12-16  the sites of the run less one
     bit 17      at a root: the cluster holds a border site
-    bits 19-30  the parent; at a root, how many sites the cluster's other runs have, later the
+    bits 19-30  the parent; at a root, the number of sites of the cluster's other runs, later the
                 number of its node
     bit 31      this run is a root
 """
@@ -25,21 +25,21 @@ from percolab.kernels.bits import lowest_one, popcount
 from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.runs import bits_at, fill_segments, low_bits, mark_segment_starts
 
-#: Threads that work in step.  The simulator gets tiny tiles, which meet more edges.
+#: Threads that work in step.  In the simulator tiles are tiny, to test more edge cases.
 LANES = 4 if SIMULATED else 32
 STRIPS = 2 if SIMULATED else 4
 TILE_WORDS = LANES * STRIPS
 TILE_NODES = 32 * TILE_WORDS
 STRIP_NODES = 32 * LANES
-#: What is counted of every strip: runs, and extra bonds.
+#: The number of totals, two for every strip: its runs and its extra bonds.
 TOTALS = 2 * STRIPS
 PLACE = 0xFFF
 LENGTH = 12
 BORDER = 1 << 17
 FIELD = 19
 ROOT = 1 << 31
-#: In the 16 bits that are kept of a run: it is of a cluster at the tile's border, or it is a
-#: finished cluster of one site.
+#: Flags in the 16 bits stored for a run: its cluster is at the tile's border; or it is a finished
+#: cluster of one site.
 KEPT_BORDER, KEPT_SINGLE = 1 << 15, 1 << 14
 _BELOW_FIELD = (1 << FIELD) - 1
 
@@ -58,7 +58,7 @@ else:
 
     @cuda.jit(device=True)
     def _rejoin():
-        # Lanes that were done early would otherwise go on alone.
+        # Otherwise, lanes that finish early would continue alone.
         cuda.syncwarp()
 
 
@@ -86,7 +86,7 @@ def table_root(table, n):
 
 @cuda.jit(device=True)
 def list_root(table, root, counter, queue, room):
-    """Mark a root as one that becomes a node, and list it when it is first met."""
+    """Mark a root as one that becomes a node, and list it when it is first found."""
     if uint32(cuda.atomic.or_(table, root, uint32(BORDER)) & uint32(BORDER)) == uint32(0):
         number = cuda.atomic.add(counter, 0, uint32(1))
         if number < room:
@@ -103,7 +103,7 @@ def with_parent(entry, parent):
 def _table_union(table, i, j):
     """Join the trees of two runs, the larger root under the smaller, by one compare-and-swap.
 
-    Returns the root that is one no more and what the table held of it; twice 0 if there is none.
+    Return the former root and its previous entry, or (0, 0) if the trees were one already.
     """
     i, j = table_root(table, i), table_root(table, j)
     while i != j:
@@ -127,7 +127,7 @@ def count_starts(starts, bit):
 
 @cuda.jit(device=True)
 def other_starts(starts, word, shift, row):
-    """Return the run starts around the other ends of a class's bonds, at the bits of the owners."""
+    """Return the run starts around the other ends of a class's bonds, shifted to owners' bits."""
     far = int32(int32(word) + int32(row + (shift >> 5)))
     places = uint32(shift & 31)
     bits = uint32(0)
@@ -141,10 +141,10 @@ def other_starts(starts, word, shift, row):
 
 @cuda.jit(device=True)
 def before_first(starts, first, word, shift, row, others):
-    """Return what the rank among ``others`` lacks to be a run's number, plus one.
+    """Return the offset from a rank among ``others`` to the number of its run, plus one.
 
     The other ends of a word's bonds lie in up to two words of a row, whose runs follow one another.
-    Counting starts from the one that is surely in that row.
+    The count begins at the word that is certainly in that row.
     """
     far = int32(int32(word) + int32(row + (shift >> 5)))
     places = uint32(shift & 31)
@@ -182,12 +182,12 @@ def _load_bonds(tiles, opened, base, site, count, word, links):
 
 @cuda.jit(device=True)
 def split_bonds(starts, edges, joined, shifts, rows, word, links):
-    """Split a word's bonds into first ones, one a run, and extra ones; return the number of these.
+    """Split a word's bonds into first bonds, one per run, and extra ones; count the extra ones.
 
-    Of all bonds that join the same two runs one is kept.  ``links`` holds the bonds of class c at
+    Of all bonds that join the same two runs, one is kept.  ``links`` has the bonds of class c at
     2 * c and gets the extra ones at 2 * c + 1, each TILE_WORDS long.
     """
-    # The first bond of a run that is joined to the word before is that chain bond.
+    # If a run is joined to the word before by a chain bond, that is its first bond.
     covered = fill_segments(uint32(joined & uint32(1)), edges)
     extras = uint32(0)
     for c in range(len(shifts)):
@@ -208,7 +208,7 @@ def split_bonds(starts, edges, joined, shifts, rows, word, links):
 
 @cuda.jit(device=True)
 def number_words(counts, count, strip, lane, word):
-    """Return (the sum of ``count`` over the strip's words before this, that over all its words).
+    """Return the sums of ``count`` over the strip's words before this one, and over all its words.
 
     counts: scratch in shared memory, a place for each word.
     """
@@ -261,7 +261,7 @@ def join_first(table, starts, first, shifts, rows, word, own, links):
                 left = uint32(left & uint32(left - uint32(1)))
                 n = uint32(uint32(number + count_starts(ours, bit)) - uint32(1))
                 parent = uint32(uint32(before + count_starts(others, bit)) - uint32(1))
-                # A bond along the row may have both of its ends in one run.
+                # Both ends of a bond along the row may be in the same run.
                 if parent != n:
                     table[n] = with_parent(table[n], parent)
 
@@ -270,8 +270,8 @@ def join_first(table, starts, first, shifts, rows, word, own, links):
 def list_extras(table, starts, first, shifts, rows, word, own, links, queue, begin, room, slot):
     """List the two runs of the extra bonds of a word, the first at ``slot`` of the strip's list.
 
-    own: the bits of the word that this thread works on.  begin: where the list begins; what is not
-    among its ``room`` places is left out.
+    own: the bits of the word that this thread works on.  begin: where the list begins; bonds beyond
+    its ``room`` places are left out.
     """
     for c in range(len(shifts)):
         left = uint32(links[uint32(uint32((2 * c + 1) * TILE_WORDS) + uint32(word))] & own)
@@ -284,7 +284,7 @@ def list_extras(table, starts, first, shifts, rows, word, own, links, queue, beg
                 left = uint32(left & uint32(left - uint32(1)))
                 n = uint32(uint32(number + count_starts(ours, bit)) - uint32(1))
                 other = uint32(uint32(before + count_starts(others, bit)) - uint32(1))
-                # A place before the list's is a number far above its room.
+                # The slot of a bond listed in an earlier pass has wrapped around to a huge number.
                 if slot < room:
                     queue[uint32(begin + slot)] = uint32(uint32(n << uint32(16)) | other)
                 slot = uint32(slot + uint32(1))
@@ -292,12 +292,12 @@ def list_extras(table, starts, first, shifts, rows, word, own, links, queue, beg
 
 @cuda.jit(device=True)
 def shorten_path(table, n, with_sizes):
-    """Point a run to its root, and add its sites to the root's size."""
+    """Make the root a run's parent, and add the run's sites to the root's size."""
     entry = table[n]
     if entry < uint32(ROOT):
         parent = uint32(entry >> uint32(FIELD))
         root = table_root(table, parent)
-        # Others may be on their way through here: for them it is the parent or the root.
+        # Other threads that pass this node find the parent or the root; both are valid.
         cuda.atomic.exch(table, n, uint32(entry ^ uint32(uint32(parent ^ root) << uint32(FIELD))))
         if with_sizes:
             cuda.atomic.add(table, root, uint32(run_length(entry) << uint32(FIELD)))
@@ -307,7 +307,7 @@ def shorten_path(table, n, with_sizes):
 def _shorten_paths(table, runs_of, with_sizes):
     """Point all runs to their roots, from the top down, and add their sites to the roots' sizes.
 
-    All warps go through a strip together, so that what lies above is done and paths are short.
+    All warps process a strip together, so the strips above are done and paths are short.
     """
     for strip in range(STRIPS):
         n = uint32(strip * STRIP_NODES + cuda.threadIdx.x)
@@ -319,7 +319,7 @@ def _shorten_paths(table, runs_of, with_sizes):
 
 @cuda.jit(device=True)
 def join_listed(table, queue, begin, end, lane, lanes):
-    """Join the trees of the listed pairs, and list in their place the roots that went under.
+    """Join the trees of the listed pairs, and replace the pairs in the list by the former roots.
 
     lane, lanes: number of this thread, a multiple of LANES of which share the list.
     """
@@ -338,7 +338,7 @@ def join_listed(table, queue, begin, end, lane, lanes):
 
 @cuda.jit(device=True)
 def move_sizes(table, queue, begin, end, lane, lanes):
-    """Add the sizes of roots that went under to what is above them now, and shorten their paths."""
+    """Add the sizes of former roots to their present roots, and shorten their paths."""
     k = uint32(begin + lane)
     while k < end:
         n, size = uint32(queue[k] >> uint32(16)), uint32(queue[k] & uint32(0xFFFF))
@@ -368,7 +368,7 @@ def join_tile(
     strip, lane = word // LANES, word % LANES
     joined = load_chain(tiles, opened, base, site, count)
     _load_bonds(tiles, opened, base, site, count, word, links)
-    # A run ends where the next begins, or where a vacancy does; the latter is no run.
+    # A run ends where the next run or a vacancy begins; a vacancy is not a run.
     edges = uint32(uint32(~joined) | uint32(1))
     ours = uint32(edges & occupied)
     starts[word] = ours
@@ -405,7 +405,7 @@ def join_tile(
         if with_sizes:
             move_sizes(table, queue, begin, end, uint32(lane), LANES)
             cuda.syncthreads()
-        # Most tiles are done; a list that was too short is filled again.
+        # Most tiles are done now; otherwise the list was too short, and is filled again.
         done = uint32(done + room)
         if done >= most:
             break

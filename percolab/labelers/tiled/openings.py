@@ -1,4 +1,4 @@
-"""CUDA: the bonds inside a tile that open between two p, as *openings* between its clusters.
+"""CUDA: the bonds within a tile that open between two p, as *openings* between its clusters.
 
 Arrays are those of :func:`percolab.labelers.tiled.one_tile.join_tile`, uint32.
 """
@@ -30,7 +30,7 @@ def _opening_bits(tiles, opened, base, upper, index, site, count):
 
 @cuda.jit(device=True)
 def mark_openings(table, starts, first, tiles, opened, base, place, openings, counter, queue, room):
-    """List the roots of all clusters that this thread's word's bonds join when they open."""
+    """List the roots of all clusters that the bonds of this thread's word join when they open."""
     word, chain, classes = cuda.threadIdx.x, tiles.chain, tiles.classes
     for c in range(-1, len(classes)):
         k = chain if c < 0 else classes[c]
@@ -51,7 +51,7 @@ def mark_openings(table, starts, first, tiles, opened, base, place, openings, co
 def write_openings(
     table, starts, first, tiles, opened, base, place, openings, counter, block, room
 ):
-    """Write the openings of this thread's word, once roots hold the numbers of their nodes."""
+    """Write the openings of this thread's word, once roots have the numbers of their nodes."""
     word, chain, classes = cuda.threadIdx.x, tiles.chain, tiles.classes
     least, lists = uint32(block * room), openings.list
     for c in range(-1, len(classes)):
@@ -66,7 +66,7 @@ def write_openings(
                 i, j = table_root(table, n), table_root(table, other)
                 if i != j:
                     slot = cuda.atomic.add(counter, 1, uint32(1))
-                    # Where nodes ran out of room, numbers are wrong, and all is done again.
+                    # If nodes ran out of room, numbers are wrong, and the batch is done again.
                     if slot < openings.room and counter[0] <= room:
                         lists[block, slot, 0] = uint32(least + entry_field(table[i]))
                         lists[block, slot, 1] = uint32(least + entry_field(table[j]))
@@ -75,16 +75,16 @@ def write_openings(
                         )
                         lists[block, slot, 3] = uint32(0)
                     else:
-                        # Whoever writes it writes the same.
+                        # All threads that write it write the same value.
                         openings.overflow[0] = uint32(1)
 
 
 @cuda.jit(device=True)
 def find_bond_runs(starts, first, shifts, rows, word, c, bit):
-    """Return the runs at the two ends of the bond of a bit, of class c or of the chain, c = -1."""
+    """Return the runs at the ends of the bond at a bit, of class c or, if c is -1, the chain."""
     n = uint32(uint32(first[word] + count_starts(starts[word], bit)) - uint32(1))
     if c < 0:
-        # A closed chain bond lies between a run and the one before.
+        # A closed chain bond lies between a run and the run before it.
         return n, uint32(n - uint32(1))
     others = other_starts(starts, word, shifts[c], rows[c])
     before = before_first(starts, first, word, shifts[c], rows[c], others)

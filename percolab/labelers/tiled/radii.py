@@ -21,7 +21,7 @@ from percolab.lattices.geometry import Geometry
 from percolab.measure.radii import PER_BIN, SCALARS, radii_row_width
 from percolab.measure.radii_cuda import SUM_BINS, SUM_THREADS, sum_gyration_kernel
 
-# Bytes of the bins of all entries, in pinned memory, too; one entry's must fit all the same.
+# The most bytes for the bins of all entries, also in pinned memory; one entry is always possible.
 _BYTES = 2**26
 
 
@@ -32,7 +32,7 @@ class TileRadii:
         self._axes = geometry.places.shape[0]
         points = labeler.batch.topology.num_points
         self._width = radii_row_width(points)
-        #: Of how many batch entries radii are read at a time.
+        #: The number of batch entries whose radii are read at a time.
         self.entries = entries_at_once(points, labeler.batch.capacity)
         self._places = cuda.to_device(geometry.places)
         self._spans = cuda.to_device(geometry.spans)
@@ -43,22 +43,22 @@ class TileRadii:
 
     @staticmethod
     def memory(points: int, nodes: int, tiles: int, axes: int, entries: int) -> Memory:
-        """Return the memory that radii of a batch take; nodes, tiles: of an entry."""
+        """Return the memory for the radii of a batch; nodes, tiles: numbers of one entry."""
         of_entry = 8 * (SCALARS + axes) * nodes + 2 * TILE_NODES * tiles
         bins = 8 * radii_row_width(points) * entries_at_once(points, entries)
         device = entries * of_entry + bins + 4 * axes * points + 8 * axes * axes
         return Memory(host=bins, device=device)
 
     def _make_moments(self, labeler: Any) -> None:
-        """See to it that every node has room for its moments."""
+        """Ensure that there is memory for the moments of every node."""
         numbers = labeler.nodes.sizes.size * (SCALARS + self._axes)
         if self._moments is None or self._moments.size < numbers:
             self._moments = cuda.device_array(numbers, np.uint64)
 
     def rows(self, labeler: Any, entries: int) -> NDArray[np.int64]:
-        """Join the bonds of the first entries; return their numbers, (entries, PER_BIN * bins).
+        """Join the bonds of the first entries; return their bins, (entries, PER_BIN * bins).
 
-        They are valid until the next call.
+        The array is valid until the next call.
         """
         self._fill_bins(labeler, entries)
         launch, size = labeler.batch.launches, entries * self._width
@@ -70,10 +70,10 @@ class TileRadii:
     def add_to_blocks(
         self, labeler: Any, entries: int, first: int, size: int, unit: float, sums: Any
     ) -> None:
-        """Join the bonds of the first entries, and add their numbers to the sums of their blocks.
+        """Join the bonds of the first entries, and add their bins to the sums of their blocks.
 
-        first: the number of the first among the samples of blocks of ``size``.  unit: the square of
-        a step of places.  sums: float64 (blocks, 2 * bins), on the device.
+        first: the number of the first entry among the samples of blocks of ``size``.  unit: the
+        square of a step of coordinates.  sums: float64 (blocks, 2 * bins), on the device.
         """
         self._fill_bins(labeler, entries)
         begin, end = first // size, -(-(first + entries) // size)
@@ -83,14 +83,14 @@ class TileRadii:
         labeler.batch.launches.blocks(sum_gyration_kernel, grid, SUM_THREADS, *own)
 
     def _fill_bins(self, labeler: Any, entries: int) -> None:
-        """Join the bonds of the first entries; their numbers are on the device afterwards."""
+        """Join the bonds of the first entries, and compute their bins on the device."""
         launch, size = labeler.batch.launches, entries * self._width
         self._make_moments(labeler)
 
         def work() -> None:
             labeler.join_tiles(entries, labeler.kept)
             launch.each(zero_kernel, size, 1, self._bins, np.uint32(size))
-            # Every node points to its root; those of what wraps or touches end layers are marked.
+            # Make nodes point to their roots; roots of what wraps or touches end layers are marked.
             labeler.gather(entries)
             labeler.flag_ends(entries)
             _mark_windings(labeler, entries)
@@ -99,11 +99,11 @@ class TileRadii:
         launch.call(("radii", entries), work)
 
     def _gather_moments(self, labeler: Any, entries: int) -> None:
-        """Gather the moments of all clusters, and add to the bins what each gives."""
+        """Compute the moments of all clusters, and add each cluster to the bins."""
         batch, axes = labeler.batch, self._axes
         launch, clusters = batch.launches, (labeler.nodes, labeler.interior)
         width = np.uint32(self._width)
-        # In two dimensions less memory for more tiles at a time, in more room for more clusters.
+        # In two dimensions, less memory allows more tiles at a time; in more, more clusters fit.
         slots = 8 if SIMULATED else 320 if axes < 3 else 5760 // (WORDS + 2 * axes)
         launch.blocks(
             tile_moments_kernel,
@@ -143,5 +143,5 @@ def _mark_windings(labeler: Any, entries: int) -> None:
 
 
 def entries_at_once(points: int, capacity: int) -> int:
-    """Return of how many batch entries of up to ``capacity`` there is room for bins."""
+    """Return the number of batch entries, up to ``capacity``, whose bins fit into memory."""
     return min(capacity, max(_BYTES // (8 * radii_row_width(points)), 1))

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 class Tiles(NamedTuple):
     """A topology cut into tiles (:class:`percolab.labelers.tiled.tiling.Tiling`), for kernels.
 
-    shape:          grid points along the axes, three uint32 at least
+    shape:          grid points along the axes, at least three numbers, uint32
     extents:        binary logarithms of a tile's words (axis 0) and grid points (others), uint32
     counts:         tiles along the axes, uint32; 0 from the last axis on that has several
-    classes, shifts, rows: of every class but the chain's its number, and how many bits and how many
-                    words of the tile the other end is away; int32 each
+    classes, shifts, rows: for every class but the chain's: its number, and the distance of the
+                    other end in bits and in words of the tile; int32 each
     inner:          uint32, the bonds with both ends in one tile
-    occupied:       uint32, the sites that there are, a bit each
+    occupied:       uint32, the sites that exist, one bit each
     chain:          the class of the chain bonds, or -1, int32
     num_words:      words of a class, uint32
     words_per_entry: bond words of an entry, uint32
@@ -40,7 +40,7 @@ class Crossing(NamedTuple):
     owners: uint32 (n,), the word of sites that own its bonds
     masks:  uint32 (n,), which of its bonds lead to another tile
     deltas: int32 (n,), their other ends less their owners
-    codes:  int32 (n,), over how many periods they lead, as CUDA has it
+    codes:  int32 (n,), codes of the periods that they cross, in the form for CUDA
     """
 
     words: Any
@@ -51,9 +51,9 @@ class Crossing(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """The clusters at borders of tiles, uint32 each; ``room`` of them for every tile.
+    """The clusters at borders of tiles, uint32 each, with room for ``room`` of them in every tile.
 
-    Arrays of one element stand for none, where only what wraps is read.
+    If only the wrapping is read, arrays of one element stand for no array.
 
     parents: a root's parent is itself
     sizes:   sites; later, at roots, those of the whole cluster, and 0 elsewhere
@@ -86,11 +86,11 @@ class Openings(NamedTuple):
     """The bonds of tiles that open between a lower and an upper p, where these join two clusters.
 
     upper:    uint32, the bond words at the upper p
-    list:     uint32 (blocks, room, 4): of every opening its two nodes; its bond, later its step;
-              and over how many periods the bond leads
+    list:     uint32 (blocks, room, 4): for every opening its two nodes; its bond, later its step;
+              and the periods that the bond crosses
     counts:   uint32 (blocks,)
     room:     openings for which a tile has room, uint32; 0 where there is no upper p
-    overflow: uint32 (1,), set where a room was too small: then all is done again in another way
+    overflow: uint32 (1,), set if a tile's room was too small: then another method repeats the work
     """
 
     upper: Any
@@ -101,7 +101,7 @@ class Openings(NamedTuple):
 
 
 class Tallies(NamedTuple):
-    """The tallies of all entries: uint64, ``width`` (uint32) numbers each; or one for none."""
+    """The tallies of all entries: uint64, ``width`` (uint32) numbers each; or one if none."""
 
     counts: Any
     width: Any

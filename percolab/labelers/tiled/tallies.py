@@ -19,13 +19,13 @@ from percolab.labelers.tiled.one_tile import (
 from percolab.measure.tallies import num_bins
 from percolab.measure.tallies_cuda import ALL_BINS, add_cluster, clear_bins, flush_bins
 
-#: Bins for the clusters that a tile holds.
+#: The number of bins for the clusters of a tile.
 TILE_BINS = num_bins(TILE_NODES)
 
 
 @cuda.jit(device=True)
 def tally_finished(table, start, runs, lane, bins, tallies, base):
-    """Count the clusters of a strip's runs that hold no border site."""
+    """Count the clusters of a strip's runs that have no border site."""
     n, end = uint32(start + lane), uint32(start + runs)
     singles = uint32(0)
     while n < end:
@@ -43,7 +43,7 @@ def tally_finished(table, start, runs, lane, bins, tallies, base):
 
 @cuda.jit(cache=True)
 def copy_tally_kernel(finished, width, tallies, first, step):
-    """Begin tally ``first + entry * step`` of every entry with that of its finished clusters."""
+    """Copy each entry's tally of finished clusters to tally ``first + entry * step``."""
     entry = uint64(cuda.blockIdx.y)
     to = uint64(uint64(uint64(first) + uint64(entry * uint64(step))) * uint64(width))
     for part in range(PER_THREAD):
@@ -56,7 +56,7 @@ def copy_tally_kernel(finished, width, tallies, first, step):
 def tally_nodes_kernel(nodes, interior, tiles, width, tallies, first, step):
     """Add the clusters at borders of tiles, known by their roots, to every entry's tally.
 
-    A block has a power of two of warps, up to TILES_PER_BLOCK; each takes one tile at a time.
+    The warps of a block are a power of two, up to TILES_PER_BLOCK; each takes one tile at a time.
     """
     bins = cuda.shared.array(ALL_BINS, types.uint32)
     parents, sizes = nodes.parents, nodes.sizes

@@ -1,4 +1,4 @@
-"""How a lattice is cut into tiles: which bonds stay inside one, and which lead from one to another.
+"""The division of a lattice into tiles, and of its bonds into those within and between tiles.
 
 Everything here is the same for all samples of a topology.
 """
@@ -22,22 +22,22 @@ from percolab.lattices.extent import Extent
 from percolab.lattices.grid import Grid, parts_in_boxes
 from percolab.lattices.topology import PartWords, Topology, set_bits
 
-# A tile takes as long as so many bonds between tiles, near p_c: 31 ns against 33 ps on an H200
-# (results/notebook/performance.md, slabs).
+# Near p_c, a tile takes as long as this many bonds between tiles: 31 ns against 33 ps per bond on
+# an H200 (results/notebook/performance.md, slabs).
 BONDS_A_TILE = 1000
-#: Parts in which the bonds of a class are listed, at most.
+#: The most parts in which the bonds of a class are listed.
 PARTS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class CrossingBonds:
-    """Bonds between tiles, all or some: those of one word that lead equally far are one entry of n.
+    """All or some bonds between tiles, as n entries: bonds of one word with the same delta.
 
     words:      uint32 (n,), the bond word
     masks:      uint32 (n,), which of its bonds lead to another tile
-    lengths:    int64 (runs,), how many entries, one after the other, lead equally far
-    run_deltas: int64 (runs,), their other ends less their owners
-    run_codes:  int64 (runs,), over how many periods they lead, as ``Topology.periodic_codes``
+    lengths:    int64 (runs,), the numbers of successive entries with the same delta
+    run_deltas: int64 (runs,), their deltas: other end less owner
+    run_codes:  int64 (runs,), codes of the periods that they cross, as ``Topology.periodic_codes``
     num_words:  bond words of one class
     """
 
@@ -54,11 +54,11 @@ class CrossingBonds:
 
     @property
     def owners(self) -> np.ndarray:
-        """Of every entry the word of sites that own its bonds, uint32 (n,)."""
+        """The word of sites that own the bonds of each entry, uint32 (n,)."""
         return self.words % np.uint32(self.num_words)
 
     def of_entries(self, of_runs: np.ndarray) -> np.ndarray:
-        """Return what is given for every run, such as ``run_deltas``, for every entry."""
+        """Return values per run, like ``run_deltas``, repeated for every entry."""
         return np.repeat(of_runs, self.lengths)
 
     def mark_ends(self, border: np.ndarray) -> None:
@@ -70,18 +70,18 @@ class CrossingBonds:
 class Tiling:
     """A topology cut into boxes of ``tile`` words, and grid points, along its axes.
 
-    The first ``joined`` axes of the topology count as one, along which words are full even if rows
-    are short; there are three axes at least, the last ones of one grid point if need be.
+    The first ``joined`` axes of the topology count as one axis, along which words are full even if
+    rows are short.  There are at least three axes; missing ones have one grid point.
 
     shape, tile, tiles: grid points of the lattice; words (axis 0) and grid points (other axes) of a
                         tile, powers of two; tiles along every axis
-    topology:  what is cut
-    joined:    how many of its axes are axis 0
+    topology:  the topology that is cut
+    joined:    how many of its axes form axis 0
     room:      the most sites of a tile that may be at its border: in end layers, or ends of bonds
                between tiles
     num_entries, num_crossing: entries of the bonds between tiles, and these bonds
-    classes, shifts, rows: for every class but the chain's, its number, and how many grid points
-                        along axis 0 and how many words of a tile the other end is away
+    classes, shifts, rows: for every class but the chain's: its number, and the distance of the
+                        other end in grid points along axis 0 and in words of a tile
     """
 
     shape: tuple[int, ...]
@@ -116,16 +116,16 @@ class Tiling:
 
     @property
     def crossing(self) -> CrossingBonds:
-        """All bonds between tiles, made anew."""
+        """All bonds between tiles, computed at every call."""
         parts = list(self.crossing_parts())
         arrays = ("words", "masks", "lengths", "run_deltas", "run_codes")
         joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in arrays}
         return CrossingBonds(**joined, num_words=self.topology.num_words)
 
     def crossing_parts(self) -> Iterator[CrossingBonds]:
-        """Yield the bonds between tiles, made anew: those inside the lattice, then periodic ones.
+        """Yield the bonds between tiles: those inside the lattice, then the periodic ones.
 
-        Those of a class come in parts, of which each takes little memory.
+        The bonds of a class come in parts, each of which takes little memory.
         """
         for k in range(self.topology.num_classes):
             yield from self._leaving_bonds(k)
@@ -134,7 +134,7 @@ class Tiling:
             yield from starmap(partial(_periodic_bonds, self.topology.num_words, k), pieces)
 
     def _leaving_bonds(self, k: int) -> Iterator[CrossingBonds]:
-        """Yield the bonds of class k between tiles, but across no periodic boundary."""
+        """Yield the bonds of class k between tiles that cross no periodic boundary."""
         top = self.topology
         deltas, parts = top.deltas[k : k + 1], self._leaving_parts(k)
         step = -(-len(top.parts) // PARTS)
@@ -154,7 +154,7 @@ class Tiling:
 
     @property
     def ends(self) -> np.ndarray:
-        """The sites of end layers, uint32 (num_words,), one bit a site, made anew."""
+        """The sites of end layers, a new array uint32 (num_words,), one bit per site."""
         words = np.zeros(self.topology.num_words, np.uint32)
         for layer in chain.from_iterable(self.topology.end_layers):
             set_bits(words, layer)
@@ -195,12 +195,12 @@ def make_tiling(topology: Topology, words: int, strip: int) -> Tiling:
 
 
 class TilingBounds(NamedTuple):
-    """What a tiling takes at most, known before it is made.
+    """Upper bounds on the numbers of a tiling, known before it is made.
 
     tiles:    tiles of a sample
     room:     the most sites of a tile that may be at its border
     crossing: bonds between tiles of a sample
-    entries:  of how many words they are
+    entries:  entries of these bonds
     """
 
     tiles: int
@@ -210,12 +210,12 @@ class TilingBounds(NamedTuple):
 
 
 def tiling_bounds(extent: Extent, words: int, strip: int) -> TilingBounds:
-    """Return bounds on what :func:`make_tiling` will make of a topology of this extent."""
+    """Return bounds on the tiling that :func:`make_tiling` makes of a topology of this extent."""
     joined, shape, offsets, tile = _choose_tile(extent.shape, extent.offsets, words, strip)
     extents = _extents(tile)
     inside = [min(n, edge) for n, edge in zip(shape, extents)]
     volume, tiles, axes = prod(inside), prod(_tiles(shape, tile)), range(len(shape))
-    # On either side of a tile, the layers that a bond of any class can reach.
+    # The layers of a tile, on both sides together, that bonds of any class can reach.
     layers = [2 * max(abs(offset[axis]) for offset in offsets) for axis in axes]
     if joined > 1 and inside[0] == shape[0]:
         layers[0] = 0
@@ -223,7 +223,7 @@ def tiling_bounds(extent: Extent, words: int, strip: int) -> TilingBounds:
     deep = [max(pair) for pair in zip(reach, extent.depths, strict=True)]
     for axis, depth in enumerate(deep[joined:], 1):
         layers[axis] = max(layers[axis], 2 * depth)
-    # Of the axes that are joined, the ends lie anywhere.
+    # The end layers of joined axes may lie anywhere along axis 0.
     for axis in range(joined):
         stride = prod(extent.shape[:axis])
         periods, rest = divmod(inside[0], stride * extent.shape[axis])
@@ -232,21 +232,21 @@ def tiling_bounds(extent: Extent, words: int, strip: int) -> TilingBounds:
         layers[0] = at_ends + layers[0] if joined > 1 else max(layers[0], at_ends)
     room = sum(volume // inside[axis] * layers[axis] for axis in axes)
     cuts = [_count_cuts(shape, offsets, axis, -(-shape[axis] // extents[axis])) for axis in axes]
-    # A word has one bond to another tile along axis 0, and whole rows have them along the others.
+    # Along axis 0, a word has one bond to another tile; along the other axes, whole rows do.
     rows = sum(cuts[1:]) // shape[0]
     entries = min(cuts[0] + rows * (shape[0] // 32 + 2), extent.num_words) + extent.periodic_bonds
     return TilingBounds(tiles, min(room, volume), sum(cuts) + extent.periodic_bonds, entries)
 
 
 def _join_axes(whole: tuple[int, ...], offset: tuple[int, ...]) -> tuple[int, ...]:
-    """Return an offset where the first axes, of so many grid points, are one; three at least."""
+    """Return an offset with the first axes, of shape ``whole``, as one; at least three axes."""
     joined = len(whole)
     along = sum(step * prod(whole[:axis]) for axis, step in enumerate(offset[:joined]))
     return along, *offset[joined:], *(0,) * (2 + joined - len(offset))
 
 
 def _rows_away(tile: tuple[int, ...], offset: tuple[int, ...]) -> int:
-    """Return how many words of a tile an offset leads on, but for its step along axis 0."""
+    """Return the distance, in words of a tile, of an offset without its step along axis 0."""
     return sum(step * prod(tile[:axis]) for axis, step in enumerate(offset) if axis)
 
 
@@ -261,7 +261,7 @@ def _tiles(shape: tuple[int, ...], tile: tuple[int, ...]) -> tuple[int, ...]:
 def _count_cuts(
     shape: tuple[int, ...], offsets: tuple[tuple[int, ...], ...], axis: int, count: int
 ) -> int:
-    """Return the bonds over so many borders across an axis, at most."""
+    """Return an upper bound on the bonds over ``count`` borders across an axis."""
     n = shape[axis]
     return prod(shape) // n * sum(min(count * abs(offset[axis]), n) for offset in offsets)
 
@@ -270,9 +270,9 @@ def _count_cuts(
 def _choose_tile(
     shape: tuple[int, ...], offsets: tuple[tuple[int, ...], ...], words: int, strip: int
 ) -> tuple[int, tuple[int, ...], tuple[tuple[int, ...], ...], tuple[int, ...]]:
-    """Return (axes that are one, the shape and offsets then, the tile) that take least time.
+    """Return the fastest (number of joined axes, shape and offsets then, tile).
 
-    That of tiles, and of bonds between them.  A strip holds whole rows.
+    The time is that of tiles and of the bonds between them.  A strip has whole rows.
     """
     best: Any = None
     for joined in range(1, max(len(shape), 2)):
@@ -289,7 +289,7 @@ def _choose_tile(
 
 
 def _possible_tiles(shape: tuple[int, ...], words: int, strip: int) -> Iterator[tuple[int, ...]]:
-    """Yield the tiles of up to so many words whose rows are parts of a strip."""
+    """Yield the tiles of up to ``words`` words whose rows are fractions of a strip."""
     powers = [2**n for n in range(words.bit_length())]
     widths = [wide for wide in powers if strip % wide == 0]
     others = ([power for power in powers if power < 2 * n] for n in shape[1:])
@@ -299,9 +299,9 @@ def _possible_tiles(shape: tuple[int, ...], words: int, strip: int) -> Iterator[
 def _periodic_bonds(
     length: int, k: int, owners: np.ndarray, ends: np.ndarray, codes: np.ndarray
 ) -> CrossingBonds:
-    """Return a piece of the periodic bonds of class k, which has ``length`` bond words.
+    """Return a piece of the periodic bonds of class k as entries; a class has ``length`` words.
 
-    owners, ends, codes: as ``Topology.periodic_list_pieces`` has them; the codes are overwritten
+    owners, ends, codes: those of ``Topology.periodic_list_pieces``; the codes are overwritten
     """
     words, masks = np.empty_like(owners, np.uint32), np.empty_like(owners, np.uint32)
     deltas = np.empty_like(codes)

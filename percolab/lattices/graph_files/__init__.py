@@ -1,11 +1,11 @@
-"""Graphs and site lists that a user wrote: edge lists, Matrix Market, SciPy, GraphML and GML.
+"""Readers of users' graphs and site lists: edge lists, Matrix Market, SciPy, GraphML and GML.
 
-Nothing that is read is evaluated or unpickled, memory stays within a small multiple of the bonds,
+File contents are never evaluated or unpickled, memory stays within a small multiple of the bonds,
 and a file that cannot be used is rejected in one line.  docs/graph-files.md is the user's page.
 
     text              bytes and lines of a file, unpacked, within limits
     pair_lines        lines -> pairs of sites, or the one line that reports what is wrong
-    edge_list         text with two columns, CSV among it
+    edge_list         text with two columns, CSV files included
     matrices          .mtx, and .npz as scipy.sparse.save_npz writes it
     through_networkx  .graphml and .gml
     objects           networkx graphs, sparse matrices, arrays and lists of edges
@@ -27,14 +27,14 @@ from percolab.lattices.graph_files.through_networkx import read_through_networkx
 
 __all__ = ["GraphData", "names_file", "read_graph", "read_sites"]
 
-#: Readers by the end of the file's name.
+#: Readers by the file name's suffix.
 _READERS: dict[str, Callable[[Path, int | None, bool], Edges]] = {
     ".mtx": read_matrix_market,
     ".npz": read_npz,
     ".graphml": partial(read_through_networkx, what="GraphML"),
     ".gml": partial(read_through_networkx, what="GML"),
 }
-#: Texts of other kinds, in which an edge list would be found that they are not.
+#: Text formats that are not read, but could be mistaken for edge lists.
 _NOT_READ = (".adjlist", ".gexf", ".pajek")
 
 
@@ -53,13 +53,13 @@ def read_graph(
     columns of site numbers.  Directed edges are read as undirected, self-loops are left out, and
     edges that join the same two sites are merged into one bond unless ``multi``.
 
-    num_sites: sites of an edge list, 0 to num_sites - 1, where its largest number does not say it;
-               another file must have just as many
+    num_sites: number of sites of an edge list, by default its largest number plus one; any other
+               file must have exactly this many
     weights:   read the bonds' weights as well; a merged bond has the least of its edges
     columns:   of an edge list with a header, the names of the columns of the two sites, and of the
                weight: "source,target,weight", or a list of them
-    InputError: the file cannot be read, or is not what its name says; with ``weights`` a bond
-    without a finite one, or a graph that the file calls directed
+    InputError: the file cannot be read, or is not what its name says; with ``weights``, a bond
+    without a finite weight, or a graph that the file declares as directed
     """
     check_options(num_sites, multi)
     if not isinstance(path, str | Path):

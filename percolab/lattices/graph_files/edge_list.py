@@ -1,4 +1,4 @@
-"""Edge lists as text: two columns of site numbers or names, between blanks, commas, semicolons."""
+"""Edge lists as text: two columns of site numbers or names, separated by blanks, commas, ..."""
 
 import re
 from collections.abc import Sequence
@@ -29,10 +29,10 @@ _ENDS = (
     ("u", "v"),
 )
 
-#: What tables have in place of a value that is not known.
+#: Texts that tables have in place of a missing value.
 MISSING = ("", "na", "n/a", "null", "none", "-", "?")
 
-# Lines that say whether they may be lists of neighbours.
+# How many lines are examined to decide whether they may be lists of neighbours.
 _FIRST_LINES = 1000
 
 # The first column, in quotes or up to a separator, and that separator.
@@ -44,8 +44,8 @@ def read_edge_list(
 ) -> Edges:
     """Return the edges of an edge list; sites are 0 to the largest number unless given.
 
-    All sites have names where one of the first bond's is no number, and below a header if any is.
-    requested: the columns of the two sites, and of the weight, by the names that the header gives
+    All sites have names if one of the first bond's two sites is no number, or, below a header, if
+    any site is none.  requested: names, in the header, of the sites' columns and the weight's
     """
     if num_sites is not None and not 1 <= num_sites <= MAX_POINTS:
         raise InputError(f"{path}: {num_sites} sites, but a graph has 1 to {MAX_POINTS}")
@@ -105,7 +105,7 @@ class Layout(NamedTuple):
     """How the lines of an edge list are laid out, and what its first line is.
 
     words: the cells of the first line.  is_header: whether it is a header.  is_plain: whether it is
-    one with the words that headers have, or as a user says.
+    one with the usual words, or the user named its columns.
     """
 
     columns: Columns
@@ -119,12 +119,12 @@ def detect_layout(
 ) -> Layout:
     """Return how the lines of an edge list are laid out, and whether this first one is a header.
 
-    following: the line after it; None if there is none, "" if a header alone is meant.  A first
-    line without numbers is a header if it has the words of one (source,target; from,to; ... or
-    weight), or if the line after it has numbers below its words, or is "".
+    following: the line after it; None if there is none, "" if the line must be a header.  A first
+    line without numbers is a header if it has the usual words (source,target; from,to; ... or
+    weight), if the line after it has numbers below its words, or if that line is "".
     requested: names of columns that a header must have.
-    delimiter: between columns; "" is the first of comma and semicolon in the line, or blanks, or
-    tabs where sites have names and the line has a tab.
+    delimiter: between columns; "" finds it: the first comma or semicolon of the line, else blanks,
+    or tabs where sites have names and the line has a tab.
 
     >>> detect_layout("weight;From;To", "3;5;4").columns
     Columns(delimiter=';', sites=(1, 2), weight=0, width=0, base=0, top=2147483583, has_names=False)
@@ -138,7 +138,7 @@ def detect_layout(
     if not own and line.startswith("\t") and not is_number(line.split()[0]):
         own = "\t"  # the header of a table whose first column has no name
     marks = [mark for mark in "\t,;" if mark in line and _has_blanks(line.partition(mark)[0])]
-    if not own and marks and "{" not in line:  # which begins what networkx writes of an edge
+    if not own and marks and "{" not in line:  # networkx writes an edge's attributes as {...}
         own = marks[0]
     cells, after = split_line(line, own), split_line(following or "", own)
     sites, weight = choose_columns(cells, requested)
@@ -158,11 +158,11 @@ def detect_layout(
     bond = after if is_header else cells
     ends = [bond[at] for at in columns.sites if at < len(bond)]
     numbered = sum(map(is_number, ends))
-    # One line of a name and a number may be half a header, or a mistake.
+    # A line with one name and one number may be a header with a number in it, or a mistake.
     is_mixed = numbered == 1 and not all(is_number(after[at]) for at in columns.sites if after[at:])
     has_names = len(ends) == 2 and (bool(delimiter) or not numbered or is_mixed)
     if has_names and not own and "\t" in line:
-        # Names may have blanks in them, where tabs stand between the columns.
+        # Where tabs separate the columns, names may contain blanks.
         return detect_layout(line, following, requested, "\t")
     return Layout(replace(columns, has_names=has_names), cells, is_header, is_plain)
 
@@ -174,7 +174,7 @@ def _has_blanks(cell: str) -> bool:
 
 
 def take_columns(given: Any) -> tuple[Any, ...]:
-    """Return two or three different names of columns, or (); else InputError."""
+    """Return the two or three different names of columns given, or (); else raise InputError."""
     if given is None:
         return ()
     listed = given.split(",") if isinstance(given, str) else given
@@ -191,9 +191,9 @@ def take_columns(given: Any) -> tuple[Any, ...]:
 def choose_columns(
     labels: Sequence[Any], requested: Sequence[Any]
 ) -> tuple[tuple[int, int] | None, int]:
-    """Return the columns of the sites, None if no names say which, and of the weight or -1.
+    """Return the columns of the sites, None if no names identify them, and of the weight or -1.
 
-    InputError: not just one column of a name that is requested.
+    InputError: no column, or more than one, has a requested name.
     """
     names = [str(label).lower() for label in labels]
     for name in requested:
@@ -210,7 +210,7 @@ def choose_columns(
 
 
 def _has_numbers_below(cells: Sequence[str], after: Sequence[str]) -> bool:
-    """Return whether numbers are below words, other than those for missing values."""
+    """Return whether a number is below a word that does not stand for a missing value."""
     only_words = not any(map(is_number, cells))
     return any(
         is_number(below) and not is_number(cell) and cell.lower() not in MISSING
@@ -221,9 +221,9 @@ def _has_numbers_below(cells: Sequence[str], after: Sequence[str]) -> bool:
 def _decide_on_header(
     edges: Edges, layout: Layout, place: int, line: str
 ) -> tuple[Edges, tuple[str, ...]]:
-    """Return edges without that of a first line that may be a header, if it is one, and notes.
+    """Return the edges, less that of the first line if it proves to be a header, and notes.
 
-    It is one if its two names stand nowhere else, while some site below stands in several bonds.
+    It is a header if its two names occur nowhere else, while some site below is in several bonds.
     """
     below = edges.ends[1:]
     has_loops = (edges.ends[:, 0] == edges.ends[:, 1]).any()
@@ -240,9 +240,9 @@ def _decide_on_header(
 
 
 def _note_lists(text: bytes, columns: Columns, edges: Edges) -> tuple[str, ...]:
-    """Return a note if lines may be lists of neighbours: no two begin with one site, as edges do.
+    """Return a note if lines may be lists of neighbours rather than edges.
 
-    All further columns are sites of the graph as well.
+    That is so if no two lines begin with the same site, and all further columns are sites, too.
     """
     lines = islice(data_lines(text), _FIRST_LINES)
     rows = [split_line(line, columns.delimiter) for _, line in lines]
@@ -264,15 +264,15 @@ def _note_lists(text: bytes, columns: Columns, edges: Edges) -> tuple[str, ...]:
 
 
 def _says_directed(layout: Layout, following: str) -> bool:
-    """Return whether the first edge of a table of Gephi has Directed in the column Type."""
+    """Return whether the first edge has "Directed" in the column Type of a table from Gephi."""
     cells = dict(zip(map(str.lower, layout.words), split_line(following, layout.columns.delimiter)))
     return layout.is_header and cells.get("type", "").lower() == "directed"
 
 
 def _header_notes(layout: Layout, place: int, *, has_unused: bool = False) -> tuple[str, ...]:
-    """Return a note on a header that is not a usual one, and on columns that are not used.
+    """Return a note on a header without the usual words, and on columns that are not used.
 
-    has_unused: whether a column of weights is named that nothing reads.
+    has_unused: whether there is a column of weights that nothing reads.
     """
     if not layout.is_header:
         return ()

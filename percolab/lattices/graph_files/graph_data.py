@@ -14,12 +14,12 @@ from percolab.lattices.topology import MAX_POINTS
 DIRECTED = "is directed, but a bond has no direction: u to v and v to u are one bond, u - v"
 #: The note on a matrix that may be that of a directed graph.
 NOT_SYMMETRIC = "is not symmetric, but a bond has no direction: entry (i, j) alone is bond i - j"
-#: Sites that a file may claim unless their number is given: this many, and so many more an edge.
+#: Sites that a file may have unless their number is given: this many, and so many more per edge.
 FREE_SITES, SITES_PER_EDGE = 10**6, 64
 
 
 class Edges(NamedTuple):
-    """The edges of a graph as a file or an object has them, before any are left out or merged.
+    """The edges of a graph as in its file or object, before any are left out or merged.
 
     num_sites: sites, numbered from 0
     ends:      int32 (num_edges, 2), the two sites of every edge
@@ -77,7 +77,7 @@ class GraphData(Shown):
 
 
 def check_options(num_sites: Any, multi: Any) -> None:
-    """Raise InputError unless a number of sites is None or an integer, and multi true or false."""
+    """Raise InputError unless num_sites is None or an integer, and multi True or False."""
     if not isinstance(multi, bool | np.bool_):
         raise InputError(f"multi = {multi!r}, but it must be True or False")
     is_integer = isinstance(num_sites, int | np.integer) and not isinstance(num_sites, bool)
@@ -88,7 +88,7 @@ def check_options(num_sites: Any, multi: Any) -> None:
 def check_num_sites(path: Path | str, claimed: int, num_edges: int, requested: int | None) -> None:
     """Raise InputError unless a file's number of sites is possible, plausible and as requested.
 
-    A few edges between sites of huge numbers would be a graph of isolated sites, gigabytes large.
+    A few edges between sites with huge numbers would make gigabytes of isolated sites.
     """
     if not 1 <= claimed <= MAX_POINTS:
         raise InputError(f"{path}: has {claimed} sites, but a graph has 1 to {MAX_POINTS}")
@@ -102,12 +102,12 @@ def check_num_sites(path: Path | str, claimed: int, num_edges: int, requested: i
 
 
 def merge_edges(edges: Edges, where: Path | str, multi: bool) -> GraphData:
-    """Return the graph of edges without self-loops; parallel ones are merged unless ``multi``.
+    """Return the graph of edges without self-loops; merge parallel edges unless ``multi``.
 
-    An entry (j, i) of a matrix that repeats its entry (i, j) is no edge of its own either way.
+    Entries (i, j) and (j, i) of a matrix are one edge, with ``multi`` or without.
     A merged bond has the least weight of its edges.
 
-    where: the file, for errors.  InputError: two such entries of a matrix have different weights.
+    where: the file, for errors.  InputError: two entries of one edge have different weights.
     """
     joins = edges.ends[:, 0] != edges.ends[:, 1]
     num_loops, num_merged = joins.size - int(np.count_nonzero(joins)), 0
@@ -148,14 +148,14 @@ def merge_edges(edges: Edges, where: Path | str, multi: bool) -> GraphData:
 
 
 def _is_symmetric(ends: np.ndarray, pairs: np.ndarray) -> bool:
-    """Return whether a matrix has (j, i) for every entry (i, j), or one side of its diagonal."""
+    """Return whether a matrix has (j, i) for every entry (i, j), or is a triangular one."""
     is_upper = ends[:, 0] < ends[:, 1]
     upper, lower = np.unique(pairs[is_upper]), np.unique(pairs[~is_upper])
     return not (upper.size and lower.size) or np.array_equal(upper, lower)
 
 
 def _number_pairs(ends: np.ndarray) -> np.ndarray:
-    """Return a number of the two sites of every edge, int64 (num_edges,), whichever is first."""
+    """Return a number for the pair of sites of every edge, in either order: int64 (num_edges,)."""
     pairs: np.ndarray = np.minimum(*ends.T).astype(np.int64)
     pairs <<= 32
     pairs |= np.maximum(*ends.T)
@@ -163,7 +163,7 @@ def _number_pairs(ends: np.ndarray) -> np.ndarray:
 
 
 def count_earlier(*keys: np.ndarray) -> np.ndarray:
-    """Return how many elements before each one have the same keys, int64.
+    """Return, for each element, how many elements before it have the same keys, int64.
 
     >>> count_earlier(np.array([5, 7, 5, 5]), np.array([1, 1, 0, 1])).tolist()
     [0, 0, 0, 1]
@@ -178,10 +178,10 @@ def count_earlier(*keys: np.ndarray) -> np.ndarray:
 
 
 def find_edges(edges: Edges, *keys: np.ndarray) -> np.ndarray:
-    """Return which edges are edges of their own; keys: those that an edge and its repeat share.
+    """Return which edges are kept; keys: arrays in which an edge and its repetition are equal.
 
-    In a matrix the k-th entry at (j, i) and the k-th at (i, j) are one edge, that of the earlier
-    entry: where m entries are at (i, j) and n at (j, i), there are max(m, n) edges.
+    In a matrix the k-th entry at (j, i) and the k-th at (i, j) are one edge, and the earlier one is
+    kept: where m entries are at (i, j) and n at (j, i), there are max(m, n) edges.
     """
     if not edges.is_matrix:
         return np.ones(len(edges.ends), bool)
@@ -193,10 +193,10 @@ def find_edges(edges: Edges, *keys: np.ndarray) -> np.ndarray:
 def _weigh_bonds(
     edges: Edges, pairs: np.ndarray, is_edge: np.ndarray, is_bond: np.ndarray, where: Path | str
 ) -> np.ndarray:
-    """Return the weights of bonds: those of the edges between two sites, of a merged one the least.
+    """Return the weights of bonds; a merged bond has the least weight of its edges.
 
-    InputError where entries (i, j) and (j, i) of a matrix have different weights; if they are not
-    as many, those of the one side must be among those of the other.
+    InputError: entries (i, j) and (j, i) of a matrix have different weights.  If there are more
+    entries on one side, the weights of the other side must be among theirs.
     """
     values = edges.weights
     assert values is not None

@@ -1,9 +1,9 @@
 """Adjacency matrices: Matrix Market files, and SciPy's sparse matrices, in .npz files or not.
 
 Matrix Market is the format of Boisvert, Pozo and Remington, NISTIR 5935 (1996): a coordinate
-matrix, each entry an edge, its value the weight.  Lines are read as those of an edge list, so
-nothing is set aside for what a header merely promises; scipy.io.mmread would, and reads the weight
-1.5D+01 as 1.5, and 1.5 in a matrix of integers as 1.
+matrix, each entry an edge, its value the weight.  Lines are read like those of an edge list, so no
+memory is allocated for entries that a header merely promises; scipy.io.mmread allocates it, and
+reads the weight 1.5D+01 as 1.5, and 1.5 in a matrix of integers as 1.
 
 Before SciPy reads an array of an .npz file, its header is compared with the bytes in the archive,
 so that no memory is taken for data that are not there.  Nothing is unpickled.
@@ -36,7 +36,7 @@ _BANNER = re.compile(
     re.IGNORECASE,
 )
 _SIZE = re.compile(r"(\d{1,18})\s+(\d{1,18})\s+(\d{1,18})")
-#: Arrays of integers; SciPy makes integers of others, 1 of 1.5.
+#: Arrays that must have integers; SciPy would convert other numbers, 1.5 to 1.
 _INDICES = {"shape", "indices", "indptr", "row", "col", "coords"}
 _READ_HEADER = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -79,10 +79,10 @@ def read_matrix_market(path: Path, num_sites: int | None, weights: bool) -> Edge
 
 
 def read_npz(path: Path, num_sites: int | None, weights: bool) -> Edges:
-    """Return the edges of the matrix in an .npz file: its entries, of bsr without zeros."""
+    """Return the edges of the matrix in an .npz file: its entries, without the zeros of bsr."""
     try:
         edges = edges_of_matrix(_load(path), weights, f"{path}: ")
-    except Exception as error:  # an archive of anything makes its readers raise anything
+    except Exception as error:  # a damaged archive may make its readers raise any exception
         raise refused(
             path, "an adjacency matrix as scipy.sparse.save_npz writes it", error
         ) from error
@@ -91,15 +91,15 @@ def read_npz(path: Path, num_sites: int | None, weights: bool) -> Edges:
 
 
 def edges_of_matrix(matrix: Any, weights: bool, where: str = "") -> Edges:
-    """Return the edges of a square sparse matrix: its stored entries, of bsr without zeros.
+    """Return the edges of a square sparse matrix: its stored entries, without the zeros of bsr.
 
-    where: how an error about an entry begins.  InputError: a weight that is none, or too large.
+    where: how an error about an entry begins.  InputError: a weight that is invalid or too large.
     ValueError: the matrix is not square, or a value is NaN.
     """
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"a matrix of shape {matrix.shape}, but an adjacency matrix is square")
     entries = matrix.tocoo(copy=True)
-    if matrix.format == "bsr":  # the zeros in its blocks are filling
+    if matrix.format == "bsr":  # the zeros in its blocks are padding
         entries.eliminate_zeros()
     if entries.data.dtype.kind == "f" and np.isnan(entries.data).any():
         raise ValueError("a value is NaN, but a weight is a number")
@@ -111,7 +111,7 @@ def edges_of_matrix(matrix: Any, weights: bool, where: str = "") -> Edges:
 
 
 def _load(path: Path) -> Any:
-    """Return the sparse matrix in an archive whose members are what they should be."""
+    """Return the sparse matrix in an archive, after a check of its members."""
     import scipy.sparse
 
     size = file_size(path)
@@ -133,7 +133,7 @@ def _load(path: Path) -> Any:
 
 
 def _check_header(name: str, file: IO[bytes], size: int) -> None:
-    """Raise ValueError unless an array is as large as its header says, and indices are integers."""
+    """Raise ValueError unless an array is as large as its header says, and its indices integers."""
     shape, _, dtype = _READ_HEADER[np.lib.format.read_magic(file)](file)
     if name in _INDICES and dtype.kind not in "iu":
         raise ValueError(f"array {name!r} is {dtype}, not integers")

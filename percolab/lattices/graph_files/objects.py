@@ -1,7 +1,7 @@
-"""Graphs as Python has them: networkx graphs, sparse matrices, data frames, arrays, lists.
+"""Graphs given as Python objects: networkx graphs, sparse matrices, data frames, arrays, lists.
 
-Sites that are not numbered 0, 1, 2, ... have names, which are numbered in the order in which they
-come.
+Sites that are not numbered 0, 1, 2, ... have names, and are numbered in the order in which their
+names first occur.
 """
 
 from collections.abc import Iterable, Sequence
@@ -53,11 +53,11 @@ def graph_from_object(
     tuples, their names; or a tuple (pairs, weights). A dense array is never read as an adjacency
     matrix, and one of 2 or 3 rows that may be one is rejected.
     columns: of a data frame, the names of the columns of the sites, and of the weight.
-    num_sites: where the largest site number does not say it.  Self-loops are left out, and parallel
+    num_sites: by default the largest site number plus one.  Self-loops are left out, and parallel
     edges are merged unless ``multi``.
 
-    InputError (one line): anything else; with weights, an edge that has none, or none that is
-    finite.
+    InputError (one line): anything else; with weights, an edge without a weight, or with one that
+    is not finite.
     """
     import scipy.sparse
 
@@ -79,7 +79,7 @@ def graph_from_object(
             edges = _edges_of_columns(_split_columns(graph, requested, weights), num_sites)
     except InputError:
         raise
-    except (ValueError, TypeError) as error:  # what other packages refuse
+    except (ValueError, TypeError) as error:  # raised by other packages
         raise InputError(one_line(error)) from error
     return merge_edges(edges, "the matrix", multi)
 
@@ -102,7 +102,7 @@ def _split_columns(graph: Any, requested: Sequence[Any], weights: bool) -> list[
     if isinstance(graph, list):
         if not any(isinstance(edge, tuple) for edge in graph):
             _refuse_matrix(graph)
-        # A text is no pair of its letters.
+        # A text of two letters is not a pair of sites.
         is_listed = not any(isinstance(edge, str | bytes) for edge in graph)
         rows = [tuple(edge) for edge in graph if is_listed and isinstance(edge, Iterable)]
         if len(rows) < len(graph) or not {len(edge) for edge in rows} <= {count, 3}:
@@ -121,9 +121,9 @@ def _split_columns(graph: Any, requested: Sequence[Any], weights: bool) -> list[
 def _refuse_matrix(given: np.ndarray | list[Any]) -> None:
     """Raise InputError for an array, or a list of lists, that may be an adjacency matrix.
 
-    One with 2 or 3 rows and as many columns is also the shape of edges.  It may be a matrix if it
-    is all zeros and ones, or symmetric with a diagonal of zeros.  As edges it would name the edge
-    of sites 0 and 1 alone, or every edge of site 0 twice.
+    A list of edges can also have 2 or 3 rows and as many columns.  The array may be a matrix if it
+    is all zeros and ones, or symmetric with a diagonal of zeros.  Read as edges, it would have only
+    edges of sites 0 and 1, or every edge of site 0 twice.
     """
     count = len(given)
     if isinstance(given, list) and any(
@@ -161,7 +161,7 @@ def _columns_of_frame(frame: Any, requested: Sequence[Any], weights: bool) -> li
 
 
 def _edges_of_columns(columns: Sequence[Any], num_sites: int | None) -> Edges:
-    """Return the edges whose sites, numbers or names, and weights if any are in columns."""
+    """Return the edges given by columns: two of sites, numbers or names, and one of weights."""
     names = None
     # Tuples are sites of networkx, as those of grid_2d_graph.
     if any(isinstance(site, str | tuple) for column in columns[:2] for site in column):

@@ -1,7 +1,7 @@
 """Lines of an edge list or of a matrix -> pairs of sites and their weights.
 
-NumPy reads lines that are plain numbers.  Anything else is read line by line, with the csv module,
-and so are sites with names; that is slower, and reports the line that is wrong.
+NumPy reads lines of plain numbers.  Anything else, including names of sites, is read line by line
+with the csv module, which is slower, but an error can name the wrong line.
 """
 
 import csv
@@ -24,7 +24,7 @@ from percolab.lattices.topology import LONGEST_NAME, MAX_POINTS
 
 # A column between blanks, in quotes or without.
 _WORD = re.compile(r'"([^"]*)"|(\S+)')
-# What NumPy would read, or only a line may have that is not plain numbers.
+# Text that NumPy would accept, or that only occurs in lines with more than plain numbers.
 _NOT_PLAIN = re.compile(rb"[#%+]|nan", re.IGNORECASE)
 
 
@@ -34,11 +34,11 @@ class Columns:
 
     delimiter: character between columns; "" for any number of blanks
     sites:     numbers of the two columns that name sites, from 0
-    weight:    number of the column of weights, that may not be NaN, or -1
-    width:     columns that each line must have, the third a number; 0 for any
+    weight:    number of the column of weights, which may not be NaN; -1 if there is none
+    width:     columns that each line must have, the third of them a number; 0 for any
     base:      number of the first site
     top:       largest site number
-    has_names: sites are any texts, numbered in the order in which they first stand in the file
+    has_names: sites are any texts, numbered in the order in which they first occur in the file
     """
 
     delimiter: str = ""
@@ -51,7 +51,7 @@ class Columns:
 
 
 class NoNumber(InputError):
-    """A site is no number, where sites are numbers."""
+    """A site is not a number, where sites are numbers."""
 
 
 def split_line(line: str, delimiter: str) -> list[str]:
@@ -76,9 +76,9 @@ def read_pairs(path: Path, text: bytes, skip: int, columns: Columns, weights: bo
     """Return the edges that lines name, in their order; the sites are 0 to the largest one.
 
     skip: lines that are not read.
-    InputError: a line that is not laid out so, a name that is too long or cannot be printed, a
+    InputError: a line with another layout, a name that is too long or cannot be printed, a
     weight that is missing, NaN, -inf or beyond int64, or an integer beyond 2^53 next to floats.
-    NoNumber: a site that is none.
+    NoNumber: a site that is not a number.
     """
     has_value = weights or columns.width == 3
     edges = _read_plain(text, skip, columns, has_value)
@@ -87,24 +87,24 @@ def read_pairs(path: Path, text: bytes, skip: int, columns: Columns, weights: bo
 
 
 def _read_plain(text: bytes, skip: int, columns: Columns, has_value: bool) -> Edges | None:
-    """Return edges as NumPy reads them; None where a line may be wrong, or is no plain numbers."""
+    """Return edges as NumPy reads them; None if a line may be wrong or has not only numbers."""
     start = 0
     for _ in range(skip):
         start = text.find(b"\n", start) + 1
     if columns.has_names or (has_value and columns.weight < 0) or _NOT_PLAIN.search(text, start):
         return None
-    # A quote that is open at the end of a line would go on in the next one.
+    # A quoted text that is not closed at the end of a line would continue on the next one.
     if b'"' in text and any(line.count(b'"') % 2 for line in BytesIO(text)):
         return None
     rows = None
     for kind in (np.int64, np.float64) if has_value else (None,):
-        with suppress(ValueError, Warning):  # a warning: there are no lines
+        with suppress(ValueError, Warning):  # NumPy warns if there are no lines
             rows = _load(text, skip, columns, kind)
             break
     if rows is None:
         return None
     sites, weights = rows["sites"], rows["weight"] if has_value else None
-    # A larger float may be written as an integer that it is not.
+    # A larger float may differ from the integer that the file has.
     is_exact = kind is not np.float64 or (np.abs(rows["weight"]) < MOST_OF_FLOATS).all()
     if not is_exact or not columns.base <= sites.min() <= sites.max() <= columns.top:
         return None
@@ -113,7 +113,7 @@ def _read_plain(text: bytes, skip: int, columns: Columns, has_value: bool) -> Ed
 
 
 def _load(text: bytes, skip: int, columns: Columns, kind: Any) -> np.ndarray:
-    """Return sites, and weights of a kind if any; ValueError or Warning: they are none."""
+    """Return sites, and weights of a kind if any; ValueError or Warning if NumPy reads none."""
     used = columns.sites if kind is None else (*columns.sites, columns.weight)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -123,7 +123,7 @@ def _load(text: bytes, skip: int, columns: Columns, kind: Any) -> np.ndarray:
             comments=None,
             skiprows=skip,
             delimiter=columns.delimiter or None,
-            # Without it every line must have as many columns as there are in the type.
+            # Without usecols, every line must have as many columns as the dtype.
             usecols=None if columns.width else used,
             quotechar='"',
             ndmin=1,
@@ -159,7 +159,7 @@ def _read_lines(path: Path, text: bytes, skip: int, columns: Columns, has_value:
 
 
 def _check_value(value: str, line: str, width: int, columns: Columns, has_value: bool) -> None:
-    """Raise ValueError for another number of columns, and a weight that is missing or NaN."""
+    """Raise ValueError for a wrong number of columns, or a weight that is missing or NaN."""
     if not columns.has_names and value.lower().lstrip("+-") == "nan":
         raise ValueError(f"weight {shown(value)}, but a weight is a number")
     if columns.width and width != columns.width:
@@ -169,7 +169,7 @@ def _check_value(value: str, line: str, width: int, columns: Columns, has_value:
 
 
 def _site(text: str, columns: Columns) -> int:
-    """Return the site of a column of digits, counted from 0."""
+    """Return the number of a site, counted from 0, given as digits."""
     base, top = columns.base, columns.top
     if not (text.isascii() and text.isdigit() and base <= int(text[:4000]) <= top):
         raise NoNumber(f"site {shown(text)}, but sites are integers {base} to {top}")
@@ -177,7 +177,7 @@ def _site(text: str, columns: Columns) -> int:
 
 
 def _number(name: str, numbers: dict[str, int]) -> int:
-    """Return the number of a site; a new name gets the next number."""
+    """Return the number of a site given by name; a new name gets the next number."""
     if name not in numbers:
         is_text = name.isprintable() and "\ufffd" not in name
         if not is_text or len(name.encode()) > LONGEST_NAME:

@@ -52,7 +52,7 @@ def sites_named(given: str | Path, names: Sequence[str]) -> np.ndarray:
     """
     numbers = {name: number for number, name in enumerate(names)}
     text = str(given)
-    # A study file's text that is no file was taken for a path all the same.
+    # A study file turns its text into a path even if there is no file of that name.
     name = given.name if isinstance(given, Path) and not os.path.isfile(given) else text
     lines: Iterable[tuple[str, str]] = [("", name)]
     found = _split_names(name, numbers)
@@ -70,7 +70,7 @@ def _unite(parts: Sequence[np.ndarray], where: str) -> np.ndarray:
 
 
 def _split_names(text: str, numbers: dict[str, int]) -> list[str]:
-    """Return the names in a text, which is one or has them after commas."""
+    """Return the names in a text: the whole text, if it is a name, or its parts between commas."""
     for whole in (text, text.strip(), text.strip().strip('"')):
         if whole in numbers:
             return [whole]
@@ -81,7 +81,7 @@ def _sites_from_names(text: str, numbers: dict[str, int], where: str) -> np.ndar
     names = _split_names(text, numbers)
     strange = next((name for name in names or [""] if name not in numbers), None)
     if strange is not None:
-        # In a long list the nearest takes too long to find.
+        # In a long list, finding the nearest name takes too long.
         close = difflib.get_close_matches(strange, numbers, n=1) if len(numbers) < 10**5 else []
         hint = f"; did you mean {close[0]!r}?" if close else ""
         lead = f"{where}: " if where else ""
@@ -90,7 +90,7 @@ def _sites_from_names(text: str, numbers: dict[str, int], where: str) -> np.ndar
 
 
 def places_and_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield place, for errors, and text of the lines that are neither blank nor comments."""
+    """Yield place (for errors) and text of the lines that are neither blank nor comments."""
     for number, line in data_lines(read_text(path)):
         yield f"{path}: line {number}", line.strip()
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from percolab.errors import InputError, one_line, unreadable
 
-#: A packed file may unpack to this many bytes, and this many times its size more.  Edge lists
-#: pack 2 to 20 to 1; a file that packs 1000 to 1 holds one line over and over.
+#: A packed file may unpack to FREE_BYTES, plus MOST_PACKED times its size.  Edge lists shrink 2 to
+#: 20 times when packed; a file that shrinks 1000 times repeats one line over and over.
 FREE_BYTES, MOST_PACKED = 1 << 27, 100
 
 _CHUNK = 1 << 20
@@ -48,7 +48,7 @@ def read_bytes(path: Path, most: int = sys.maxsize, advice: str = "") -> bytes:
     """Return all bytes of a file, unpacked if it is gzipped.
 
     InputError: the file cannot be read, is empty, is cut short or damaged, or unpacks to too much;
-    with the advice: it has more than ``most`` bytes.
+    or it has more than ``most`` bytes, an error that ends with the advice.
     """
     size, data = file_size(path), BytesIO()
     try:
@@ -95,7 +95,7 @@ def read_text(path: Path) -> bytes:
 def data_lines(text: bytes, skip: int = 0) -> Iterator[tuple[int, str]]:
     """Yield number and text of the lines that are neither blank nor comments, which # or % begin.
 
-    What is not UTF-8 is U+FFFD.  Tabs at the ends stay, as they may separate empty columns.
+    Bytes that are not UTF-8 become U+FFFD.  Tabs at the ends stay: they may separate empty columns.
     skip: lines of the text that are left out
     """
     for number, raw in islice(enumerate(BytesIO(text), 1), skip, None):
@@ -105,12 +105,12 @@ def data_lines(text: bytes, skip: int = 0) -> Iterator[tuple[int, str]]:
 
 
 def shown(text: str) -> str:
-    """Return text of a file as an error may show it: short, quoted, one line."""
+    """Return text of a file for an error message: short, quoted, on one line."""
     return repr(text if len(text) <= 40 else f"{text[:40]}...")
 
 
 def refused(path: Path, what: str, error: Exception) -> Exception:
-    """Return the error of what another package could not read, in one line of our own."""
+    """Return an InputError, in one line, for a file that another package could not read."""
     if isinstance(error, InputError | MemoryError):
         return error
     return InputError(f"{path}: is not {what}: {one_line(error)[:200]}")

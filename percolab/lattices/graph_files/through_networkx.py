@@ -1,7 +1,7 @@
 """GraphML and GML, read by networkx where it is installed; every site and edge is an object there.
 
-networkx evaluates nothing and follows no entities to elsewhere, but entities declared in the file
-itself may expand to gigabytes, so GraphML with a document type declaration is rejected.
+networkx evaluates nothing and loads no external entities, but entities declared in the file itself
+may expand to gigabytes, so GraphML with a document type declaration is rejected.
 """
 
 import math
@@ -18,7 +18,7 @@ from percolab.lattices.graph_files.graph_data import DIRECTED, Edges, check_num_
 from percolab.lattices.graph_files.text import read_bytes, refused
 from percolab.lattices.graph_files.weights import make_weights
 
-#: Largest file, unpacked, about 10^6 edges; networkx takes 12 times as much memory as the file has.
+#: Largest file in bytes, unpacked, about 10^6 edges; networkx needs 12 times the file's size.
 MOST_BYTES = 1 << 26
 
 
@@ -34,7 +34,7 @@ def read_through_networkx(path: Path, num_sites: int | None, weights: bool, *, w
             _refuse_declarations(path, data)
             graph = networkx.read_graphml(BytesIO(data))
         edges = edges_of_networkx(graph, _names(graph), weights, f"{path}: ")
-    except Exception as error:  # a text of anything makes its parser raise anything
+    except Exception as error:  # a damaged text may make its parser raise any exception
         raise refused(path, what, error) from error
     check_num_sites(path, edges.num_sites, len(edges.ends), num_sites)
     return edges
@@ -43,9 +43,9 @@ def read_through_networkx(path: Path, num_sites: int | None, weights: bool, *, w
 def edges_of_networkx(graph: Any, names: Sequence[Any], weights: bool, where: str = "") -> Edges:
     """Return the edges of a networkx graph, with their attributes "weight" if requested.
 
-    names: of the nodes, in their order; where these are 0 to N - 1, they are the sites' numbers.
+    names: the nodes' names, in order; if they are the integers 0 to N - 1, they number the sites.
     where: how an error begins.
-    InputError: a weight is NaN; with weights, a directed graph, or an edge without a finite one.
+    InputError: a weight is NaN; with weights, a directed graph, or an edge without a finite weight.
     """
     is_numbered = set(names) == set(range(len(names)))
     numbers = dict(zip(graph.nodes, names if is_numbered else range(len(names))))
@@ -66,10 +66,10 @@ def edges_of_networkx(graph: Any, names: Sequence[Any], weights: bool, where: st
 
 
 def _refuse_declarations(path: Path, data: bytes) -> None:
-    """Raise InputError if XML declares a document type, in which alone entities are declared."""
+    """Raise InputError if XML declares a document type, the only place to declare entities."""
 
     def declared(*_: object) -> None:
-        raise InputError(f"{path}: declares a document type (<!DOCTYPE>), which GraphML needs not")
+        raise InputError(f"{path}: declares a document type (<!DOCTYPE ...>): remove it")
 
     parser = expat.ParserCreate()
     parser.StartDoctypeDeclHandler = declared
@@ -79,7 +79,7 @@ def _refuse_declarations(path: Path, data: bytes) -> None:
 def _names(graph: Any) -> list[Any]:
     """Return the sites' names: their labels (GML) where all differ, otherwise their ids.
 
-    They are integers if they are just the numbers of the sites.
+    They are integers if they are the numbers of the sites.
     """
     labels = [str(label) for _, label in graph.nodes(data="label") if label is not None]
     if len(set(labels)) != graph.number_of_nodes():

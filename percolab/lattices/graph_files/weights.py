@@ -1,6 +1,6 @@
-"""Weights of bonds: int64 or float64, one for each bond; an infinite one is never used (solid).
+"""Weights of bonds: int64 or float64, one per bond; a bond of infinite weight is never used.
 
-Integers never become floats that would not distinguish them.
+Integers are never converted to floats that would not distinguish them.
 """
 
 import math
@@ -12,12 +12,12 @@ import numpy as np
 
 from percolab.errors import InputError, refuse_mask
 
-#: Integers up to here are floats, every one of them.
+#: Integers up to here are exact as floats.
 MOST_OF_FLOATS = 2**53
 #: How an error about a bad weight ends.
 NOT_FINITE = "but a weight is a finite number, or inf where nothing passes"
 _TOO_LARGE = "but integers are at least -2^63 and below 2^63"
-# An integer, of no more digits than Python reads; infinity; or any other number.
+# An integer, with no more digits than Python reads; infinity; or any other number.
 _WRITTEN = re.compile(
     r"([+-]?\d{1,999})|(\+?inf(?:inity)?)|[+-]?(?:\d+\.?\d*|\.\d+)(?:[ed][+-]?\d+)?",
     re.IGNORECASE | re.ASCII,
@@ -27,9 +27,9 @@ _WRITTEN = re.compile(
 def make_weights(given: Any, where: Callable[[int], str] = lambda n: "") -> np.ndarray:
     """Return weights, int64 or float64, with no -0.0 among them.
 
-    given: an array of any shape, or a sequence of numbers and of texts as :func:`read_weight` has
-    them; integers if all are, else floats.  where: of the n-th, the place with which an error
-    about it begins.
+    given: an array of any shape, or a sequence of numbers and of texts that :func:`read_weight`
+    reads; the result has integers if all are integers.  where: returns, for the n-th weight, the
+    text with which an error about it begins.
 
     InputError: None, another object, NaN, minus infinity, floats of more than 64 bits, an integer
     beyond int64, or one beyond 2^53 next to floats in a sequence.
@@ -76,9 +76,9 @@ def _weights_of_array(values: np.ndarray, where: Callable[[int], str]) -> np.nda
 
 
 def read_weight(value: Any) -> int | float:
-    """Return a weight, a number or a text, Fortran's 1.5D+00 among them, as an integer or a float.
+    """Return a weight, given as a number or a text (Fortran's 1.5D+00, too), as int or float.
 
-    ValueError: it is none, beyond int64, NaN, minus infinity, or infinite by its exponent.
+    ValueError: it is no number, beyond int64, NaN, -inf, or has too large an exponent.
 
     >>> read_weight("9007199254740993"), read_weight("-1.5D+01"), read_weight("inf")
     (9007199254740993, -15.0, inf)
