@@ -1,8 +1,8 @@
 """components: strongly connected components of a directed graph, and its bow tie.
 
-The *core* is the largest strongly connected component, *in* what leads to it and *out* what it
-leads to; *tubes* lead from in to out past the core, *tendrils* can be reached from in or lead to
-out, and *others* are none of these: A. Broder et al., Comput. Netw. 33, 309 (2000).
+The *core* is the largest strongly connected component, *in* are the sites that lead to it and *out*
+those that it leads to; *tubes* lead from in to out past the core, *tendrils* can be reached from in
+or lead to out, and *others* are the rest: A. Broder et al., Comput. Netw. 33, 309 (2000).
 """
 
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ _MATRIX_FILES = (".mtx", ".npz")
 class DirectedComponents(Shown):
     """What :func:`components` returns.
 
-    labels: int64 (num_sites,), of every site the smallest site of its strongly connected component
-    parts:  int8 (num_sites,), of every site the number of its part of the bow tie in PARTS
-    names:  of the sites; None where they are their numbers
+    labels: int64 (num_sites,), for every site the smallest site of its strongly connected component
+    parts:  int8 (num_sites,), for every site the index in PARTS of its part of the bow tie
+    names:  the names of the sites; None if sites are numbers
     """
 
     labels: NDArray[np.int64]
@@ -39,7 +39,7 @@ class DirectedComponents(Shown):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How many sites each part of the bow tie has."""
+        """The number of sites in each part of the bow tie."""
         counts = np.bincount(self.parts, minlength=len(PARTS))
         return dict(zip(PARTS, counts.tolist(), strict=True))
 
@@ -48,9 +48,9 @@ class DirectedComponents(Shown):
         return np.unique(self.labels).size
 
     def sites(self, part: str) -> list[Any]:
-        """Return the sites of a part of the bow tie, by name where they have names.
+        """Return the sites of a part of the bow tie, by name if sites have names.
 
-        InputError: no such part.
+        InputError: an unknown part.
         """
         if part not in PARTS:
             raise InputError(f"part = {part!r}, but it must be one of {', '.join(PARTS)}")
@@ -67,9 +67,9 @@ def components(
     """Return the strongly connected components of a directed graph, and the parts of its bow tie.
 
     graph: a networkx graph; a scipy.sparse matrix, whose stored entry (i, j) is an edge from i to
-    j; a data frame, an edge array (n, 2) or a list of edges, or the file of an edge list, of which
-    each row leads from its first site to its second.  An undirected networkx graph has both ways.
-    num_sites: where the largest site number does not say it.  columns: as for
+    j; or a data frame, an edge array (n, 2), a list of edges or the file of an edge list, each row
+    an edge from its first site to its second.  Edges of an undirected networkx graph go both ways.
+    num_sites: if it is not the largest site number plus 1.  columns: as for
     :func:`percolab.load_graph`.
 
     InputError (one line): anything else.
@@ -99,7 +99,7 @@ def components(
 
 
 def _read(graph: Any, num_sites: int | None, columns: Any) -> tuple[GraphData, bool]:
-    """Return the edges as they are directed, and whether each leads both ways."""
+    """Return the directed edges, and whether each edge also leads back."""
     options: dict[str, Any] = {"num_sites": num_sites, "columns": columns, "multi": True}
     if isinstance(graph, str | Path):
         if set(Path(graph).suffixes) & set(_MATRIX_FILES):
@@ -118,7 +118,7 @@ def _read(graph: Any, num_sites: int | None, columns: Any) -> tuple[GraphData, b
 
 
 def _reached(matrix: Any, start: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the sites that edges lead to from any of some sites, these included."""
+    """Return which sites can be reached from the start sites, including these."""
     reached, new = start.copy(), np.flatnonzero(start)
     while new.size:
         ends = np.unique(matrix[new].indices)

@@ -62,7 +62,7 @@ def label(
     multi: bool = False,
     columns: str | Sequence[Any] | None = None,
 ) -> Labels | Any:
-    """Return the cluster labels of one configuration, int32, one a grid point.
+    """Return the cluster labels of one configuration, int32, one for each grid point.
 
     A label is the smallest site index of the cluster, and -1 where there is no site; with
     ``serial`` the clusters are renumbered 0 ... n - 1 in the same order.  The array also knows the
@@ -73,31 +73,31 @@ def label(
 
     * an image, an array of 2 or 3 dimensions (with ``lattice`` of any): array[y, x] is the grid
       point (x, y).  It may be a file, .npy, .png, .tif or "file.h5:/dataset", or a stack of slices:
-      a folder, "slices/*.png" or a list of files.  Sites are where it is not 0, if that is one
-      value; or what is above ``threshold``, a number or "otsu", with ``below`` what is not; or the
-      values ``phase``: 2, [1, 2] or "1,2" (two phases), (1, 2) in a list or "1+2" (one phase),
-      "all" (each value).  Neighbours of a phase are joined: ``connectivity`` 4 or 8, in space 6,
-      18 or 26, the smallest unless given; or those of ``lattice``.  ``boundary``, one for
-      all axes or one for each, is open unless given.  Labels are in the image's shape.
-    * an image that is on a GPU already, an array with ``__cuda_array_interface__`` (CuPy, PyTorch,
-      Numba, JAX): sites are where it is not 0, neighbours of one value are joined.  The labels stay
+      a folder, "slices/*.png" or a list of files.  Sites are the points with the one value other
+      than 0; or those above ``threshold``, a number or "otsu", with ``below`` those not above it;
+      or those with a value of ``phase``: 2, [1, 2] or "1,2" (two phases), (1, 2) in a list or "1+2"
+      (one phase), "all" (a phase per value).  Neighbours in the same phase are joined:
+      ``connectivity`` is 4 or 8, in space 6, 18 or 26, the smallest unless given; or ``lattice``
+      decides.  ``boundary``, one or one per axis, is open unless given.  Labels have
+      the image's shape.
+    * an image that is already on a GPU, an array with ``__cuda_array_interface__`` (CuPy, PyTorch,
+      Numba, JAX): sites are where it is not 0, equal neighbours are joined.  The labels stay
       on the GPU, as a device array without clusters
       (:func:`percolab.configurations.device_arrays.label_device_array`).
     * a lattice or its name (``lattice`` alone is the same), with its size L, or its sides as
-      (64, 128): one sample of percolation at p, 0.5 unless given; (seed, sample) names the one that
-      a sweep with this seed measures.  Labels are in the lattice's shape, last axis first.
-    * a :class:`percolab.Graph`, a networkx graph or a scipy.sparse matrix; or, as ``graph`` in its
-      place, one of these, a file (docs/graph-files.md), a pandas.DataFrame, or an edge array
-      (n, 2): with p a sample of it, without p its connected components.  source, target: sites
-      by number or name; the labels that connect both are ``spanning["source-target"]``.  multi:
-      keep parallel edges.  columns: names of columns, as :func:`percolab.load_graph` takes them.
-      Labels are flat, by the numbers that sites have in the graph, those with names in the order in
-      which they come.
+      (64, 128): one sample of percolation at p, 0.5 unless given; (seed, sample) is the sample that
+      a sweep with this seed measures.  Labels have the lattice's shape, last axis first.
+    * a :class:`percolab.Graph`, a networkx graph or a scipy.sparse matrix; or, passed as ``graph``,
+      one of these, a file (docs/graph-files.md), a pandas.DataFrame, or an edge array (n, 2): with
+      p a sample of the graph, without p its connected components.  source, target: sites by number
+      or name; the labels that connect both are ``spanning["source-target"]``.  multi: keep parallel
+      edges.  columns: names of columns, as for :func:`percolab.load_graph`.  Labels are flat, by
+      site number in the graph, or in the order in which the graph lists its sites' names.
     * a :class:`Topology`, whose labels are flat; the seed is that of the random streams themselves.
 
-    opened: the configuration, packed uint32 bond words (num_classes, num_words), or booleans
-    (classes, ..., y, x), in place of the random one that (seed, sample, p) name.  observer:
-    notified if another labeler replaces one that the lattice cannot have.
+    opened: the open bonds, packed uint32 words (num_classes, num_words), or booleans
+    (classes, ..., y, x), in place of random ones.  observer: notified if another labeler replaces
+    one that cannot label this lattice.
 
     Raises InputError for an unknown name or size, for an array that is no mask, for a graph that
     cannot be used, and for bond words of another shape.
@@ -153,7 +153,7 @@ def label(
     return Labels.make(clusters, chosen.shape, serial=serial, configuration=chosen)
 
 
-#: What an argument excludes, and why.
+#: For each kind of configuration, the reason for refusing arguments, and these arguments.
 _REFUSED = {
     "mask": ("an image is a configuration already",
              "L", "p", "opened", "graph", *OF_SAMPLE, *OF_SPINS),
@@ -163,10 +163,10 @@ _REFUSED = {
 
 
 def configure(caller: str, arguments: Mapping[str, Any]) -> Configuration:
-    """Return the configuration that the arguments of :func:`label` name.
+    """Return the configuration that the arguments of :func:`label` describe.
 
-    arguments: besides those also ``mask`` for what is one whatever its name is, and those of spins;
-    what is left out is None.  InputError: what cannot be used, and what does not go together.
+    arguments: also ``mask``, an image whatever its file's name is, and arguments of spins; missing
+    ones are None.  InputError: arguments that are invalid or exclude each other.
     """
     names = ("mask", "p", "opened", *OF_SPINS, *OF_SAMPLE, *OF_GRAPH, *OF_IMAGE)
     given: dict[str, Any] = dict.fromkeys(names) | {"configuration": None} | dict(arguments)
@@ -202,7 +202,7 @@ def configure(caller: str, arguments: Mapping[str, Any]) -> Configuration:
     structure, L = take_shape(structure, given["L"])
     if opened is not None:
         return given_configuration(structure, L, boundary, opened)
-    # The very sample that a sweep with this seed measures.
+    # The same sample that a sweep with this seed measures.
     return random_configuration(structure, L, p if has_p else 0.5, boundary=boundary, **keys)
 
 
@@ -214,13 +214,13 @@ def take_image(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_mask(given: Any) -> bool:
-    """Return whether this is an array of sites, or names files of one."""
+    """Return whether the argument is an array of sites, or names its files."""
     is_array = all(hasattr(given, name) for name in ("shape", "dtype", "__getitem__"))
     return (is_array and not is_graph_object(given)) or is_mask_file(given)
 
 
 def is_mask_file(given: Any) -> bool:
-    """Return whether this names a file of a mask, or the slices of one."""
+    """Return whether the argument names a file of a mask, or slices of one."""
     if isinstance(given, list | tuple):
         return bool(given) and all(isinstance(each, str | Path) for each in given)
     if not isinstance(given, str | Path):

@@ -1,4 +1,4 @@
-"""The picture of one sample, as `percolab show` draws it, for Python."""
+"""percolab.show: the picture of one sample, as the command `percolab show` draws it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,22 +53,22 @@ def show(
 ) -> Any:
     """Draw the clusters of one sample and return the figure, as ``percolab show`` does.
 
-    lattice: a name, a path to a .toml file, a :class:`Lattice`, or "bethe:z"; L its size, or its
-    sides as (64, 128), of a Bethe lattice its shells.  (seed, sample) names the sample that a sweep
-    with this seed measures, at p; of spins (``model="ising"``, "potts:q=3") it is chain ``sample``
-    at T, K, beta or p, after so many sweeps (100) of ``update``.
+    lattice: a name, a path to a .toml file, a :class:`Lattice`, or "bethe:z"; L: its size, or its
+    sides as (64, 128), or a Bethe lattice's shells.  (seed, sample) selects the sample that a sweep
+    with this seed measures at p; for spins (``model="ising"``, "potts:q=3") it is chain ``sample``
+    at T, K, beta or p, after ``sweeps`` (100) sweeps with ``update``.
 
-    labels: in place of a sample what :func:`percolab.label` returned, an array of labels, or a file
+    labels: instead of a sample, the result of :func:`percolab.label`, an array of labels, or a file
     that ``percolab label`` wrote.  tree: draw the minimum spanning tree of the sample, or of
-    weights, an array as :func:`percolab.tree` takes it or the file of one; no p.  backbone: draw
-    what flows between the sides of the last open axis.  graph: a sample of a graph of up to 1000
-    sites, in any form that :func:`percolab.label` takes.  html: in place of a figure write a page
-    for a browser, with a slider for p, to this file, and return its path.  out: a .png, .pdf or
-    .svg file to write the figure to as well.
+    ``weights``, an array as for :func:`percolab.tree` or its file; without p.  backbone: draw the
+    flow between the sides of the last open axis.  graph: draw a sample of a graph of up to 1000
+    sites, in any form that :func:`percolab.label` takes.  html: instead of a figure, write a page
+    for a browser, with a slider for p, to this file, and return its path.  out: also write the
+    figure to this .png, .pdf or .svg file.
 
-    Every number drawn is in ``numbers`` of the figure (dict of plain JSON values).
+    The figure's ``numbers`` (dict of plain JSON values) has every number drawn.
 
-    InputError: a lattice that has no picture or too many sites for one, a sample that does not
+    InputError: a lattice that cannot be drawn or has too many sites, a sample that does not
     exist, arguments that exclude each other.
 
     >>> show("square", 16, 0.5, seed=3).numbers["title"]
@@ -94,7 +94,7 @@ def show(
     return figure
 
 
-#: What a picture of a kind does not take, and why.
+#: For each kind of picture, the reason for refusing arguments, and these arguments.
 _REFUSED: dict[str, tuple[str, ...]] = {
     "html": ("a page shows a sample of percolation on a lattice",
              "labels", "tree", "backbone", "graph", "out", *OF_SPINS),
@@ -109,9 +109,9 @@ _REFUSED: dict[str, tuple[str, ...]] = {
 
 
 def draw(**given: Any) -> tuple[Any, dict[str, Any]]:
-    """Return the figure, or the page as text, that the arguments of :func:`show` ask for.
+    """Return the figure, or the page as text, for the arguments of :func:`show`.
 
-    And every number that is drawn in it.  InputError: as for :func:`show`.
+    Also return every number that is drawn in it.  InputError: as for :func:`show`.
     """
     for name in ("tree", "backbone"):
         take_flag(name, given[name])
@@ -158,7 +158,7 @@ def draw(**given: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def _as_lattice(structure: Structure | None) -> Any:
-    """Return a lattice; InputError for what has no axes."""
+    """Return the structure as a lattice; InputError if it is not one."""
     if structure is not None and not isinstance(structure, Lattice):
         raise InputError(f"{structure.name}: such a picture is of a lattice with sides")
     return structure

@@ -1,4 +1,4 @@
-"""The minimum spanning tree of weights that a user gives, or of one sample, for Python."""
+"""percolab.tree: the minimum spanning tree of a user's weights, or of one sample."""
 
 from collections.abc import Sequence
 from math import prod
@@ -28,7 +28,7 @@ from percolab.trees.given import (
 from percolab.trees.weights import given_weights, make_sample_weights
 
 _NO_MEANING = "has no meaning here"
-#: What weights are for those in a graph's own file.
+#: The value of ``weights`` that selects the weights in a graph's own file.
 IN_FILE = "file"
 
 
@@ -50,28 +50,28 @@ def tree(
     method: str | None = None,
     device: str = "cpu",
 ) -> SpanningTree:
-    """Return the minimum spanning tree of weights, or of one sample; a forest if not connected.
+    """Return the minimum spanning tree of weights or of a sample; a forest if not connected.
 
     The first argument, or ``graph`` in its place, is one of
 
-    * a file of a weighted graph (docs/graph-files.md), or with ``weights`` any graph's file;
+    * a file of a weighted graph (docs/graph-files.md), or any graph's file with ``weights``;
     * a networkx graph whose edges have the attribute "weight";
-    * a scipy.sparse matrix; every stored entry is an edge, zeros among them;
+    * a scipy.sparse matrix; every stored entry is an edge, including stored zeros;
     * a pandas.DataFrame with a column of weights;
-    * a tuple (pairs, weights), an array (n, 3) of rows (site, site, weight), or a list of such
-      tuples, of whose numbers none is rounded;
+    * a tuple (pairs, weights), an array (n, 3) of rows (site, site, weight), or a list of
+      (site, site, weight) tuples, whose numbers are not rounded;
     * the name of a lattice, or a lattice, Bethe lattice or :class:`percolab.Graph`: with
-      ``weights``, or else for the sample (seed, sample) that a sweep with this seed measures, whose
-      weights are its uniform numbers.
+      ``weights``, or else with the uniform numbers of the sample (seed, sample) that a sweep with
+      this seed measures.
 
-    weights: of a lattice (classes, ..., y, x): [k, y, x] is that of bond k of site (x, y), and what
-    it holds where there is no bond is not used; L follows from the shape.  Of a graph one for
-    each bond, in their order, or "file", its own.  Integers, compared as such, or floats; a bond of
-    weight inf is in no tree.  They may be in a .npy file or "file.h5:/dataset".
-    boundary: of a lattice, per axis or for all.  source, target: of a graph's file, sites that
-    ``SpanningTree.trunk`` joins.  multi: keep parallel edges, of which else the one with the least
-    weight is kept.  num_sites: where the largest site number does not say it.  columns: of a data
-    frame, or of an edge list with a header, the names of the columns of sites and weight.
+    weights: for a lattice (classes, ..., y, x): [k, y, x] belongs to bond k of site (x, y), entries
+    without a bond are not used, and L follows from the shape.  For a graph one per bond, in their
+    order, or "file", those in its file.  Integers are compared exactly, floats may be given too; a
+    bond of weight inf is in no tree.  Weights may be in a .npy file or "file.h5:/dataset".
+    boundary: of a lattice, per axis or for all.  source, target: sites of a graph's file that
+    ``SpanningTree.trunk`` joins.  multi: keep parallel edges; otherwise only the one with the least
+    weight is kept.  num_sites: if it is not the largest site number plus 1.  columns: the names of
+    the columns of sites and weight, for a data frame or an edge list with a header.
     method: one of :data:`percolab.trees.TREE_METHODS`; all give the same tree.
 
     InputError (one line) for anything that cannot be used.
@@ -135,7 +135,7 @@ def take_weighted_graph(
     num_sites: int | None = None,
     **named: Any,
 ) -> tuple[Graph, np.ndarray, Any]:
-    """Return a graph, the weights of its bonds, its own unless given, and its sites' names or None.
+    """Return a graph, the weights of its bonds (its own unless given), and site names or None.
 
     graph, weights: as :func:`tree` takes them.  named: ``multi`` and ``columns``.
     """
@@ -153,7 +153,7 @@ def read_weights(
 ) -> np.ndarray:
     """Return the weights of a lattice's bonds in a .npy file or FILE.h5:/DATASET.
 
-    InputError: a file that cannot be read, or that holds another shape or no numbers; a tree that
+    InputError: an unreadable file, an array of another shape or without numbers, or a tree that
     does not fit into memory.
     """
 
@@ -182,7 +182,7 @@ def read_weight_list(name: str, graph: Graph) -> np.ndarray:
 
 
 def read_numbers(name: str, wrong: Check) -> np.ndarray:
-    """Return numbers of this machine's byte order, as :func:`read_array` reads them; no image."""
+    """Return an array from NPY or HDF5 (no image) in native byte order; see :func:`read_array`."""
     if name.lower().endswith(".png"):
         raise InputError(f"{name}: weights are a .npy file or an HDF5 dataset")
     numbers = read_array(name, wrong)
@@ -190,7 +190,7 @@ def read_numbers(name: str, wrong: Check) -> np.ndarray:
 
 
 def _is_lattice(graph: str | Path, L: Any) -> bool:
-    """Return whether a text is the name of a lattice, rather than of a graph's file."""
+    """Return whether a text names a lattice, not a graph's file."""
     if str(graph).endswith(".toml"):
         return True
     if isinstance(graph, Path):
@@ -205,7 +205,7 @@ def _check_array(
     L: int | None,
     boundary: str | Sequence[str] | None,
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Return grid points and boundary per axis, of weights in an array; InputError if wrong."""
+    """Return the grid points and boundary per axis for an array of weights; InputError if wrong."""
     kinds = axis_boundaries(lattice, boundary)
     if dtype.kind not in "iuf" or dtype.itemsize > 8:
         raise InputError(f"weights are {dtype}, but they must be integers or floats of 64 bits")
@@ -235,7 +235,7 @@ def _check_array(
 def _tree_from_list(
     graph: Graph, values: np.ndarray, names: Any, ways: dict[str, Any]
 ) -> SpanningTree:
-    """Return the tree of a graph with weights in the order of its bonds."""
+    """Return the tree of a graph whose weights are in the order of its bonds."""
     topology = graph.topology((graph.num_sites,))
     check_tree_memory(Extent.of_topology(topology), **ways)
     keys = given_weights(keys_from_list(graph, values))
