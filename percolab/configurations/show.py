@@ -160,5 +160,5 @@ def draw(**given: Any) -> tuple[Any, dict[str, Any]]:
 def _as_lattice(structure: Structure | None) -> Any:
     """Return the structure as a lattice; InputError if it is not one."""
     if structure is not None and not isinstance(structure, Lattice):
-        raise InputError(f"{structure.name}: such a picture is of a lattice with sides")
+        raise InputError(f"{structure.name}: this picture needs a lattice with sides")
     return structure

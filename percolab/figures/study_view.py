@@ -127,9 +127,9 @@ class StudyView:
         if differ:
             worst = max(differ, key=lambda difference: abs(difference.z))
             notes.append(
-                f"chains still know how they started, {worst.series} at L = {worst.L}, p = "
+                f"chains still depend on their start, {worst.series} at L = {worst.L}, p = "
                 f"{worst.p:.6g} by {abs(worst.z):.3g} standard errors: the burn-in is too short, "
-                "or the transition is of first order, and no error bar is honest"
+                "or the transition is of first order, and error bars cannot be trusted"
             )
         if self.study.is_serial:
             notes.append("one long chain at every size and p: errors are the scatter of its blocks")

@@ -45,7 +45,7 @@ class Circuit:
         both = np.intersect1d(self.source, self.target)
         if both.size:
             raise InputError(
-                f"site {both[0]} is in both terminals, but what flows needs two that are apart"
+                f"site {both[0]} is in both terminals, but a flow needs two without common sites"
             )
 
     @cached_property
@@ -57,7 +57,7 @@ class Circuit:
     def joined(self) -> Net:
         """The bonds between sites and the two terminals; InputError if there are no terminals."""
         if not (self.source.size and self.target.size):
-            raise InputError("there are no terminals between which anything flows")
+            raise InputError("there are no terminals, so there is no flow between them")
         return make_net(self.bonds, self.num_points, self.source, self.target)
 
 

@@ -72,7 +72,7 @@ class Level:
 class Levels(Shown):
     """The levels at which values percolate; None where they do not even if everything is open.
 
-    axes:       by name: the level at which a cluster spans an open axis or wraps around a periodic
+    axes:       by name: the level at which a cluster spans an open, or wraps a periodic, axis
     directions: by 1, 2, ...: the level at which a cluster has this number of independent
                 directions: open axes that it spans, and windings of its loops
     bottom:     the value that opens first; None if nothing opens
