@@ -1,11 +1,11 @@
-"""Run the tests of fits as processors of two other generations do.
+"""Run the tests of fits with the arithmetic of processors of two other generations.
 
     python scripts/blas_kernels.py [--list]
 
-NumPy and SciPy bring an OpenBLAS each, which chooses its kernel by the processor; each kernel adds
-in an order of its own, as do NumPy's functions for each set of vector instructions, so last digits
-differ from machine to machine.  No test may depend on them.  Kernel and instructions are those of
-one generation at a time; that of this processor is tried by `make test`.
+NumPy and SciPy each include an OpenBLAS, which chooses its kernel by the processor.  Kernels differ
+in the order of additions, as do NumPy's functions for each set of vector instructions, so last
+digits differ between machines.  No test may depend on them.  Kernel and instructions are those of
+one generation at a time; those of this processor are tested by `make test`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Tests whose numbers come out of matrices, and of these the most in the least time.
+#: Tests with results from linear algebra, chosen to cover most of it in a short time.
 TESTS = (
     "tests/analysis",
     "tests/cli/test_fit.py",
@@ -29,7 +29,7 @@ TESTS = (
     "tests/store/test_stored_columns.py::test_quantities_are_fitted_by_the_names_of_their_columns",
     "tests/test_golden.py::test_fits_of_kept_files_are_what_they_were",
 )
-#: Files whose slow tests are run as well: fits of every kind, without those that sample for long.
+#: Files whose slow tests are run, too: fits of every kind, except those that sample for long.
 SLOW_TOO = (
     "tests/analysis/test_maxima.py",
     "tests/analysis/test_power_law.py",
@@ -41,8 +41,8 @@ SLOW_TOO = (
     "tests/analysis/test_wrapping_fit.py",
     "tests/cli/test_fit.py",
 )
-#: Values of OPENBLAS_CORETYPE, with the beginnings of the names of vector instructions that NumPy
-#: has for later processors.  A kernel that OpenBLAS does not know means that of the processor.
+#: Values of OPENBLAS_CORETYPE, with prefixes of the vector instructions that NumPy has for later
+#: processors.  For a kernel unknown to OpenBLAS, it uses the kernel of the processor.
 GENERATIONS: dict[str, tuple[str, ...]] = {
     "Nehalem": ("AVX", "F16C", "FMA", "X86_V3", "X86_V4"),
     "Haswell": ("AVX512", "X86_V4"),
@@ -50,11 +50,11 @@ GENERATIONS: dict[str, tuple[str, ...]] = {
     "ARMV8": ("SVE",),
     "NEOVERSEV1": (),
 }
-#: Seconds for the tests under one kernel; they take about a minute on two cores.
+#: Time limit in seconds for the tests with one kernel; they take about a minute on two cores.
 LIMIT = 300
 WORKERS = "auto"
 
-#: Prints the kernels after use, so that one which the processor cannot run ends here.
+#: A program that uses and prints the kernels; it fails if the processor cannot run one.
 USE = """
 import numpy as np, scipy.linalg
 from threadpoolctl import threadpool_info
@@ -63,7 +63,7 @@ for module in (np.linalg, scipy.linalg):
     module.svd(matrix @ module.inv(matrix))
 print(*(item["architecture"] for item in threadpool_info() if item["internal_api"] == "openblas"))
 """
-#: Prints the vector instructions that NumPy uses and can do without.
+#: A program that prints the vector instructions that NumPy uses but can be told not to use.
 SIMD = """
 import numpy as np
 print(*np.show_config(mode="dicts")["SIMD Extensions"].get("found", []))
@@ -71,7 +71,7 @@ print(*np.show_config(mode="dicts")["SIMD Extensions"].get("found", []))
 
 
 def python(code: str, variables: dict[str, str]) -> str | None:
-    """Return what code prints; None where it needs an instruction that the processor lacks."""
+    """Return the output of code; None if it needs an instruction that the processor lacks."""
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | variables, stdout=subprocess.PIPE, text=True
     )
@@ -82,9 +82,9 @@ def python(code: str, variables: dict[str, str]) -> str | None:
 
 
 def variants() -> Iterator[tuple[str, dict[str, str] | None]]:
-    """Yield every generation, by its kernels in NumPy and SciPy, with the variables that choose it.
+    """Yield every generation: its kernels in NumPy and SciPy, and the variables that choose it.
 
-    None stands in place of variables where nothing is to be run.
+    The variables are None if nothing is to be run.
     """
     own = python(USE, {})
     yield f"{own or 'no OpenBLAS'}: tried by make test", None
@@ -108,7 +108,7 @@ def passes(variables: dict[str, str]) -> bool:
 
 
 def run(marked: str, tests: tuple[str, ...], variables: dict[str, str]) -> bool:
-    """Run those of the tests that are marked so; print how it ended, and all where one failed."""
+    """Run the tests with these marks; print the summary, or the whole output if one failed."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-m", marked, "-p", "no:cacheprovider"]
         + ["-n", WORKERS, "--dist", "worksteal", *tests],

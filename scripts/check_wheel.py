@@ -22,9 +22,9 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-#: Records have pictures; only what is read is in the source distribution.
+#: Suffixes of the files of records in the source distribution, which has no pictures.
 READ = {".cu", ".h5", ".json", ".md", ".npz", ".py", ".txt"}
-#: Not in the source distribution: of the repository and the places that serve it alone.
+#: Files not in the source distribution: those of the repository and its hosts only.
 OF_GIT = (".git", ".pre-commit-config.yaml", ".readthedocs.yaml")
 
 _IMPORTS = """
@@ -40,7 +40,7 @@ for name in COMMANDS:
 
 
 def files_of_sdist(tracked: list[str]) -> set[str]:
-    """Return what the source distribution must have of the repository's files."""
+    """Return the files of the repository that the source distribution must contain."""
     return {
         name
         for name in tracked
@@ -50,7 +50,7 @@ def files_of_sdist(tracked: list[str]) -> set[str]:
 
 
 def files_of_wheel(tracked: list[str]) -> set[str]:
-    """Return what the wheel must have in addition to its own record, by its name there."""
+    """Return the names of files that the wheel must contain in addition to its metadata."""
     package = {name for name in tracked if name.startswith("percolab/")}
     studies = {f"percolab/{name}" for name in tracked
                if name.startswith("configs/") and name.endswith(".toml")}  # fmt: skip
@@ -58,7 +58,7 @@ def files_of_wheel(tracked: list[str]) -> set[str]:
 
 
 def check_equal(what: str, found: set[str], expected: set[str]) -> None:
-    """Exit with what is missing and what is too much."""
+    """Exit with a message if files are missing or unexpected."""
     if found != expected:
         lacks, extra = sorted(expected - found), sorted(found - expected)
         raise SystemExit(f"{what} lacks {lacks[:10]}, and has {extra[:10]} too much")
@@ -66,13 +66,13 @@ def check_equal(what: str, found: set[str], expected: set[str]) -> None:
 
 
 def new_environment(folder: Path) -> Path:
-    """Return the folder of the programs of a new virtual environment."""
+    """Make a virtual environment, and return the folder of its programs."""
     venv.create(folder, with_pip=True)
     return folder / "bin"
 
 
 def run(*command: object, cwd: Path) -> str:
-    """Return what a command that must succeed writes to stdout."""
+    """Run a command that must succeed, and return its stdout."""
     environment = {key: text for key, text in os.environ.items() if key != "PYTHONPATH"}
     words = [str(word) for word in command]
     done = subprocess.run(
@@ -98,7 +98,7 @@ def check_contents(out: Path, version: str, tracked: list[str]) -> Path:
 
 
 def check_use(bin: Path, folder: Path, version: str) -> None:
-    """Use what is installed from an empty directory."""
+    """Use the installed package from an empty directory."""
     percolab = bin / "percolab"
     run(bin / "python", "-c", _IMPORTS, cwd=folder)
     printed = run(percolab, "--version", cwd=folder).strip()
@@ -126,7 +126,7 @@ def main() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        # A copy is built: a build leaves files next to the sources, and takes them away again.
+        # Build a copy, since a build writes files next to the sources and removes them again.
         tracked = run("git", "ls-files", cwd=ROOT).splitlines()
         for file in tracked:
             (folder / "source" / file).parent.mkdir(parents=True, exist_ok=True)

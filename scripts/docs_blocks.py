@@ -1,13 +1,13 @@
-"""The code of README and docs: it is collected, run, and draws the figures of the pages.
+"""Collect and run the code of README and docs, and draw the figures of the pages.
 
     python scripts/docs_blocks.py run README.md docs/first-hour.md   # every block, in order
     python scripts/docs_blocks.py figures                            # docs/figures, drawn again
     python scripts/docs_blocks.py figures docs/gallery.md            # docs/gallery
     python scripts/docs_blocks.py notebooks                          # executed, in place
 
-The blocks of a page run one after the other in one empty directory, which has the files of
-docs/examples and the folder configs.  A block of Python sees the names of those before it.  What is
-to be known of a block is in a comment before it, which no reader of the page sees:
+The blocks of a page run one after the other in a new directory, which has only the files of
+docs/examples and the folder configs.  A block of Python sees the names of earlier ones.  Properties
+of a block are in a comment before it, which readers of the page do not see:
 
     <!-- not run: GPU -->     why it is not run; one of :data:`REASONS`
     <!-- fails -->            its last command must fail
@@ -42,10 +42,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 FIGURES, GALLERY = DOCS / "figures", DOCS / "gallery"
-#: How much smaller pictures are kept than drawn, and their dots at most: of the gallery, which has
-#: many, 1000 dots of 2160.
+#: Scale at which drawn pictures are stored, and their largest width and height in pixels; the
+#: gallery has many, so 1000 pixels of 2160.
 SCALES = {FIGURES: (1, 1200), GALLERY: (1000 / 2160, 1400)}
-#: Why a block is not run.
+#: Reasons why a block is not run.
 REASONS = {
     "GPU": "it needs a GPU",
     "cluster": "it needs a batch system, MPI or Dask",
@@ -54,7 +54,7 @@ REASONS = {
     "packages": "it needs packages that are no part of percolab",
     "sketch": "it shows a form, with ... for what is left out",
 }
-#: Languages of blocks that are run; the others are looked at by tests alone.
+#: Languages of blocks that are run; only tests read the others.
 RUN = ("bash", "python")
 
 _COMMENT = re.compile(
@@ -64,7 +64,7 @@ _COMMENT = re.compile(
 
 @dataclass(frozen=True)
 class Block:
-    """One block of a page, with what the comment before it says: its kind, and its value."""
+    """One block of a page, with the kind and value in the comment before it."""
 
     page: Path
     line: int
@@ -75,7 +75,7 @@ class Block:
 
     @property
     def name(self) -> str:
-        """Return where it is."""
+        """Return the page and line of the block."""
         return f"{self.page.name}:{self.line}"
 
 
@@ -111,7 +111,7 @@ def blocks_of(page: Path) -> Iterator[Block]:
 
 
 def _language(first: str) -> str:
-    """Return what a block without a name is: commands, if it begins with one; a batch script no."""
+    """Return the language of an unnamed block: bash if it begins with a command, else text."""
     return "bash" if re.match(r"(percolab|python|make|pip) ", first) else "text"
 
 
@@ -139,16 +139,16 @@ def commands_of(block: Block) -> Iterator[list[str]]:
         while "percolab" in found:
             found = found[found.index("percolab") + 1 :]
             end = next((i for i, word in enumerate(found) if set(word) <= set("|&;<>()")), None)
-            # 2> is verbose apart from an argument 2 by nothing; no page has one.
+            # The 2 of 2> cannot be distinguished from an argument 2, which no page has.
             yield found[:end]
 
 
 class BlockError(Exception):
-    """A block that did not do what the page says."""
+    """An error for a block that does not behave as the page says."""
 
 
 def run_page(page: Path, folder: Path, *, verbose: bool = False) -> None:
-    """Run the blocks of a page in a folder; BlockError names the first that does not hold."""
+    """Run the blocks of a page in a folder; BlockError for the first block that fails."""
     for path in (DOCS / "examples").iterdir():
         shutil.copy(path, folder)
     (folder / "configs").symlink_to(ROOT / "configs")
@@ -172,7 +172,7 @@ def run_page(page: Path, folder: Path, *, verbose: bool = False) -> None:
 
 
 def _run(block: Block, folder: Path, names: dict[str, Any]) -> str:
-    """Run one block; return what it printed."""
+    """Run one block; return its output."""
     if block.language == "python":
         before = Path.cwd()
         os.chdir(folder)
@@ -203,7 +203,7 @@ def _agree(expected: str, printed: str) -> bool:
 
 
 def draw_figures(chosen: list[Path]) -> None:
-    """Run the pages that show figures, and keep what they draw."""
+    """Run the pages that show figures, and store the figures."""
     for page in chosen:
         names = pictures_of(page)
         if names and page != ROOT / "README.md":  # its figure is that of a page of the site
@@ -215,19 +215,19 @@ def draw_figures(chosen: list[Path]) -> None:
 
 
 def keep_small(drawn: Path, kept: Path, scale: float, most: int) -> None:
-    """Copy a figure as a page needs it: smaller, so many dots wide and high at most, 96 colours."""
+    """Copy a figure for a page: scaled, at most ``most`` pixels wide and high, in 96 colours."""
     from PIL import Image
 
     with Image.open(drawn) as image:
         scale = min(scale, most / max(image.size))
         dots = round(scale * image.width), round(scale * image.height)
         small = image.convert("RGB").resize(dots, Image.Resampling.LANCZOS)
-    # Thin lines keep their colours, however few dots they have, and grey stays grey.
+    # This keeps the colours of thin lines, even with few pixels, and keeps grey grey.
     small.quantize(96, Image.Quantize.MAXCOVERAGE, kmeans=3).save(kept, optimize=True)
 
 
 def execute_notebook(path: Path) -> Any:
-    """Return a notebook with the outputs of today; an exception where a cell fails."""
+    """Execute a notebook and return it with its outputs; raise an exception if a cell fails."""
     import nbformat
     from nbclient import NotebookClient
 

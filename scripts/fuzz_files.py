@@ -1,14 +1,14 @@
-"""Damages files of every kind that percolab reads, and counts what becomes of them.
+"""Damage files of every kind that percolab reads, and count the outcomes.
 
     python scripts/fuzz_files.py --mutants 10008 --seed 1 --out results/reliability
 
-Every mutant is read in a worker process with a limit of time and of memory; a worker that hangs or
-dies is replaced.  What can come of it:
+Every mutant is read in a worker process with limits of time and memory; a worker that hangs or
+dies is replaced.  The outcomes are:
 
     clean      refused in one line
-    equal      read, and what was read is what was there before
-    reads      read with another content, in a kind of file that has nothing to notice it by
-    different  the same in a kind of file that should have noticed it
+    equal      read with the same content as the original
+    reads      read with different content, from a kind of file that cannot detect changes
+    different  read with different content, from a kind of file that should detect changes
     hang       not read within the limit of time
     traceback  any other error, or the end of the process
 """
@@ -40,12 +40,12 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "percolab" / "lattices" / "library"
 OUTCOMES = ("clean", "equal", "reads", "different", "hang", "traceback")
-#: Every so many mutants of results are given to the commands as well.
+#: Commands are tried on one in this many mutants of results.
 _EVERY = 50
-#: Mutants that a worker is given at a time.
+#: Number of mutants that a worker gets at a time.
 _BATCH = 100
 
-# What is damaged: family -> (files, how they are read, whether a change must be noticed)
+# Originals: family -> (files, kind of reader, whether a change must be detected)
 
 
 def originals(folder: Path) -> dict[str, tuple[list[Path], str, bool]]:
@@ -113,7 +113,7 @@ def _configurations(folder: Path) -> list[Path]:
 
 
 def _foreign_hdf5(folder: Path) -> list[Path]:
-    """Write images as other programs do: most without checksums, with text of variable length."""
+    """Write images as other programs do: mostly without checksums, with variable-length text."""
     sites = (np.random.default_rng(3).random((12, 9)) < 0.6).astype("u1")
     layouts: dict[str, tuple[Any, dict[str, Any]]] = {
         "plain": ("earliest", {}),
@@ -209,7 +209,7 @@ def _weights(folder: Path) -> list[Path]:
 
 
 def _sampler(path: Path) -> Any:
-    """Return what measures a block in slabs, with checkpoints next to a results file."""
+    """Return a sampler that measures a block in slabs, with checkpoints next to a results file."""
     from percolab.lattices.lattice import load_lattice
     from percolab.run.parts_sampler import PartsSampler, alone
     from percolab.store.checkpoints import Checkpoints
@@ -432,7 +432,7 @@ def _edit_dataset(group: h5py.Group, name: str, rng: random.Random) -> None:
 
 
 def _bits_flipped(old: np.ndarray, bit: int) -> np.ndarray:
-    """Return an array with one bit of every number flipped; numbers of 8 bytes as integers."""
+    """Return an array with one bit of every number flipped; 8-byte numbers become integers."""
     if old.dtype.itemsize == 8:
         return old.view("u8") ^ np.uint64(1 << bit)
     return (np.atleast_1d(old).copy().view("u1") ^ np.uint8(1 << bit % 8)).view(old.dtype)
@@ -442,7 +442,7 @@ def _bits_flipped(old: np.ndarray, bit: int) -> np.ndarray:
 
 
 def content_of(kind: str, path: Path) -> str:
-    """Read a file as percolab does, and return a hash of what was read."""
+    """Read a file as percolab does, and return a hash of its content."""
     return hashlib.sha256(_READERS[kind](path)).hexdigest()
 
 
@@ -516,7 +516,7 @@ def _read_tree(path: Path) -> bytes:
 
 
 def _read_weights(path: Path) -> bytes:
-    """Read weights as a tree of them is found; of a tree's words, as labels of them are."""
+    """Read weights by finding their tree; read the words of a tree by labeling them."""
     from percolab.configurations.configuration import given_configuration
     from percolab.configurations.tree import tree
     from percolab.configurations.tree_files import check_tree_file
@@ -540,14 +540,14 @@ def _read_weights(path: Path) -> bytes:
 
 
 def _read_checkpoint(path: Path) -> bytes:
-    """Go on from a checkpoint, and return the block that is measured so."""
+    """Continue from a checkpoint, and return the measured block."""
     from percolab.store.checkpoints import read_checkpoint
 
     found = read_checkpoint(path)
     sampler = _sampler(path.with_name("study.h5"))
     rank = None
     if found is not None:
-        # As where a study begins.
+        # The same check as at the start of a study.
         sampler.check_fits(found)
         rank = None if found.rank_row is None else 0
     place = sampler.checkpoints.find_checkpoint(sampler.task.id, 4, rank)
@@ -580,12 +580,12 @@ _READERS: dict[str, Callable[[Path], bytes]] = {
 }
 
 
-#: Kinds whose files commands are tried on.
+#: Kinds of files on which commands are tried.
 _FOR_COMMANDS = ("results", "tree", "invasion")
 
 
 def try_commands(path: Path) -> None:
-    """Give a file to the commands that read results; AssertionError for more than a line."""
+    """Run the commands that read results on a file; AssertionError unless errors are one line."""
     from click.testing import CliRunner
 
     from percolab.cli import main
@@ -614,7 +614,7 @@ Job = tuple[str, str, bool]
 
 
 def work(connection, memory: int) -> None:
-    """Read files by name until there are no more, and say what came of each."""
+    """Read files by name until there are no more, and report the outcome of each."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
@@ -642,7 +642,7 @@ def _tried_here(kind: str, path: Path, commands: bool) -> tuple[str, str]:
 
 
 class Worker:
-    """A process that reads files, and is made anew when it hangs or dies."""
+    """A process that reads files, and is replaced when it hangs or dies."""
 
     def __init__(self, seconds: float, memory: int) -> None:
         self._seconds, self._memory = seconds, memory
@@ -656,9 +656,9 @@ class Worker:
         other.close()
 
     def read(self, jobs: list[Job]) -> list[tuple[str, str]]:
-        """Return what came of every job: ("read", hash), or an outcome and its message.
+        """Return the outcome of every job: ("read", hash), or an outcome and its message.
 
-        All are sent at once: on a busy machine every change of processes takes its time.
+        All jobs are sent together, since switching processes takes time on a busy machine.
         """
         found: list[tuple[str, str]] = []
         while len(found) < len(jobs):
@@ -681,12 +681,12 @@ class Worker:
         return found
 
     def end(self) -> None:
-        """Let the process end."""
+        """End the process."""
         self._pipe.send(None)
         self._process.join()
 
     def warm_up(self, kind: str, path: Path) -> str:
-        """Read a sound file, however long it takes, and return the hash of its content."""
+        """Read an intact file without a time limit, and return the hash of its content."""
         self._pipe.send([(kind, str(path), False)])
         outcome, found = self._pipe.recv()
         if outcome != "read":
@@ -695,7 +695,7 @@ class Worker:
 
 
 def judged(outcome: str, text: str, known: str, *, noticed: bool) -> str:
-    """Return the outcome of a mutant from what came of it, and the hash of the original."""
+    """Return the outcome of a mutant from the result of its job and the original's hash."""
     if outcome != "read":
         return outcome
     if text == known:
@@ -774,7 +774,7 @@ def _tried(
 
 
 def batched(items: Iterator[Any], size: int) -> Iterator[list[Any]]:
-    """Yield lists of so many items, the last of what is left."""
+    """Yield lists of ``size`` items; the last may be shorter."""
     while batch := list(islice(items, size)):
         yield batch
 
@@ -792,7 +792,7 @@ def _line(counts: dict[str, int]) -> str:
 def _write_record(
     out: Path, counts: dict, seed: int, seconds: float, memory: float, wall: float
 ) -> None:
-    """Write counts of families into the record in a folder, with those of other families."""
+    """Write counts of families to the record in a folder, and keep those of other families."""
     from percolab.store.provenance import package_versions
 
     path = out / "fuzz.json"

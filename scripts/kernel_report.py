@@ -2,10 +2,10 @@
 
     python scripts/kernel_report.py
 
-No GPU is needed: the labelers run on host arrays, every kernel launch is noted instead of made,
-and what was launched is compiled with the types it was launched with, so that no signature is
-written down twice.  ptxas reports what a kernel takes; a spill or a stack frame is memory traffic
-that nobody asked for.
+No GPU is needed: the labelers run on host arrays, every kernel launch is recorded instead of made,
+and kernels are compiled for the types of their arguments, so that no signature is written down
+twice.  ptxas reports the resources of a kernel; a spill or a stack frame is unintended memory
+traffic.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _MAKE_SCANNED = "percolab.labelers.scan_cuda.make_scan_lattice"
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel, the types it was launched with, and the kind of topology that led to it."""
+    """A kernel, the types of its arguments, and the kind of topology for which it was launched."""
 
     name: str
     function: Any
@@ -80,7 +80,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class KernelUsage:
-    """What ptxas says one kernel takes: registers a thread, bytes of the rest."""
+    """The resources of a kernel as reported by ptxas: registers per thread, the rest in bytes."""
 
     name: str
     topology: str
@@ -93,7 +93,7 @@ class KernelUsage:
 def topologies() -> dict[str, tuple[Topology, Model]]:
     """Return the kinds of topology and model that kernels are specialised for."""
     square = load_lattice("square")
-    # Not all labelers launch all of their kernels on a lattice that is one tile to them.
+    # Some labelers do not launch all of their kernels on a lattice that is a single tile.
     bonds = square.topology((20, 20))
     periodic = square.topology((20, 20), ("periodic", "open"))
     graph = graph_topology(8, [(0, 1), (1, 2), (0, 2)], source=[0], target=[7])
@@ -110,7 +110,7 @@ def topologies() -> dict[str, tuple[Topology, Model]]:
 
 
 def kernels_of(module: Any) -> dict[str, Any]:
-    """Return the kernels, device functions left out, that a module names."""
+    """Return the kernels in a module's namespace, without device functions."""
     return {
         name: item
         for name, item in vars(module).items()
@@ -132,7 +132,7 @@ class HostArray(np.ndarray):
         self[...] = data
 
     def is_c_contiguous(self) -> bool:
-        """Return whether there are no gaps."""
+        """Return whether the array is contiguous."""
         return self.flags.c_contiguous
 
 
@@ -149,7 +149,7 @@ def _type_of(argument: Any) -> types.Type:
 
 
 class _Recorder:
-    """Stands for a kernel: ``kernel[grid, threads](*arguments)`` is written down, not run."""
+    """A replacement of a kernel that records ``kernel[grid, threads](*arguments)`` only."""
 
     def __init__(self, kernel: Any, topology: str, launches: list[Launch]) -> None:
         self.kernel, self.topology, self.launches = kernel, topology, launches
@@ -164,7 +164,7 @@ class _Recorder:
 
 
 class _Event:
-    """Stands for an event: all has been done."""
+    """A replacement of an event, which has always occurred."""
 
     def record(self, stream: Any) -> None:
         """Do nothing."""
@@ -174,7 +174,7 @@ class _Event:
 
 
 def no_geometry(topology: Topology) -> Geometry:
-    """Return places, all the same, of a topology's sites."""
+    """Return a geometry in which all sites of a topology have the same place."""
     axes = topology.num_axes
     places = np.zeros((axes, topology.num_points), np.int32)
     return Geometry(places, np.zeros((axes, axes), np.int64), 0)
@@ -184,9 +184,9 @@ def no_geometry(topology: Topology) -> Geometry:
 def on_host(
     launches: list[Launch], kind: str, made: Callable[[np.ndarray], None] = lambda array: None
 ) -> Iterator[None]:
-    """Let CUDA labelers run on host arrays, with their launches written down and not made.
+    """Let CUDA labelers run on host arrays, with launches recorded instead of made.
 
-    made: called with every array that would lie in the device's memory.
+    made: called with every array that would be in the device's memory.
     """
 
     def array(shape: Any, dtype: Any) -> HostArray:
@@ -222,14 +222,14 @@ def on_host(
         ):
             place = f"percolab.flows.{module}.free_memory"
             stack.enter_context(mock.patch(place, return_value=free))
-        # Nothing is captured as a graph.
+        # Run work directly instead of capturing it as a graph.
         direct = mock.patch.object(Launches, "call", lambda self, key, work: work())
         stack.enter_context(direct)
         yield
 
 
 def prim_launches() -> list[Launch]:
-    """Return the launches of Guo's Prim, all ways of it, which take any topology as a graph."""
+    """Return the launches of all variants of Guo's Prim, which take any topology as a graph."""
     from percolab.papers.guo2011.min_reduction import min_reduction
     from percolab.papers.guo2011.prim_cuda import PersistentPrim, PrimCuda
 
@@ -272,7 +272,7 @@ def launches_of(labeler: str, kind: str, topology: Topology, model: Model) -> li
             window = *key, sample, grid[:1], grid[1:]
             coupling.scan_windows(*window)
             if isinstance(coupling, TiledCoupling):
-                # This lattice is small enough for another way than that of tiles.
+                # Call it directly, since this lattice is small enough for a method without tiles.
                 TiledCoupling.scan_windows(coupling, *window)
         if model == BOND and coupling.labeler.is_capturable:
             _sweep_spins(coupling.labeler)
@@ -287,7 +287,7 @@ def _sweep_spins(labeler: Any) -> None:
     one, topology = np.uint64(1), labeler.batch.topology
     for update in (Update(), Update("wolff", 1)):
         rule = update.rule(3)
-        # Without a tally they may be swept by one block each.
+        # Without a tally each chain may be swept by one block.
         for chains in (CudaChains(labeler, rule), new_chains(labeler.name, "cuda", topology, rule)):
             chains.begin(GENERATORS["xorwow"], [Chain(one, one, one, one, one)], [True])
             chains.advance(1)
@@ -315,7 +315,7 @@ def level_launches(kind: str, topology: Topology) -> list[Launch]:
     launches: list[Launch] = []
     module = "percolab.trees.level_labeler_cuda"
     free = mock.patch(f"{module}.free_memory", return_value=2**62)
-    # Whatever is counted, there is one.
+    # Every count is 1.
     ones = lambda labeler, array: np.ones(array.size, array.dtype)  # noqa: E731
     read = mock.patch(f"{module}.CudaLevelLabeler._read", ones)
     blocks = mock.patch(f"{module}._most_blocks", return_value=1)
@@ -332,14 +332,14 @@ def level_launches(kind: str, topology: Topology) -> list[Launch]:
 
 
 def flow_launches(kind: str, topology: Topology) -> list[Launch]:
-    """Return the launches that read what flows through a sample."""
+    """Return the launches that read the flow through a sample."""
     from percolab.flows.readers import Backbone, Bridges, Path
 
     launches: list[Launch] = []
     keys = GENERATORS["xorwow"], 0, np.zeros(1, np.uint64), np.ones(1, np.uint64)
     with on_host(launches, kind):
         coupling = new_coupling(None, "cuda", topology)
-        # All of them, whether a block has a sample or all blocks have one.
+        # Launch both variants: a block for each sample, and all blocks for one sample.
         for is_large in (False, True):
             rule = mock.patch("percolab.flows.flow_batch.is_large", return_value=is_large)
             with rule:
@@ -359,14 +359,14 @@ def small_launches(kind: str, topology: Topology, model: Model) -> list[Launch]:
             blocks, begins = SampleBlocks(np.arange(2, dtype=np.uint64), 1), np.array([0, 2])
             grid, picks = np.array([1, 2], np.uint64), np.zeros((4, 2), np.int64)
             squared = np.array([True, False])
-            # Scanned by a thread each, and by teams of threads, at one p and several.
+            # Scan by single threads, and by teams of threads, at one p and several.
             for scanned in (nullcontext(), mock.patch(_MAKE_SCANNED, return_value=None)):
                 with scanned:
                     coupling = new_coupling("tiled", "cuda", topology, model)
                 for steps in (1, 2):
                     given = blocks, grid[:steps], picks, squared, begins
                     coupling.block_sums(GENERATORS["xorwow"], 0, *given)
-            # What wraps alone.
+            # Only wrapping is measured.
             torus = load_lattice("square").topology((20, 20), ("periodic", "periodic"))
             coupling = new_coupling("tiled", "cuda", torus, model, wraps_alone=True)
             coupling.block_sums(GENERATORS["xorwow"], 0, blocks, grid, picks + SPANNING, squared)
@@ -440,7 +440,7 @@ def all_launches() -> list[Launch]:
     for entry in LABELERS.values():
         kinds = topologies() if "cuda" in entry.classes else {}
         if entry.bonds:
-            # Of a paper, to compare with: what they have in common was seen with the others.
+            # Labelers of papers share their other kernels with labelers that are seen anyway.
             kinds = {"periodic": kinds["periodic"]}
         for kind, measured in kinds.items():
             for launch in launches_of(entry.name, kind, *measured):
@@ -457,7 +457,7 @@ def all_launches() -> list[Launch]:
 
 
 def kernel_modules() -> list[Any]:
-    """Return all modules of the rooms that have kernels, with what launches them."""
+    """Return all modules of the rooms that have kernels, including those that launch them."""
     return [
         import_module(item.name)
         for room in ROOMS
@@ -472,14 +472,14 @@ def all_kernels() -> set[str]:
 
 @contextmanager
 def no_gpu_needed() -> Iterator[None]:
-    """Let numba-cuda compile for one compute capability without asking a device for its own."""
+    """Let numba-cuda compile for one compute capability without querying a device."""
     device = SimpleNamespace(compute_capability=COMPUTE_CAPABILITY)
     with mock.patch.object(dispatcher, "get_current_device", return_value=device):
         yield
 
 
 def usage_of(launch: Launch) -> KernelUsage:
-    """Compile and link what was launched, and return what ptxas says it takes."""
+    """Compile and link a launched kernel, and return its resources as reported by ptxas."""
     from cuda.core import Linker, LinkerOptions, ObjectCode
 
     with no_gpu_needed():
@@ -514,7 +514,7 @@ def _parsed(launch: Launch, log: str) -> KernelUsage:
 
 
 def table_of(usages: list[KernelUsage]) -> str:
-    """Return a table, one row a kernel and signature."""
+    """Return a table with a row for every kernel and signature."""
     columns = ("kernel", "topology", "registers", "shared B", "stack B", "spills B")
     width = max(len(usage.name) for usage in usages)
     rows = [columns] + [

@@ -1,4 +1,4 @@
-"""Make the records of results/h200 again, each by its command: two at a time, one a GPU.
+"""Make the records of results/h200 again, each by its command: two at a time, one per GPU.
 
     python scripts/record_h200.py --commit abc1234 --budget 1000 --out results/h200
 
@@ -37,11 +37,11 @@ from percolab.store.provenance import package_versions, processor_name
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "results" / "h200"
-#: Seconds that a record is given at least, and times its usual ones, before it is ended.
+#: A record is ended after LIMIT times its expected seconds, but not before LEAST_LIMIT seconds.
 LEAST_LIMIT, LIMIT = 60, 4
-#: Commands of a record that the table shows; its own head has all.
+#: Number of commands of a record in the table; the head of the record has all.
 SHOWN = 2
-#: The number of GPUs of a record that takes all that there are.
+#: The value of ``gpus`` for a record that uses all GPUs.
 ALL = 0
 
 
@@ -51,12 +51,12 @@ class Record:
 
     commands: {device}, {commit}, {out}, the file to write, and {folder}, a scratch folder, are
               filled in
-    seconds:  expected, on an H200, kernels being compiled among them
-    gpus:     that it needs; ALL: all that there are
-    is_alone: whether nothing is made at the same time, for it keeps all cores of the host at work
-    small:    options that make every command a rehearsal; None: it has none
-    is_long:  whether it is left out unless requested
-    keeps:    where the results files of the scratch folder go, beside the record; "" if nowhere
+    seconds:  expected time on an H200, including the compilation of kernels
+    gpus:     number needed; ALL: all available ones
+    is_alone: whether nothing else may run at the same time, since it uses all cores of the host
+    small:    options that make every command a rehearsal; None: there is no rehearsal
+    is_long:  whether it is made only if requested
+    keeps:    the folder next to the record for results files of the scratch folder; "" for none
     """
 
     file: str
@@ -76,11 +76,11 @@ class Record:
 
     @property
     def limit(self) -> float:
-        """Seconds after which it is ended."""
+        """Seconds after which the record's commands are ended."""
         return max(LIMIT * self.seconds, LEAST_LIMIT)
 
     def row(self) -> str:
-        """Return it as a line of the README's table."""
+        """Return the record as a line of the README's table."""
         device = {1: "cuda", 2: "cuda:0,1", ALL: "cuda:0,1,2,3"}[self.gpus]
         filled = {"device": device, "out": self.file, "commit": "COMMIT", "folder": "FOLDER"}
         filled["gpus"] = "4"
@@ -109,10 +109,10 @@ _CUBIC = (
 )
 _LARGE = "percolab sweep --samples 1 --slabs auto --device {device} --quiet --lattice"
 _PYTEST = "pytest -m gpu -q -q -rsf --durations 4 -p no:benchmark -p no:cacheprovider"
-#: It asks how much of the GPU is free, which tests at the same time change.
+#: A test that reads the free memory of the GPU, which other tests at the same time change.
 _ALONE = "tests/parts/test_gpu_join.py::test_memory_of_slabs_on_a_gpu_is_stated_and_planned"
 
-#: In the order in which they are begun: what needs several GPUs first, what may be missed last.
+#: Records in the order in which they begin: first those on several GPUs, last the least important.
 RECORDS = (
     Record(
         "split.txt",
@@ -434,7 +434,7 @@ _MPI = (
     "mpiexec --allow-run-as-root --oversubscribe -n {gpus} python results/h100-x4/transport.py "
     "--device {device}"
 )
-#: Of a host with more than two GPUs, in results/h100-x4.
+#: Records for a host with more than two GPUs, in results/h100-x4.
 SCALING = (
     Record(
         "split-2-square.txt",
@@ -505,7 +505,7 @@ SCALING = (
 
 
 class Failed(Exception):
-    """Why a command failed; printed: what it printed."""
+    """The failure of a command; printed: its output."""
 
     def __init__(self, problem: str, printed: str) -> None:
         super().__init__(problem)
@@ -514,12 +514,12 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """What records are made of and with.
+    """Where and with what records are made.
 
-    gpus:   their numbers, or () for the CPU
-    folder: where records go
+    gpus:   numbers of the GPUs, or () for the CPU
+    folder: the folder of the records
     known:  the commit
-    end:    when all ends, by time.monotonic()
+    end:    the end of the budget, by time.monotonic()
     small:  whether it is a rehearsal
     """
 
@@ -531,7 +531,7 @@ class Place:
 
 
 def make(record: Record, gpus: Sequence[str], place: Place) -> float:
-    """Make a record on these GPUs and write it; return its seconds.  Failed: a command did."""
+    """Make a record on these GPUs and write it; return its seconds.  Failed: a command failed."""
     begin = time.monotonic()
     path, facts = place.folder / record.file, head(gpus, place.known)
     failed = path.with_name(f"{path.name}.failed")
@@ -553,7 +553,7 @@ def make(record: Record, gpus: Sequence[str], place: Place) -> float:
         facts["seconds"] = round(seconds, 1)
         if is_json:
             document = {"record": facts} | json.loads(out.read_bytes())
-            # The scratch folder's name says nothing to anybody.
+            # Replace the name of the scratch folder, which is meaningless to readers.
             text = json.dumps(document, indent=1).replace(str(out), path.name) + "\n"
         else:
             text = "".join([*head_lines(facts), *printed])
@@ -567,10 +567,10 @@ def make(record: Record, gpus: Sequence[str], place: Place) -> float:
 def arguments(
     command: str, record: Record, gpus: Sequence[str], place: Place, out: Path
 ) -> tuple[list[str], str]:
-    """Return a command's arguments, and the command as the record shows it."""
+    """Return a command's arguments, and the command as shown in the record."""
     device = "cpu"
     if gpus:
-        # The GPUs that a command sees are numbered from 0 on.
+        # The GPUs that are visible to a command are numbered from 0 on.
         device = f"cuda:{','.join(str(n) for n in range(len(gpus)))}" if gpus[1:] else "cuda"
     options = f" {record.small}" if place.small and record.small else ""
     known = {"device": device, "commit": place.known, "gpus": len(gpus) or 1}
@@ -591,7 +591,7 @@ def arguments(
 
 
 def run(command: Sequence[str], gpus: Sequence[str], seconds: float) -> str:
-    """Return what a command prints; Failed: it fails, or takes longer than it may."""
+    """Return the output of a command; Failed: it fails, or exceeds its time limit."""
     path = os.pathsep.join(part for part in (str(ROOT), os.environ.get("PYTHONPATH")) if part)
     visible = {"PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": ",".join(gpus)}
     visible["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
@@ -609,7 +609,7 @@ def run(command: Sequence[str], gpus: Sequence[str], seconds: float) -> str:
         try:
             printed, _ = process.communicate(timeout=max(seconds, 0))
         except subprocess.TimeoutExpired:
-            # With all that it has started.
+            # End the whole process group, with all processes that it has started.
             os.killpg(process.pid, signal.SIGKILL)
             printed, _ = process.communicate()
             problem = "took longer than it may"
@@ -622,7 +622,7 @@ def run(command: Sequence[str], gpus: Sequence[str], seconds: float) -> str:
 
 
 def head(gpus: Sequence[str], known: str) -> dict[str, object]:
-    """Return what made a record: machine, versions, commit and time."""
+    """Return the origin of a record: machine, versions, commit and time."""
     return {
         "commit": known,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -659,7 +659,7 @@ def head_lines(facts: dict[str, object]) -> list[str]:
 
 
 def make_all(records: Sequence[Record], place: Place) -> dict[str, str]:
-    """Make records as GPUs become free; return what became of each, by its file."""
+    """Make records as GPUs become free; return the outcome of each, by its file."""
 
     def may_begin(record: Record) -> bool:
         others = [other for other, _ in at_work.values()]
@@ -699,7 +699,7 @@ def make_all(records: Sequence[Record], place: Place) -> dict[str, str]:
 
 
 def chosen(records: Sequence[Record], only: Sequence[str], long: bool) -> list[Record]:
-    """Return the requested records; BadParameter: there is none of a name."""
+    """Return the requested records; BadParameter: an unknown name."""
     for name in only:
         if name not in [record.file for record in records]:
             names = ", ".join(record.file for record in records)

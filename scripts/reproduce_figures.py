@@ -1,4 +1,4 @@
-"""Reproduce the figures of the papers that percolab starts from.
+"""Reproduce the figures of the papers on which percolab is based.
 
 Figs 5 to 10 of Komura (arXiv:1603.08357) are made into one folder (percolab/papers/komura2016):
 for each figure the results of Figs 5 and 6 (HDF5), PNG, PDF and SVG, and every number drawn (JSON).
@@ -49,13 +49,13 @@ STORED, BENCH = ROOT / "results" / "komura2016-h200", ROOT / "results" / "h200"
 
 
 def bench_drawn(record: dict[str, Any]) -> Any:
-    """Return the figure of what `percolab bench --json` wrote."""
+    """Return the figure of a record that `percolab bench --json` wrote."""
     times = stored_times([*record["records"], *record.get("peers", ())])
     return plot_time_per_site(times, title=record["machine"]["device_name"])
 
 
 def earlier_summary(path: Path) -> dict[str, Any]:
-    """Return the summary of an earlier run; click's error if the file is none."""
+    """Return the summary of an earlier run; click's error if the file is not one."""
     try:
         return read_summary(path)
     except ValueError as error:
@@ -63,7 +63,7 @@ def earlier_summary(path: Path) -> dict[str, Any]:
 
 
 def check_figures(_context: click.Context, _option: click.Parameter, text: str) -> list[str]:
-    """Return the numbers of the figures requested for, in order."""
+    """Return the numbers of the requested figures, in order."""
     requested = [part.strip() for part in text.split(",")]
     for number in requested:
         if number not in MAKERS:
@@ -114,7 +114,7 @@ def main(device: str, out: Path | None, figures: list[str], again: bool) -> None
 
 
 def draw_papers() -> None:
-    """Draw the figures of Weigel, Guo and Fink from what was measured, and say what was found."""
+    """Draw the figures of Weigel, Guo and Fink from stored measurements, and print the results."""
     for paper in (weigel, guo, fink):
         click.echo("\n".join(paper.draw_all(ROOT / paper.RECORD, ROOT / paper.FOLDER)))
 

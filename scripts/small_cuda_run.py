@@ -20,7 +20,7 @@ from percolab.parts.slabs import Slabs
 GRID = np.array([p_to_threshold(p) for p in (0.64, 0.65, 0.66)], np.uint64)
 SAMPLES = np.arange(4, dtype=np.uint64)
 
-# A thread a sample, teams of one warp and of two, tiles in four dimensions, and what flows there.
+# One thread per sample, teams of one and of two warps, tiles in four dimensions, and flows.
 for (name, shape), kind, text in product(
     (
         ("square", (16, 16)),
@@ -47,7 +47,7 @@ for name in [entry.name for entry in LABELERS.values() if "cuda" in entry.classe
             (computed, computed.explicit()), (BOND, Model.parse("site"))
         ):
             coupling = new_coupling(name, "cuda", topology, model, capacity=3, tally=True)
-            # Directly, captured, and launched.
+            # The first call runs directly, the second is captured, the third is launched.
             for _ in range(3):
                 coupling.rows(XORWOW, 1, SAMPLES[:3], GRID)
                 coupling.grid_rows(XORWOW, 1, SAMPLES, GRID)

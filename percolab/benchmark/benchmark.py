@@ -1,4 +1,4 @@
-"""A whole benchmark: what can be timed, and the records as a document and a table."""
+"""A whole benchmark: the stages that can be timed, and records as a document and a table."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -17,9 +17,9 @@ HEADER = _FORM.format(
     *("of copy", "ratio", "to", "note"),
 ).rstrip()
 
-#: What times stages of samples, and sweeps of spins.
+#: The functions that time stages of samples, and sweeps of spins.
 time_samples, time_sweeps = stages.time_samples, further.time_sweeps
-#: What is timed in addition to STAGES, by the name of its stage.
+#: The functions that time further stages, in addition to STAGES, by name of the stage.
 FURTHER_STAGES: dict[str, Callable[[Setting], Iterator[TimeRecord]]] = {
     "grid": further.time_grids,
     "threshold": further.time_thresholds,
@@ -33,7 +33,7 @@ FURTHER_STAGES: dict[str, Callable[[Setting], Iterator[TimeRecord]]] = {
 
 
 def check_samples(setting: Setting, lattice: str, boundary: str) -> None:
-    """Raise InputError if samples, or spins, of the lattices or of this one cannot be timed."""
+    """Raise InputError if samples, or spins, of the setting or this lattice cannot be timed."""
     for labeler in setting.labelers:
         labeler_class(labeler, setting.kind)
     for each in setting.choose_lattices(lattice):
@@ -62,7 +62,7 @@ def make_document(
     machine: dict[str, Any],
     copy_bandwidth: float,
 ) -> dict[str, Any]:
-    """Return records and what made them as plain JSON values; times in seconds unless named."""
+    """Return records and their origin as plain JSON values; times in seconds unless named."""
     return {
         "command": list(command),
         "machine": machine,

@@ -1,4 +1,4 @@
-"""Kernels one by one: on CUDA every kernel of a call is timed by itself, by device events."""
+"""Kernels one by one: on CUDA every kernel of a call is timed separately, by device events."""
 
 import sys
 from collections import defaultdict
@@ -12,12 +12,12 @@ from percolab.benchmark.timer import Timer, Work, warm_up
 from percolab.kernels.device import open_device
 
 Events = defaultdict[str, list[tuple[Any, Any]]]
-#: What the whole call takes by the host's clock, launched kernel by kernel.
+#: The name of the whole call, timed by the host's clock while launched kernel by kernel.
 WHOLE = "call"
 
 
 class _TimedKernel:
-    """Takes the place of a kernel and records an event before and after every launch."""
+    """A replacement of a kernel that records an event before and after every launch."""
 
     def __init__(self, cuda: Any, kernel: Any, pairs: list[tuple[Any, Any]]) -> None:
         self.cuda, self.kernel, self.pairs = cuda, kernel, pairs
@@ -45,8 +45,8 @@ def is_kernel(value: Any) -> bool:
 def kernel_events(cuda: Any) -> Iterator[Events]:
     """Yield the events of all kernels by name, as they are launched within the context.
 
-    Meanwhile calls are launched kernel by kernel, not as captured graphs.  Only kernels of loaded
-    modules are replaced: run the work once before.
+    Within it calls are launched kernel by kernel, not as captured graphs.  Only kernels of loaded
+    modules are timed: run the work once before.
     """
     from percolab.kernels.launches import Launches
 
@@ -62,7 +62,7 @@ def kernel_events(cuda: Any) -> Iterator[Events]:
 
 
 def sum_events(events: Events) -> dict[str, float]:
-    """Return the seconds of every kernel that was launched, and forget the events."""
+    """Return the seconds of every kernel that was launched, and discard the events."""
     seconds = {}
     for name, pairs in events.items():
         if pairs:
@@ -76,7 +76,7 @@ def time_call_kernels(
 ) -> Iterator[TimeRecord]:
     """Yield the time of every kernel of each call, compared with the whole call; none on a CPU.
 
-    works: the calls, by the part of the stage that they are
+    works: the calls, by name of the part of the stage
     """
     if setting.kind != "cuda":
         return

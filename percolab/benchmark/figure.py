@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 _PEERS: Any = {"color": "0.45", "markerfacecolor": "white", "linewidth": 0.8, "linestyle": ":"}
 _PEER_MARKERS = {("scipy", "build"): "v", ("scipy", "labels"): "P", ("cupyx", "labels"): "X"}
-#: Units of the vertical axis in ns, the finest first.
+#: Units of the vertical axis in ns, the smallest first.
 _UNITS = (("ps", 1e-3), ("ns", 1.0), ("µs", 1e3))
 
 
 def plot_time_per_site(records: Sequence[TimeRecord], *, title: str) -> Figure:
     """Draw the time per site against the number of sites, doubly logarithmic.
 
-    A row of panels is a lattice, a column a value of p.  cupyx labels a site image, so its line is
-    drawn in every panel.  Records of other stages than those of samples are left out.  Raises
-    ValueError without any of these.
+    A row of panels is for a lattice, a column for a value of p.  cupyx labels an image of sites, so
+    its line is in every panel.  Only records of stages of samples are drawn; ValueError without
+    any.
     """
     own = [r for r in records if r.stage in STAGES and not _is_peer(r)]
     if not own:
@@ -57,7 +57,7 @@ def plot_time_per_site(records: Sequence[TimeRecord], *, title: str) -> Figure:
 
 
 def describe_batches(batches: Sequence[int | None]) -> str:
-    """Return what a figure of times says of the samples timed together; "" if it is not known."""
+    """Return a figure's text about the number of samples timed together; "" if it is unknown."""
     known = sorted({batch for batch in batches if batch is not None})
     if not known:
         return ""
@@ -76,7 +76,7 @@ def _place(record: TimeRecord) -> Place:
 
 
 def _unit(records: Sequence[TimeRecord]) -> tuple[str, float]:
-    """Return the unit in which the middle of the times is a number with digits before the point."""
+    """Return the unit in which the median time has digits before the decimal point."""
     times = sorted(record.nanoseconds_per_site for record in records)
     middle = times[len(times) // 2]
     return max(_UNITS, key=lambda unit: (unit[1] <= middle, unit[1] if unit[1] <= middle else 0))
@@ -95,7 +95,7 @@ def _draw_panel(
         if _is_peer(line[0]):
             look = _PEERS | {"marker": _PEER_MARKERS[program, stage]}
         else:
-            # Colour and marker show the stage, the line's dashes the labeler.
+            # Colours and markers show the stage, dashes the labeler.
             look = choose_look(STAGES.index(stage), STAGES.index(stage))
             look["linestyle"] = DASHES[labelers.index(program) % len(DASHES)]
         sites = [record.num_sites for record in line]

@@ -3,8 +3,8 @@
 grid       rows at 1, 9 and 21 values of p, compared with those at one
 threshold  T of samples along every open axis, compared with a row
 kernels    every CUDA kernel of a row and of labels
-graph      labels and rows of a lattice that is given as a list of neighbours, compared with those
-           of the lattice that computes them (Komura 2016, section 3)
+graph      labels and rows of a lattice given as a list of neighbours, compared with those of the
+           same lattice with computed neighbours (Komura 2016, section 3)
 slabs      rows, interfaces and joins of one large lattice, compared with a lattice in one piece
 trees      minimum spanning trees of samples of a torus, and of a random graph with given weights
 """
@@ -46,25 +46,25 @@ from percolab.trees import DEFAULT_TREE_METHOD, new_trees, readings_class
 from percolab.trees.weights import values_to_keys
 
 _POINTS = (1, 9, 21)
-#: Slabs of a lattice, and grid points of a slab without --sites.
+#: Number of slabs of a lattice, and grid points of a slab without --sites.
 SLABS = 4
 _SLAB_SITES = {"cpu": 2**20, "cuda": 2**30}
-#: Layers of a slab by dimension; in three also a thin slab, which is little more than its faces.
+#: Layers of a slab by dimension; in three also a thin slab, which is hardly more than its faces.
 _LAYERS = {2: (256,), 3: (1024, 8)}
 #: Linear sizes by dimension, sites of all samples of a call, sites of the graph and its bonds.
 _TREE_SIZES = {"cpu": {2: 512, 3: 64}, "cuda": {2: 4096, 3: 256}}
 _TREE_SITES = {"cpu": 2**18, "cuda": 2**26}
 _GRAPH_SITES = {"cpu": 10_000, "cuda": 1_000_000}
 _BONDS_PER_SITE = 10
-#: Spins of all chains of one timed run times its sweeps, and those that it takes at least.
+#: Spins of all chains times sweeps in one timed run, and the smallest number of sweeps.
 _SPINS_PER_RUN = {"cpu": 2**22, "cuda": 2**31}
 _LEAST_SWEEPS, _MOST_SWEEPS = 8, 1024
-#: Sweeps before anything is timed.
+#: Number of sweeps before anything is timed.
 _BURN_IN = 64
 
 
 class _Case(NamedTuple):
-    """Samples of one lattice, ready to be measured at a p; base: their record, without times."""
+    """Samples of one lattice to be measured at a p; base: their record without times."""
 
     coupling: Coupling
     samples: np.ndarray
@@ -72,7 +72,7 @@ class _Case(NamedTuple):
     base: TimeRecord
 
     def time_grid(self, setting: Setting, points: int, part: str = "") -> TimeRecord:
-        """Return the time of rows at values of p."""
+        """Return the time of rows at a number of values of p."""
         values = make_grid(self.place.p, self.coupling.labeler.batch.topology, points)
         grid = np.array([p_to_threshold(p) for p in values], np.uint64)
 
@@ -84,7 +84,7 @@ class _Case(NamedTuple):
 
 
 def _cases(setting: Setting, stage: str, names: str, *ratios: float) -> Iterator[_Case]:
-    """Yield a case for every lattice, size, labeler and p; names: of the lattices without any."""
+    """Yield a case for every lattice, size, labeler and p; names: of the default lattices."""
     for lattice in setting.choose_lattices(*names.split()):
         places = setting.choose_places(lattice, *ratios)
         for size in setting.choose_sizes():
@@ -99,7 +99,7 @@ def _cases(setting: Setting, stage: str, names: str, *ratios: float) -> Iterator
 
 
 def time_grids(setting: Setting) -> Iterator[TimeRecord]:
-    """Time rows at several numbers of p, compared with those at the first."""
+    """Time rows at several numbers of p, compared with the first number."""
     numbers = setting.points or _POINTS
     name = "one p" if numbers[0] == 1 else f"{numbers[0]} p"
     for case in _cases(setting, "grid", "honeycomb square triangular", 1.0):
@@ -130,7 +130,7 @@ def time_row_kernels(setting: Setting) -> Iterator[TimeRecord]:
 
 
 def time_graphs(setting: Setting) -> Iterator[TimeRecord]:
-    """Time labels and rows of a lattice and of its list of neighbours: the same samples."""
+    """Time labels and rows of a lattice and of its list of neighbours, for the same samples."""
     parts = {"labels": "labels", "measure": "row"}
     labeler = setting.labelers[0] or "four_step"
     options: Any = {"labeler": labeler, "stages": tuple(parts)}
@@ -159,10 +159,10 @@ def layer_shape(points: int, axes: int) -> tuple[int, ...]:
 
 
 def time_slabs(setting: Setting) -> Iterator[TimeRecord]:
-    """Time a slab in one piece, a slab of a row, an interface alone, and a join of two interfaces.
+    """Time a slab in one piece, a slab of a row, a single interface, and a join of two interfaces.
 
-    In a row interfaces are joined while the next slab is labeled.  On CUDA the kernels of an
-    interface and of a join follow, by device events.
+    In a row of slabs, interfaces are joined while the next slab is labeled.  On CUDA the kernels of
+    an interface and of a join follow, by device events.
     """
     for lattice in setting.choose_lattices("square", "cubic"):
         for boundary in setting.boundaries:
@@ -232,8 +232,8 @@ def _slab_times(
 def time_trees(setting: Setting) -> Iterator[TimeRecord]:
     """Time building the trees of tori, reading them, and the tree of a random graph.
 
-    On CUDA the kernels of the first two follow, by device events.  Times of the graph are those of
-    a tree with its weights on the host, which are copied each time.
+    On CUDA the kernels of the first two follow, by device events.  Times of the graph include the
+    copy of its weights from the host.
     """
     setting.device.open()
     for lattice in setting.choose_lattices("square", "honeycomb", "triangular", "cubic"):
@@ -286,8 +286,8 @@ def _graph_time(setting: Setting) -> TimeRecord:
 def time_sweeps(setting: Setting) -> Iterator[TimeRecord]:
     """Time sweeps of spins: open bonds, clusters, rows on the host, and new spins.
 
-    Lattices are periodic; chains start at random and forget that before anything is timed.  On the
-    CPU one chain is swept at a time.
+    Lattices are periodic; chains start at random, and relax before anything is timed.  On the CPU
+    one chain is swept at a time.
     """
     for lattice in setting.choose_lattices("square"):
         for size in setting.choose_sizes():
@@ -304,7 +304,7 @@ def _sweep_times(
     count = min(setting.chains, chains.capacity)
     spins = topology.num_points * count
     sweeps = min(max(_SPINS_PER_RUN[kind] // spins, _LEAST_SWEEPS), _MOST_SWEEPS)
-    # Whole captured calls.
+    # Only whole captured graphs.
     sweeps -= sweeps % _LEAST_SWEEPS
     base = setting.make_record(
         f"{setting.model}:{setting.update}",

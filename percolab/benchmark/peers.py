@@ -13,16 +13,16 @@ from percolab.bonds.words_cpu import fill_open_bonds
 from percolab.lattices.topology import Topology, unpack_bits
 
 _SEED = 1
-#: Larger samples are not given to scipy: it takes 50 bytes a site.
+#: The largest sample for scipy, which takes 50 bytes per site.
 MAX_SCIPY_SITES = 2**24
-#: It is run until it took so long in all, or so often.
+#: Limits of its total time in seconds, and of its number of runs.
 _SECONDS, _RUNS = 0.5, 5
 #: Threshold of site percolation on the square lattice (Newman and Ziff 2000).
 _SITE_THRESHOLD = 0.592746
 
 
 def open_bond_list(topology: Topology, p: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return owner and other end, int32 each, of sample 0's open bonds; nothing is periodic."""
+    """Return owner and other end, int32 each, of sample 0's open bonds; no axis may be periodic."""
     opened = np.zeros(topology.num_bond_words, np.uint32)
     key = (np.uint64(_SEED), np.uint64(0), np.uint64(p_to_threshold(p)))
     fill_open_bonds(XORWOW, *key, np.uint64(0), topology.exists.ravel(), opened)
@@ -42,8 +42,8 @@ def time_scipy(
 ) -> Iterator[TimeRecord]:
     """Time scipy.sparse.csgraph.connected_components on sample 0, on one thread.
 
-    Two records: building its matrix from the arrays of the open bonds' ends, and labeling it.
-    Nothing for more than MAX_SCIPY_SITES grid points.
+    Yields two records: building the matrix from the ends of open bonds, and labeling it; none for
+    more than MAX_SCIPY_SITES grid points.
     """
     if topology.num_points > MAX_SCIPY_SITES:
         return
@@ -51,7 +51,7 @@ def time_scipy(
     from scipy.sparse.csgraph import connected_components
 
     owner, other = open_bond_list(topology, place.p)
-    # float64 is what connected_components would convert to.
+    # connected_components would convert other types to float64.
     ones, shape = np.ones(owner.size), (topology.num_points,) * 2
 
     def build() -> Any:
@@ -75,8 +75,8 @@ def time_scipy(
 def time_site_image(setting: Setting, size: int) -> Iterator[TimeRecord]:
     """Time cupyx.scipy.ndimage.label on a square image of L * L sites, site percolation at p_c.
 
-    Another problem than bond percolation, and an easier one: no bonds to draw or to read.  Nothing
-    without CUDA or cupy.
+    This is an easier problem than bond percolation: there are no bonds to draw or to read.  Yields
+    nothing without CUDA or cupy.
     """
     if setting.kind != "cuda" or importlib.util.find_spec("cupy") is None:
         return

@@ -1,4 +1,4 @@
-"""What is to be timed, and the record of a time: its settings, and the numbers of its runs."""
+"""The settings of a timing, and the record of a time: its settings, and the times of its runs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from percolab.spins.update import Update
 #: Sizes without -L, and with --quick.
 _SIZES = {"cpu": (64, 256, 1024), "cuda": (64, 256, 1024, 4096)}
 _QUICK_SIZES = {"cpu": (64, 256), "cuda": (256, 2048)}
-#: Values of p of a sweep.
+#: Number of p of a sweep.
 GRID_POINTS = 21
-#: Half a window of p, by dimension: the first number times N to the power of minus the second.  It
-#: is as wide as a study's in two dimensions, of which other structures have that, and in three.
+#: Half a window of p, by dimension: a N^-b, as wide as a study's in two and in three dimensions;
+#: other structures have the window of two dimensions.
 _WINDOWS = {2: (0.6656, 0.375), 3: (0.3, 1.141 / 3)}
 
 
 class Place(NamedTuple):
-    """A p to be timed at, and p / p_c where it was given as such; of spins that of couplings."""
+    """A p, and p / p_c if it was given in this form; for spins the ratio is that of couplings."""
 
     p: float
     ratio: float | None = None
@@ -38,12 +38,12 @@ class Place(NamedTuple):
 class TimeRecord:
     """The time of a stage, a call or a kernel, per sample: median, least and most over the runs.
 
-    part: of the stage.  shape: of the lattice.  ratio: that of :class:`Place`.
-    program: the labeler, the tree method, another program, or how many processors.
-    samples: that were timed together; of spins the chains.  probabilities: values of p of a sample.
-    memory_bytes_per_sample: what the device allocated (CUDA), or the labeler takes (CPU).
-    clusters: how many another program found.  compared_with, time_ratio: another time, and this
-    one divided by it.
+    part: of the stage.  shape: of the lattice.  ratio: as in :class:`Place`.
+    program: the labeler, the tree method, another program, or the number of processors.
+    samples: number timed together; for spins of chains.  probabilities: number of p per sample.
+    memory_bytes_per_sample: memory allocated on the device (CUDA), or of the labeler (CPU).
+    clusters: number that another program found.  compared_with, time_ratio: another time, and the
+    ratio of this time to it.
     """
 
     stage: str
@@ -70,15 +70,15 @@ class TimeRecord:
 
     @property
     def nanoseconds_per_site(self) -> float:
-        """Time of a sample over its sites; of a sweep, for all of its p together."""
+        """Time of a sample divided by its sites; for a sweep, of all its p together."""
         return 1e9 * self.seconds_per_sample / self.num_sites
 
     def at(self, place: Place, **changes: Any) -> TimeRecord:
-        """Return this record at a p, with other changes."""
+        """Return this record at a p, with further changes."""
         return replace(self, p=place.p, ratio=place.ratio, **changes)
 
     def timed(self, seconds: Sequence[float] | np.ndarray, **changes: Any) -> TimeRecord:
-        """Return this record with the seconds of runs, of all samples, and other changes."""
+        """Return this record with the seconds of runs, for all samples, and further changes."""
         each = np.asarray(seconds) / changes.get("samples", self.samples)
         return replace(
             self,
@@ -90,33 +90,33 @@ class TimeRecord:
         )
 
     def compared(self, other: TimeRecord, name: str) -> TimeRecord:
-        """Return this record with its ratio to another, as far as the clock could measure that."""
+        """Return this record with its ratio to another record, if the clock could measure it."""
         if other.seconds_per_sample <= 0:
             return self
         ratio = self.seconds_per_sample / other.seconds_per_sample
         return replace(self, compared_with=name, time_ratio=ratio)
 
     def copy_share(self, bandwidth: float) -> float | None:
-        """Return its least bytes a second over those of a copy, in bytes a second."""
+        """Return its least bytes per second relative to a copy's bandwidth (bytes per second)."""
         if self.bytes_moved_per_sample is None or not self.seconds_per_sample:
             return None
         return self.bytes_moved_per_sample / self.seconds_per_sample / bandwidth
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain JSON values."""
+        """Return the record as plain JSON values."""
         more = {"shape": list(self.shape), "nanoseconds_per_site": self.nanoseconds_per_site}
         return asdict(self) | more
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is timed, and where; the stage chooses what is None.
+    """The settings of a timing; each stage has its own default for a setting that is None.
 
-    devices: resolved; only "split" and "study" use more than the first.  points: numbers of values
-    of p of a grid.  sites: of all samples of a call; of "slabs" those of a slab, of "split" those
-    of a sample.  samples: of a call; of "split" and "study" those of a run.  layers: of a slab.
-    update, chains: of spins, whose chains are swept together.  peers: whether scipy and cupyx are
-    timed.  quick: two sizes at p_c.
+    devices: resolved; only "split" and "study" use more than the first.  points: numbers of p of
+    grids.  sites: of all samples of a call; for "slabs" of a slab, for "split" of a sample.
+    samples: of a call; for "split" and "study" of a run.  layers: of a slab.  update, chains: for
+    spins, whose chains are swept together.  peers: whether scipy and cupyx are timed.  quick: two
+    sizes at p_c.
     """
 
     devices: tuple[Device, ...]
@@ -155,18 +155,18 @@ class Setting:
 
     @property
     def boundaries(self) -> tuple[str, ...]:
-        """The boundary of all axes, both without --boundary."""
+        """The boundaries of all axes to be timed; open and periodic without --boundary."""
         return BOUNDARIES if self.boundary is None else (self.boundary,)
 
     def choose_places(self, lattice: Structure, *ratios: float) -> tuple[Place, ...]:
-        """Return the given p or, without any, multiples of p_c: those given, or these."""
+        """Return the given p; without any, p_c times the given ratios, or else these ratios."""
         if self.probabilities is not None:
             return tuple(Place(p) for p in self.probabilities)
         chosen = self.ratios or ((1.0,) if self.quick else ratios)
         return tuple(Place(compute_p(lattice, ratio, self.model), ratio) for ratio in chosen)
 
     def make_record(self, stage: str, lattice: str, topology: Topology, **more: Any) -> TimeRecord:
-        """Return the record of calls on a topology, without times."""
+        """Return a record without times for calls on a topology."""
         return TimeRecord(
             stage=stage,
             lattice=lattice,
@@ -189,9 +189,9 @@ def make_topology(structure: Any, size: int, boundary: str | None = None) -> Top
 
 
 def compute_p(lattice: Structure, ratio: float, model: Model = BOND) -> float:
-    """Return p at a multiple of the published p_c, of spins of the critical coupling.
+    """Return p at a multiple of the published p_c; for spins, of the critical coupling.
 
-    InputError: none is known.
+    InputError: no published value.
     """
     if model.has_spins:
         critical = critical_bond_probability(lattice.name, model.states)
@@ -217,7 +217,7 @@ def make_grid(p: float, topology: Topology, points: int = GRID_POINTS) -> np.nda
 
 
 def compare_with_first(records: Iterable[TimeRecord], name: str) -> Iterator[TimeRecord]:
-    """Yield records, all but the first with their ratio to it."""
+    """Yield records, all but the first with their ratio to the first."""
     first: TimeRecord | None = None
     for record in records:
         yield record if first is None else record.compared(first, name)

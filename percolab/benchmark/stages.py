@@ -1,8 +1,8 @@
-"""The stages of a sample, each from nothing, and the bytes that each has to move.
+"""The stages of a sample, each from scratch, and the bytes that each has to move.
 
 bonds    the open bonds
 labels   the open bonds and the label of every site
-measure  the open bonds and the row, by way of labels where the labeler needs them
+measure  the open bonds and the row, by way of labels if the labeler needs them
 sweep    the rows at a grid of p around this one
 """
 
@@ -38,9 +38,9 @@ SEED = 1
 
 #: Sites of all samples of one timed run: enough to fill any GPU; on the CPU, enough for the clock.
 SITES_PER_RUN = {"cpu": 2**20, "cuda": 2**30}
-# A run that the clock measures well enough.
+# Duration of a run that the clock measures accurately enough.
 _RUN_SECONDS = 0.02
-# The part of a device's free memory that a labeler may take.
+# The fraction of a device's free memory that a labeler may take.
 _SHARE = 0.8
 _ROW_BYTES = 8 * ROW_WIDTH
 _NEEDS = Needs(steps=GRID_POINTS, labels=True)
@@ -49,9 +49,9 @@ _NEEDS = Needs(steps=GRID_POINTS, labels=True)
 def bytes_moved(stage: str, topology: Topology, *, needs_labels: bool) -> int:
     """Return the least bytes that a stage reads and writes for one sample, by its data structures.
 
-    With W the bytes of the bond words (4 a word), P = 4 N those of one number a site, G those of a
-    stored neighbour list (0 on a lattice that computes it), R = 48 those of a row, and m =
-    GRID_POINTS:
+    With W the bytes of the bond words (4 per word), P = 4 N those of one number per site, G those
+    of a stored neighbour list (0 if the lattice computes neighbours), R = 48 those of a row, and
+    m = GRID_POINTS:
 
         bonds    W                    words written
         labels   2 W + G + P          words written, words and list read, labels written
@@ -59,10 +59,10 @@ def bytes_moved(stage: str, topology: Topology, *, needs_labels: bool) -> int:
                  2 W + G + 4 P + R    with labels: these written and read, sizes written and read
         sweep    measure + (m - 1) (2 W + R)   words changed from p to p, a row at each
 
-    Parents are followed and sizes counted in place, which is not counted.  The bonds that exist,
-    which all samples share, stay in caches and are not counted either.  A list is larger than
-    caches; it counts whole, since a line of memory has 8 neighbours or more, and hardly ever are
-    all of their bonds closed.
+    Following parents and counting sizes in place is not included.  The words of existing bonds,
+    which all samples share, stay in caches and are not included either.  A neighbour list is larger
+    than caches, and is included in full, since a memory line has 8 neighbours or more, whose bonds
+    are hardly ever all closed.
     """
     words, labels = 4 * topology.num_bond_words, 4 * topology.num_points
     stored = 0 if topology.neighbours is None else topology.neighbours.nbytes
@@ -76,7 +76,7 @@ def bytes_moved(stage: str, topology: Topology, *, needs_labels: bool) -> int:
 
 
 def needs_labels(labeler: Labeler) -> bool:
-    """Return whether a labeler's rows are read off the labels of all sites."""
+    """Return whether a labeler computes rows from the labels of all sites."""
     return labeler.name not in ("raster", "tiled")
 
 
@@ -85,9 +85,9 @@ def prepare(
 ) -> tuple[Coupling, TimeRecord]:
     """Return a labeler, and the record of its samples without times; name: of the structure.
 
-    On a GPU it has room for as many samples as fit, on a CPU for one.  count: samples of a run;
-    None for what fills a GPU, or is long enough for the CPU's clock.  InputError: it does not run
-    on this kind of device, or so large a topology.
+    On a GPU the labeler takes as many samples as fit, on a CPU one.  count: samples of a run; None
+    for a number that fills a GPU, or is long enough for the CPU's clock.  InputError: the labeler
+    does not run on this kind of device, or on so large a topology.
     """
     device, kind, model = setting.device, setting.kind, setting.model
     free = make_timer(device).free_memory()  # gives back what earlier ones took
@@ -113,7 +113,7 @@ def prepare(
 
 
 def make_works(coupling: Coupling, count: int) -> Callable[[float], dict[str, Work]]:
-    """Return for a p what every stage runs, on so many samples."""
+    """Return a function that returns, for a p, the work of every stage on ``count`` samples."""
     labeler, batch = coupling.labeler, coupling.labeler.batch
     samples = np.arange(count, dtype=np.uint64)
     batches = [samples[n : n + batch.capacity] for n in range(0, count, batch.capacity)]
@@ -144,7 +144,7 @@ def make_works(coupling: Coupling, count: int) -> Callable[[float], dict[str, Wo
 
 
 def _choose_run_length(coupling: Coupling, most: int) -> int:
-    """Return how many samples make a run long enough for the clock, at most so many."""
+    """Return the number of samples, at most ``most``, of a run long enough for the clock."""
     half, first = np.full(1, p_to_threshold(0.5), np.uint64), np.zeros(1, np.uint64)
     coupling.rows(XORWOW, SEED, first, half)  # compiles
     begin = time.perf_counter()
@@ -162,9 +162,9 @@ def time_topology(
     labeler: str | None = None,
     stages: Sequence[str] = STAGES,
 ) -> Iterator[TimeRecord]:
-    """Time one labeler's stages on a topology: a graph, or a lattice, whose name the records have.
+    """Time one labeler's stages on the topology of a graph or a lattice; name: for the records.
 
-    A sweep is compared with the row at one p, where that is timed.  InputError as for
+    A sweep is compared with the row at one p, if that is timed.  InputError as for
     :func:`prepare`.
     """
     coupling, base = prepare(setting, name, topology, labeler)
@@ -189,8 +189,8 @@ def time_lattice(
 ) -> Iterator[TimeRecord]:
     """Time the labelers and, with peers, before them scipy, on an open lattice of size L.
 
-    A Bethe lattice is one as well, with its shells as L.  Every record is yielded as soon as it is
-    there.  InputError: no such size or labeler, or a size too large for its kernels.
+    The lattice may be a Bethe lattice, with L its shells.  Every record is yielded immediately.
+    InputError: an unknown size or labeler, or a size too large for its kernels.
     """
     topology, scipy = make_topology(lattice, size), dict[float | None, TimeRecord]()
     places = setting.choose_places(lattice, 0.5, 1.0, 1.5)
@@ -209,7 +209,7 @@ def time_lattice(
 def time_samples(setting: Setting, stages: Sequence[str]) -> Iterator[TimeRecord]:
     """Time stages of samples: every lattice by size, then labeler, then p, then stage.
 
-    A sweep is compared with the row at one p, so that "measure" is timed with it.
+    A sweep is compared with the row at one p, so "measure" is timed with it.
     """
     more = {"measure"} if "sweep" in stages else set()
     chosen = [stage for stage in STAGES if stage in {*stages, *more}]

@@ -1,4 +1,4 @@
-"""Whole studies, and one sample over several processors, compared with one processor."""
+"""Whole studies, and one sample on several processors, compared with one processor."""
 
 import time
 from collections.abc import Iterator
@@ -17,29 +17,29 @@ from percolab.store.results import StoredResults
 from percolab.tasks.study_file import make_request
 
 _SIZES = {"cpu": (64,), "cuda": (64, 256, 1024, 4096)}
-#: Sites of all samples of a study, and of a sample that is split, without --sites.
+#: Sites of all samples of a study, and of a split sample, without --sites.
 _STUDY_SITES = {"cpu": 2**24, "cuda": 2**37}
 _SPLIT_SITES = {"cpu": 2**20, "cuda": 10**11}
-#: Rows of each case of a split without --samples; the first is not counted.
+#: Number of rows of each case of a split without --samples; the first is not counted.
 _ROWS = 4
 _SEED = 7
 
 
 class _BlockTimes(Observer):
-    """Takes the time at which every block is finished, and what ranks report after the first."""
+    """An observer of the time at which every block is finished, and of reports by ranks."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
         self.first: dict[str, Any] = {}
 
     def advanced(self, results: Any, result: Any, blocks: Any) -> None:
-        """Take finished blocks."""
+        """Record the time of finished blocks."""
         self.times += [time.perf_counter()] * len(blocks)
         self.first = self.first or _sum_ranks(results)
 
 
 def _sum_ranks(results: StoredResults) -> dict[str, float]:
-    """Return rows, bytes and seconds of all ranks of a split run so far."""
+    """Return the sums of rows, bytes and seconds over all ranks of a split run so far."""
     ranks = results.runs[-1]["split"]
     joining = sum(stage["join_seconds"] for stage in ranks["stages"])
     names = ("rows", "bytes", "local_seconds", "transport_seconds")
@@ -66,8 +66,8 @@ def _choose_workers(setting: Setting) -> tuple[dict[str, Any], dict[str, Any], i
 def time_studies(setting: Setting) -> Iterator[TimeRecord]:
     """Time studies of nine p and of thresholds, with their preparation, on one and all GPUs.
 
-    The share of the time in which the GPU computes is that of a study of a tenth of the samples,
-    by device events around every kernel.
+    The fraction of time in which the GPU computes is measured in a study with a tenth of the
+    samples, by device events around every kernel.
     """
     points, boundary = (setting.points or (9,))[0], setting.boundary or "open"
     for lattice in setting.choose_lattices("honeycomb"):
@@ -118,7 +118,7 @@ def _count_few(base: TimeRecord) -> int:
 
 
 def _timed_study(lattice: Lattice, base: TimeRecord, settings: dict[str, Any]) -> TimeRecord:
-    """Return the time of a sample once the study runs: of all samples less that of a few."""
+    """Return the time per sample without the start: of all samples minus that of a few."""
     seconds, few = [], _count_few(base)
     for samples in (few, base.samples):
         begin = time.perf_counter()
@@ -135,9 +135,9 @@ def _timed_study(lattice: Lattice, base: TimeRecord, settings: dict[str, Any]) -
 def time_splits(setting: Setting) -> Iterator[TimeRecord]:
     """Time rows of one sample on one processor, on all ("strong"), and of a larger one ("weak").
 
-    The larger sample has as many sites more as there are processors, on an open lattice.  A row
-    takes the time from the block before to its own, so that the first, which also makes tables and
-    loads kernels, is not counted.
+    The larger sample has the sites times the number of processors, on an open lattice.  The time of
+    a row is from the end of the previous block to that of its own, so the first row, which includes
+    making tables and loading kernels, is not counted.
     """
     for lattice in setting.choose_lattices("square", "cubic"):
         for boundary in setting.boundaries:
@@ -174,7 +174,7 @@ def _split_times(
 
 
 def _row_seconds(lattice: Lattice, **settings: Any) -> tuple[np.ndarray, str]:
-    """Return the seconds of the rows after the first, and what the ranks report of a row."""
+    """Return the seconds of the rows after the first, and a summary of the ranks' reports."""
     observer = _BlockTimes()
     parallel = {"executor": "processes", "split": "lattice", "block_size": 1}
     results = _run(lattice, observer, **settings, **parallel)
@@ -191,7 +191,7 @@ def _row_seconds(lattice: Lattice, **settings: Any) -> tuple[np.ndarray, str]:
 
 
 def _with_efficiency(many: TimeRecord, one: TimeRecord, workers: int) -> TimeRecord:
-    """Return a record compared with one processor; the efficiency is that of the least times."""
+    """Return a record compared with one processor; the efficiency is from the least times."""
     rates = [record.num_sites / record.seconds_per_sample_min for record in (one, many)]
     note = f"{many.note}, efficiency {rates[1] / rates[0] / workers:.3f}"
     return replace(many.compared(one, "one"), note=note)

@@ -1,6 +1,6 @@
 """Two timers: device events on CUDA, the performance counter on the CPU.
 
-Both measure the machine's copy bandwidth the same way as everything else, by timing a copy.
+Both measure the machine's copy bandwidth in the same way, by timing a copy.
 """
 
 import gc
@@ -19,23 +19,23 @@ from percolab.store.provenance import processor_name
 
 Work = Callable[[], object]
 
-#: Work that is thrown away before a measurement, so that clocks are up and kernels compiled.
+#: Seconds of untimed work before a measurement, so that clocks are up and kernels compiled.
 WARM_UP_SECONDS = 0.1
-#: Calls before those that count.  On CUDA the first compiles, the second is captured as a graph.
+#: Number of untimed calls.  On CUDA the first compiles, the second is captured as a graph.
 WARM_UP_CALLS = {"cpu": 1, "cuda": 3}
-#: Bytes of each of the two arrays of a copy: far more than any cache holds.
+#: Bytes of each of the two arrays of a copy: far larger than any cache.
 COPY_BYTES = {"cpu": 2**28, "cuda": 2**30}
-# One copy takes half a millisecond on a fast GPU: several, so that the launches do not count.
+# A copy takes half a millisecond on a fast GPU, so time several to make launches negligible.
 _COPIES = 8
 
 
 class Timer:
-    """Times work on the calling thread by the performance counter: the timer of the CPU."""
+    """The timer of the CPU: the performance counter, for work on the calling thread."""
 
     device = Device("cpu")
 
     def seconds(self, work: Work) -> float:
-        """Return how long ``work`` took, in seconds."""
+        """Return the duration of ``work`` in seconds."""
         begin = time.perf_counter()
         work()
         return time.perf_counter() - begin
@@ -61,7 +61,7 @@ class Timer:
 
 
 class CudaTimer(Timer):
-    """Times work by two events in the default stream, the second waited for.
+    """The timer of a CUDA device: two events in the default stream, and a wait for the second.
 
     ``cuda`` is the numba.cuda module with the device selected.
     """
@@ -90,9 +90,9 @@ class CudaTimer(Timer):
         return work, 2 * _COPIES * 4 * elements
 
     def free_memory(self) -> int:
-        """Return the free bytes of the device, once arrays that nobody holds are given back."""
+        """Return the free bytes of the device, after unused arrays are released."""
         gc.collect()
-        # Numba keeps freed arrays until a batch of them has gathered.
+        # Numba collects freed arrays, and releases them in batches.
         manager = getattr(self.cuda.current_context(), "memory_manager", None)
         if manager is not None:
             manager.deallocations.clear()
@@ -108,7 +108,7 @@ class CudaTimer(Timer):
 
 
 def driver_version(path: Path = Path("/proc/driver/nvidia/version")) -> str | None:
-    """Return the version of NVIDIA's kernel driver, or None where the system does not report it."""
+    """Return the version of NVIDIA's kernel driver, or None if the system does not report it."""
     try:
         match = re.search(r"\b\d{3,}\.\d+(\.\d+)?\b", path.read_text(encoding="utf-8"))
     except OSError:
@@ -122,7 +122,7 @@ def make_timer(device: Device) -> Timer:
 
 
 def warm_up(timer: Timer, work: Work, calls: int = 1) -> None:
-    """Do work so often at least, and so long that clocks are up."""
+    """Do work at least ``calls`` times, and long enough for clocks to be up."""
     begin, done = time.perf_counter(), 0
     while done < calls or time.perf_counter() - begin < WARM_UP_SECONDS:
         timer.seconds(work)
@@ -138,13 +138,13 @@ def time_runs(timer: Timer, work: Work, runs: int, warm_up_calls: int = 1) -> np
 def time_calls(work: Work, kind: str, runs: int) -> np.ndarray:
     """Return the seconds of whole calls by the host's clock, float64 (runs,).
 
-    The work ends when its result is on the host, or the device has done it.
+    The work ends when its result is on the host, or the device has finished.
     """
     return time_runs(Timer(), work, runs, WARM_UP_CALLS[kind])
 
 
 def copy_bandwidth(timer: Timer, runs: int) -> float:
-    """Return the bytes a second that a copy reads and writes together, median over ``runs``.
+    """Return the bytes per second that a copy reads and writes in total, median over ``runs``.
 
     CUDA: from device memory to device memory.  CPU: NumPy's copy on one thread.
     """

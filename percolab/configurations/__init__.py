@@ -1,7 +1,7 @@
-"""Configurations that are labeled one at a time: a user's own, or one sample of a sweep.
+"""Single configurations that are labeled: a user's own, or one sample of a sweep.
 
-Nothing that is read is unpickled or evaluated, an array's header is checked before memory is taken
-for it, and a file that cannot be used is refused in one line.  docs/labels.md is the user's page.
+No file is unpickled or evaluated, an array's header is checked before memory is allocated for it,
+and a file that cannot be used is refused with one line.  docs/labels.md is the user's page.
 """
 
 from percolab.configurations.configuration import (

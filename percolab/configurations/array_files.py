@@ -1,7 +1,7 @@
 """Arrays in NPY files, PNG and TIFF images and HDF5 datasets, each checked before it is read.
 
-Shape and dtype come from the file's header; a file with fewer data than they claim is rejected
-before memory is taken for them.
+Shape and dtype come from the file's header; a file with less data than the header claims is
+rejected before memory is allocated.
 """
 
 import glob
@@ -25,15 +25,15 @@ from percolab.store.tree import check_dataset
 #: Returns what is wrong with an array of this shape and dtype, or "".
 Check = Callable[[tuple[int, ...], np.dtype], str]
 
-#: Images by their suffix, as Pillow calls what they are.
+#: Pillow's name of an image format, by the file's suffix.
 IMAGES = {".png": "PNG", ".tif": "TIFF", ".tiff": "TIFF"}
-#: What a folder of slices is looked through for.
+#: Suffixes of the files that are searched for in a folder of slices.
 SLICES = (".npy", *IMAGES)
 #: Suffixes of files that list the bonds of a network, or rows of a table.
 _TEXTS = (".csv", ".tsv", ".txt", ".dat", ".edges", ".mtx", ".graphml")
 HDF5_SUFFIXES = (".h5", ".hdf5", ".hdf")
 _HDF5_DATASET = re.compile(r"(?P<file>.+\.(?:h5|hdf5|hdf)):(?P<dataset>.*)", re.I | re.S)
-#: How the grey images of Pillow are called: 1 bit, up to 8 bits, 16 bits, 32 bits, floats.
+#: Pillow's modes of grey images: 1 bit, up to 8 bits, 16 bits, 32 bits, floats.
 _GREY_MODES = {
     "1": bool,
     "L": np.uint8,
@@ -42,7 +42,7 @@ _GREY_MODES = {
     "I": np.int32,
     "F": np.float32,
 }
-#: Images with colours, and those with an alpha that may be opaque.
+#: Modes of images with colours, and of images with an alpha channel, which may be opaque.
 _COLOUR_MODES, _ALPHA_MODES = ("P", "RGB", "CMYK", "YCbCr", "LAB", "HSV"), ("RGBA", "LA", "PA")
 
 
@@ -50,11 +50,11 @@ def read_array(name: str | Path, check: Check, *, as_grey: bool = False) -> np.n
     """Return the array in a .png, .tif or .npy file, or in an HDF5 dataset as FILE.h5:/DATASET.
 
     An image is an array (height, width) of grey values, its upper left pixel first; a TIFF file of
-    several images is (images, height, width).  as_grey: one with colours is made grey, by the
-    luma 0.299 R + 0.587 G + 0.114 B; without it, it is refused.
+    several images is (images, height, width).  as_grey: convert an image with colours to grey by
+    the luma 0.299 R + 0.587 G + 0.114 B; without ``as_grey`` such an image is refused.
 
-    InputError: what ``check`` finds; an unknown kind of file; no file, or one that cannot be read;
-    a pickle; an image with transparent pixels; a dataset that is not there, or lies behind a link.
+    InputError: a problem that ``check`` finds; an unknown kind of file; a missing or unreadable
+    file; a pickle; an image with transparent pixels; a dataset that is missing or behind a link.
     """
     name = str(name)
     path, dataset = split_name(name)
@@ -84,11 +84,11 @@ def read_array(name: str | Path, check: Check, *, as_grey: bool = False) -> np.n
 
 
 class Slices:
-    """Images of the same size in files, one above the other: an array that is read in parts.
+    """A stack of images of the same size, one per file: an array that is read in parts.
 
-    files: in this order.  as_grey: as :func:`read_array`.
-    InputError: as :func:`read_array`; a slice that is no image of two axes, or differs from the
-    first in shape.
+    files: the slices, in this order.  as_grey: as for :func:`read_array`.
+    InputError: as for :func:`read_array`; a slice that is not an image with two axes, or that
+    differs from the first in shape or dtype.
     """
 
     def __init__(self, files: Sequence[str], check: Check, *, as_grey: bool = False) -> None:
@@ -120,10 +120,10 @@ class Slices:
 
 
 def find_slices(name: str | Path | Sequence[str | Path]) -> list[str] | None:
-    """Return the files that are the slices of one stack, slice2 before slice10; None of one file.
+    """Return the files of a stack's slices, slice2 before slice10; None if the name is one file.
 
     name: a folder of images, a pattern such as slices/*.png, or several files.
-    InputError: nothing is there, or a folder has images of several kinds.
+    InputError: no files are found, or a folder has images of several kinds.
     """
     if not isinstance(name, str | Path):
         if not len(name):
@@ -148,7 +148,7 @@ def find_slices(name: str | Path | Sequence[str | Path]) -> list[str] | None:
 
 
 def _natural_order(name: str) -> list[tuple[int, str]]:
-    """Return what sorts names by the numbers in them.
+    """Return a key that sorts names by the numbers in them.
 
     >>> sorted(["s10.png", "s9.png"], key=_natural_order)
     ['s9.png', 's10.png']
@@ -174,9 +174,9 @@ class _Dataset:
 
 
 def open_array(name: str | Path, check: Check, *, as_grey: bool = False) -> Any:
-    """Return an array of which parts are read: .shape, .dtype, and [start:stop] of its first axis.
+    """Return an array that is read in parts: it has .shape, .dtype and [start:stop] on axis 0.
 
-    An image is read at once.  Arguments and errors are those of :func:`read_array`.
+    An image is read as a whole.  Arguments and errors are those of :func:`read_array`.
     """
     path, dataset = split_name(str(name))
     if dataset is not None:
@@ -199,7 +199,7 @@ def split_name(name: str) -> tuple[Path, str | None]:
 
 
 def check_file(path: Path) -> None:
-    """Raise InputError unless there is a regular file."""
+    """Raise InputError unless the path is a regular file."""
     if not path.exists():
         raise InputError(f"{path}: no such file")
     if not path.is_file():
@@ -242,7 +242,7 @@ def _read_npy(path: Path, check_header: HeaderCheck, *, in_parts: bool = False) 
 def _npy_header(file: BinaryIO, path: Path) -> tuple[tuple[int, ...], bool, np.dtype]:
     form = np.lib.format
     try:
-        # NumPy warns of headers that Python 2 wrote, and takes damaged ones for such.
+        # NumPy warns of headers that Python 2 wrote, and mistakes damaged headers for them.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             version = form.read_magic(file)
@@ -263,7 +263,7 @@ def _read_image(path: Path, kind: str, check_header: HeaderCheck, as_grey: bool)
             # Errors are reported below.
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            # This checks the checksum of every part, after which the image cannot be read.
+            # verify() checks the checksum of every part; the image cannot be read afterwards.
             Image.open(file, formats=[kind]).verify()
             file.seek(0)
             return _grey_values(Image.open(file, formats=[kind]), path, check_header, as_grey)
@@ -279,7 +279,7 @@ def _read_image(path: Path, kind: str, check_header: HeaderCheck, as_grey: bool)
 
 @contextmanager
 def _quiet_decoder(kind: str) -> Iterator[None]:
-    """Keep off stderr what libtiff itself writes there of a damaged image."""
+    """Suppress what libtiff itself writes to stderr about a damaged image."""
     try:
         stderr = os.dup(2) if kind == "TIFF" else -1
     except OSError:  # closed
@@ -297,7 +297,7 @@ def _quiet_decoder(kind: str) -> Iterator[None]:
 
 
 def _grey_values(image: Any, path: Path, check_header: HeaderCheck, as_grey: bool) -> np.ndarray:
-    """Return the grey values of an image, or of all images of a TIFF file, one above the other."""
+    """Return the grey values of an image, or of all images of a TIFF file, stacked."""
     count = getattr(image, "n_frames", 1)
     if count > 1 and image.format != "TIFF":
         raise InputError(f"{path}: an animated image; save one of its frames")
@@ -310,14 +310,14 @@ def _grey_values(image: Any, path: Path, check_header: HeaderCheck, as_grey: boo
         if (image.height, image.width) != shape or image.mode != mode:
             raise InputError(f"{path}: image {n + 1} of {count} is of another size or kind")
         values[n] = np.asarray(_grey(image, path, as_grey))
-    # Where 0 is white, by tag 262, Pillow inverts what is stored, though not of every kind.
+    # Where tag 262 says that 0 is white, Pillow inverts the stored values of some modes only.
     if image.format == "TIFF" and mode in ("1", "L") and image.tag_v2.get(262) == 0:
         values = ~values
     return values if count > 1 else values[0]
 
 
 def _grey(image: Any, path: Path, as_grey: bool) -> Any:
-    """Return an image as a grey one; InputError for colours, unless ``as_grey``, or alpha."""
+    """Return a grey image; InputError for transparency, or for colours unless ``as_grey``."""
     if image.mode in _GREY_MODES and "transparency" not in image.info:
         return image
     with_alpha = image.mode in _ALPHA_MODES or "transparency" in image.info
@@ -333,7 +333,7 @@ def _grey(image: Any, path: Path, as_grey: bool) -> Any:
     image = image.convert("RGB")
     red, *others = image.split()
     if all(band.tobytes() == red.tobytes() for band in others):
-        return red  # grey, for all its channels
+        return red  # grey: all channels are equal
     grey = image.convert("L")
     if not as_grey:
         raise InputError(
@@ -344,7 +344,7 @@ def _grey(image: Any, path: Path, as_grey: bool) -> Any:
 
 
 def to_array(name: str, given: Any) -> np.ndarray:
-    """Return an array of what is given, lists among it; InputError for a mask or ragged lists."""
+    """Convert an array or lists to an array; InputError for a masked array or ragged lists."""
     refuse_mask(name, given)
     try:
         return np.asarray(given)
@@ -353,7 +353,7 @@ def to_array(name: str, given: Any) -> np.ndarray:
 
 
 def otsu_threshold(values: np.ndarray) -> float:
-    """Return Otsu's threshold: what is above it and what is not differ most for their scatter.
+    """Return Otsu's threshold, which separates the values into the two most distinct classes.
 
     values: finite numbers of any shape; floats and integers of more than 4096 values are counted in
     256 bins.  N. Otsu, IEEE Trans. Syst. Man Cybern. 9, 62 (1979).
@@ -366,13 +366,13 @@ def otsu_threshold(values: np.ndarray) -> float:
         flat = flat.astype(np.float64)
         _, exponent = np.frexp(np.abs(flat).max(initial=0.0))
         if abs(int(exponent)) > 256:
-            # Squares would overflow; powers of two change no digit.
+            # Squares would overflow; scaling by a power of two is exact.
             scaled = otsu_threshold(np.ldexp(flat, -exponent - 1))
             return float(np.ldexp(scaled, exponent + 1))
     levels, counts = np.unique(flat, return_counts=True)
     if levels.size > 4096:
         counts, edges = np.histogram(flat, 256)
-        # What is above a threshold is above the upper edge of its bin.
+        # Values above a threshold are those above the upper edge of its bin.
         levels = edges[1:]
     weights = np.cumsum(counts)
     sums = np.cumsum(counts * levels.astype(np.float64))
@@ -384,13 +384,13 @@ def otsu_threshold(values: np.ndarray) -> float:
 
 
 def _read_dataset(path: Path, name: str, check_header: HeaderCheck, part: Any = ...) -> np.ndarray:
-    """Return a dataset of numbers, or a part, in a file that any program may have written.
+    """Return a dataset of numbers, or a part of it; any program may have written the file.
 
-    Damage can make the HDF5 library loop for ever in the heaps of text of variable length, which is
-    not read, here or on the way to the dataset.
+    In a damaged file the HDF5 library can loop forever in the heaps of variable-length text, so no
+    such text is read, neither here nor on the way to the dataset.
     """
     try:
-        # The file is only read; and HDF5's own locks fail on some networks.
+        # The file is only read, and HDF5's own locks fail on some network file systems.
         with h5py.File(path, "r", locking=False) as file:
             dataset = _followed(file, name, path)
             if dataset.shape is None or dataset.dtype.hasobject:
@@ -411,7 +411,7 @@ def _read_dataset(path: Path, name: str, check_header: HeaderCheck, part: Any = 
 
 
 def _followed(file: Any, name: str, path: Path) -> Any:
-    """Return a dataset of an HDF5 file, reached without following a link to elsewhere."""
+    """Return a dataset of an HDF5 file without following links to other places."""
     here, parts = file, [part for part in name.split("/") if part]
     for part in parts:
         members = here if isinstance(here, h5py.Group) else {}

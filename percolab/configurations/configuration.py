@@ -1,4 +1,4 @@
-"""Configuration: which sites are there and which bonds are open, and where they come from."""
+"""Configuration: the sites and open bonds of one sample or image, and where they come from."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -38,20 +38,20 @@ from percolab.tasks.study import Task, axis_boundaries
 from percolab.tasks.study_file import make_request
 from percolab.tasks.values import check_choice, take_integer, take_integer_in, take_sample_key
 
-#: The most sweeps of spins before a configuration.
+#: The largest number of sweeps of a spin model before a configuration.
 MOST_SWEEPS = 10**9
-#: What only a sample of spins has, what names a sample, and what only a graph or an image has.
+#: Arguments that only a sample of spins has, that name a sample, that only a graph or image has.
 OF_SPINS = ("T", "K", "beta", "sweeps", "update")
 OF_SAMPLE = ("seed", "sample", "rng", "model")
 OF_GRAPH = ("source", "target", "multi", "columns")
 OF_IMAGE = ("threshold", "below", "phase", "connectivity")
-#: What messages call an array that has no file's name.
+#: The name in messages of an array that comes from no file.
 AN_ARRAY = "the array"
-# Sweeps whose rows are in memory at a time.
+# Number of sweeps whose rows are in memory at a time.
 _SWEEPS_A_CALL = 1000
-#: The lattice of a site configuration that names none, by its number of axes.
+#: The lattice of a site configuration for which none is given, by the number of axes.
 DEFAULT_LATTICES = {2: "square", 3: "cubic"}
-# Bytes a site that making the list of neighbours of a Bethe lattice takes at its peak.
+# Peak memory of making a Bethe lattice's list of neighbours, in bytes per site.
 _BETHE_BYTES = 80
 
 
@@ -59,18 +59,18 @@ _BETHE_BYTES = 80
 class Configuration(Shown):
     """Sites and open bonds of one sample, or of a user's file.
 
-    topology:  of the whole lattice or graph, before sites are taken away
+    topology:  of the whole lattice or graph, before sites are removed
     opened:    uint32 (num_classes, num_words), the open bonds
-    sites:     bool (num_points,), where a site is
-    lattice:   what it is on
+    sites:     bool (num_points,), whether a grid point has a site
+    lattice:   the lattice or graph
     boundary:  per axis
     record:    where it comes from, as plain JSON values: "kind" ("sites", "bonds" or "sample") ...
-    spins:     uint8 (num_points,), the spins that the open bonds were drawn between; None of
+    spins:     uint8 (num_points,), the spins between which the open bonds were drawn; None for
                percolation
     phases:    uint8 (num_points,), of an image: the number of every site's phase, 1 for the first
-    phase_names:  of an image, of every phase
+    phase_names:  of an image: the name of every phase
 
-    A graph's sites have their own numbers in the labels, whatever they are in its topology.
+    Labels of a graph use the graph's own site numbers, which may differ from its topology's.
     """
 
     topology: Topology
@@ -117,7 +117,7 @@ class Configuration(Shown):
 def compute_labels(
     topology: Topology, opened: np.ndarray, sites: np.ndarray, labeler: str | None, device: str
 ) -> np.ndarray:
-    """Return the labels of open bonds, int32 (num_points,), -1 where there is no site.
+    """Return the cluster labels of a configuration, int32 (num_points,), -1 where no site is.
 
     opened: uint32 (num_classes, num_words).  sites: bool (num_points,).
     InputError: an unknown labeler or device, or one that cannot label so many sites.
@@ -155,7 +155,7 @@ def take_open_bonds(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return given open bonds as words, uint32 (num_classes, num_words), and the sites, bool.
 
-    opened: such words, or bool (num_classes, ..., y, x).  what: has them, for messages.
+    opened: such words, or bool (num_classes, ..., y, x).  what: the lattice's name, for messages.
     InputError: another shape or type, or an open bond that does not exist.
     """
     refuse_mask("opened", opened)
@@ -218,14 +218,14 @@ def site_configuration(
 
     name: an array, or a .png, .tif, .npy or FILE.h5:/DATASET, or a stack of slices
     (:func:`percolab.configurations.array_files.find_slices`); array[y, x] is the grid point (x, y).
-    Values at points where the lattice has no site are not used.  lattice: None is that of
-    ``connectivity``, without it the square lattice in two dimensions, the cubic one in three.
+    Values at points where the lattice has no site are not used.  lattice: None selects that of
+    ``connectivity`` or else the square lattice in two dimensions, the cubic lattice in three.
 
     rule: ``threshold``, ``below`` and ``phase``, as :class:`SiteRule`; without them the array holds
-    0 and one other positive value, the occupied sites.
+    0 and one positive value, which marks the occupied sites.
 
-    InputError: a file that cannot be read; without a rule more than two values or a negative
-    one; NaN; a lattice of another dimension; a boundary that the lattice does not have.
+    InputError: an unreadable file; without a rule, more than two values or a negative one; NaN; a
+    lattice of another dimension; a boundary that the lattice cannot have.
     """
     given, text, sites = read_image(name, lattice, connectivity, **rule)
     sites.read(given)
@@ -245,9 +245,9 @@ def configuration_of_phases(
     record: dict[str, Any],
     names: tuple[str, ...],
 ) -> Configuration:
-    """Return the configuration of the phases of an image: uint8, 0 where no site is.
+    """Return the configuration of an image whose phases are given: uint8, 0 where no site is.
 
-    names: of the phases 1, 2 ...
+    names: the names of the phases 1, 2 ...
     """
     topology = lattice.topology(phases.shape[::-1], boundary)
     phases = phases.ravel() * unpack_bits(topology.occupied, topology.num_points)
@@ -266,10 +266,10 @@ def read_image(
     phase: Any = None,
     in_parts: bool = False,
 ) -> tuple[Any, dict[str, str], SiteRule]:
-    """Return an image, its name for a record ({} of an array), and which of its values are sites.
+    """Return an image, its name for a record ({} for an array), and which values are sites.
 
-    The arguments are those of :func:`site_configuration`.  in_parts: the image is not read, but
-    something of its shape and dtype of which ranges of the first axis are.
+    The arguments are those of :func:`site_configuration`.  in_parts: return an object of the
+    image's shape and dtype that reads ranges of the first axis when they are needed.
     """
     is_array = not isinstance(name, str | Path | list | tuple)
     files = None if is_array else find_slices(name)
@@ -314,7 +314,7 @@ def read_image(
 def lattice_problem(
     lattice: Lattice | None, connectivity: int | None, dimension: int, option: str = "lattice="
 ) -> str:
-    """Return what is wrong with the lattice of an image of so many dimensions, or ""."""
+    """Return what is wrong with a lattice for an image of this dimension, or ""."""
     if lattice is None and connectivity is None and dimension not in DEFAULT_LATTICES:
         return f"an array of {dimension} dimensions; name its lattice with {option}"
     used = lattice or image_lattice(connectivity, dimension)
@@ -326,7 +326,7 @@ def lattice_problem(
 
 
 def image_lattice(connectivity: int | None, dimension: int) -> Lattice:
-    """Return the lattice of an image for which none is named."""
+    """Return the lattice of an image for which no lattice is given."""
     if connectivity is not None:
         return connectivity_lattice(connectivity, dimension)
     return load_lattice(DEFAULT_LATTICES[dimension])
@@ -351,7 +351,7 @@ def random_configuration(
     many ``sweeps`` (100) by ``update``: the spins, and the open bonds of the sweep that comes next.
     In place of p there may be T, K or beta.
 
-    InputError for values that no sweep has, and for more sites than fit into memory.
+    InputError for values that a sweep refuses, and for more sites than fit into memory.
     """
     usual = ",".join(lattice.boundaries[:1] * lattice.dimension)
     boundary = usual if boundary is None else boundary
@@ -408,7 +408,7 @@ def _chain_configuration(
 def _task(
     lattice: Structure, L: int, p: float | None, boundary: tuple[str, ...], **keys: Any
 ) -> Task:
-    """Return the task of a sweep, checked, and small enough for the memory."""
+    """Return the checked task of a sweep; InputError if it does not fit into memory."""
     point: dict[str, Any] = {} if p is None else {"p": [p]}
     task = make_request(lattice, L=[L], boundary=boundary, **point, **keys).study.tasks[L]
     task.structure.check_size(task.size, task.boundary)
@@ -421,6 +421,6 @@ def _on(lattice: Structure, boundary: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _file_name(name: str) -> str:
-    """Return a file's name, and its dataset, without the folder that it is in here."""
+    """Return a file's name with its dataset, but without its folder."""
     path, dataset = split_name(name)
     return path.name if dataset is None else f"{path.name}:{dataset}"

@@ -1,4 +1,4 @@
-"""Labels of an array that lies on a GPU already, which stay there."""
+"""Labels of an array that is already on a GPU; the labels stay there."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,13 +29,13 @@ def label_device_array(
 ) -> Any:
     """Return the labels of an image on a GPU as a device array, int32, in the image's shape.
 
-    image: whole numbers or truth values, contiguous, in the memory of any GPU; sites are where it
-    is not 0, and neighbours of one value are joined.  A label is the smallest site index of the
-    cluster, -1 where there is no site.  What returns lies on the same GPU and has
-    ``__cuda_array_interface__``: ``cupy.asarray`` and ``torch.as_tensor`` take it without a copy.
-    It is finished.  The memory for images of the last shape is kept.
+    image: integers or booleans, contiguous, in the memory of any GPU; sites are where it is not 0,
+    and neighbours with equal values are joined.  A label is the smallest site index of the
+    cluster, -1 where there is no site.  The labels are on the same GPU and have
+    ``__cuda_array_interface__``: ``cupy.asarray`` and ``torch.as_tensor`` take them without a copy.
+    They are complete on return.  Memory is kept for the next image of the same shape.
 
-    InputError: other values, an array with gaps, one that the lattice or the labeler cannot have.
+    InputError: other values, an array with gaps, or one that lattice or labeler does not allow.
     """
     with _viewed(image) as (given, gpu):
         return _label(given, gpu, lattice, boundary, connectivity, labeler)
@@ -81,7 +81,7 @@ def _label(
 def _labeler(
     gpu: int, lattice: Lattice, shape: tuple[int, ...], boundary: tuple[str, ...], name: str
 ) -> Any:
-    """Return a labeler of one entry; the last is kept, as many images have one shape."""
+    """Return a labeler for single images; the last one is cached, as shapes often repeat."""
     topology = lattice.topology(shape, boundary)
     try:
         return new_labeler(name, "cuda", topology, BOND)
@@ -91,7 +91,7 @@ def _labeler(
 
 @contextmanager
 def _viewed(image: Any) -> Iterator[tuple[Any, int]]:
-    """Give a device array as Numba has it, what is under way done, and its GPU, current within."""
+    """Yield a Numba view of a device array, when pending work is done, and its GPU made current."""
     if problem := cuda_problem():
         raise InputError(f"label: {problem}")
     gpu = memory_gpu(image.__cuda_array_interface__["data"][0])

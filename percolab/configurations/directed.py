@@ -1,8 +1,8 @@
 """components: strongly connected components of a directed graph, and its bow tie.
 
-The *core* is the largest strongly connected component, *in* what leads to it and *out* what it
-leads to; *tubes* lead from in to out past the core, *tendrils* can be reached from in or lead to
-out, and *others* are none of these: A. Broder et al., Comput. Netw. 33, 309 (2000).
+The *core* is the largest strongly connected component, *in* are the sites that lead to it and *out*
+those that it leads to; *tubes* lead from in to out past the core, *tendrils* can be reached from in
+or lead to out, and *others* are the rest: A. Broder et al., Comput. Netw. 33, 309 (2000).
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ class DirectedComponents(Shown):
     def sites(self, part: str) -> list[Any]:
         """Return the sites of a part of the bow tie, by name if they have names.
 
-        InputError: no such part.
+        InputError: an unknown part.
         """
         if part not in PARTS:
             raise InputError(f"part = {part!r}, but it must be one of {', '.join(PARTS)}")
@@ -99,7 +99,7 @@ def components(
 
 
 def _read(graph: Any, num_sites: int | None, columns: Any) -> tuple[GraphData, bool]:
-    """Return the edges as they are directed, and whether each leads both ways."""
+    """Return the directed edges, and whether each edge also leads back."""
     options: dict[str, Any] = {"num_sites": num_sites, "columns": columns, "multi": True}
     if isinstance(graph, str | Path):
         if set(Path(graph).suffixes) & set(_MATRIX_FILES):
@@ -118,7 +118,7 @@ def _read(graph: Any, num_sites: int | None, columns: Any) -> tuple[GraphData, b
 
 
 def _reached(matrix: Any, start: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the sites that edges lead to from any of some sites, these included."""
+    """Return which sites can be reached from the start sites, including these."""
     reached, new = start.copy(), np.flatnonzero(start)
     while new.size:
         ends = np.unique(matrix[new].indices)

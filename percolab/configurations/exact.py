@@ -1,10 +1,10 @@
 """exact: the probability that source and target of a small graph are connected, as a polynomial.
 
-Sites enter one after the other, each with its bonds to those before.  Of the sites that still have
-bonds to come, the *frontier*, a state keeps which of them are connected, and which of these
-clusters have a source or a target; of all configurations that lead to it, it keeps how many have n
-open elements.  So the work grows with the states of the frontier, not with all configurations:
-narrow graphs of some hundred bonds are as easy as dense ones of twenty.
+Sites are added one after the other, each with its bonds to earlier sites.  The *frontier* is the
+set of added sites that still have bonds to come.  A state says which sites of the frontier are
+connected, and which of their clusters contain a source or a target; with it is stored how many
+configurations with n open elements lead to it.  So the work grows with the number of states, not
+of configurations: narrow graphs of some hundred bonds are as easy as dense ones of twenty.
 """
 
 from collections import Counter
@@ -21,12 +21,12 @@ from percolab.lattices.graph import Graph, make_graph
 from percolab.lattices.shown import Shown
 from percolab.tasks.values import check_choice
 
-#: States of a frontier, at most: they take some ten seconds, and about 1 kB each.
+#: The largest number of states of a frontier: they take about ten seconds, and 1 kB each.
 MOST_STATES = 100_000
 _VACANT = -1
 _SOURCE, _TARGET = 1, 2
 
-#: Of the sites of the frontier the number of their cluster, and what each cluster has.
+#: The cluster number of every site of the frontier, and the terminals that each cluster contains.
 _State = tuple[tuple[int, ...], tuple[int, ...]]
 
 
@@ -99,7 +99,7 @@ def exact(
     multi: bool = False,
     columns: Any = None,
 ) -> ExactConnection:
-    """Return the exact probability that one cluster has a site of the source and of the target.
+    """Return the exact probability that a cluster contains a site of both source and target.
 
     graph, source, target, multi, columns: as :func:`percolab.sweep` takes them.  model: "bond", or
     "site", where sources and targets are open with probability p, too.
@@ -122,10 +122,10 @@ def exact(
 
 
 def _count_connected(graph: Graph, sites: bool, width: int) -> int:
-    """Return the configurations that connect source and target: n open ones from bit n width on."""
+    """Count the connecting configurations: those with n open elements start at bit n * width."""
     marks = np.zeros(graph.num_sites, np.int64)
     marks[graph.bonds.source], marks[graph.bonds.target] = _SOURCE, _TARGET
-    # Terminals that are still to come.
+    # Numbers of terminals that are not added yet.
     missing = {_SOURCE: graph.num_sources, _TARGET: graph.num_targets}
     states: Counter[_State] = Counter({((), ()): 1})
     frontier: list[int] = []
@@ -159,7 +159,7 @@ def _count_connected(graph: Graph, sites: bool, width: int) -> int:
 def _add_bond(
     states: Counter[_State], done: int, other: int, sites: bool, width: int
 ) -> tuple[int, Counter[_State]]:
-    """Return what is connected, and the states, after a bond from the last site to another."""
+    """Return the connected count, and the states, after a bond from the last site to another."""
     found: Counter[_State] = Counter()
     if not sites:
         done += done << width
@@ -184,7 +184,7 @@ def _add_bond(
 def _leave(
     states: Counter[_State], kept: Sequence[int], missing: dict[int, int]
 ) -> Counter[_State]:
-    """Return the states of the sites of the frontier that are kept, without hopeless ones."""
+    """Reduce states to the kept sites, and drop those that can no longer connect the terminals."""
     found: Counter[_State] = Counter()
     for (clusters, has), value in states.items():
         numbers: dict[int, int] = {_VACANT: _VACANT}
@@ -198,7 +198,7 @@ def _leave(
 
 
 def _list_steps(graph: Graph) -> Iterator[tuple[int, list[int], set[int]]]:
-    """Yield the sites, their neighbours before them, and those that have no bonds to come.
+    """Yield each site, its earlier neighbours, and the sites that have no bonds to come after it.
 
     The order keeps neighbours close to each other (reverse Cuthill and McKee, by SciPy).
     """

@@ -1,9 +1,9 @@
-"""Gaussian fields with given correlations, made by the fast Fourier transform: weights of sites.
+"""Gaussian fields with given correlations, made with fast Fourier transforms, as site weights.
 
 The method is that of H. A. Makse, S. Havlin, M. Schwartz and H. E. Stanley, arXiv:cond-mat/9512024
-(Phys. Rev. E 53, 1996): white noise is multiplied by the root of the spectrum, the transform of a
-correlation that is finite at r = 0.  Unlike theirs the spectrum is that of the finite torus, so
-that the correlation is exact at every distance.
+(Phys. Rev. E 53, 1996): white noise is multiplied by the square root of the spectrum, which is the
+transform of a correlation that is finite at r = 0.  Other than in the paper the spectrum is that of
+the finite torus, so the correlation is exact at every distance.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,11 +29,11 @@ def gaussian_field(
 ) -> Floats:
     """Return a periodic Gaussian field of mean 0 and variance 1, float64 of this shape.
 
-    exponent: a > 0 of the correlations C(r) = (1 + r^2)^(-a/2) of the values at two sites.
-    correlation: in its place C itself, a function of distances, float64, with C(0) = 1.  On the
-    torus r is the chord of each axis, r^2 = sum of (L/pi)^2 sin^2(pi x/L): x itself where it is
-    short, and smooth half way around.
-    seed: of NumPy's Philox, so that equal arguments give equal fields.
+    exponent: a > 0 in the correlation C(r) = (1 + r^2)^(-a/2) of the values at two sites.
+    correlation: instead of ``exponent``, C itself as a function of distances, float64, C(0) = 1.
+    On the torus r is the chord: r^2 = sum over axes of (L/pi)^2 sin^2(pi x/L), which is close to x
+    at short distances and smooth half way around.
+    seed: of NumPy's Philox generator, so that equal arguments give equal fields.
 
     InputError: no such shape, a not above 0, or a function whose spectrum is negative somewhere,
     which is no correlation on this torus.
@@ -49,7 +49,7 @@ def gaussian_field(
     if min(sizes, default=0) < 1 or prod(sizes) > MAX_POINTS:
         raise InputError(f"shape = {sizes}, but it has lengths of at least 1 and at most "
                          f"{MAX_POINTS} sites")  # fmt: skip
-    # Noise, distances and two transforms at a time.
+    # Noise, distances and two transforms are in memory at the same time.
     check_free(f"shape = {sizes}: needs", 40 * prod(sizes))
     chords = [(n / np.pi * np.sin(np.pi * np.arange(n) / n)) ** 2 for n in sizes]
     squares: Floats = sum(np.ix_(*chords), np.zeros(()))
@@ -61,7 +61,7 @@ def gaussian_field(
             raise InputError(f"exponent = {exponent}, but it must be a finite number above 0")
         target = (1 + squares) ** (-power / 2)
     spectrum = np.fft.rfftn(np.broadcast_to(target, sizes)).real
-    # Rounding makes small ones negative.
+    # Rounding can make small values negative.
     if not spectrum.min() > -1e-9 * spectrum.max():
         raise InputError("correlation: its spectrum on this torus is negative somewhere: no field "
                          "has it")  # fmt: skip
@@ -73,7 +73,7 @@ def gaussian_field(
 
 
 def _correlate(correlation: Any, distances: Floats) -> Floats:
-    """Return the correlation at distances; InputError where it is none."""
+    """Return the correlation at distances; InputError if it is not one."""
     if not callable(correlation):
         raise InputError(f"correlation = {correlation!r}, but it must be a function of distances")
     values = np.asarray(correlation(distances), np.float64)

@@ -1,4 +1,4 @@
-"""What flows through the open bonds of one configuration, for Python."""
+"""The flow through the open bonds of one configuration: ``percolab.flow``."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,9 +20,9 @@ from percolab.lattices.graph_files.objects import is_graph_object
 from percolab.lattices.lattice import AXIS_NAMES, Lattice, library_name
 from percolab.lattices.terminals import find_terminals
 
-#: Bytes an open bond of what all the numbers of a flow take, in addition to the list of all bonds.
+#: Memory for all the numbers of a flow, in bytes per open bond, in addition to the list of bonds.
 _BOND_BYTES = 900
-#: The longest side of a voxel over the shortest.
+#: The largest ratio of the longest side of a voxel to the shortest.
 _LONGEST = 1e6
 
 
@@ -49,7 +49,7 @@ def flow(
     multi: bool = False,
     columns: str | Sequence[Any] | None = None,
 ) -> Flow:
-    """Return what flows through the open bonds of one configuration between two terminals.
+    """Return the flow through the open bonds of one configuration between two terminals.
 
     The configuration is, as for :func:`percolab.label`, one of
 
@@ -112,13 +112,13 @@ def _flow_through(
 ) -> Flow:
     """Return the flow through a configuration, whose terminals are given by number or side.
 
-    voxel: the sides of an image's voxels, if they differ.  key: seed and sample.
+    voxel: the side lengths of an image's voxels, if they differ.  key: seed and sample.
     """
     num_open = int(np.bitwise_count(chosen.opened).sum(dtype=np.int64))
     needed = net_bytes(Extent.of_topology(chosen.topology)) + _BOND_BYTES * num_open
     check_free(f"flow through {num_open} open bonds needs up to", needed)
     if isinstance(chosen.lattice, Graph):
-        # In its own order, by its own numbers.
+        # The graph's own order and site numbers.
         content = chosen.lattice.bonds
         bonds = BondList(chosen.lattice.bond_numbers(), content.pairs)
         terminals = content.source, content.target
@@ -148,8 +148,8 @@ def find_tortuosities(
 ) -> dict[str, float]:
     """Return the tortuosity of an image's phase along every open axis, by the axis's letter.
 
-    voxel: as for :func:`flow`.  InputError: not one phase of an image on the square or cubic
-    lattice, or no open axis.
+    voxel: as for :func:`flow`.  InputError: the configuration is not one phase of an image on the
+    square or cubic lattice, or no axis is open.
     """
     topology = chosen.topology
     if len(chosen.phase_names) > 1:
@@ -172,7 +172,7 @@ def _tortuosity(chosen: Configuration, axis: int, voxel: NDArray[np.float64] | N
 
 
 def _take_voxel(voxel: Any, chosen: Configuration) -> NDArray[np.float64] | None:
-    """Return the sides of a voxel, float64 (axes,); InputError for what is none."""
+    """Return the side lengths of a voxel, float64 (axes,); InputError if they are invalid."""
     if voxel is None:
         return None
     try:
@@ -193,9 +193,9 @@ def _take_voxel(voxel: Any, chosen: Configuration) -> NDArray[np.float64] | None
 def _between_voxels(
     chosen: Configuration, axis: str | None, voxel: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return by class the conductance between neighbouring voxels, in that along the axis.
+    """Return the conductance between neighbouring voxels, by class, relative to that of the axis.
 
-    Cross-section over distance: the volume of a voxel over the square of its side.
+    A conductance is cross-section over distance: a voxel's volume over the square of its side.
     """
     topology = chosen.topology
     along = topology.open_axes[-1] if axis is None else AXIS_NAMES.index(axis)
@@ -204,7 +204,7 @@ def _between_voxels(
 
 
 def _phase(chosen: Configuration, axis: str | None) -> tuple[int, int] | None:
-    """Return the voxels of an image's phase, and those along an axis; None if it is no image."""
+    """Return the numbers of voxels in an image's phase and along an axis; None if no image."""
     axes = chosen.topology.open_axes
     is_image = chosen.record["kind"] == "sites" and isinstance(chosen.lattice, Lattice)
     if not axes or not is_image or library_name(chosen.lattice) not in ("square", "cubic"):
@@ -214,7 +214,7 @@ def _phase(chosen: Configuration, axis: str | None) -> tuple[int, int] | None:
 
 
 def _terminals(chosen: Configuration, ends: dict[str, Any], axis: str | None) -> Any:
-    """Return the sites of the two terminals; two empty arrays where there are none."""
+    """Return the sites of the two terminals; two empty arrays if there are no terminals."""
     topology, along = chosen.topology, None
     if axis is not None:
         names = {AXIS_NAMES[each]: each for each in topology.open_axes if topology.shape}
@@ -224,7 +224,7 @@ def _terminals(chosen: Configuration, ends: dict[str, Any], axis: str | None) ->
     terminals = find_terminals(topology, ends, along)
     for (key, given), sites in zip(ends.items(), terminals, strict=True):
         vacant = sites[~chosen.sites[sites]]
-        # Of a side, and in the middle, there may be vacant ones.
+        # A side may have vacant sites, and the centre may be vacant.
         if vacant.size and given is not None and not isinstance(given, str):
             raise InputError(f"{key}: site {vacant[0]} is vacant")
     return terminals
@@ -233,7 +233,7 @@ def _terminals(chosen: Configuration, ends: dict[str, Any], axis: str | None) ->
 def _take_conductances(
     given: Any, chosen: Configuration, bonds: BondList, is_open: NDArray[np.uint8]
 ) -> NDArray[np.float64]:
-    """Return the conductance of every bond, 1 of those that are closed."""
+    """Return the conductance of every bond, 1 for closed bonds."""
     refuse_mask("conductances", given)
     try:
         values = np.asarray(given, np.float64)

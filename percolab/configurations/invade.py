@@ -54,7 +54,7 @@ from percolab.trees.invasion import invade as invade_from
 from percolab.trees.invasion_cpu import Ground, Target
 from percolab.trees.weights import values_to_keys
 
-#: What has weights.
+#: The elements that have weights.
 INVADED_MODELS = ("bond", "site")
 
 Sites = str | int | Sequence[int] | NDArray[np.integer[Any]]
@@ -115,9 +115,9 @@ def invade(
 
 
 def make_invaders(given: Mapping[str, Any], sizes: Sequence[Any] | None = None) -> list[Invader]:
-    """Return the invaders that the arguments of :func:`invade` ask for, one of each size.
+    """Return the invaders for the arguments of :func:`invade`, one for each size.
 
-    sizes: in place of the one L.  InputError: as for :func:`invade`.
+    sizes: several sizes in place of L.  InputError: as for :func:`invade`.
     """
     lattice, graph, weights = given["lattice"], given["graph"], given["weights"]
     named: dict[str, Any] = {name: given[name] for name in ("multi", "columns")}
@@ -165,11 +165,11 @@ def _wrong_weights(shape: tuple[int, ...], dtype: np.dtype) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """One size of a structure, with what an invasion needs to know of it.
+    """One size of a structure, with the data that an invasion needs.
 
-    boundary: per axis, as a task has it.  topology: None of a lattice, whose points are not
-    listed.  ground: where bonds lead.  inner: of a graph whose sites have other numbers
-    inside, the number inside of every site
+    boundary: per axis, as in a task.  topology: None for a lattice, whose points are not
+    listed.  ground: where bonds lead.  inner: for a graph whose sites have other numbers in its
+    topology, that number of every site
     """
 
     structure: Structure
@@ -190,7 +190,7 @@ class Field:
 
     @cached_property
     def num_sites(self) -> int:
-        """Sites, counted from the cell."""
+        """Number of sites, computed from the unit cell."""
         return Task(self.structure, self.size, self.boundary, (0.5,)).num_sites
 
     @property
@@ -212,7 +212,7 @@ class Field:
         return tuple(int(x) % n for x, n in zip(place, lattice.cell)) in lattice.sites
 
     def parse_side(self, name: str) -> tuple[int, int] | None:
-        """Return (axis, end) of a side's name, or None; InputError for a side that there is not."""
+        """Return (axis, end) of a side, None for other names; InputError if it is periodic."""
         side = name_sides(len(self.axes)).get(name)
         if side is not None and self.boundary[side[0]] == "periodic":
             raise InputError(f"{name}: axis {self.axes[side[0]]} is periodic and has no sides")
@@ -229,7 +229,7 @@ class Field:
         return self._layers[axis, end]
 
     def distances(self, sites: NDArray[np.integer[Any]], start: int) -> Floats:
-        """Return how far sites are from one in real space, float64; the nearest way on a torus.
+        """Return the distances of sites from a site, float64; on a torus the shortest way around.
 
         InputError: a structure without coordinates.
         """
@@ -249,7 +249,7 @@ class Field:
         return np.asarray(np.linalg.norm(apart, axis=1)[:-1])
 
     def centre(self) -> int:
-        """Return the site in the middle, of a Bethe lattice the one between its branches."""
+        """Return the site in the middle; for a Bethe lattice the site between its branches."""
         if isinstance(self.structure, BetheLattice):
             return int(site_numbers(self.num_points, self.structure.numbering)[0])
         strides = [prod(self.shape[:n]) for n in range(len(self.shape))]
@@ -263,10 +263,10 @@ def make_field(
     L: int | str | tuple[int, ...] | None = None,
     boundary: str | Sequence[str] | None = None,
 ) -> Field:
-    """Return one size of a structure; InputError if there is none.
+    """Return one size of a structure; InputError if the structure cannot have it.
 
-    L: the size, or the sides of a lattice, (64, 128); a graph has its own.  boundary: one for all
-    axes of a lattice, or a list with one each, or that as text; open unless given.
+    L: the size, or the sides of a lattice as (64, 128); a graph has its own.  boundary: one for all
+    axes of a lattice, or one for each axis as a list or text; open unless given.
     """
     if isinstance(structure, Graph):
         L = structure.num_sites if L is None else L
@@ -286,7 +286,7 @@ def make_field(
 
 
 class Invader:
-    """An invasion of a field with its options, checked; any sample of it can be run.
+    """The checked options of an invasion of a field; ``run`` invades any of its samples.
 
     The arguments are those of :func:`invade`; drawn: ``model``, ``seed`` and ``rng``.
     """
@@ -328,7 +328,7 @@ class Invader:
         self.given = None if weights is None else self._given(weights)
 
     def run(self, sample: int = 0) -> Invasion:
-        """Return the invasion of a sample; InputError for one that there is not."""
+        """Return the invasion of a sample; InputError if the sample does not exist."""
         sample = take_sample_key("sample", sample)
         field = self.field
         values, keys = (None, None) if self.given is None else self.given
@@ -356,9 +356,9 @@ class Invader:
     # Sites
 
     def _take_source(self, source: Sites | None) -> tuple[int, int] | None:
-        """Set the sources, and whether they enter; return their side if they are one."""
+        """Set the sources, and whether they enter; return (axis, end) if they are a side."""
         field, structure = self.field, self.field.structure
-        # The ends that a sweep spans: T requires that their sites are occupied, too.
+        # Spanning in a sweep requires that sites of these ends are occupied, too.
         self.enters = source is None and not field.is_lattice
         if source is None:
             source = self._default_source()
@@ -381,7 +381,7 @@ class Invader:
         return f"{open_axes[-1]}-" if open_axes else CENTRE[0]
 
     def _take_target(self, target: Sites | None, side: tuple[int, int] | None) -> None:
-        """Set the target, whether there is one, and with trapping all its sites."""
+        """Set the target, whether there is one, and all its sites if there is trapping."""
         field, structure = self.field, self.field.structure
         layers = np.zeros((len(field.axes), 2), np.int64)
         listed = np.empty(0, np.int64)
@@ -415,7 +415,7 @@ class Invader:
             self.exits = np.unique(np.concatenate([field.layer(*end) for end in ends]))
 
     def _listed(self, what: str, sites: Sites) -> Integers:
-        """Return sites by number, inside, int64, ascending; InputError if there is none such."""
+        """Return the topology's site numbers, int64, ascending; InputError for unknown sites."""
         field = self.field
         names = field.structure.names if isinstance(field.structure, Graph) else None
         is_word = isinstance(sites, str) and names_file(sites) and not set("./") & set(sites)
@@ -461,7 +461,7 @@ class Invader:
         stop = take_integer("stop", stop)
         if not 1 <= stop < 2**63:
             raise InputError(f"stop = {stop}, but it must be an integer of at least 1, below 2^63")
-        # Elsewhere the sources are invaded one by one.
+        # Otherwise all sources are invaded at the start.
         if not (self.enters and self.model == "site") and stop < self.sources.size:
             raise InputError(f"stop = {stop}, but the source alone has {self.sources.size} sites")
         return stop
@@ -514,10 +514,10 @@ class Invader:
         return floats, keys
 
     def _leave_out_solid(self, topology: Topology, weights: Floats) -> None:
-        """Set where bonds lead without those that are solid, or lead to a solid site.
+        """Set where bonds lead, without bonds that are solid or lead to a solid site.
 
-        weights: float64, by numbers; those of what is solid are infinite.  InputError: a site that
-        is named as a source is solid.
+        weights: float64, by numbers; infinite for solid bonds and sites.  InputError: a site that
+        is given as a source is solid.
         """
         check_free("lists of the bonds that are not solid need", LISTED_BYTES * topology.num_bonds)
         bonds = topology.bonds()
@@ -532,7 +532,7 @@ class Invader:
         else:
             is_solid = weights[32 * topology.num_words * klass + owner] == np.inf
         self.ground = topology_ground(topology, bonds[~is_solid])
-        # A list of bonds has no layers.
+        # A list of bonds has no layers, so the sites of the ends are listed.
         ends = [self.field.layer(*end) for end in self.ends]
         self.target = Target(
             np.zeros((0, 2), np.int64), np.unique(np.concatenate([self.exits, *ends]))

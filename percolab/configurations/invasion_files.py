@@ -1,4 +1,4 @@
-"""Invasions as files: CSV, a step a line; NPZ or HDF5 with the arrays and where they come from.
+"""Invasions as files: CSV with a line per step; NPZ or HDF5 with the arrays and their origin.
 
 docs/invasion.md describes them.
 """
@@ -35,7 +35,7 @@ _KINDS = {
     ".npz": _NPZ,
 }
 _KINDS |= dict.fromkeys(HDF5_SUFFIXES, files.Kind("an invasion", files.is_hdf5(FORMAT.name)))
-#: The facts in a record, from which the invasion can be repeated.
+#: The entries of a record from which the invasion can be repeated, and their types.
 _FACTS: dict[str, tuple[type, ...]] = {
     "lattice": (str,),
     "boundary": (list,),
@@ -50,14 +50,14 @@ _FACTS: dict[str, tuple[type, ...]] = {
     "rng": (str,),
     "weights": (str, type(None)),
 }
-#: The arrays that are written, one entry a step or a bond of the frontier.
+#: The arrays that are written, with one entry per step or per bond of the frontier.
 ARRAYS = ("sites", "origins", "bonds", "weights", "fronts", "tried", "accepted")
 
 
 def check_invasion_target(out: str | Path, inputs: Iterable[str | Path] = ()) -> None:
-    """Raise InputError unless an invasion can be written to a file: before it is made.
+    """Raise InputError unless an invasion can be written to a file; call this before invading.
 
-    inputs: files that it is made of.
+    inputs: the input files, which must not be replaced.
     """
     path = Path(out)
     files.check_suffix(path, SUFFIXES, "an invasion")
@@ -70,7 +70,7 @@ def holds_invasion(path: str | Path) -> bool:
 
 
 def read_invasion(path: str | Path) -> tuple[dict[str, Any], NDArray[np.int32]]:
-    """Return what a stored invasion is of, and the sites in the order in which they were invaded.
+    """Return the record of a stored invasion, and its sites in the order of their invasion.
 
     sites: int32 (n,).  InputError: the file holds something else, or is damaged.
     """
@@ -91,7 +91,7 @@ def read_invasion(path: str | Path) -> tuple[dict[str, Any], NDArray[np.int32]]:
 
 
 def _check_record(record: Any) -> None:
-    """Raise ValueError unless a record has all facts, each of its type."""
+    """Raise ValueError unless a record has all entries with the right types."""
     if not isinstance(record, dict):
         raise ValueError("its record is no table")
     missing = sorted(_FACTS.keys() - record.keys())
@@ -105,9 +105,9 @@ def _check_record(record: Any) -> None:
 def write_invasion(
     out: str | Path, invasion: Invasion, record: dict[str, Any], names: Sequence[str] | None = None
 ) -> None:
-    """Write an invasion, complete or not at all; InputError where that cannot be.
+    """Write an invasion, completely or not at all; InputError if the file cannot be written.
 
-    record: what it is of, as plain JSON values.  names: of a graph's sites, for CSV.
+    record: what was invaded, as plain JSON values.  names: of a graph's sites, for CSV.
     """
     check_invasion_target(out)
     path = Path(out)

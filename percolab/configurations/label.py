@@ -153,7 +153,7 @@ def label(
     return Labels.make(clusters, chosen.shape, serial=serial, configuration=chosen)
 
 
-#: What an argument excludes, and why.
+#: For each kind of configuration, the reason for refusing arguments, and these arguments.
 _REFUSED = {
     "mask": ("an image is a configuration already",
              "L", "p", "opened", "graph", *OF_SAMPLE, *OF_SPINS),
@@ -163,10 +163,10 @@ _REFUSED = {
 
 
 def configure(caller: str, arguments: Mapping[str, Any]) -> Configuration:
-    """Return the configuration that the arguments of :func:`label` name.
+    """Return the configuration that the arguments of :func:`label` describe.
 
-    arguments: besides those also ``mask`` for what is one whatever its name is, and those of spins;
-    what is left out is None.  InputError: what cannot be used, and what does not go together.
+    arguments: also ``mask``, an image whatever its file's name is, and arguments of spins; missing
+    ones are None.  InputError: arguments that are invalid or exclude each other.
     """
     names = ("mask", "p", "opened", *OF_SPINS, *OF_SAMPLE, *OF_GRAPH, *OF_IMAGE)
     given: dict[str, Any] = dict.fromkeys(names) | {"configuration": None} | dict(arguments)
@@ -202,7 +202,7 @@ def configure(caller: str, arguments: Mapping[str, Any]) -> Configuration:
     structure, L = take_shape(structure, given["L"])
     if opened is not None:
         return given_configuration(structure, L, boundary, opened)
-    # The very sample that a sweep with this seed measures.
+    # The same sample that a sweep with this seed measures.
     return random_configuration(structure, L, p if has_p else 0.5, boundary=boundary, **keys)
 
 
@@ -214,13 +214,13 @@ def take_image(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_mask(given: Any) -> bool:
-    """Return whether this is an array of sites, or names files of one."""
+    """Return whether the argument is an array of sites, or names its files."""
     is_array = all(hasattr(given, name) for name in ("shape", "dtype", "__getitem__"))
     return (is_array and not is_graph_object(given)) or is_mask_file(given)
 
 
 def is_mask_file(given: Any) -> bool:
-    """Return whether this names a file of a mask, or the slices of one."""
+    """Return whether the argument names a file of a mask, or slices of one."""
     if isinstance(given, list | tuple):
         return bool(given) and all(isinstance(each, str | Path) for each in given)
     if not isinstance(given, str | Path):

@@ -1,4 +1,4 @@
-"""Labels with what is known of their clusters; the array of them that percolab.label returns."""
+"""Labels with facts about their clusters, and the array of labels that percolab.label returns."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LabeledClusters:
-    """Clusters, their labels, and what is known of where they are.
+    """Clusters, their labels, and their lattice if it is known.
 
-    lattice: None of a graph, and of an array in which no lattice is usual; sites have no places
-    record:  where they come from, as plain JSON values; {} if that is not known
-    cluster_labels: the label of every cluster as it is in the array, (n,)
-    phases:  of an image the number of the phase of every cluster, uint8 (n,), 1 for the first
-    names:   of a graph's sites, where they have some
+    lattice: None, so sites have no coordinates, for a graph or an array not in 2 or 3 dimensions
+    record:  where the labels come from, as plain JSON values; {} if that is not known
+    cluster_labels: the label of every cluster as in the array, (n,)
+    phases:  for an image, the number of every cluster's phase, uint8 (n,), 1 for the first
+    names:   the names of a graph's sites, if they have names
     """
 
     clusters: Clusters
@@ -38,9 +38,9 @@ class LabeledClusters:
 
     @classmethod
     def of(cls, clusters: Clusters, chosen: Configuration | None, *, serial: bool = False) -> Self:
-        """Return the clusters of a configuration, None of a topology; serial: numbered 0 ... n - 1.
+        """Return clusters with their configuration, which is None for a bare topology.
 
-        Without that a label is the smallest site.
+        serial: labels are 0 ... n - 1; otherwise a label is the smallest site.
         """
         roots = clusters.roots
         labels = np.arange(roots.size, dtype=np.int32) if serial else roots
@@ -57,22 +57,22 @@ class LabeledClusters:
 
     @property
     def phase_names(self) -> list[str]:
-        """The names of an image's phases, [] of anything else."""
+        """The names of an image's phases; [] for anything else."""
         return SiteRule.from_record(self.record).names if self.phases is not None else []
 
     @cached_property
     def measured_phases(self) -> list[Phase]:
-        """What is measured of every phase of an image; [] if it is none."""
+        """The measured properties of every phase of an image; [] for anything else."""
         if self.phases is None or not isinstance(self.lattice, Lattice):
             return []
-        # The last entry is that of number -1, no site.
+        # The appended last entry belongs to number -1, no site.
         of_sites = np.append(self.phases, np.uint8(0))[self.clusters.numbers]
         return measure_phases(
             self.phase_names, of_sites.reshape(self.shape), self.clusters, self.lattice
         )
 
     def columns(self) -> tuple[list[str], list[np.ndarray]]:
-        """Return headings and columns of a table of clusters, a row each."""
+        """Return headings and columns of a table with a row for each cluster."""
         header, columns = ["label", "sites"], [self.cluster_labels, self.clusters.sizes]
         if self.phases is not None:
             header.append("phase")
@@ -93,7 +93,7 @@ class LabeledClusters:
         return header, list(map(list, rows))
 
     def site_table(self) -> tuple[list[str], list[list[Any]]]:
-        """Return headings and rows, the index or the name of every site and its label."""
+        """Return headings and rows: the index or name of every site and its label."""
         labels = np.append(self.cluster_labels, -1)[self.clusters.numbers].ravel().tolist()
         sites = range(len(labels)) if self.names is None else self.names
         return ["site", "label"], [list(row) for row in zip(sites, labels, strict=True)]
@@ -134,7 +134,7 @@ class Labels(np.ndarray):
         self._known, self._configuration = None, None
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-        """Return what NumPy computed as a plain array."""
+        """Return a result of NumPy as a plain array."""
         return array[()] if return_scalar else np.asarray(array)
 
     def __getitem__(self, key: Any) -> Any:
@@ -145,12 +145,12 @@ class Labels(np.ndarray):
 
     @property
     def array(self) -> np.ndarray:
-        """The labels as a plain array, which shares its memory."""
+        """The labels as a plain array that shares memory with this one."""
         return self.view(np.ndarray)
 
     @property
     def known(self) -> LabeledClusters:
-        """The clusters and what is known of them."""
+        """The clusters with their labels, lattice and record; AttributeError for a copy."""
         if self._known is None:
             raise AttributeError(
                 "only the labels that percolab.label returned know their clusters, no copy of them"
@@ -164,7 +164,7 @@ class Labels(np.ndarray):
 
     @property
     def configuration(self) -> Configuration | None:
-        """What was labeled; None of a copy, and of a topology."""
+        """The configuration that was labeled; None for a copy or a topology."""
         return self._configuration
 
     @property
@@ -173,42 +173,42 @@ class Labels(np.ndarray):
 
     @property
     def sizes(self) -> np.ndarray:
-        """Sites of every cluster, int64 (num_clusters,), in ascending order of their labels."""
+        """Number of sites of every cluster, int64 (num_clusters,), in ascending order of label."""
         return self.clusters.sizes
 
     @property
     def cluster_labels(self) -> np.ndarray:
-        """The label of every cluster as it is in the array, ascending: int32 (num_clusters,)."""
+        """The label of every cluster as in the array, ascending: int32 (num_clusters,)."""
         return self.known.cluster_labels
 
     @property
     def spanning(self) -> dict[str, np.ndarray]:
-        """Per open axis, "x", "y" ..., the labels of the clusters that touch both of its sides."""
+        """The labels of the clusters that touch both sides of an open axis, by axis "x", "y" ..."""
         return {axis: self.cluster_labels[own] for axis, own in self.clusters.spanning.items()}
 
     @property
     def wrapping(self) -> dict[str, np.ndarray]:
-        """Per periodic axis the labels of the clusters that close on themselves around it."""
+        """The labels of the clusters that wrap around a periodic axis, by axis."""
         return {axis: self.cluster_labels[own] for axis, own in self.clusters.wrapping.items()}
 
     @property
     def phases(self) -> list[Phase]:
-        """What is measured of every phase of an image; [] of a sample or a graph."""
+        """The measured properties of every phase of an image; [] for a sample or a graph."""
         return self.known.measured_phases
 
     @property
     def site_names(self) -> tuple[str, ...] | None:
-        """The names of a graph's sites, in the order of the labels; None where they are numbers."""
+        """The names of a graph's sites, in the order of the labels; None if sites are numbers."""
         return self.known.names
 
     def summary(self) -> dict[str, Any]:
-        """Return what `percolab label --json` says of the clusters, as plain JSON values."""
+        """Return the facts that `percolab label --json` prints, as plain JSON values."""
         return self.clusters.summary()
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the clusters as a pandas.DataFrame, one row each.
 
-        Columns: label, sites; of an image the phase; and for every axis whether the cluster spans
+        Columns: label, sites; for an image the phase; and for every axis whether the cluster spans
         or wraps.  InputError: pandas is not installed.
         """
         from percolab.tables.frames import imported

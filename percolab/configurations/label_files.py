@@ -1,4 +1,4 @@
-"""Labels as files: NPY with the labels alone, or HDF5 with sizes and where they come from.
+"""Labels as files: NPY with the labels alone, or HDF5 with cluster sizes and a record.
 
 docs/labels.md describes both.
 """
@@ -36,7 +36,7 @@ _FILES = {".npy": _NPY} | dict.fromkeys(
 
 
 def find_label_format(out: str | Path) -> files.Kind:
-    """Return the kind of a file of labels by its suffix; InputError for another one."""
+    """Return the kind of a file of labels by its suffix; InputError for other suffixes."""
     suffix = Path(out).suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(
@@ -48,7 +48,7 @@ def find_label_format(out: str | Path) -> files.Kind:
 def write_labels(
     out: str | Path, clusters: Clusters, configuration: Configuration, *, serial: bool = False
 ) -> None:
-    """Write labels, int32 in the configuration's shape, to .npy or .h5; complete or not at all.
+    """Write labels, int32 in the configuration's shape, to .npy or .h5, completely or not at all.
 
     InputError: a file that cannot be written, or that holds something else.
     """
@@ -79,8 +79,8 @@ def read_labels(
 ) -> LabeledClusters:
     """Return the labels in a .npy or .h5 file that :func:`write_labels` wrote.
 
-    lattice: of a .npy file; None is the square lattice in two dimensions, the cubic one in three,
-    and no lattice in any other number of dimensions.  An .h5 file knows its own, and its boundary.
+    lattice: for a .npy file; None means the square lattice in two dimensions, the cubic one in
+    three, and no lattice in other dimensions.  An .h5 file stores its lattice and boundary.
 
     InputError: no labels, labels below -1, or a lattice of another dimension.
     """
@@ -96,7 +96,7 @@ def read_labels(
     record, text, labels, phases, names = _read_hdf5(path)
     if record.get("graph"):
         return _labels(name, labels, None, (), record, names=names)
-    # No text in TOML begins so.
+    # A lattice's TOML text cannot begin like this.
     if text.startswith("bethe:"):
         return _bethe_labels(name, labels, text, record)
     lattice = lattice_from_text(text, where=f"{name}: lattice")
@@ -109,8 +109,8 @@ def take_labels(
 ) -> LabeledClusters:
     """Return labels in memory as if they had been read from a file.
 
-    given: what :func:`percolab.label` returned, which knows its lattice and boundary; or an array
-    of integers, of which ``lattice`` and ``boundary`` are as for :func:`read_labels`.
+    given: the result of :func:`percolab.label`, which knows its lattice and boundary; or an array
+    of integers, with ``lattice`` and ``boundary`` as for :func:`read_labels`.
 
     InputError: as for :func:`read_labels`.
     """
@@ -127,7 +127,7 @@ def take_labels(
 def _labels_of_array(
     name: str, labels: np.ndarray, lattice: Lattice | None, boundary: str | None, is_own: bool
 ) -> LabeledClusters:
-    """Return labels without a record; is_own: they come from percolab, so they are clusters."""
+    """Return labels without a record; is_own: percolab made them, so each is one cluster."""
     if lattice is None and labels.ndim not in DEFAULT_LATTICES:
         return _labels(name, labels, None, (), {})
     lattice = lattice or load_lattice(DEFAULT_LATTICES[labels.ndim])
@@ -138,9 +138,9 @@ def _labels_of_array(
 
 
 def _read_hdf5(path: Path) -> tuple[dict[str, Any], str, np.ndarray, np.ndarray | None, Names]:
-    """Return record, lattice's text, labels, phases and names of sites of an .h5 file.
+    """Return the record, lattice's text, labels, phases and site names of an .h5 file of labels.
 
-    InputError: it is no such file.
+    InputError: the file is damaged or of another kind.
     """
     check_file(path)
     try:
@@ -178,7 +178,7 @@ def _check_shapes(root: Node) -> None:
         raise ValueError("there are other names than labels")
 
 
-#: What the values of a record are, where it has them; L is compared with the labels.
+#: The types of a record's optional values; L is compared with the labels.
 _KINDS: dict[str, tuple[type, ...]] = {
     "kind": (str,),
     "input": (str,),
@@ -193,7 +193,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 
 def _check_record(record: dict[str, Any]) -> None:
-    """Raise ValueError where a value of a record is of a kind that was never written."""
+    """Raise ValueError if a value of a record has a type that percolab never writes."""
     check_kinds(record, {key: _KINDS[key] for key in _KINDS.keys() & record.keys()}, "its record")
     try:
         Model.parse(record.get("model", "bond"))
@@ -235,7 +235,7 @@ def _labels(
     phases: np.ndarray | None = None,
     names: Names = None,
 ) -> LabeledClusters:
-    """Return labels on a lattice, None without places; kinds: its boundary, of a lattice alone."""
+    """Return labels on a lattice, which may be None; kinds: the boundary, for a Lattice only."""
     if isinstance(lattice, Lattice) and labels.ndim != lattice.dimension:
         raise InputError(f"{name}: {labels.ndim} axes, but {lattice.name} has {lattice.dimension}")
     if labels.min() < -1:
@@ -245,7 +245,7 @@ def _labels(
     else:
         topology = lattice.topology(labels.shape[::-1], kinds)
     is_image = record.get("kind") == "sites" and isinstance(lattice, Lattice)
-    # Labels of a configuration of sites decide the open bonds: neighbours of a phase have one.
+    # For an image the labels decide which bonds are open: those between equal labels.
     opened = bonds_between(topology, labels.ravel() + 1) if is_image else None
     clusters = Clusters.of_any_labels(labels.ravel(), topology, opened)
     numbers = None
@@ -260,7 +260,7 @@ def _labels(
 
 
 def _check_connected(name: str, labels: np.ndarray, topology: Topology, lattice: str) -> None:
-    """Raise InputError unless the sites of every label are connected, as a cluster's are."""
+    """Raise InputError unless the sites of every label are connected, as a cluster must be."""
     opened, sites = bonds_between(topology, labels + 1), labels >= 0
     found = compute_labels(topology, opened, sites, None, "cpu")
     roots = labels[(found == np.arange(found.size)) & sites]

@@ -1,11 +1,11 @@
 """Labels of an image that is larger than the memory: slab by slab along its first axis.
 
-In a first pass every slab is labeled together with the last layers of the slab before, as far as a
-bond reaches.  A cluster that contains sites of those layers takes the smallest of their labels,
-and each other label of theirs is noted as equal to it.  Then all labels that are equal are joined,
-across a periodic boundary too, and a second pass writes the smallest site of the whole cluster.
-Labels know how many periods their sites are away, so that a loop through slabs that winds is found.
-What is in memory at a time is one slab, and what is known of clusters that touch an end of a slab.
+In a first pass every slab is labeled together with as many of the previous slab's last layers as a
+bond reaches.  A cluster that contains sites of those layers takes the smallest of their labels, and
+their other labels are noted as equal to it.  Then equal labels are joined, across a periodic
+boundary too, and a second pass replaces each by the smallest site of the whole cluster.  The number
+of periods between sites and their label's origin is tracked, to find clusters that wrap across
+slabs.  Memory holds one slab at a time, and a list of the clusters that touch an end of a slab.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from percolab.measure.wrapping import join_pieces
 from percolab.store.output_files import array, check_output, large_array
 from percolab.tasks.study import axis_boundaries
 
-#: Bytes a site of a slab that labeling it takes, and the share of the free memory for a slab.
+#: Memory for labeling, in bytes per site of a slab, and the share of free memory for a slab.
 _BYTES, _SHARE = 116, 0.25
 _KIND = array("labels")
 _WRAPS = 16
@@ -87,10 +87,10 @@ class SlabLabels(Shown):
 
 @dataclass
 class _Pieces:
-    """What is known of pieces of clusters, an entry each: label, sites, phase, sides it touches.
+    """Pieces of clusters, an entry each: label, number of sites, phase, and the sides touched.
 
     Bit 2a of the sides is the first side of axis a, bit 2a + 1 the last, and bit _WRAPS + a says
-    that the piece wraps around it.
+    that the piece wraps around axis a.
     """
 
     labels: np.ndarray
@@ -102,7 +102,7 @@ class _Pieces:
         return _Pieces(*(each[chosen] for each in vars(self).values()))
 
     def joined(self, roots: np.ndarray) -> _Pieces:
-        """Return clusters: the pieces that have the same root."""
+        """Return clusters: pieces with the same root are joined to one."""
         labels, first, number = np.unique(roots, return_index=True, return_inverse=True)
         sides = np.zeros(labels.size, np.int64)
         np.bitwise_or.at(sides, number, self.sides)
@@ -172,7 +172,7 @@ _Layers = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class _Job:
-    """The first pass over the slabs of an image, and what it has found so far."""
+    """The first pass over the slabs of an image, with its results so far."""
 
     def __init__(
         self,
@@ -191,16 +191,16 @@ class _Job:
         self.spanning: dict[str, list[np.ndarray]] = {AXIS_NAMES[axis]: [] for axis in self._axes}
         around = {axis for axis, kind in enumerate(kinds) if kind == "periodic"}
         self.wrapping: dict[str, list[np.ndarray]] = {AXIS_NAMES[axis]: [] for axis in around}
-        # In a slab alone nothing winds around the last axis.
+        # Within one slab no cluster can wrap around the last axis.
         self._can_wind = bool(around - {len(kinds) - 1})
         self.num_sites = 0
         self.surface = np.zeros(count, np.int64) if has_faces(lattice) else None
         #: Pieces that are not added up yet.
         self.open: list[_Pieces] = []
-        # Rows of two labels that are equal, and the periods from the one to the other.
+        # Rows of two labels of one cluster, and the periods from one to the other.
         self._equal: list[np.ndarray] = []
-        # Of the first layers of the image, and of the last ones so far: phases, labels, and periods
-        # to every site from where its label is at home.
+        # Phases, labels, and periods from the label's origin to every site, of the first layers of
+        # the image, and of the last ones so far.
         self._first: _Layers | None = None
         self._last: _Layers | None = None
 
@@ -238,11 +238,11 @@ class _Job:
         return result.reshape(shape)
 
     def close(self) -> tuple[np.ndarray, np.ndarray]:
-        """Join all that is equal; return the labels to be replaced, ascending, and by what."""
+        """Join equal labels; return the labels to replace, ascending, and their replacements."""
         if self._kinds[-1] == "periodic" and self._first is not None and self._last is not None:
             if self.surface is not None:
                 count_faces_between(self._last[0][-1], self._first[0][0], self.surface)
-            # The first layers follow the last ones, a period further on.
+            # The first layers follow the last ones, shifted by one period.
             self._first[2][:] += 1 << PERIOD_BITS * (len(self._kinds) - 1)
             phases, known, away = map(np.concatenate, zip(self._last, self._first, strict=True))
             both = self._clusters(phases)
@@ -267,7 +267,7 @@ class _Job:
         return chosen.label(**self._ways)
 
     def _windings(self, clusters: Clusters) -> tuple[np.ndarray, np.ndarray]:
-        """Return around which axes clusters wrap by themselves, and the periods to their sites."""
+        """Return the axes (bits) that clusters wrap around here, and the periods to their sites."""
         if self._can_wind:
             return clusters.find_windings()
         return np.zeros(clusters.roots.size, np.uint32), np.zeros(clusters.labels.size, np.int64)
@@ -286,12 +286,12 @@ class _Job:
         labels: np.ndarray,
         periods: np.ndarray,
     ) -> np.ndarray:
-        """Give clusters the smallest label that is known of their sites, and note which are equal.
+        """Give clusters the smallest known label of their sites, and note which labels are equal.
 
-        numbers: of the cluster of each of these sites, -1 for none.  known, away: their labels, and
-        the periods to them from where these are at home.  labels: of all clusters; those of
-        clusters without such sites are left as they are.  periods: of these sites in the clusters.
-        Returns how many periods a cluster is away from where its label is at home.
+        numbers: the cluster of each site that has a known label, -1 for none.  known, away: the
+        sites' labels, and the periods from a label's origin to the site.  labels: of all clusters;
+        changed for clusters that contain one of these sites.  periods: of the sites within their
+        clusters.  Returns the periods from a label's origin to its cluster.
         """
         here = numbers >= 0
         numbers, known, away = numbers[here], known[here], away[here] - periods[here]
@@ -318,14 +318,14 @@ class _Job:
         start: int,
         is_last: bool,
     ) -> None:
-        """Add up the clusters that end in this slab; note the pieces of others."""
+        """Add up the clusters that lie within this slab; keep the pieces of others."""
         topology, last = clusters.topology, len(self._kinds) - 1
         phases = self._phases
         assert phases is not None
         sides = bits.astype(np.int64) << _WRAPS
         for axis, layers in enumerate(topology.end_layers):
             for side, layer in enumerate(layers):
-                # The ends of the last axis are those of the slab, unless the image ends there.
+                # A slab's end along the last axis is a side only if the image ends there.
                 if axis == last and not (is_last if side else start == 0):
                     continue
                 touched = clusters.numbers[layer]
@@ -350,9 +350,9 @@ class _Job:
 
 
 def _smallest_equal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the labels that are equal to a smaller one, ascending, and the smallest of these.
+    """Return the labels that equal a smaller one, ascending, and the smallest label of each.
 
-    rows: int64 (n, 3), two labels of one cluster, and the periods from the one to the other, as a
+    rows: int64 (n, 3), two labels of one cluster, and the periods from one to the other, as a
     code.  The third array, int64 (n,), has the winding numbers of the loop that a row closes.
 
     >>> rows = np.array([[9, 5, 0], [5, 2, 1], [7, 6, 0], [9, 2, 0]])
@@ -362,7 +362,7 @@ def _smallest_equal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
     labels, number = np.unique(rows[:, :2], return_inverse=True)
     parents, loops = np.arange(labels.size, dtype=np.int32), np.zeros(len(rows), np.int64)
     join_pieces(number.reshape(-1, 2), rows[:, 2].copy(), parents, loops)
-    # Labels ascend, so that the first piece of a cluster has its smallest.
+    # Labels ascend, so the first piece of a cluster has its smallest label.
     roots = labels[parents]
     changes = roots != labels
     return labels[changes], roots[changes], loops
@@ -377,7 +377,7 @@ def _replace(labels: np.ndarray, equal: np.ndarray, roots: np.ndarray) -> np.nda
 
 
 def _cut(shape: tuple[int, ...], slabs: int | str, reach: int) -> list[tuple[int, int]]:
-    """Return where slabs start and stop; InputError for a number of slabs that cannot be."""
+    """Return where slabs start and stop; InputError for an impossible number of slabs."""
     depth, layer = shape[0], prod(shape[1:])
     slabs = int(slabs) if isinstance(slabs, np.integer) else slabs
     if isinstance(slabs, str) and slabs == "auto":
@@ -403,7 +403,7 @@ def _values(image: Any, bounds: list[tuple[int, int]]) -> np.ndarray:
 
 
 def _open_target(out: Any, shape: tuple[int, ...], kind: np.dtype) -> AbstractContextManager[Any]:
-    """Return what labels are written to; InputError if they cannot be."""
+    """Return the array that labels are written to; InputError if it cannot be used."""
     if isinstance(out, str | Path):
         if Path(out).suffix.lower() != ".npy":
             raise InputError(f"{out}: in slabs labels are written as .npy")

@@ -1,4 +1,4 @@
-"""The levels at which an array or a weighted graph of a user percolates, and their paths as CSV."""
+"""The levels at which a user's array or weighted graph percolates, and their paths as CSV."""
 
 from collections.abc import Sequence
 from math import prod
@@ -38,13 +38,13 @@ def find_given_levels(
 ) -> Levels:
     """Return the levels at which weights percolate (:class:`percolab.trees.levels.LevelSearch`).
 
-    weights: an array, or a .npy file or "file.h5:/dataset", of sites (..., y, x), or of bonds
-    (classes, ..., y, x); of a graph one for each bond, or "file", its own.  lattice: None is the
-    square lattice of an array of two dimensions, the cubic one of three.  device: "auto", "cpu",
-    "cuda" or "cuda:n", where levels of a lattice are found; an array with
-    ``__cuda_array_interface__``, without gaps, is on a GPU already and stays there.
-    graph: a file or an object, as :func:`percolab.tree` takes them, or a :class:`Graph`, which has
-    its source and target.  of_graph: else source and target, also multi and columns.
+    weights: an array, or a .npy file or "file.h5:/dataset", for sites (..., y, x), or for bonds
+    (classes, ..., y, x); for a graph one per bond, or "file", its own.  lattice: None means the
+    square lattice for an array of two dimensions, the cubic one for three.  device: "auto", "cpu",
+    "cuda" or "cuda:n", where levels of a lattice are found; a contiguous array with
+    ``__cuda_array_interface__`` is already on a GPU and stays there.
+    graph: a file or an object as for :func:`percolab.tree`, or a :class:`Graph` with its source and
+    target.  of_graph: source and target of any other graph, and multi and columns.
 
     InputError (one line) for anything that cannot be used.
     """
@@ -103,7 +103,7 @@ def find_given_levels(
 
 
 def _view(weights: Any, device: Device) -> tuple[Any, Device]:
-    """Return weights on a GPU as Numba has them, once what is under way is done, and this GPU."""
+    """Return a Numba view of weights on a GPU, after pending work is done, and that GPU."""
     if device.kind != "cuda":
         device = Device.parse("cuda")
     cuda = open_device(str(device))
@@ -132,9 +132,9 @@ def _levels_of_graph(graph: Any, weights: Any, above: bool, options: dict[str, A
 
 
 def path_csv(levels: Levels) -> str:
-    """Return all paths as CSV, a step a line: axis, step, site, its place and its value.
+    """Return all paths as CSV, a line per step: axis, step, site, its coordinates and its value.
 
-    Of values of bonds it is that of the bond before the site, empty at the first one.
+    With weights of bonds, the value is that of the bond to the site, empty at the first site.
     """
     dimension = len(levels.boundary)
     rows = []

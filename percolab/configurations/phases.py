@@ -1,6 +1,6 @@
-"""Phases of a segmented image: which values form them, and what is measured of each.
+"""Phases of a segmented image: the values that form them, and measurements of each phase.
 
-A phase is a set of values of the image.  Neighbours are joined where they are of one phase, so that
+A phase is a set of values of the image.  Neighbours are joined if they are in the same phase, so
 clusters of several phases are labeled at once.
 """
 
@@ -21,15 +21,15 @@ from percolab.lattices.shown import Table, few
 from percolab.measure.clusters import Clusters
 from percolab.tasks.values import take_flag
 
-#: Phases have numbers 1, 2 ... in uint8, and 0 is none.
+#: Phases have the numbers 1, 2 ... in uint8; 0 means no phase.
 MOST_PHASES = 254
-#: Neighbours of a voxel, by the dimension of the image: how many, and in how many shells of sites.
+#: By the image's dimension: the possible numbers of neighbours, and the shells that contain them.
 CONNECTIVITIES = {2: {4: 1, 8: 2}, 3: {6: 1, 18: 2, 26: 3}}
 _IN_LIBRARY = {4: "square", 8: "square-nnn", 6: "cubic"}
 
 
 def connectivity_lattice(connectivity: int, dimension: int) -> Lattice:
-    """Return the lattice on which a pixel or voxel has so many neighbours.
+    """Return the lattice on which a pixel or voxel has this number of neighbours.
 
     4 (common side) and 8 (side or corner) in two dimensions; 6 (common face), 18 (face or edge) and
     26 (face, edge or corner) in three.  InputError for another number.
@@ -60,7 +60,7 @@ def has_faces(lattice: Lattice) -> bool:
 class Phases:
     """Phases of an image, each a tuple of its values.
 
-    every: each value of the image is a phase of its own, whatever they are
+    every: each value of the image is one phase, whatever the values are
     """
 
     values: tuple[tuple[float, ...], ...]
@@ -70,8 +70,8 @@ class Phases:
     def parse(cls, given: Any) -> Phases:
         """Return phases from "2", "1,2", "1,2+3" or "all", a number, or a list of these.
 
-        A comma separates phases, and a plus sign joins values to one phase; in a list a tuple of
-        values does.  InputError: no number, or a value that is in two phases.
+        A comma separates phases; a plus sign, or a tuple in a list, joins values to one phase.
+        InputError: not a number, or a value that is in two phases.
 
         >>> Phases.parse("1,2+3").values == Phases.parse([1, (2, 3)]).values
         True
@@ -94,7 +94,7 @@ class Phases:
 
     @classmethod
     def of_values(cls, values: np.ndarray, name: str) -> Phases:
-        """Return a phase for each of these values; InputError for too many, or one not finite."""
+        """Return a phase for each value; InputError if there are too many or one is not finite."""
         if values.size > MOST_PHASES or not np.isfinite(values.astype(np.float64)).all():
             raise InputError(
                 f"{name}: {values.size} values, but all: takes {MOST_PHASES} finite ones at most; "
@@ -108,7 +108,7 @@ class Phases:
         return ["+".join(map(_value_text, values)) for values in self.values]
 
     def number(self, image: np.ndarray) -> np.ndarray:
-        """Return the number of every point's phase, 1 for the first, 0 for none: uint8."""
+        """Return the number of every point's phase, uint8: 1 for the first, 0 for none."""
         numbers = np.zeros(image.shape, np.uint8)
         for number, values in enumerate(self.values, 1):
             for value in values:
@@ -149,12 +149,12 @@ def _value_text(value: float) -> str:
 
 @dataclass
 class SiteRule:
-    """Which values of an image are sites, and of which phase.
+    """The rule that says which values of an image are sites, and of which phase.
 
-    name:       of the image, for messages
-    threshold:  sites are above it, with ``below`` not above it; "otsu" until :meth:`read`
-    phases:     the phases; all sites are one phase where None
-    value:      without both, the one positive value of sites, None until one was seen
+    name:       the image's name, for messages
+    threshold:  sites are above it, or with ``below`` not above it; "otsu" until :meth:`read`
+    phases:     the phases; None if all sites are one phase
+    value:      without threshold and phases, the positive value of sites; None until it is seen
     """
 
     name: str
@@ -176,7 +176,7 @@ class SiteRule:
         return cls(name, threshold, below, None if phase is None else Phases.parse(phase))
 
     def read(self, image: np.ndarray) -> None:
-        """Take from the whole image what the rule leaves open: Otsu's threshold, all values."""
+        """Find Otsu's threshold, or the phases of "all", from the whole image."""
         if self.threshold is not None:
             self._check_finite(image)
         if self.threshold == "otsu":
@@ -185,9 +185,9 @@ class SiteRule:
             self.phases = Phases.of_values(np.unique(image), self.name)
 
     def number(self, image: np.ndarray) -> np.ndarray:
-        """Return the number of the phase of every point, 0 where no site is: uint8.
+        """Return the number of every point's phase, uint8, 0 where no site is.
 
-        image: all of it, or a part.  InputError: values that the rule says nothing of.
+        image: all of it, or a part.  InputError: values that the rule does not cover.
         """
         if self.phases is not None:
             return self.phases.number(image)
@@ -198,7 +198,7 @@ class SiteRule:
         return self._one_value(image).astype(np.uint8)
 
     def check_absent(self, values: np.ndarray) -> None:
-        """Raise InputError for named phases of which none is among the values of the image."""
+        """Raise InputError if the image has no value of any phase that was given."""
         if self.phases is None:
             return
         names = " and no phase ".join(self.phases.names)
@@ -207,7 +207,7 @@ class SiteRule:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> SiteRule:
-        """Return the rule that a configuration's record names; errors as :meth:`make`."""
+        """Return the rule in a configuration's record; errors as for :meth:`make`."""
         options = record.get("threshold"), record.get("below", False), record.get("phase")
         return cls.make("record", *options)
 
@@ -237,7 +237,7 @@ class SiteRule:
             )
 
     def _one_value(self, image: np.ndarray) -> np.ndarray:
-        """Return which entries are the one value other than 0; InputError if there are more."""
+        """Return which entries have the only value other than 0; InputError if there are more."""
         if image.dtype == bool:
             return image
         value = image.max()
@@ -303,9 +303,9 @@ class Phase:
 
 
 class PhaseSums:
-    """What is added up of clusters, by the number of their phase, 0 for none.
+    """Sums over clusters, by the number of their phase, 0 for none.
 
-    count: of these numbers
+    count: the number of phases, including 0
     """
 
     def __init__(self, count: int) -> None:
@@ -319,7 +319,7 @@ class PhaseSums:
         spanning: dict[str, np.ndarray],
         wrapping: dict[str, np.ndarray],
     ) -> None:
-        """Add clusters, by phase and size.  spanning, wrapping: by axis which of them do so."""
+        """Add clusters with their phases and sizes.  spanning, wrapping: by axis, bool arrays."""
         count = self.sites.size
         self.clusters += np.bincount(phases, minlength=count)
         self.sites += sum_by(phases, sizes, count)
@@ -332,7 +332,7 @@ class PhaseSums:
     def measure(
         self, names: Sequence[str], num_sites: int, surface: np.ndarray | None
     ) -> list[Phase]:
-        """Return what is measured of every phase.  num_sites: of all.  surface: by phase."""
+        """Return properties of every phase.  num_sites: in the whole image.  surface: by phase."""
         phases = []
         for n, name in enumerate(names, 1):
             sites = int(self.sites[n])
@@ -349,9 +349,9 @@ class PhaseSums:
 def measure_phases(
     names: Sequence[str], numbers: np.ndarray, clusters: Clusters, lattice: Lattice
 ) -> list[Phase]:
-    """Return what is measured of every phase.
+    """Return the measured properties of every phase.
 
-    numbers: uint8, in the image's shape, the phase of every site, 0 for none.
+    numbers: uint8, in the image's shape, the number of every site's phase, 0 for none.
     """
     count = len(names) + 1
     sums = PhaseSums(count)
@@ -363,17 +363,17 @@ def measure_phases(
 
 
 def sum_by(keys: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
-    """Return the sum of integers by their keys 0 ... count - 1, int64 (count,), exactly."""
+    """Return the exact sums of integers for the keys 0 ... count - 1, int64 (count,)."""
     sums = np.zeros(count, np.int64)
     np.add.at(sums, keys, values)
     return sums
 
 
 def count_faces(numbers: np.ndarray, open_axes: Sequence[int], count: int) -> np.ndarray:
-    """Return for every phase the faces between it and what is not of it, int64 (count,).
+    """Return the number of faces between every phase and its complement, int64 (count,).
 
-    numbers: the phase of every site, its last axis the lattice's first.  open_axes: of the lattice;
-    all others are periodic.
+    numbers: the phase of every site; the array's last axis is the lattice's first.  open_axes: axes
+    of the lattice; all others are periodic.
 
     >>> count_faces(np.array([[1, 1, 0]]), (0, 1), 2).tolist(), count_faces(
     ...     np.array([[1, 1, 0]]), (1,), 2
@@ -390,14 +390,14 @@ def count_faces(numbers: np.ndarray, open_axes: Sequence[int], count: int) -> np
 
 
 def count_faces_between(one: np.ndarray, other: np.ndarray, faces: np.ndarray) -> None:
-    """Add to ``faces``, by phase, the faces between layers and their neighbours that differ."""
+    """Add to ``faces``, by phase, the faces between neighbouring layers whose phases differ."""
     differ = one != other
     for side in (one, other):
         faces += np.bincount(side[differ], minlength=faces.size)
 
 
 def phase_table(phases: Sequence[Phase]) -> Table:
-    """Return the table of phases: a row each, shares rounded to four digits."""
+    """Return a table with a row for each phase, with shares rounded to four digits."""
     first = phases[0]
     axes = [(f"share spanning {axis}", "spanning", axis) for axis in first.spanning]
     axes += [(f"share wrapping {axis}", "wrapping", axis) for axis in first.wrapping]

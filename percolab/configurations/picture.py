@@ -76,7 +76,7 @@ def draw_configuration(chosen: Configuration) -> Drawn:
 
 
 def draw_flow_picture(lattice: Structure, size: int, **keys: Any) -> Drawn:
-    """Return the picture of what flows through a sample between two sides, and its numbers.
+    """Return the picture of the flow through a sample between two sides, and its numbers.
 
     keys: as :func:`percolab.configurations.flow.flow` takes them.
     InputError: a lattice that cannot be drawn, a sample that does not exist, no open axis.
@@ -106,8 +106,8 @@ def draw_tree_picture(
 ) -> Drawn:
     """Return the picture of the spanning tree of a sample, or of given weights, and its numbers.
 
-    weights: an array as :func:`percolab.configurations.tree.tree` takes it, or the file of one;
-    without them ``keys`` are seed, sample and rng.
+    weights: an array as for :func:`percolab.configurations.tree.tree`, or its file; without weights
+    the tree is that of a sample, with seed, sample and rng in ``keys``.
     InputError: a lattice that cannot be drawn, or a tree that does not exist.
     """
     if size is not None:
@@ -146,14 +146,14 @@ def draw_stored_labels(stored: LabeledClusters, name: str) -> Drawn:
 def draw_picture(labels: LabeledClusters, name: str, **options: Any) -> Drawn:
     """Return the figure of clusters on a lattice of any kind, and its numbers.
 
-    name: what the title begins with.  options: those of
+    name: the beginning of the title.  options: those of
     :func:`percolab.figures.configuration.plot_clusters`.
     """
     clusters, lattice, record = labels.clusters, labels.lattice, labels.record
     assert lattice is not None
     if isinstance(lattice, BetheLattice):
         name = f"Bethe lattice, $z = {lattice.coordination_number}$, {lattice.numbering} numbering"
-        # The shells can be counted.
+        # The picture shows the number of shells.
         title = make_title(name, {key: record[key] for key in record if key != "L"})
         return plot_bethe(clusters, lattice, record["L"], title=title)
     if options.get("spins") is not None:
@@ -166,7 +166,7 @@ def draw_picture(labels: LabeledClusters, name: str, **options: Any) -> Drawn:
 
 
 def _sample_title(lattice: Lattice, record: dict[str, Any]) -> str:
-    """Return the title of a sample: the lattice, its size or its sides, and what names it."""
+    """Return the title of a sample: the lattice, its size or sides, and p, seed and sample."""
     if lattice.aspect and "L" in record:
         sides = lattice.size_text(record["L"]).replace("x", r" \times ")
         return make_title(plain_text(lattice.title.rpartition(", ")[0]), record | {"L": sides})
@@ -195,7 +195,7 @@ def make_title(name: str, record: dict[str, Any]) -> str:
     periodic = [AXIS_NAMES[axis] for axis, kind in kinds if kind == "periodic"]
     if periodic:
         parts.append(f"periodic along {' and '.join(periodic)}")
-    # The numbers of a chain make a title too long for one line.
+    # With the facts about a chain the title is too long for one line.
     seed = f"seed {record.get('seed')}"
     second = parts.index(seed) if "sweeps" in record and seed in parts else len(parts)
     return "\n".join(filter(None, (", ".join(parts[:second]), ", ".join(parts[second:]))))
@@ -204,9 +204,9 @@ def make_title(name: str, record: dict[str, Any]) -> str:
 def draw_invasion(
     invader: Invader, invasion: Invasion, curves: Curves, record: dict[str, Any]
 ) -> Drawn:
-    """Return the figure of an invasion, with the p_c of what is random, and its numbers.
+    """Return the figure of an invasion, with p_c if its weights are random, and its numbers.
 
-    record: what it is of, as :func:`percolab.configurations.invasion_files.write_invasion` has it.
+    record: what was invaded, as for :func:`percolab.configurations.invasion_files.write_invasion`.
     """
     structure, known = invader.field.structure, None
     if record["weights"] is None:
@@ -219,8 +219,8 @@ def draw_invasion(
 def draw_stored_invasion(file: str) -> Drawn:
     """Return the figure of an invasion in a file, and its numbers.
 
-    The file tells the sample; it is invaded again, and the steps must be those of the file.
-    InputError: they are not, or the file alone does not tell what was invaded.
+    The sample in the file's record is invaded again, and the steps must equal those in the file.
+    InputError: they differ, or the weights were given by a user and are not in the file.
     """
     record, sites = read_invasion(file)
     if record["weights"] is not None:

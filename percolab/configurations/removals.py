@@ -1,7 +1,7 @@
-"""remove_each: what is left of a graph without each single site, or each single bond.
+"""remove_each: the clusters of a graph without each single site, or each single bond.
 
-One depth-first search finds all of it (R. Tarjan, SIAM J. Comput. 1, 146 (1972)): without a site
-its cluster falls apart into the branches below it from which no bond leads above it, and the rest.
+One depth-first search finds them all (R. Tarjan, SIAM J. Comput. 1, 146 (1972)): without a site its
+cluster falls apart into the branches below it from which no bond leads above it, and the rest.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Removals(Shown):
         return [(self.name(n), int(self.largest[n]), int(self.clusters[n])) for n in self.order]
 
     def to_table(self) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-        """Return headings and rows of each in this order; of a bond the names of both sites."""
+        """Return headings and rows, sorted as in :attr:`order`; bonds have two site names."""
         names = ("without",) if self.model == "site" else ("without", "to")
         rows = [
             (*((name,) if self.model == "site" else name), largest, clusters)
@@ -109,12 +109,12 @@ def _read(
     graph: Graph, model: str, above: Integers, via: Integers, sizes: Integers, root: Integers,
     is_cut: NDArray[np.bool_], is_bridge: NDArray[np.bool_],
 ) -> tuple[Integers, Integers, tuple[int, int]]:  # fmt: skip
-    """Return the largest cluster and the number of clusters without each, and with all."""
+    """Return the largest cluster and number of clusters without each, and of the whole graph."""
     count = graph.num_sites
     whole = sizes[root]
     roots = np.flatnonzero(root == np.arange(count))
     first, second = [*np.sort(sizes[roots])[::-1].tolist(), 0][:2]
-    # The largest of the clusters that a site is not in, which may be as large as its own.
+    # The size of the largest of the other clusters, which may equal that of the site's own.
     others = np.where(whole == first, second, first)
     if model == "bond":
         bridges = np.flatnonzero(is_bridge)

@@ -1,4 +1,4 @@
-"""One sample at every p as a page for a browser, with a slider for p (pages/clusters.js)."""
+"""A browser page that shows one sample at every p, with a slider for p (pages/clusters.js)."""
 
 from base64 import b64encode
 from math import prod
@@ -19,9 +19,9 @@ from percolab.lattices.topology import Topology, decode_periods, unpack_bits
 from percolab.tasks.study_file import make_request
 from percolab.trees.weights import make_bond_keys, make_sample_weights
 
-#: The page has all bonds; with more of them it would be slow on a phone.
+#: The largest number of points of a page, which holds all bonds and must be fast on a phone.
 MOST_POINTS = 2**14
-#: The slider has so many steps from p = 0 to p = 1.
+#: The number of steps of the slider from p = 0 to p = 1.
 STEPS = 1000
 _MODELS = ("bond", "site")
 
@@ -29,13 +29,13 @@ _MODELS = ("bond", "site")
 def sample_page(
     lattice: Structure, L: int, p: float | None = None, **keys: Any
 ) -> tuple[str, dict[str, Any]]:
-    """Return the page of a sample, HTML that loads nothing, and facts for JSON.
+    """Return the page of a sample, self-contained HTML, and its facts for JSON.
 
-    p: where the slider begins; None is the published threshold, or 0.5.  keys: seed, sample, rng,
-    model and boundary, as :func:`percolab.configurations.configuration.random_configuration`
-    takes them.
+    p: the initial position of the slider; None is the published threshold, or 0.5.  keys: seed,
+    sample, rng, model and boundary, as for
+    :func:`percolab.configurations.configuration.random_configuration`.
 
-    InputError: no lattice in the plane, more points than a page has, another model than bond and
+    InputError: a lattice not in the plane, too many points for a page, a model other than bond or
     site percolation, or a sample that does not exist.
     """
     if not isinstance(lattice, Lattice) or lattice.dimension != 2 or not lattice.vectors:
@@ -76,13 +76,13 @@ def sample_page(
 
 
 def pack_sample(topology: Topology, weights: Any, *, draws_sites: bool) -> dict[str, Any]:
-    """Return what clusters.js reads of a sample; its openings are in ascending order of u.
+    """Return the data of a sample for clusters.js, in which bonds or sites open in order of u.
 
-    order, ends: uint16, the sites in the order in which they are there, and the two ends of every
-    bond in the order in which they open.  counts: by step of p how many bonds (sites) are open.
-    digits: uint16, 16 binary digits of every opening's u in its step.  sides: the sites of the
-    first and the last layer of every axis.  periods: the bonds across a boundary, with the periods
-    from their first to their second end.
+    order, ends: uint16, the sites in the order in which they appear, and the two ends of every
+    bond in the order in which bonds open.  counts: for every step of p, how many bonds (sites) are
+    open.  digits: uint16, the position of every u within its step, 16 binary digits.  sides: the
+    sites of the first and the last layer of every axis.  periods: the bonds across a boundary, with
+    the periods from their first to their second end.
     """
     openings = list_openings(topology, sites=draws_sites)
     keys = make_bond_keys(weights, openings.places.astype(np.uint32))

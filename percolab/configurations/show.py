@@ -1,4 +1,4 @@
-"""The picture of one sample, as `percolab show` draws it, for Python."""
+"""percolab.show: the picture of one sample, as the command `percolab show` draws it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -94,7 +94,7 @@ def show(
     return figure
 
 
-#: What a picture of a kind does not take, and why.
+#: For each kind of picture, the reason for refusing arguments, and these arguments.
 _REFUSED: dict[str, tuple[str, ...]] = {
     "html": ("a page shows a sample of percolation on a lattice",
              "labels", "tree", "backbone", "graph", "out", *OF_SPINS),
@@ -109,9 +109,9 @@ _REFUSED: dict[str, tuple[str, ...]] = {
 
 
 def draw(**given: Any) -> tuple[Any, dict[str, Any]]:
-    """Return the figure, or the page as text, that the arguments of :func:`show` ask for.
+    """Return the figure, or the page as text, for the arguments of :func:`show`.
 
-    And every number that is drawn in it.  InputError: as for :func:`show`.
+    Also return every number that is drawn in it.  InputError: as for :func:`show`.
     """
     for name in ("tree", "backbone"):
         take_flag(name, given[name])
@@ -158,7 +158,7 @@ def draw(**given: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def _as_lattice(structure: Structure | None) -> Any:
-    """Return a lattice; InputError for what has no axes."""
+    """Return the structure as a lattice; InputError if it is not one."""
     if structure is not None and not isinstance(structure, Lattice):
-        raise InputError(f"{structure.name}: such a picture is of a lattice with sides")
+        raise InputError(f"{structure.name}: this picture needs a lattice with sides")
     return structure

@@ -1,4 +1,4 @@
-"""The minimum spanning tree of weights that a user gives, or of one sample, for Python."""
+"""percolab.tree: the minimum spanning tree of a user's weights, or of one sample."""
 
 from collections.abc import Sequence
 from math import prod
@@ -28,7 +28,7 @@ from percolab.trees.given import (
 from percolab.trees.weights import given_weights, make_sample_weights
 
 _NO_MEANING = "has no meaning here"
-#: What weights are for those in a graph's own file.
+#: The value of ``weights`` that selects the weights in a graph's own file.
 IN_FILE = "file"
 
 
@@ -135,7 +135,7 @@ def take_weighted_graph(
     num_sites: int | None = None,
     **named: Any,
 ) -> tuple[Graph, np.ndarray, Any]:
-    """Return a graph, the weights of its bonds, its own unless given, and its sites' names or None.
+    """Return a graph, the weights of its bonds (its own unless given), and site names or None.
 
     graph, weights: as :func:`tree` takes them.  named: ``multi`` and ``columns``.
     """
@@ -153,7 +153,7 @@ def read_weights(
 ) -> np.ndarray:
     """Return the weights of a lattice's bonds in a .npy file or FILE.h5:/DATASET.
 
-    InputError: a file that cannot be read, or that holds another shape or no numbers; a tree that
+    InputError: an unreadable file, an array of another shape or without numbers, or a tree that
     does not fit into memory.
     """
 
@@ -182,7 +182,7 @@ def read_weight_list(name: str, graph: Graph) -> np.ndarray:
 
 
 def read_numbers(name: str, wrong: Check) -> np.ndarray:
-    """Return numbers of this machine's byte order, as :func:`read_array` reads them; no image."""
+    """Return an array from NPY or HDF5 (no image) in native byte order; see :func:`read_array`."""
     if name.lower().endswith(".png"):
         raise InputError(f"{name}: weights are a .npy file or an HDF5 dataset")
     numbers = read_array(name, wrong)
@@ -190,7 +190,7 @@ def read_numbers(name: str, wrong: Check) -> np.ndarray:
 
 
 def _is_lattice(graph: str | Path, L: Any) -> bool:
-    """Return whether a text is the name of a lattice, rather than of a graph's file."""
+    """Return whether a text names a lattice, not a graph's file."""
     if str(graph).endswith(".toml"):
         return True
     if isinstance(graph, Path):
@@ -205,7 +205,7 @@ def _check_array(
     L: int | None,
     boundary: str | Sequence[str] | None,
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Return grid points and boundary per axis, of weights in an array; InputError if wrong."""
+    """Return the grid points and boundary per axis for an array of weights; InputError if wrong."""
     kinds = axis_boundaries(lattice, boundary)
     if dtype.kind not in "iuf" or dtype.itemsize > 8:
         raise InputError(f"weights are {dtype}, but they must be integers or floats of 64 bits")
@@ -235,7 +235,7 @@ def _check_array(
 def _tree_from_list(
     graph: Graph, values: np.ndarray, names: Any, ways: dict[str, Any]
 ) -> SpanningTree:
-    """Return the tree of a graph with weights in the order of its bonds."""
+    """Return the tree of a graph whose weights are in the order of its bonds."""
     topology = graph.topology((graph.num_sites,))
     check_tree_memory(Extent.of_topology(topology), **ways)
     keys = given_weights(keys_from_list(graph, values))

@@ -1,4 +1,4 @@
-"""A minimum spanning tree as a file: its bonds in CSV, NPZ or HDF5, or its words in NPY.
+"""Files of a minimum spanning tree: its bonds in CSV, NPZ or HDF5, or its bond words in NPY.
 
 docs/trees.md describes them.
 """
@@ -19,16 +19,16 @@ from percolab.trees.given import SpanningTree
 FORMAT = FileFormat("percolab tree", 1, "no tree")
 SUFFIXES = (".csv", ".npz", ".npy", *HDF5_SUFFIXES)
 _NPZ, _NPY = files.archive("a tree"), files.array("the words of a tree")
-#: A table of bonds has no mark of who wrote it.
+#: A CSV table of bonds has no mark that percolab wrote it.
 _KINDS = {".csv": files.Kind("a tree"), ".npz": _NPZ, ".npy": _NPY}
 _KINDS |= dict.fromkeys(HDF5_SUFFIXES, files.Kind("a tree", files.is_hdf5(FORMAT.name)))
 
 
 def check_tree_file(path: str | Path, *, of_graph: bool, inputs: Iterable[str | Path] = ()) -> None:
-    """Raise InputError unless a tree can be written to a file: before any work is done for it.
+    """Raise InputError unless a tree can be written to a file; call this before computing it.
 
-    of_graph: whether it is that of a graph, which has no words, as its sites have other numbers
-    there.  inputs: files that it is made of.
+    of_graph: whether it is the tree of a graph, which has no words, as they use other site numbers.
+    inputs: the input files, which must not be replaced.
     """
     path = Path(path)
     suffix = path.suffix.lower()
@@ -39,7 +39,7 @@ def check_tree_file(path: str | Path, *, of_graph: bool, inputs: Iterable[str | 
 
 
 def write_tree_file(path: str | Path, tree: SpanningTree) -> None:
-    """Write a tree to .csv, .npz, .npy or .h5; complete or not at all.
+    """Write a tree to .csv, .npz, .npy or .h5, completely or not at all.
 
     InputError: as for :func:`check_tree_file`.
     """

@@ -1,7 +1,7 @@
-"""Bonds of one sample as a figure: a minimum spanning tree and its trunk, or what flows.
+"""Bonds of one sample as a figure: a minimum spanning tree and its trunk, or the flow.
 
-The trunk is the path between two sides.  What flows are the backbone, its red bonds, and the
-dangling ends.  matplotlib loads when a figure is made.
+The trunk is the path between two sides.  A figure of the flow shows the backbone, its red bonds,
+and the dangling ends.  matplotlib is imported when a figure is made.
 """
 
 from collections.abc import Iterator
@@ -22,20 +22,20 @@ from percolab.lattices.shown import counted
 from percolab.lattices.topology import Topology, set_bits, unpack_bits
 from percolab.trees.given import SpanningTree
 
-#: More grid points than these have bonds too fine to be seen.
+#: With more grid points than this, bonds are too fine to be seen.
 MOST_POINTS = 2**16
 _TRUNK = COLOURS[1]
-#: Light to dark: heavy bonds are dark, as they are the last that the tree takes.
+#: Light to dark: heavy bonds, which the tree takes last, are dark.
 _COLOUR_MAP, _LIGHTEST, _DARKEST = "Blues", 0.4, 1.0
-#: Width of a bond and of the trunk: in bond lengths, and the least and the most in points.
+#: Widths of a bond and of the trunk: in bond lengths, and the smallest and largest in points.
 _WIDTHS, _TRUNK_WIDTHS = (0.16, 0.35, 2.4), (0.34, 1.1, 5.0)
-#: Of other clusters, dangling ends, the backbone and red bonds: colour, and width in bond lengths.
+#: Colour, and width in bond lengths, of other clusters, dangling ends, backbone and red bonds.
 _LOOKS = (("0.85", 0.12), ("#8fc3ea", 0.16), (COLOURS[0], 0.24), (COLOURS[1], 0.42))
 _THINNEST, _THICKEST = 0.3, 4.0
 
 
 def check_tree_drawable(lattice: Lattice, num_points: int, what: str = "trees") -> None:
-    """Raise InputError unless trees, or others, can be drawn on so many points of a lattice."""
+    """Raise InputError unless trees, or ``what``, can be drawn for this lattice and size."""
     check_drawable(lattice, num_points)
     if lattice.dimension != 2:
         raise InputError(f"{lattice.name}: only {what} in two dimensions are drawn")
@@ -47,7 +47,7 @@ def check_tree_drawable(lattice: Lattice, num_points: int, what: str = "trees") 
 def _map(
     places: NDArray[np.float64], length: float, title: str, more: tuple[float, float]
 ) -> Iterator[tuple[Figure, Axes, float]]:
-    """Give a figure with a map of sites at these places, its axes, and a bond's length in points.
+    """Yield a figure with a map of sites at these places, its axes, and a bond's length in points.
 
     length: of a bond.  more: inches that legends and colour bars add to width and height.
     """
@@ -74,10 +74,10 @@ def plot_spanning_tree(
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw a tree on a lattice in the plane; return the figure and every number in it, for JSON.
 
-    trunk: places in ``tree.bonds`` of the bonds that stand out (:meth:`SpanningTree.trunk`).
-    trunk_name: what a legend calls it.  title: with matplotlib's mathematics.
+    trunk: indices in ``tree.bonds`` of the highlighted bonds (:meth:`SpanningTree.trunk`).
+    trunk_name: its name in the legend.  title: may contain matplotlib's mathematics.
 
-    InputError: no lattice in two dimensions, or more points than can be seen.
+    InputError: not a lattice in two dimensions, or more points than can be seen.
     """
     lattice = tree.structure
     if not isinstance(lattice, Lattice):
@@ -96,14 +96,14 @@ def plot_spanning_tree(
     lines, bonds = _make_lines(tree, lattice, places)
     length = float(np.linalg.norm(lines[:, 1] - lines[:, 0], axis=1).mean()) if len(lines) else 1.0
     weights = tree.weights.astype(float)
-    # Without the palest colours, which white paper would hide.
+    # Leave out the palest colours, which are invisible on white paper.
     shades = matplotlib.colormaps[_COLOUR_MAP](np.linspace(_LIGHTEST, _DARKEST, 256))
     look: dict[str, Any] = {"cmap": ListedColormap(shades)}
     look["norm"] = Normalize(weights.min(initial=np.inf), weights.max(initial=-np.inf))
     if not weights.size:
         look["norm"] = Normalize(0.0, 1.0)
     with _map(places, length, title, (1.2, 0.9)) as (figure, axes, points):
-        # Light ones first, so that where lines touch the later ones of the tree are on top.
+        # Draw light bonds first, so that heavier bonds are on top where lines touch.
         for is_trunk, widths in ((False, _WIDTHS), (True, _TRUNK_WIDTHS)):
             chosen = on_trunk[bonds] == is_trunk
             own = {"colors": _TRUNK} if is_trunk else look | {"array": weights[bonds[chosen]]}
@@ -129,11 +129,11 @@ def plot_spanning_tree(
 def _make_lines(
     tree: SpanningTree, lattice: Lattice, places: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the tree's bonds as lines (n, 2, 2), and the place of each one's bond (n,)."""
+    """Return the tree's bonds as lines (n, 2, 2), and the index of each line's bond (n,)."""
     topology = tree.topology
     lines, _ = bond_lines(lattice, topology, places, tree.words)
     stride, numbers = 32 * topology.num_words, []
-    # Class by class the lines of all bonds, and then the second halves of those across a periodic
+    # For each class the lines of all bonds, then the second halves of bonds across a periodic
     # boundary.
     for klass in range(topology.num_classes):
         owners = np.flatnonzero(unpack_bits(tree.words[klass], topology.num_points))
@@ -149,10 +149,10 @@ def _make_lines(
 def plot_flow(
     flow: Flow, lattice: Lattice, topology: Topology, *, title: str = ""
 ) -> tuple[Figure, dict[str, Any]]:
-    """Draw the open bonds by what flows in them; return the figure and its numbers, for JSON.
+    """Draw the open bonds by their part in the flow; return the figure and its numbers, for JSON.
 
-    title: with matplotlib's mathematics.
-    InputError: no lattice in two dimensions, or more points than can be seen.
+    title: may contain matplotlib's mathematics.
+    InputError: not a lattice in two dimensions, or more points than can be seen.
     """
     from matplotlib.lines import Line2D
 
@@ -160,7 +160,7 @@ def plot_flow(
     places = lattice.positions(topology.shape)
     every, _ = bond_lines(lattice, topology, places, topology.exists)
     length = float(np.linalg.norm(every[:, 1] - every[:, 0], axis=1).max(initial=0.0)) or 1.0
-    # Which open bonds are of each kind, in the order of the looks.
+    # Masks of the open bonds of each kind, in the order of _LOOKS.
     kinds = {
         "other clusters": ~(flow.dangling | flow.backbone),
         "dangling ends": flow.dangling,

@@ -1,10 +1,10 @@
-"""A colour for every cluster: strong ones for what spans and for the largest, muted for the rest.
+"""A colour for every cluster: strong for spanning clusters and the largest, muted for the rest.
 
 The strong colours are those of curves; the muted ones have the hues of Paul Tol's "light" scheme
-(2021), spread in lightness, so that they differ in grey and for colour-blind readers.  Clusters
-that touch get different colours, so that two clusters are not taken for one: greedily, the cluster
-with the fewest neighbours last (D. W. Matula and L. L. Beck, J. ACM 30, 417 (1983)).  Two colours
-are enough for a tree then, and six for every planar lattice.
+(2021), spread in lightness, so that they differ in grey and for colour-blind readers.  Touching
+clusters get different colours, so that they do not look like one: by greedy colouring, smallest
+degree last (D. W. Matula and L. L. Beck, J. ACM 30, 417 (1983)).  With it two colours are enough
+for a tree, and six for every planar lattice.
 """
 
 from collections import Counter
@@ -25,13 +25,13 @@ NO_SITE, SINGLE, LARGEST = "#ffffff", "#e2e2e2", COLOURS[0]
 SPANNING = (COLOURS[1], COLOURS[4], COLOURS[6], COLOURS[2], COLOURS[7])
 MUTED = ("#aae2ff", "#b6c821", "#febac7", "#46c5a1", "#fbe98f", "#71a8dd")
 PALETTE = (NO_SITE, SINGLE, LARGEST, *SPANNING, *MUTED)
-#: Of spins with two states.
+#: Colours of spins with two states.
 TWO_SPINS = ("#20364f", "#f2d9a0")
 _FIRST_SPANNING = 3
 _FIRST_MUTED = _FIRST_SPANNING + len(SPANNING)
-#: So many clusters, the largest, are kept apart from their neighbours; the others take turns.
+#: The number of largest clusters that differ from their neighbours; the others take turns.
 _MOST_KEPT_APART = 20_000
-#: Clusters that a legend names one by one.
+#: The largest number of clusters that a legend names one by one.
 _MOST_NAMED = 4
 
 
@@ -39,7 +39,7 @@ _MOST_NAMED = 4
 class Prominent:
     """A cluster that is named in the legend: its number, its colour, and the axes it spans.
 
-    wrapping: the periodic axes around which it closes on itself
+    wrapping: the periodic axes around which it wraps
     """
 
     number: int
@@ -51,12 +51,12 @@ class Prominent:
 
 @dataclass(frozen=True, eq=False)
 class ClusterColours:
-    """What colour every cluster has, and which ones a legend names.
+    """The colour of every cluster, and the clusters that a legend names.
 
     of_clusters:  uint8 (n,), index into ``PALETTE``
-    of_sites:     uint8 (num_points,), the same of every site's cluster; 0 where there is no site
-    grey_singles: whether single sites have a colour, and so an entry, of their own
-    phases:       the name of every cluster's phase, where an image has several; () otherwise
+    of_sites:     uint8 (num_points,), the index of every site's cluster; 0 where there is no site
+    grey_singles: whether single sites are grey, with an entry in the legend
+    phases:       the name of every cluster's phase if an image has several, else ()
     """
 
     clusters: Clusters
@@ -71,7 +71,7 @@ class ClusterColours:
         return np.asarray(_rgb(PALETTE)[self.of_sites[sites]])
 
     def add_legend(self, figure: Figure, *, with_bonds: bool) -> None:
-        """Name the prominent clusters below the panels, and what the other colours mean."""
+        """Add a legend below the panels: prominent clusters, and the meaning of other colours."""
         from matplotlib.legend_handler import HandlerTuple
         from matplotlib.lines import Line2D
 
@@ -125,7 +125,7 @@ class ClusterColours:
         return f"{text}, wraps around {_listed(cluster.wrapping)}" if cluster.wrapping else text
 
     def to_dict(self, title: str, *, drawn: str, layers: list[int] | None = None) -> dict[str, Any]:
-        """Return what a figure of the clusters shows, as plain JSON values."""
+        """Return the numbers of a figure of the clusters as plain JSON values."""
         clusters, prominent = self.clusters, []
         for each in self.prominent:
             size, label = int(clusters.sizes[each.number]), int(clusters.roots[each.number])
@@ -147,10 +147,10 @@ def _rgb(colours: Sequence[Any]) -> np.ndarray:
 def choose_colours(
     clusters: Clusters, *, grey_singles: bool = True, phases: Sequence[str] = ()
 ) -> ClusterColours:
-    """Choose the colours of clusters, the same for the same clusters.
+    """Choose the colours of clusters; equal clusters give equal colours.
 
-    grey_singles: whether single sites are grey, also next to each other, or have colours as others.
-    phases: names, as :class:`ClusterColours` has them.
+    grey_singles: whether single sites are grey, even next to each other, or coloured like others.
+    phases: names, as in :class:`ClusterColours`.
     """
     colours = np.full(clusters.sizes.size, PALETTE.index(SINGLE), np.uint8)
     prominent = _prominent(clusters)
@@ -206,7 +206,7 @@ def _prominent(clusters: Clusters) -> tuple[Prominent, ...]:
 def _in_turn(order: list[int], touching: dict[int, list[int]]) -> dict[int, str]:
     """Return a strong colour for each of these clusters, in turn.
 
-    One that a cluster touching it has is left out, unless all are taken.
+    The colour of a touching cluster is skipped, unless all are taken.
     """
     chosen: dict[int, str] = {}
     for n, number in enumerate(order):
@@ -217,7 +217,7 @@ def _in_turn(order: list[int], touching: dict[int, list[int]]) -> dict[int, str]
 
 
 def _choose_muted(clusters: Clusters, codes: np.ndarray, taken: set[int], *, least: int) -> None:
-    """Give a muted colour to every cluster of this many sites or more that is not taken."""
+    """Give a muted colour to every cluster of ``least`` sites or more that is not in ``taken``."""
     others = [n for n in clusters.by_size.tolist() if clusters.sizes[n] >= least and n not in taken]
     apart = others[:_MOST_KEPT_APART]
     touching = _touching(clusters, np.array(apart, np.int64))
@@ -225,7 +225,7 @@ def _choose_muted(clusters: Clusters, codes: np.ndarray, taken: set[int], *, lea
     used: Counter[int] = Counter()
     for number in _fewest_neighbours_last(apart, touching):
         around = Counter(int(codes[other]) for other in touching.get(number, ()))
-        # Of the colours least seen around it, the one least used: none of them, as a rule.
+        # Among the colours seen least around it (mostly not at all), take the least used one.
         chosen = min(colours, key=lambda colour: (around[colour], used[colour], colour))
         codes[number] = chosen
         used[chosen] += 1
@@ -234,10 +234,10 @@ def _choose_muted(clusters: Clusters, codes: np.ndarray, taken: set[int], *, lea
 
 
 def _fewest_neighbours_last(numbers: list[int], touching: dict[int, list[int]]) -> list[int]:
-    """Return clusters so that each has as few neighbours as can be among those before it.
+    """Return clusters in an order in which each has few neighbours among those before it.
 
-    The one with the fewest neighbours is taken away again and again; of equal ones the smallest
-    cluster, which comes last among the numbers.
+    The cluster with the fewest neighbours is removed repeatedly; among equal ones the smallest,
+    which is last in ``numbers``.
     """
     from heapq import heapify, heappop, heappush
 
@@ -248,7 +248,7 @@ def _fewest_neighbours_last(numbers: list[int], touching: dict[int, list[int]]) 
     taken_away: list[int] = []
     while heap:
         least, _, number = heappop(heap)
-        # What was put back with fewer neighbours is in the heap more than once.
+        # Skip outdated entries: a cluster is pushed again when it has fewer neighbours.
         if degree.get(number) != least:
             continue
         del degree[number]
@@ -261,11 +261,11 @@ def _fewest_neighbours_last(numbers: list[int], touching: dict[int, list[int]]) 
 
 
 def _touching(clusters: Clusters, numbers: np.ndarray) -> dict[int, list[int]]:
-    """Return which of these clusters have bonds of the lattice between them."""
+    """Return, for each of these clusters, those that a bond of the lattice connects it with."""
     topology, count = clusters.topology, clusters.sizes.size
     kept = np.zeros(count + 1, bool)
     kept[numbers] = True
-    # One more than the number, so that what lies outside has none.
+    # Store the number plus 1, so that 0 means no cluster.
     here = np.where(kept[clusters.numbers], clusters.numbers.astype(np.int64) + 1, 0)
     pairs = []
     for klass in range(topology.num_classes):

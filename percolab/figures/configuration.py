@@ -1,8 +1,8 @@
 """The clusters of one configuration as a figure, at their places in real space.
 
 In two dimensions a small lattice is drawn bond by bond, a large one as an image with a cell for
-every grid point; in three, a few layers stand side by side.  matplotlib loads when a figure is
-made.
+every grid point; in three dimensions a few layers are drawn side by side.  matplotlib is imported
+when a figure is made.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from percolab.lattices.lattice import Lattice
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.measure.clusters import Clusters
 
-#: Up to so many grid points bonds are drawn; and more than so many are not drawn at all.
+#: The largest numbers of grid points with which bonds are drawn, and with which anything is.
 MOST_WITH_BONDS, MOST_POINTS = 4096, 2**24
 MOST_LAYERS = 4
 #: Width of a bond and of a site, in mean bond lengths.
@@ -44,14 +44,13 @@ def plot_clusters(
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw clusters on their lattice; return the figure and every number in it, for JSON.
 
-    opened: the open bonds, uint32 (num_classes, num_words), to be drawn while these are few; None
-    draws sites alone.  spins: uint8 (num_points,), to be drawn next to the clusters, each of
-    ``states`` states.  title: with matplotlib's mathematics.  first_row_on_top: the second axis
-    leads down, as the rows of an image do.  phases: the name of every cluster's phase, where
-    an image has several.
+    opened: the open bonds, uint32 (num_classes, num_words), which are drawn if there are few; None
+    draws only sites.  spins: uint8 (num_points,), below ``states``, drawn next to the clusters.
+    title: may contain matplotlib's mathematics.  first_row_on_top: the second axis points down, as
+    the rows of an image do.  phases: the name of every cluster's phase if an image has several.
 
-    InputError: another dimension than 2 or 3, more points than can be seen, or a lattice that does
-    not say where its points are.
+    InputError: a dimension other than 2 or 3, more points than can be seen, or a lattice without
+    coordinates.
     """
     topology = clusters.topology
     check_drawable(lattice, topology.num_points)
@@ -61,7 +60,7 @@ def plot_clusters(
     plane = in_plane(lattice)
     ends = np.array([[0, 0], [1, 0], [0, 1], [1, 1]]) * topology.shape[:2] - 0.5
     corners = ends @ plane
-    # Side by side there is half the width.
+    # Two panels side by side have half the width each.
     most = MOST_WITH_BONDS if spins is None else MOST_WITH_BONDS // 4
     if places is None or topology.num_points > most:
         opened = None
@@ -110,16 +109,16 @@ def plot_clusters(
 
 
 def _around(places: np.ndarray, corners: np.ndarray) -> np.ndarray:
-    """Return points (n, 2) that bound a picture of sites: the corners of its grid, moved to them.
+    """Return points (n, 2) that bound a picture of sites: the corners of its grid, moved to sites.
 
-    Sites of a unit cell may lie anywhere in it, and so beside their grid points.
+    Sites of a unit cell may be anywhere in it, so they may not be at their grid points.
     """
     moved = corners + places.mean(axis=0) - corners.mean(axis=0)
     return np.concatenate([moved, [places.min(axis=0), places.max(axis=0)]])
 
 
 def check_drawable(lattice: Lattice, num_points: int) -> None:
-    """Raise InputError unless so many grid points of a lattice can be drawn."""
+    """Raise InputError unless a lattice with this number of grid points can be drawn."""
     check_places(lattice)
     if num_points > MOST_POINTS:
         raise InputError(f"{num_points} grid points, but at most {MOST_POINTS} can be drawn")
@@ -157,7 +156,7 @@ def draw_cells(
 ) -> None:
     """Draw an image, sheared to the lattice: a parallelogram for every grid point, and an outline.
 
-    extent: left, right, bottom and top in grid points.  plane: as :func:`in_plane` has it.
+    extent: left, right, bottom and top in grid points.  plane: as from :func:`in_plane`.
     """
     from matplotlib.patches import Polygon
     from matplotlib.transforms import Affine2D
@@ -178,10 +177,10 @@ def _draw_bonds(
     places = lattice.positions(topology.shape)
     length = _bond_length(lattice, topology, places)
     lines, owners = bond_lines(lattice, topology, places, opened)
-    # In points, of a figure 4.4 inches wide.
+    # Points per unit of length in a figure 4.4 inches wide.
     per_length = 4.4 * 72 / max(np.ptp(places, axis=0).max(), length)
     width = float(np.clip(_BOND * length * per_length, 0.5, 3.0))
-    # Prominent clusters over the others, where bonds cross.
+    # Where bonds cross, prominent clusters are on top.
     order = np.argsort(clusters.sizes[clusters.numbers[owners]], kind="stable")
     lines, owners = lines[order], owners[order]
     rgb = colours.rgb(owners) / 255.0
@@ -191,7 +190,7 @@ def _draw_bonds(
 
 
 def _bond_length(lattice: Lattice, topology: Topology, places: np.ndarray) -> float:
-    """Return the length that discs and lines are measured in, of the longest bond inside."""
+    """Return the unit of discs and lines: the length of the longest bond inside."""
     every, _ = bond_lines(lattice, topology, places, topology.exists)
     return float(np.linalg.norm(every[:, 0] - every[:, 1], axis=1).max(initial=0.0)) or 1.0
 
@@ -216,10 +215,10 @@ def draw_discs(axes: Axes, places: np.ndarray, size: float, **look: Any) -> None
 def bond_lines(
     lattice: Lattice, topology: Topology, places: np.ndarray, bonds: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return bonds as lines (n, 2, 2) in real space, and a site of each one's cluster (n,).
+    """Return bonds as lines (n, 2, 2) in real space, and a site of each line's cluster (n,).
 
     bonds: uint32 (num_classes, num_words).  A bond across a periodic boundary is two lines, each
-    from a site half of the way, out of the picture.
+    from a site to the middle of the bond, out of the picture.
     """
     shape = np.array(topology.shape)
     strides = np.cumprod([1, *topology.shape[:-1]])
@@ -257,7 +256,7 @@ def _finish(axes: Axes, corners: np.ndarray, first_row_on_top: bool) -> None:
 
 
 def _draw_directions(axes: Axes, plane: np.ndarray) -> None:
-    """Show below the lower left corner, by arrows, where the lattice's axes lead."""
+    """Draw arrows along the lattice's axes below the lower left corner."""
     from matplotlib.transforms import offset_copy
 
     downwards = axes.yaxis_inverted()

@@ -1,4 +1,4 @@
-"""What the axes of all figures share: titles, letters, sizes, ticks, legends, residuals."""
+"""Elements that all figures share: titles, letters, sizes, ticks, legends, residuals."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 #: A published threshold and its source: "1 - 2 sin(pi/18) [Sykes and Essam 1964]".
 Exact = tuple[float, str]
 
-#: Numbers that are as short when they are written out as in powers of ten.
+#: The range of numbers that are not written in powers of ten.
 _LEAST_PLAIN, _MOST_PLAIN = 1e-3, 1e5
-#: Of curves of more points than this only so many have a marker and a bar.
+#: If a curve has more than _MOST_POINTS points, only _MARKERS have a marker and a bar.
 _MOST_POINTS, _MARKERS = 100, 25
-#: Width of a digit in parts of the font's size, with the space next to a label of a tick.
+#: Width of a digit, and of the space next to a tick's label, relative to the font size.
 _DIGIT, _BESIDE = 0.64, 1.6
 
 
 def set_title(figure: Figure, text: str) -> None:
-    """Write a title over all panels, in as many lines as the width of the figure asks for."""
+    """Write a title over all panels, with line breaks if the figure is too narrow."""
     from matplotlib import rcParams
 
     size = rcParams["axes.titlesize"]
@@ -35,7 +35,7 @@ def set_title(figure: Figure, text: str) -> None:
 
 
 def _break_lines(figure: Figure, text: str, size: Any) -> str:
-    """Return a title with line breaks after commas, and after words where that is not enough."""
+    """Return a title with line breaks after commas and, if necessary, after words."""
     room = figure.bbox.width - 0.1 * figure.dpi
 
     def fits(line: str) -> bool:
@@ -63,7 +63,7 @@ def _parts(text: str, separator: str) -> list[str]:
     """Return text in parts, none of which ends within mathematics."""
     parts: list[str] = []
     for piece in re.split(separator, text):
-        # A dollar sign of a name begins no mathematics.
+        # An escaped dollar sign does not begin mathematics.
         inside = parts and len(re.findall(r"(?<!\\)\$", parts[-1])) % 2
         if inside:
             parts[-1] += f" {piece}"
@@ -73,9 +73,9 @@ def _parts(text: str, separator: str) -> list[str]:
 
 
 def letter_panels(panels: Iterable[Axes]) -> None:
-    """Write (a), (b), ... next to the upper left corners of panels, unless there is but one.
+    """Write (a), (b), ... next to the upper left corners of panels, unless there is only one.
 
-    They are above the label of a tick at the corner.
+    The letters are above the label of a tick at the corner.
     """
     each = list(panels)
     for letter, axes in zip("abcdefghijklmnop", each if len(each) > 1 else ()):
@@ -103,9 +103,9 @@ def keep_to_probabilities(*panels: Axes) -> None:
 def draw_residuals(
     axes: Axes, series: Iterable[tuple[Any, Any, dict[str, Any]]], *, of: str
 ) -> None:
-    """Draw differences in standard errors, with a grey band one of them wide on either side.
+    """Draw differences in standard errors, with a grey band of one error on either side.
 
-    series: x, differences over errors, and the look of each.  of: what is taken away.
+    series: x, differences over errors, and the look of each.  of: the name of the subtrahend.
     """
     largest = 3.0
     for x, away, look in series:
@@ -118,7 +118,7 @@ def draw_residuals(
 
 
 def size_label(size: int, num_sites: Mapping[int, int]) -> str:
-    """Return what a legend calls a size: its N too where it is known, alone if that is the size."""
+    """Return the label of a size in legends: L, with N if it is known, or N only if it equals L."""
     sites = f"$N = {num_sites[size]}$" if size in num_sites else ""
     own = "" if size == num_sites.get(size) else f"$L = {size}$"
     return ", ".join(filter(None, [sites, own]))
@@ -129,17 +129,17 @@ def is_size(label: str) -> bool:
 
 
 def known_word(known: Any) -> str:
-    """Return what a figure calls a known value: exact, or published where it has an error."""
+    """Return the word for a known value in figures: "exact", or "published" if it has an error."""
     return "published" if known.error else "exact"
 
 
 def known_text(known: Any) -> str:
-    """Return the known value in a line below a fitted one, "" where there is none."""
+    """Return the known value as a line below a fitted one, or "" if there is none."""
     return "" if known is None else f"\n({known_word(known)}: ${known.value:.5g}$)"
 
 
 def rejection_label(quality: ChiSquare | None) -> str | None:
-    """Return what a figure says of a fit that chi^2 rejects; None of any other, or of no fit."""
+    """Return the note in a figure for a fit that chi^2 rejects; None for other fits or no fit."""
     if quality is None or not quality.rejects:
         return None
     p_value = f"{quality.p_value:.1g}" if quality.p_value > 0 else "< 1e-300"
@@ -168,22 +168,22 @@ def draw_exact(
 
 
 def draw_band(axes: Axes, value: float, error: float, *, across: bool = False, **look: Any) -> None:
-    """Draw a value less and plus its error as a vertical band, or as one across the axes."""
+    """Draw a value minus and plus its error as a vertical band, or as a horizontal one."""
     span = axes.axhspan if across else axes.axvspan
     span(value - error, value + error, **{"zorder": 0} | BAND | look)
 
 
 def bars_if_known(errors: np.ndarray) -> np.ndarray | None:
-    """Return errors to be drawn as bars, NaN where one is not known; None if none is."""
+    """Return errors for bars, NaN where an error is unknown; None if all are unknown."""
     known = np.isfinite(errors)
     return np.where(known, errors, np.nan) if known.any() else None
 
 
 def draw_bars(axes: Axes, x: Any, y: Any, errors: Any, look: Any, **style: Any) -> None:
-    """Draw points with the errors that are known, (n,) or (2, n); look and style: of the points.
+    """Draw points with their known errors, (n,) or (2, n); look and style: of the points.
 
-    They are not connected unless the style has a linestyle; of more than _MOST_POINTS that are
-    connected only some have a marker and a bar.
+    Points are not connected unless the style has a linestyle; if more than _MOST_POINTS points are
+    connected, only some have a marker and a bar.
     """
     known = bars_if_known(np.asarray(errors, float))
     style = {"elinewidth": 0.8, "linestyle": "none"} | look | style
@@ -193,33 +193,33 @@ def draw_bars(axes: Axes, x: Any, y: Any, errors: Any, look: Any, **style: Any) 
 
 
 def interval_bars(curve: Any) -> np.ndarray:
-    """Return how far the interval of a curve's probability extends below and above, (2, m)."""
+    """Return the lengths below and above a curve's probability of its interval, (2, m)."""
     return np.asarray(np.abs(np.stack(curve.interval()) - curve.probability))
 
 
-#: What a legend says of bars of one standard error.
+#: The legend's text for bars of one standard error.
 ERROR_BARS = "Error bars: one standard error"
 
 
 def jackknife_title(errors: Iterable[np.ndarray], *, over: str = "blocks") -> str | None:
-    """Return what a legend says of bars found from the scatter of blocks; None if none is known."""
+    """Return the legend's text for bars from the scatter of blocks; None if none is known."""
     known = any(np.isfinite(each).any() for each in errors)
     return f"{ERROR_BARS}, jackknife over {over}" if known else None
 
 
 def only_p(curves: Sequence[Any]) -> float | None:
-    """Return the p of curves of several sizes at one p alone, which are drawn against L."""
+    """Return the p of curves of several sizes at a single p, which are drawn against L."""
     all_p = np.unique(np.concatenate([curve.p for curve in curves]))
     return float(all_p[0]) if all_p.size == 1 and len({curve.L for curve in curves}) > 1 else None
 
 
 def title_with_p(title: str, at: float | None) -> str:
-    """Return the title of a figure, with the p of curves that are all at one p."""
+    """Return the title of a figure, with p if all curves are at a single p."""
     return title if at is None else f"{title}, $p = {at:.8g}$"
 
 
 def place_sizes(axes: Axes, sizes: Sequence[int]) -> None:
-    """Make the horizontal axis one of sizes, ascending: a tick for each, labels where they fit."""
+    """Make a horizontal axis of ascending sizes: a tick for each size, and labels that fit."""
     axes.set_xscale("log", base=2)
     low, high = min(sizes) / 1.5, max(sizes) * 1.5
     octave = estimate_width(axes) / np.log2(high / low)
@@ -236,25 +236,25 @@ def place_sizes(axes: Axes, sizes: Sequence[int]) -> None:
 
 
 def estimate_width(axes: Axes) -> float:
-    """Return about how wide a panel of a figure will be, in inches."""
+    """Return the approximate width that a panel of a figure will have, in inches."""
     figure: Any = axes.figure
     place: Any = axes.get_subplotspec()
-    # A user's axes may stand anywhere, in a part of a figure too.
+    # A user's axes may be anywhere, including a subfigure.
     if place is None or figure is not figure.figure:
         return float(axes.bbox.width / figure.dpi)
     return float(figure.get_figwidth() * place.get_position(figure).width)
 
 
 def _label_width(axes: Axes, text: str) -> float:
-    """Return about how much room the label of a horizontal tick takes, in inches."""
+    """Return the approximate width of a horizontal tick's label, in inches."""
     font = float(axes.xaxis.get_major_ticks(1)[0].label1.get_fontsize()) / 72
     return font * (_DIGIT * len(text) + _BESIDE)
 
 
 def few_ticks(axes: Axes, *, number: int, width: float | None = None) -> None:
-    """Label at most ``number`` + 1 ticks of linear axes, each in full, along x as many as fit.
+    """Label at most ``number`` + 1 ticks of linear axes in full, along x only as many as fit.
 
-    width: of the axes, in inches; None where they are a panel of a figure.
+    width: of the axes, in inches; None if they are a panel of a figure.
     """
     if axes.get_yscale() == "linear":
         axes.locator_params(axis="y", nbins=number)
@@ -277,9 +277,9 @@ def few_ticks(axes: Axes, *, number: int, width: float | None = None) -> None:
 
 
 def plain_ticks(axes: Axes, *, decades: float = 2.0) -> None:
-    """Write plain numbers, 20, 50, 100, on logarithmic axes of fewer decades than these.
+    """Write plain numbers, 20, 50, 100, on logarithmic axes that span fewer decades than these.
 
-    Ticks that were set one by one stay.
+    Ticks that were set individually are kept.
     """
     from matplotlib import ticker
 
@@ -299,13 +299,13 @@ def plain_ticks(axes: Axes, *, decades: float = 2.0) -> None:
 
 
 def legend_entries(*panels: Axes) -> list[tuple[Any, str]]:
-    """Return what panels would list in a legend, (handle, label) each."""
+    """Return the entries that panels have for a legend, (handle, label) each."""
     listed = (axes.get_legend_handles_labels() for axes in panels)
     return [entry for each in listed for entry in zip(*each, strict=True)]
 
 
 def sizes_first(entries: Iterable[tuple[Any, str]]) -> list[tuple[Any, str]]:
-    """Return the entries of a legend, those of sizes before all others."""
+    """Return the entries of a legend, with sizes before all others."""
     return sorted(entries, key=lambda entry: not is_size(entry[1]))
 
 
@@ -314,15 +314,15 @@ def add_legend(
 ) -> None:
     """Add a legend, sizes first, unless there is nothing to list.
 
-    ncols: columns, fewer where so many are wider than the figure.  Read row by row, or where that
-    alone is too wide column by column.
+    ncols: number of columns, reduced if they are wider than the figure.  Entries are in rows, or
+    in columns if only rows are too wide.
     """
     shown = sizes_first(entries)
     if not shown:
         return
     figure: Any = target.figure
     for columns, by_row in product(range(ncols, 0, -1), (True, False)):
-        # Matplotlib fills column by column.
+        # Matplotlib fills legends column by column.
         firsts = range(columns if by_row else 1)
         listed = [entry for first in firsts for entry in shown[first :: len(firsts)]]
         handles, labels = map(list, zip(*listed, strict=True))
@@ -337,7 +337,7 @@ def add_column_legend(
 ) -> None:
     """Add a legend below the panels; entries of one name, the first of each pair, in one column.
 
-    The figure is made wider where its legend is.
+    The figure is widened if its legend is wider.
     """
     from matplotlib.lines import Line2D
 

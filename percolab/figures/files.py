@@ -1,4 +1,4 @@
-"""How a figure is written: as a file, or as a part of a page; equal figures give equal bytes."""
+"""Writing a figure, as a file or as a part of a page; equal figures give equal bytes."""
 
 import io
 import re
@@ -8,8 +8,8 @@ from pathlib import Path
 from percolab.figures.style import Figure
 from percolab.store.output_files import check_output, check_suffix, write_output
 
-#: What `save_figure` writes, with the metadata that would otherwise hold the date or version; the
-#: program's name is what a figure of percolab's is recognised by when it is written again.
+#: Formats of `save_figure`, with the metadata that would otherwise contain the date or version; by
+#: the program's name in it a figure of percolab is recognised before it is replaced.
 FORMATS: Mapping[str, Mapping[str, str | None]] = {
     ".png": {"Software": "percolab"},
     ".pdf": {"CreationDate": None, "Creator": "percolab", "Producer": None},
@@ -20,8 +20,8 @@ FORMATS: Mapping[str, Mapping[str, str | None]] = {
 def save_figure(figure: Figure, path: str | Path) -> None:
     """Write a figure as .png (300 dpi), .pdf or .svg; equal figures give equal bytes.
 
-    The file appears complete or not at all.  InputError: another suffix, or a file that cannot be
-    written or holds something else than such a figure.
+    The file is written completely or not at all.  InputError: another suffix, a file that cannot be
+    written, or an existing file that is not a figure of percolab.
     """
     import matplotlib
 
@@ -29,17 +29,17 @@ def save_figure(figure: Figure, path: str | Path) -> None:
     check_suffix(path, FORMATS, "a figure")
     check_output(path)
     buffer = io.BytesIO()
-    # TrueType (42) fonts are what journals take, and what other programs can edit.
+    # Journals require TrueType (42) fonts, and other programs can edit them.
     with matplotlib.rc_context({"svg.hashsalt": "percolab", "pdf.fonttype": 42}):
         figure.savefig(buffer, format=suffix[1:], dpi=300, metadata=dict(FORMATS[suffix]))
     write_output(path, buffer.getvalue())
 
 
 def svg_text(figure: Figure, name: str) -> str:
-    """Return a figure as an <svg> element to stand in a page with others.
+    """Return a figure as an <svg> element for a page with several figures.
 
-    name: letters and digits, put before every id, which are unique in a page.  Text is drawn as
-    outlines, and comments are left out, so that nothing but numbers reaches the page.
+    name: letters and digits, prefixed to every id to make ids unique in the page.  Text is drawn as
+    outlines, and comments are removed, so the page gets nothing but numbers.
     """
     import matplotlib
 

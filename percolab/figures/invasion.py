@@ -1,9 +1,9 @@
-"""An invasion as a figure: who was invaded when, and what the weights that were taken show.
+"""An invasion as a figure: the time at which sites were invaded, and curves of the weights taken.
 
-The picture has the colour of time, from dark to light, at the sites' places in real space: bond by
-bond while these are few, else a cell for every grid point, of large invasions the earliest of
-several; in three dimensions layers.  Beside it are the acceptance profile, the sizes of bursts and
-the capillary pressure curve.  matplotlib loads when a figure is made.
+The picture shows time by colour, from dark to light, at the sites' places in real space: bond by
+bond if there are few, else with a cell for every grid point, or for the earliest of several points
+in large invasions; in three dimensions layers.  Next to it are the acceptance profile, the sizes of
+bursts and the capillary pressure curve.  matplotlib is imported when a figure is made.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from percolab.figures.style import COLOURS, EXACT_LINE, Axes, Figure, new_figure
 from percolab.lattices.lattice import Lattice
 from percolab.trees.invasion import Floats, Integers, Invasion
 
-#: Up to so many grid points bonds are drawn; and more than so many pixels along a side are not.
+#: The largest number of grid points with which bonds are drawn, and of pixels along a side.
 MOST_WITH_BONDS, MOST_PIXELS = 4096, 1000
 _MAP, _NEVER = "viridis", "#e8e8e8"
 
 
 @dataclass(frozen=True)
 class Curves:
-    """What the weights of invasions show, of one or of several added up.
+    """Curves from the weights of one invasion, or the sums over several.
 
-    edges, tried, accepted: as :meth:`Invasion.acceptance` has them
+    edges, tried, accepted: as from :meth:`Invasion.acceptance`
     bursts: int64, sizes; bursts_at: the p at which they begin, or None
-    pressures, saturations: the capillary pressure curve of the first
+    pressures, saturations: the capillary pressure curve of the first invasion
     """
 
     edges: Floats
@@ -50,7 +50,7 @@ class Curves:
         return cls(*invasion.acceptance(), invasion.bursts(p), p, *invasion.pressure_curve())
 
     def plus(self, other: Curves) -> Curves:
-        """Return both together; the pressure curve stays the first one's."""
+        """Return the sum of both; the pressure curve is that of the first."""
         tried, accepted = self.tried + other.tried, self.accepted + other.accepted
         bursts = np.concatenate([self.bursts, other.bursts])
         return replace(self, tried=tried, accepted=accepted, bursts=bursts)
@@ -79,8 +79,8 @@ def plot_invasion(
 ) -> tuple[Figure, dict[str, Any]]:
     """Draw an invasion; return the figure and every number in its curves, for JSON.
 
-    structure: what it is of; one without places has curves alone.  threshold: the p_c of an
-    infinite lattice, drawn where it is known.  InputError: nothing was invaded.
+    structure: what was invaded; without places only curves are drawn.  threshold: the p_c of an
+    infinite lattice, drawn if it is known.  InputError: nothing was invaded.
     """
     if invasion.num_invaded <= invasion.num_sources:
         raise InputError("nothing was invaded but the source, so there is nothing to draw")
@@ -110,7 +110,7 @@ def _draw_picture(figure: Any, invasion: Invasion, lattice: Lattice) -> None:
     layers = maps.choose_layers(invasion.shape)
     rows = 2 if len(layers) == maps.MOST_LAYERS else 1
     panels: Any = figure.subplots(rows, len(layers) // rows, squeeze=False).ravel()
-    # All sources are there when it begins.
+    # All sources are invaded at the beginning.
     begin = max(invasion.num_sources - 1, 0)
     norm = Normalize(begin, max(invasion.num_invaded - 1, begin + 1))
     few = lattice.dimension == 2 and prod(invasion.shape) <= MOST_WITH_BONDS
@@ -136,7 +136,7 @@ def _draw_sites(axes: Axes, invasion: Invasion, lattice: Lattice, norm: Any) -> 
     ends = places[invasion.sites[taken]], places[invasion.origins[taken]]
     length = np.linalg.norm(ends[0] - ends[1], axis=1)
     unit = float(np.median(length)) if taken.size else 1.0
-    # Those that cross a periodic boundary would cross the picture.
+    # Lines of bonds across a periodic boundary would cross the picture.
     near = length < 1.8 * unit
     lines = np.stack(ends, axis=1)[near]
     extent = max(float(np.ptp(places, axis=0).max()), unit)
@@ -215,14 +215,14 @@ def _draw_bursts(axes: Axes, curves: Curves) -> None:
     density = counts / np.diff(edges) / curves.bursts.size
     centres = np.sqrt((edges[:-1] + 0.5) * (edges[1:] - 0.5))
     error = density / np.sqrt(np.maximum(counts, 1))
-    # A bar down to nothing has no lower end on a logarithmic axis.
+    # On a logarithmic axis a bar must end above 0.
     below = np.minimum(error, 0.9 * density)
     bars = np.array([below[there], error[there]])
     axes.errorbar(centres[there], density[there], bars, fmt="o", color=COLOURS[0])
 
 
 def _draw_pressure(axes: Axes, curves: Curves, invasion: Invasion) -> None:
-    """Draw pressure up against saturation along, as is the custom, as far as it was measured."""
+    """Draw pressure against saturation, as is customary, as far as it was measured."""
     begin = invasion.num_sources / invasion.num_sites
     pressures = np.append(curves.pressures[:1], curves.pressures)
     axes.step(np.append(begin, curves.saturations), pressures, where="pre", color=COLOURS[0])

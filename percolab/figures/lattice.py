@@ -1,8 +1,8 @@
 """A lattice as a figure: its cell and the copies around it, at their places in real space.
 
-In two dimensions a square window of the infinite lattice; in three a block of whole periods along
-the coordinate axes, seen in perspective, the far side paler.  Other dimensions are refused.
-matplotlib loads when a figure is made.
+In two dimensions it shows a square window of the infinite lattice; in three a block of whole
+periods along the coordinate axes in perspective, with a paler far side.  Other dimensions are
+refused.  matplotlib is imported when a figure is made.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 #: Colours of the cell's own sites and bonds, of their copies, of outlines, and of periods in space.
 _OWN, _COPY, _OUTLINE, _PERIOD = COLOURS[0], "#8c8c8c", COLOURS[1], "#b0b0b0"
-#: Around the cell in a plane, across the least window, and along the least block, in bond lengths.
+#: Margin around a cell in the plane, smallest window, smallest side of a block, in bond lengths.
 _MARGIN, _LEAST_WINDOW, _LEAST_SIDE = 1.2, 6.4, 1.1
-#: Longest period that is looked for along a coordinate axis, in bond lengths.
+#: The longest period that is searched for along a coordinate axis, in bond lengths.
 _LONGEST_PERIOD = 6.0
 #: Direction of view in degrees around the third axis and above the plane; nearness of the eye.
 _AZIMUTH, _ELEVATION, _NEARNESS = 19.0, 14.0, 0.16
 _DASHES: dict[str, Any] = {"linestyle": (0, (4, 2.5)), "linewidth": 1.2}
 _EPSILON = 1e-6
-#: Parts of a bond where it may pass over a site, and how far it is then bent, in its lengths.
+#: Fractions of a bond where it may pass over a site, and how far it is then bent, in bond lengths.
 _BETWEEN, _BEND = (1 / 2, 1 / 3, 2 / 3, 1 / 4, 3 / 4), 0.12
 
 
@@ -41,7 +41,7 @@ _BETWEEN, _BEND = (1 / 2, 1 / 3, 2 / 3, 1 / 4, 3 / 4), 0.12
 class _Patch:
     """Copies of a cell: places (n, dimension), bonds (m, 2) by index, which points are sites.
 
-    A bond starts at its smaller end, so that those of a site lead along the axes.
+    A bond starts at its lower end, so the bonds of a site point along the axes.
     """
 
     places: np.ndarray
@@ -55,7 +55,7 @@ class _Patch:
 
 
 def why_no_places(lattice: Lattice) -> str | None:
-    """Return why the sites of a lattice have no places in two or three dimensions, or None."""
+    """Return why the sites of a lattice have no coordinates in 2 or 3 dimensions, or None."""
     if lattice.dimension not in (2, 3):
         return f"{lattice.name} has dimension {lattice.dimension}; only 2 and 3 can be drawn"
     if not lattice.vectors or abs(np.linalg.det(lattice.vectors)) < _EPSILON:
@@ -82,7 +82,7 @@ def check_places(lattice: Lattice) -> None:
 def plot_lattice(lattice: Lattice) -> Figure:
     """Draw the cell of a lattice and the copies around it.
 
-    InputError where the dimension is not 2 or 3, or the file has no [drawing] vectors.
+    InputError: the dimension is not 2 or 3, or the file has no [drawing] vectors.
     """
     check_places(lattice)
     with new_figure(4.2, 4.7) as figure:
@@ -97,7 +97,7 @@ def plot_lattice(lattice: Lattice) -> Figure:
 
 
 def _look(colour: Any, width: float = 2.0, size: float = 6.0) -> dict[str, Any]:
-    """Return how sites and bonds of a colour look, as matplotlib's keywords."""
+    """Return matplotlib's keywords for sites and bonds of a colour."""
     dot = {"marker": "o", "markersize": size, "markeredgecolor": "white", "markeredgewidth": 0.8}
     return dot | {"color": colour, "linewidth": width}
 
@@ -116,7 +116,7 @@ def _patch(lattice: Lattice, low: np.ndarray, high: np.ndarray) -> _Patch:
     """Return the copies that cover a box; a cell's first grid point is at the origin."""
     corners = np.array(list(product(*zip(low, high, strict=True))))
     in_cells = corners @ np.linalg.inv(_steps(lattice))
-    # Two more on every side: shifts move sites out of their cell, and bonds lead out of it.
+    # Two more cells on every side, as shifts move sites out of their cell, and bonds leave it.
     before = np.maximum(np.ceil(-in_cells.min(axis=0)).astype(int), 0) + 2
     after = np.maximum(np.ceil(in_cells.max(axis=0)).astype(int), 0) + 2
     shape = tuple(int(n) for n in (before + after) * lattice.cell)
@@ -135,7 +135,7 @@ def _bond_length(lattice: Lattice) -> float:
 
 
 def _draw_plane(axes: Axes, lattice: Lattice) -> list[Line2D]:
-    """Draw a square window around the cell, cut off at its edges; return what a legend names."""
+    """Draw a square window around the cell, clipped at its edges; return legend entries."""
     from matplotlib.collections import LineCollection
     from matplotlib.patches import Polygon
 
@@ -162,9 +162,9 @@ def _draw_plane(axes: Axes, lattice: Lattice) -> list[Line2D]:
 
 
 def _find_corner(lattice: Lattice, steps: np.ndarray) -> np.ndarray:
-    """Return a corner of the cell with which its sites keep away from the outline.
+    """Return a corner of the cell such that its sites are far from the outline.
 
-    Along each axis it is in the middle of the widest gap between sites, of equal ones in the first.
+    Along each axis it is in the middle of the widest gap between sites, or the first of equal gaps.
     """
     patch = _patch(lattice, *np.zeros((2, lattice.dimension)))
     start = -0.5 * np.sum(lattice.vectors, axis=0)
@@ -176,7 +176,7 @@ def _find_corner(lattice: Lattice, steps: np.ndarray) -> np.ndarray:
 
 
 def _bond_paths(patch: _Patch, bonds: np.ndarray) -> list[np.ndarray]:
-    """Return where bonds are drawn: straight, or bent around a site that is between its ends."""
+    """Return the paths of bonds: straight, or bent around a site between the bond's ends."""
     from scipy.spatial import cKDTree
 
     start, end = patch.places[bonds].swapaxes(0, 1)
@@ -194,13 +194,13 @@ def _bond_paths(patch: _Patch, bonds: np.ndarray) -> list[np.ndarray]:
 
 
 def _draw_space(axes: Axes, lattice: Lattice) -> list[Line2D]:
-    """Draw a block of whole periods in perspective; return what a legend names.
+    """Draw a block of whole periods in perspective; return legend entries.
 
-    The cell is marked where it fits into the block, as oblique cells do not always.
+    The cell is marked if it fits into the block; oblique cells may not fit.
     """
     low, high, fits = _block(lattice)
     patch, view = _patch(lattice, low, high), _View.of(low, high)
-    # The surface of the box included.
+    # Including the surface of the box.
     inside = (patch.places > low - _EPSILON) & (patch.places < high + _EPSILON)
     shown = patch.sites & np.all(inside, axis=1)
     own = shown & (patch.inside(_first_site(lattice), _steps(lattice)) if fits else True)
@@ -209,7 +209,7 @@ def _draw_space(axes: Axes, lattice: Lattice) -> list[Line2D]:
         depth = 0.5 * (far[start] + far[end])
         colour = _faded(_OWN if fits and own[start] else _COPY, depth)
         ends = flat[[start, end]]
-        # A white line below, short of the sites, hides what passes behind the bond.
+        # A wider white line, shorter than the bond, hides lines that pass behind it.
         middle = np.array([[0.85, 0.15], [0.15, 0.85]]) @ ends
         axes.plot(*middle.T, color="white", linewidth=4.5, solid_capstyle="butt", zorder=-depth)
         axes.plot(*ends.T, color=colour, linewidth=2.2 - 1.0 * depth, zorder=-depth)
@@ -302,7 +302,7 @@ def _block(lattice: Lattice) -> tuple[np.ndarray, np.ndarray, bool]:
 
 
 def _period(lattice: Lattice, axis: int, length: float) -> float:
-    """Return the shortest translation along a coordinate axis that takes sites to sites."""
+    """Return the shortest translation along a coordinate axis that maps sites to sites."""
     from scipy.spatial import cKDTree
 
     first, along = _first_site(lattice), np.eye(lattice.dimension)[axis]

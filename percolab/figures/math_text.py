@@ -1,4 +1,4 @@
-"""Expressions as lattice files write them, ``1 - 2 sin(pi/18)``, in the mathematics of a figure."""
+"""Expressions of lattice files, as ``1 - 2 sin(pi/18)``, in matplotlib's mathematics."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ _NAMES = "sqrt|sin|cos|tan|exp|ln|log|pi"
 _EXPRESSION = re.compile(rf"(?:\d+(?:\.\d+)?|\b(?:{_NAMES})\b|[-+*/^() ])+")
 _GREEK = ("alpha", "beta", "gamma", "eta", "lambda", "mu", "nu", "phi", "rho", "sigma", "theta")
 _IMPLICIT = re.compile(r"(?<=[\d)]) *(?=[a-z(])|(?<=pi) *(?=[a-z\d(])")
-#: The argument of a root, or an exponent, in parentheses that may hold parentheses.
+#: The argument of a root, or an exponent, in parentheses that may contain parentheses.
 _IN_BRACES = re.compile(r"(sqrt|\^) *\(((?:[^()]|\([^()]*\))*)\)")
 
 
@@ -19,8 +19,8 @@ def plain_text(text: str) -> str:
 def math_text(expression: str) -> str:
     r"""Return an expression in matplotlib's mathematics, or unchanged if it is not one.
 
-    Known are numbers, pi, + - * / ^ ( ), sqrt, sin, cos, tan, exp, ln and log.  Anything else is
-    text, in which a dollar sign stays a dollar sign.
+    It may contain numbers, pi, + - * / ^ ( ), sqrt, sin, cos, tan, exp, ln and log.  Anything else
+    is text, in which dollar signs are escaped.
 
     >>> math_text("1 - 2 sin(pi/18)")
     '$1 - 2\\,\\sin(\\pi/18)$'
@@ -52,7 +52,7 @@ def typeset(text: str) -> str:
 
 
 def symbol_text(symbol: str) -> str:
-    r"""Return an observable's symbol, as its entry has it, in mathematics without dollar signs.
+    r"""Return an observable's symbol in mathematics without dollar signs.
 
     >>> symbol_text("R_y"), symbol_text("W_any"), symbol_text("R")
     ('R_y', 'W_{\\mathrm{any}}', 'R')

@@ -1,9 +1,9 @@
-"""Clusters of what has no coordinates as a figure: a Bethe lattice, or a small graph.
+"""Clusters of structures without coordinates as a figure: a Bethe lattice, or a small graph.
 
-Bethe lattices are drawn shell after shell around the centre, as in Figs 8 and 9 of Komura (2016):
-a circle for every site with its number in it while there is room, open bonds and sites in the
-colour of their cluster, which no neighbouring cluster has.  A spring layout of networkx puts the
-sites of a graph.  matplotlib loads when a figure is made.
+Bethe lattices are drawn shell by shell around the centre, as in Figs 8 and 9 of Komura (2016): a
+circle for every site, with its number if there is space, and open bonds and sites in the colour of
+their cluster, which differs from neighbouring clusters.  A spring layout of networkx places the
+sites of a graph.  matplotlib is imported when a figure is made.
 """
 
 from collections.abc import Iterator
@@ -23,18 +23,18 @@ from percolab.lattices.bethe import BetheLattice, parents, site_numbers
 from percolab.lattices.graph import Graph
 from percolab.measure.clusters import Clusters
 
-#: More sites than this lie too close in the outermost shell, and in smaller ones there are numbers.
+#: The largest numbers of sites that fit into the outermost shell's circle, and with site numbers.
 MOST_SITES, MOST_NUMBERED = 1600, 200
-#: More sites of a graph than this are one blot.
+#: The largest number of sites of a graph that can be distinguished.
 MOST_GRAPH_SITES = 1000
 _INCHES = 5.4
-#: Share of the picture that all discs of a graph cover, and the largest diameter of one.
+#: Fraction of the picture that all discs of a graph cover, and the largest diameter of a disc.
 _COVERED, _WIDEST = 0.06, 0.06
 
 
 @contextmanager
 def _map(title: str, reach: float, colours: ClusterColours) -> Iterator[tuple[Figure, Axes]]:
-    """Give a figure and its axes, which reach so far from the middle; the legend comes last."""
+    """Yield a figure and its axes, which extend by ``reach`` from the centre; add a legend."""
     with new_figure(_INCHES, _INCHES + 0.8) as figure:
         axes: Any = figure.subplots()
         make_map(axes)
@@ -79,7 +79,7 @@ def plot_bethe(
     places = bethe_places(shells, coordination_number)
     sites = site_numbers(len(places), lattice.numbering)
     with _map(title, shells + 0.5, colours) as (figure, axes):
-        # Half of what there is room for.
+        # Half of the available space.
         outermost = coordination_number * (coordination_number - 1) ** (shells - 1)
         radius = min(0.3, float(0.42 * 2 * np.pi * shells / outermost))
         inner = parents(len(places), coordination_number)
@@ -92,9 +92,9 @@ def plot_bethe(
 
 
 def open_inwards(clusters: Clusters, sites: np.ndarray, inner: np.ndarray) -> np.ndarray:
-    """Return for every site but the centre, in standard order, if the bond inwards is open.
+    """Return for every site but the centre, in standard order, whether its bond inwards is open.
 
-    On a tree two neighbours are in one cluster if the bond between them is open, and only then.
+    On a tree two neighbours are in one cluster if and only if the bond between them is open.
     """
     return np.asarray(clusters.labels[sites[1:]] == clusters.labels[sites[inner]])
 
@@ -142,14 +142,14 @@ def check_network(graph: Graph) -> None:
 def network_places(graph: Graph) -> NDArray[np.float64]:
     """Return places for the sites of a graph, float64 (num_sites, 2), in a square of side 2.
 
-    InputError where networkx is not installed.
+    InputError: networkx is not installed.
     """
     networkx = import_networkx("places of a graph's sites")
     simple = networkx.Graph()
     simple.add_nodes_from(range(graph.num_sites))
     simple.add_edges_from(graph.bonds.pairs.tolist())
     rows, corner, tall = np.zeros((graph.num_sites, 2)), np.zeros(2), 0.0
-    # Far apart in one layout, components stand side by side, in rows.
+    # A single layout would put components far apart, so each has its own, in rows side by side.
     for part in map(sorted, sorted(networkx.connected_components(simple), key=len, reverse=True)):
         own = networkx.spring_layout(simple.subgraph(part), iterations=200, seed=1)
         side = len(part) ** 0.5

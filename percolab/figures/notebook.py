@@ -1,4 +1,4 @@
-"""A figure that a notebook shows, with or without pyplot, and that knows its numbers."""
+"""A figure that a notebook shows, with or without pyplot, and that has its numbers."""
 
 import io
 from typing import Any
@@ -10,7 +10,7 @@ _DPI = 144
 
 
 class NotebookFigure(Figure):
-    """A plain figure of matplotlib; as the last line of a notebook's cell it is shown.
+    """A plain figure of matplotlib, which is shown as the last line of a notebook's cell.
 
     numbers: every number drawn, by name, as plain JSON values; empty where none are reported
     """

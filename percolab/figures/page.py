@@ -1,6 +1,6 @@
-"""A page that needs no other file: what it is made of, its template, and its mathematics.
+"""A page that needs no other file: its parts, its template, and its mathematics.
 
-All text is escaped by the template, for a name in a results file may hold anything.
+The template escapes all text, since a name in a results file may contain anything.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-#: Symbols as captions and tables have them in plain text, and how they are written in LaTeX.
+#: Symbols in the plain text of captions and tables, and their LaTeX.
 _SYMBOLS = {
     "k_B T_c / J": "k_B T_c / J",
     "<sum s^2 - s_1^2>/N": r"\langle \sum s^2 - s_1^2 \rangle / N",
@@ -59,7 +59,7 @@ class PageBlock:
     """A part of a section.
 
     kind: heading, answer, paragraph, preformatted or table.  text: of all but a table.  header,
-    rows: of a table; without a header the first column is one.
+    rows: of a table; without a header the first column is the header.
     """
 
     kind: str
@@ -82,7 +82,7 @@ class PageFigure:
 
 @dataclass(frozen=True)
 class Section:
-    """A section of a page, which its contents list: figures first, then blocks."""
+    """A section of a page, listed in its contents: figures first, then blocks."""
 
     name: str
     title: str
@@ -91,7 +91,7 @@ class Section:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> PageBlock:
-    """Return a table; without a header the first column is one."""
+    """Return a table; without a header the first column is the header."""
     return PageBlock("table", header=tuple(header), rows=[tuple(row) for row in rows])
 
 
@@ -110,7 +110,7 @@ def page(title: str, answers: Sequence[PageBlock], sections: Sequence[Section]) 
 def slider_page(title: str, sample: Mapping[str, Any]) -> str:
     """Return the page of one sample with a slider for p.
 
-    sample: what pages/clusters.js and the script of the template read, as JSON.
+    sample: data for pages/clusters.js and the script of the template, as JSON.
     """
     from markupsafe import Markup
 
@@ -145,7 +145,7 @@ def _escaped() -> dict[str, str]:
 @cache
 def _pattern() -> re.Pattern[str]:
     longest = sorted(_escaped(), key=len, reverse=True)
-    # Not within words, names like s_1 or files, and not the s of what is someone's.
+    # Not within words, names like s_1 or files, and not the s after an apostrophe.
     return re.compile(
         rf"(?<![\w^;'./-])(?:{'|'.join(map(re.escape, longest))})(?![\w^'./-]\w|\w|')"
     )

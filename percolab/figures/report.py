@@ -1,8 +1,8 @@
-"""A report: one HTML page that holds a study's figures, fits, methods and provenance.
+"""A report: one HTML page with a study's figures, fits, methods and provenance.
 
-The page needs nothing but itself: figures are inline SVG, there are no scripts and no links to
-other files.  All text is escaped, for a name in a results file may hold anything.  Equal results
-make equal pages, which therefore carry no date but those of the runs.
+The page is self-contained: figures are inline SVG, and there are no scripts and no links to other
+files.  All text is escaped, since a name in a results file may contain anything.  Equal results
+give equal pages, so the only dates in a page are those of the runs.
 """
 
 import shlex
@@ -63,11 +63,11 @@ def report_page(
     observable: str | None = None,
     bootstrap: int = 200,
 ) -> tuple[str, dict[str, Any]]:
-    """Return the page of a study, and every number that its fits and figures hold.
+    """Return the page of a study, and all numbers of its fits and figures.
 
-    name: of the results file.  checksum: its SHA-256 in hexadecimal.  fitted: gives the fit of a
-    spanning observable, or raises AnalysisError.  observable: what the figures show, the last open
-    axis unless given.  bootstrap: replicas of the thresholds of single sizes.
+    name: of the results file.  checksum: its SHA-256 in hexadecimal.  fitted: returns the fit of a
+    spanning observable, or raises AnalysisError.  observable: for the figures, by default along the
+    last open axis.  bootstrap: replicas for the thresholds of single sizes.
     """
     study = results.study
     names = [] if find_in_figures(results).no_curve else probability_names(results)
@@ -98,9 +98,9 @@ def report_page(
 
 
 def summarize_result(figures: StudyFigures, bootstrap: int) -> list[PageBlock]:
-    """Return the result in one line: p_c next to the published one, or the latter alone.
+    """Return the result in one line: p_c next to the published p_c, or only the latter.
 
-    bootstrap: replicas of the thresholds of a graph.
+    bootstrap: replicas for the thresholds of a graph.
     """
     from markupsafe import Markup
 
@@ -158,7 +158,7 @@ def _answer_transition(figures: StudyFigures, fit: SpinFit) -> list[PageBlock]:
 
 
 def _answer_threshold(figures: StudyFigures, fit: RootFit | QuantityAnalysis) -> list[PageBlock]:
-    """Return p_c, and of spins couplings, with the published p_c."""
+    """Return p_c, and for spins the couplings, with the published p_c."""
     notes = _make_notes(fit.notes)
     if fit.problem is not None:
         return [answer(fit.problem), *notes]
@@ -177,7 +177,7 @@ def _make_notes(notes: Iterable[str]) -> list[PageBlock]:
     return [paragraph(f"Note: {note}") for note in notes]
 
 
-#: By the figure of all sizes, where there is no fit of one probability: its fit, and the result.
+#: For studies without the fit of one probability, by the figure of all sizes: fit and result.
 _RESULTS: dict[str, tuple[Callable[[StudyFigures], Any], Callable[..., list[PageBlock]]]] = {
     "roots": (lambda figures: fit_roots(figures.results), _answer_threshold),
     "crossings": (lambda figures: fit_wrapping(figures.results), _answer_threshold),
@@ -240,7 +240,7 @@ def _fits(
 
 
 def _expression(text: str) -> Any:
-    """Return an expression as mathematics, or as it is where it is none."""
+    """Return an expression as mathematics, or unchanged if it is not one."""
     written = math_text(text)
     return formula(written.strip("$")) if written.startswith("$") else text
 
@@ -291,7 +291,7 @@ def _exponents(figures: StudyFigures) -> list[PageBlock]:
 
 
 def _figures(figures: StudyFigures) -> tuple[list[PageFigure], list[PageBlock], dict[str, Any]]:
-    """Return all figures that the results give, why others are not drawn, and their numbers."""
+    """Return all figures that the results give, the reasons for missing ones, and the numbers."""
     from markupsafe import Markup
 
     pictures: list[PageFigure] = []

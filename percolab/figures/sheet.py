@@ -1,6 +1,6 @@
-"""What a figure is drawn on: a new figure, or one panel of a figure that the caller has made.
+"""The surface for a figure: a new figure, or one panel of a figure that the caller has made.
 
-Both have the same methods, so that what draws does not ask which it is.
+Both have the same methods, so drawing functions need not distinguish them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ Entry = tuple[Any, str]
 
 
 class Sheet:
-    """A figure of its own; figure: matplotlib's."""
+    """A new figure; figure: matplotlib's Figure."""
 
     def __init__(self, figure: Any) -> None:
         self.figure = figure
@@ -51,7 +51,7 @@ class Sheet:
 
 
 class GivenAxes(Sheet):
-    """One panel of a caller's figure, of which all else stays as it is; name: of what is drawn."""
+    """One panel of a caller's figure, whose other parts are not changed; name: of the drawing."""
 
     def __init__(self, axes: Axes, name: str) -> None:
         super().__init__(axes.figure)
@@ -63,14 +63,14 @@ class GivenAxes(Sheet):
         return [self.axes]
 
     def subplots(self, *shape: int, squeeze: bool = True, **_: Any) -> Any:
-        """Return the axes; InputError if there are to be more panels than one."""
+        """Return the axes; InputError if more than one panel is requested."""
         count = int(np.prod(shape))
         if count != 1:
             raise InputError(f"{self.name} has {count} panels, {_ALONE}")
         return self.axes if squeeze else np.array([[self.axes]], object)
 
     def grid(self, rows: int, columns: int, **_: Any) -> Any:
-        """Raise InputError: what has a grid has several panels."""
+        """Raise InputError, since a figure with a grid has several panels."""
         raise InputError(f"{self.name} has several panels, {_ALONE}")
 
     def set_title(self, title: str) -> None:
@@ -79,14 +79,14 @@ class GivenAxes(Sheet):
     def add_legend(
         self, entries: Iterable[Entry], *, ncols: int = 1, title: str | None = None, **_: Any
     ) -> None:
-        """Keep entries for the legend, which is placed when all is drawn."""
+        """Collect entries for the legend, which is placed when everything is drawn."""
         self.legends.append((sizes_first(entries), title))
 
     def remove_legends(self) -> None:
         self.legends.clear()
 
     def place_legends(self) -> None:
-        """Add what is kept as one legend: into the axes, or below them if there is one already."""
+        """Add the entries as one legend: in the axes, or below them if they have a legend."""
         from matplotlib.legend import Legend
         from matplotlib.transforms import ScaledTranslation
 
@@ -104,15 +104,15 @@ class GivenAxes(Sheet):
         place |= {"bbox_to_anchor": (0.5, 0.0), "loc": "upper center"}
         second = Legend(self.axes, handles, labels, title=title, **place)
         self.axes.add_artist(second)
-        # Only what is not cut off at the axes is made room for.
+        # The layout makes room only for artists that are not clipped.
         second.set_clip_on(False)
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where a figure is to be drawn: into these axes, or without them on a figure of its own.
+    """Where a figure is drawn: into given axes, or without axes on a new figure.
 
-    name: what errors call the figure.
+    name: the figure's name in error messages.
     """
 
     axes: Axes | None = None
@@ -133,9 +133,9 @@ class Target:
 
     @contextmanager
     def sheet(self, width: float, height: float, *, style: Any = STYLE) -> Iterator[Sheet]:
-        """Give what to draw on: given axes, or a figure so many inches wide and high.
+        """Yield the sheet: the given axes, or a new figure of this width and height in inches.
 
-        A figure of its own has the style while panels are drawn into it.
+        The style applies to a new figure while panels are drawn into it.
         """
         if self.axes is None:
             with new_figure(width, height, style=style) as figure:
@@ -147,7 +147,7 @@ class Target:
 
     @contextmanager
     def column(self, height: float) -> Iterator[tuple[Sheet, Any]]:
-        """Give a sheet as wide as a column of a journal, and its only axes."""
+        """Yield a sheet as wide as a column of a journal, and its only axes."""
         with self.sheet(COLUMN_WIDTH, height, style=COLUMN_STYLE) as sheet:
             yield sheet, sheet.subplots()
 

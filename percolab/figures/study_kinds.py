@@ -1,4 +1,4 @@
-"""What figures and reports need to know of a kind of study.
+"""Data about each kind of study for figures and reports.
 
 A new kind has a line in :data:`OF_KIND`.
 """
@@ -57,7 +57,7 @@ _ERRORS_OF_OPENINGS = (
     "the fit takes it, so its statistical error is slightly too large."
 )
 _PUBLISHED = "The published threshold is drawn and compared with, and enters no number."
-#: How errors are found: for every reader of a page, whatever it draws.
+#: How errors are found, for every page whatever figures it has.
 _ERRORS = (
     "Errors are one sigma. Samples are independent, and so are the blocks "
     "into which their numbers are summed; values at different p are of the same samples and "
@@ -91,14 +91,14 @@ _ERRORS_OF_ROOTS = (
 
 @dataclass(frozen=True)
 class KindInFigures:
-    """What figures and reports need to know of a kind of study.
+    """Data about a kind of study for figures and reports.
 
     overview:  the figure of all sizes; "" for that of spanning curves or maxima
     no_curve:  why there is no curve of independent samples, "" if there is one
     sample:    the definition of a sample
     errors:    how errors are found, a paragraph each
     has_means: whether means over samples are drawn at every p
-    grid:      what a table of samples has in place of p, where a task has none
+    grid:      the entry of a table of samples in place of p, if tasks have no p
     """
 
     overview: str = ""
@@ -118,7 +118,7 @@ class KindInFigures:
 
 
 def find_in_figures(source: StoredResults | Task) -> KindInFigures:
-    """Return what figures and reports need to know of results, or a task, of this kind."""
+    """Return the data for figures and reports about the kind of results, or of a task."""
     if isinstance(source, StoredResults):
         if asks_for_roots(source):
             return _ROOTS

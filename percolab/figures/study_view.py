@@ -1,4 +1,4 @@
-"""Stored results as figures ask of them, and what a kind of figure declares."""
+"""The view of stored results for figures, and the declaration of a kind of figure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -46,12 +46,12 @@ from percolab.tasks.study import Study
 Numbers = Mapping[str, Any]
 Drawn = tuple[Any, dict[str, Any]]
 Found = TypeVar("Found")
-#: Cluster sizes that are collapsed: the exponent that does it, and its sign as a power of L.
+#: Cluster sizes that are collapsed: the name of the exponent, and its sign as a power of L.
 _COLLAPSED = {"largest": ("beta/nu", -1), "chi": ("gamma/nu", 1)}
 
 
 def find_or_problem(find: Callable[[], Found], error: type[UserError]) -> Found | str:
-    """Return what is found, or the line of such an error."""
+    """Return the result of ``find``, or the message of an error of this type."""
     try:
         return find()
     except error as problem:
@@ -59,7 +59,7 @@ def find_or_problem(find: Callable[[], Found], error: type[UserError]) -> Found 
 
 
 def found(given: Found | str) -> Found:
-    """Return what is found; AnalysisError: it is the line of an error."""
+    """Return a result of :func:`find_or_problem`; AnalysisError if it is a message."""
     if isinstance(given, str):
         raise AnalysisError(given)
     return given
@@ -69,8 +69,8 @@ def found(given: Found | str) -> Found:
 class StudyView:
     """Stored results with the options that their figures share.
 
-    observable: a spanning observable, None for the default.  fitted: gives the fit, or raises
-    AnalysisError; called once at most.  bootstrap: replicas of the thresholds of single sizes.
+    observable: a spanning observable, None for the default.  fitted: returns the fit, or raises
+    AnalysisError; called once at most.  bootstrap: replicas for the thresholds of single sizes.
     """
 
     results: StoredResults
@@ -88,7 +88,7 @@ class StudyView:
 
     @cached_property
     def name(self) -> str:
-        """The probability drawn; InputError where there is none."""
+        """The probability drawn; InputError if there is none."""
         return self.observable or default_observable(self.results)
 
     @cached_property
@@ -103,12 +103,12 @@ class StudyView:
 
     @cached_property
     def fit_or_problem(self) -> ThresholdFit | str:
-        """The fit, or one line on why there is none."""
+        """The fit, or the reason in one line why there is none."""
         return self.of_kind.no_curve or find_or_problem(self.fitted, AnalysisError)
 
     @cached_property
     def spin_fit_or_problem(self) -> SpinFit | str:
-        """The fit of the transition of spins, or one line on why there is none."""
+        """The fit of the transition of spins, or the reason in one line why there is none."""
         return find_or_problem(partial(fit_spins, self.results), UserError)
 
     @property
@@ -121,15 +121,15 @@ class StudyView:
 
     @cached_property
     def notes(self) -> list[str]:
-        """What a reader of any figure of these samples must know."""
+        """Warnings that every figure of these samples must show."""
         notes = list(list_notes(self.results))
         differ = [] if self.study.kind.independent else start_differences(self.measured())
         if differ:
             worst = max(differ, key=lambda difference: abs(difference.z))
             notes.append(
-                f"chains still know how they started, {worst.series} at L = {worst.L}, p = "
+                f"chains still depend on their start, {worst.series} at L = {worst.L}, p = "
                 f"{worst.p:.6g} by {abs(worst.z):.3g} standard errors: the burn-in is too short, "
-                "or the transition is of first order, and no error bar is honest"
+                "or the transition is of first order, and error bars cannot be trusted"
             )
         if self.study.is_serial:
             notes.append("one long chain at every size and p: errors are the scatter of its blocks")
@@ -145,7 +145,7 @@ class StudyView:
 
     @property
     def _sides(self) -> str:
-        """What a title says of the sides of spins, of which nothing else in a figure tells."""
+        """The boundary in titles of spins, since nothing else in a figure shows it."""
         kinds = self.study.boundary
         if not self.model.chains or not isinstance(self.study.structure, Lattice):
             return ""
@@ -155,7 +155,7 @@ class StudyView:
 
     @property
     def structure_title(self) -> str:
-        """What a figure calls the lattice or graph."""
+        """The name of the lattice or graph in figures."""
         return plain_text(self.study.structure.title)
 
     @cached_property
@@ -194,7 +194,7 @@ class StudyView:
 
     @cached_property
     def exponents(self) -> ExponentFit | None:
-        """The exponents at p_c, or at the only p, where cluster sizes give them."""
+        """The exponents at p_c, or at the only p, if cluster sizes give them."""
         try:
             replicas = max(self.bootstrap, MIN_REPLICAS)
             at = only_threshold(self.results) or self.fit
@@ -204,10 +204,10 @@ class StudyView:
 
     @cached_property
     def collapses(self) -> list[tuple[Collapse, float]]:
-        """What is collapsed with the fit's p_c and 1/nu; AnalysisError: nothing can be.
+        """The collapses with the fit's p_c and 1/nu; AnalysisError if there are none.
 
         Cluster sizes are collapsed over the same range of x, with the exponents read off at p_c,
-        whose errors are the second of each pair.
+        whose errors are the second element of each pair.
         """
         fit = self.fit
         options: dict[str, Any] = {"threshold": fit.threshold, "y_t": fit.y_t, "bootstrap": 0}
@@ -218,7 +218,7 @@ class StudyView:
         exponents = self.exponents.exponents if self.exponents is not None else ()
         with suppress(AnalysisError):
             for name, (exponent, sign) in _COLLAPSED.items():
-                # Few samples can leave an exponent without a value.
+                # With few samples an exponent may have no value.
                 known = [e for e in exponents if e.name == exponent and np.isfinite(e.value)]
                 for each in known[:1]:
                     power = sign * each.value
@@ -275,19 +275,19 @@ class StudyView:
         return self.no_grid()
 
     def how_to_measure(self, word: str) -> str:
-        """Return how a sweep measures what a word of --measure names."""
+        """Return the options of a sweep that measure a word of --measure."""
         by_grid = " and --method grid" if not self.study.kind.codec.holds_columns else ""
         return f"sweep with --measure {word}{by_grid}"
 
     def find_threshold(self) -> tuple[float, str]:
-        """Return p_c of the fit, or without one the grid point taken for it, and its source."""
+        """Return p_c of the fit, or without a fit the grid point taken for p_c, and its source."""
         try:
             return self.fit.threshold, "the fit of all sizes"
         except UserError:
             return self.taken_for_threshold()
 
     def taken_for_threshold(self) -> tuple[float, str]:
-        """Return the grid point of the largest size that is taken for p_c, and why it is."""
+        """Return the grid point of the largest size that is taken for p_c, and the reason."""
         largest = self.measured("grid")[-1]
         p = np.array(largest.task.p)
         known = self.exact
@@ -303,10 +303,10 @@ class StudyView:
 class FigureKind:
     """A kind of figure: its meaning, the origin of its error bars, and how it is drawn.
 
-    help: its line in ``percolab plot --help``.  problems: checks, each of which returns None, or in
-    one line why results do not give it, which it may also raise as AnalysisError.  alt: a
-    description in sentences, made from every number drawn.  A kind needs nothing but the stored
-    results, so that a figure can be made from a file.
+    help: its line in ``percolab plot --help``.  problems: checks, each of which returns None, or
+    the reason in one line why results do not give the figure, or raises it as AnalysisError.  alt:
+    returns a description in sentences from the numbers drawn.  A kind uses only stored results, so
+    that a figure can be made from a file.
     """
 
     help: str
@@ -317,15 +317,15 @@ class FigureKind:
     alt: Callable[[Mapping[str, Any]], list[str]]
 
     def alt_text(self, numbers: Mapping[str, Any]) -> str:
-        """Return what is seen, or else what the figure means, for readers who do not see it."""
+        """Return what the figure shows, or else its meaning, for readers who cannot see it."""
         return " ".join(filter(None, self.alt(numbers))) or self.meaning
 
 
-# What several kinds of figures say to readers who do not see them
+# Descriptions that several kinds of figures share
 
 
 def describe_panels(numbers: Numbers) -> list[str]:
-    """Return what is seen of thermal means: the range of each panel's values."""
+    """Return a description of thermal means: the range of each panel's values."""
     panels = numbers["panels"]
     sentences = [sizes_and_range(panels[0]["curves"])]
     for panel in panels:
@@ -339,7 +339,7 @@ def describe_panels(numbers: Numbers) -> list[str]:
 
 
 def sizes_and_range(curves: Sequence[Numbers]) -> str:
-    """Return how many sizes there are, and over which range."""
+    """Return a sentence with the number of sizes and the range of p or temperature."""
     sizes = sorted({curve["L"] for curve in curves})
     if not sizes:
         return ""

@@ -1,10 +1,9 @@
-"""The look of all figures: fonts, widths, colours and markers, and a new figure that has it.
+"""The style of all figures: fonts, widths, colours and markers, and a new figure with it.
 
 Figures are plain `matplotlib.figure.Figure` objects, without pyplot or any global state.  Colours
-were searched for: their lightness differs, so that they differ in grey too, and they are far apart
-in CIELAB as people with normal sight, deuteranopes and protanopes see them (G. M. Machado, M. M.
-Oliveira and L. A. F. Fernandes, IEEE Trans. Vis. Comput. Graph. 15, 1291 (2009)).  Markers differ
-as well.
+were found by a search: they differ in lightness, so also in grey, and are far apart in CIELAB for
+people with normal sight, deuteranopes and protanopes (G. M. Machado, M. M. Oliveira and L. A. F.
+Fernandes, IEEE Trans. Vis. Comput. Graph. 15, 1291 (2009)).  Markers differ as well.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,7 @@ else:  # matplotlib loads when a figure is made
 #: Blue, orange, brown, mint, purple, sky, green, plum; neighbours differ most in lightness.
 COLOURS = ("#0B5AC1", "#E96700", "#571A00", "#36CCA1", "#6F256E", "#5BA9D4", "#318440", "#390018")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
-#: For lines that print in grey would not tell apart.
+#: Dashes of lines that could not be distinguished in grey.
 DASHES = ("-", (0, (5, 2)), (0, (1.2, 1.5)), (0, (6, 2, 1.2, 2)))
 
 STYLE: Any = {
@@ -43,7 +42,7 @@ STYLE: Any = {
     "axes.formatter.use_mathtext": True,
     "svg.hashsalt": "percolab",
 }
-#: Widths in inches of a journal's page and of one column of it, 89 mm.
+#: Widths in inches of a journal's page and of one of its columns, 89 mm.
 PAGE_WIDTH, COLUMN_WIDTH = 7.2, 3.5
 #: A figure of one column is printed as it is: no smaller than 6.5 points.
 COLUMN_STYLE: Any = STYLE | {
@@ -64,7 +63,7 @@ DOTTED_LINE: dict[str, Any] = EXACT_LINE | {"linestyle": ":"}
 
 @contextmanager
 def new_figure(width: float, height: float, *, style: Any = STYLE) -> Iterator[Figure]:
-    """Give an empty figure, inches wide and high, and the style while panels are drawn into it."""
+    """Yield an empty figure, size in inches; the style applies while panels are drawn into it."""
     import matplotlib
 
     from percolab.figures.notebook import NotebookFigure
@@ -78,13 +77,13 @@ def choose_look(colour: int, marker: int) -> dict[str, Any]:
 
 
 def size_look(number: int) -> dict[str, Any]:
-    """Return the look of the size with this number, ascending in L; beyond the eighth hollow."""
+    """Return the style of size number ``number``, ascending in L; hollow beyond the eighth."""
     again = number // len(COLOURS) % 2
     return choose_look(number, number) | ({"markerfacecolor": "white"} if again else {})
 
 
 def choose_looks(items: Sequence[Any]) -> list[tuple[Any, dict[str, Any], bool]]:
-    """Return every curve with the look of its L, and whether it is the first of this L."""
+    """Return every curve with the style of its L, and whether it is the first of this L."""
     sizes = sorted({curve.L for curve in items})
     looks, seen = [], set()
     for curve in items:

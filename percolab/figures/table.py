@@ -21,7 +21,7 @@ from percolab.figures.style import PAGE_WIDTH, size_look
 def draw_table(fit: TableFit, kind: str | None = None, into: Target = NEW_FIGURE) -> Drawn:
     """Return a figure of a fit and every number drawn; kind: one of KINDS, None for the curves.
 
-    InputError: no such kind.  AnalysisError: the fit does not give it.
+    InputError: an unknown kind.  AnalysisError: the fit does not give this figure.
     """
     if kind is not None and (not isinstance(kind, str) or kind not in KINDS):
         raise InputError(f"--kind {kind}: tables have {', '.join(KINDS)}")
@@ -32,7 +32,7 @@ def draw_table(fit: TableFit, kind: str | None = None, into: Target = NEW_FIGURE
 
 
 def _labels(fit: TableFit, x: str = "", y: str = "") -> dict[str, str]:
-    """Return labels of both axes with their units; x, y: in mathematics, the plain names if ""."""
+    """Return labels of both axes with units; x, y: mathematics, or "" for the plain names."""
     names = x or name_text(fit.axis), y or name_text(fit.quantity)
     units = (f" ({unit})".replace("$", r"\$") if unit else "" for unit in fit.series.units)
     x, y = (f"${name}$" + unit for name, unit in zip(names, units))

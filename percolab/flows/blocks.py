@@ -1,8 +1,8 @@
-"""The backbone: what paths between the terminals use, which visit no site twice.
+"""The backbone: the bonds on paths between the terminals; a path visits no site twice.
 
-It is the block, the part without an articulation point, that has the virtual bond between the two
-terminals.  A depth-first search from the second terminal, with the first one above it, cuts off
-what hangs on one node alone, and leaves this block.
+It is the block (the part without an articulation point) that contains the virtual bond between the
+terminals.  A depth-first search from the second terminal, with the first one as its parent, cuts
+off the parts that are attached to one node only, and leaves this block.
 
 Source: R. Tarjan, SIAM J. Comput. 1, 146 (1972).
 """
@@ -19,13 +19,13 @@ _UNSEEN = UNSEEN
 
 
 class Block(NamedTuple):
-    """Memory for a depth-first search, and the nodes that it leaves.
+    """Memory for a depth-first search, and the nodes of the block that it finds.
 
-    number: uint32 (nodes,), when each was reached, 0 if not; low: uint32 (nodes,), the first number
-    that its branch leads back to; via: uint32 (nodes,), the bond over which it was reached; at:
-    int64 (nodes,), which of its bonds comes next; path, left: uint32 (nodes,), the nodes above the
-    present one, and those that are not cut off, at the end the block, the second terminal first;
-    inside: uint8 (nodes,), whether a node is in the block
+    number: uint32 (nodes,), the order in which nodes are reached, 0 if not; low: uint32 (nodes,),
+    the lowest number that a node's branch leads back to; via: uint32 (nodes,), the bond by which it
+    was reached; at: int64 (nodes,), its next bond; path: uint32 (nodes,), the ancestors of the
+    current node; left: uint32 (nodes,), the nodes not cut off, in the end the block, with the
+    second terminal first; inside: uint8 (nodes,), whether a node is in the block
     """
 
     number: Any
@@ -38,7 +38,7 @@ class Block(NamedTuple):
 
 
 def make_block(net: Net) -> Block:
-    """Return memory for the block of one sample at a time."""
+    """Allocate memory for the block of one sample at a time."""
     nodes = net.starts.size - 1
     number, low, via, path, left = np.empty((5, nodes), np.uint32)
     return Block(number, low, via, np.empty(nodes, np.int64), path, left, np.empty(nodes, np.uint8))
@@ -46,10 +46,10 @@ def make_block(net: Net) -> Block:
 
 @njit(nogil=True, cache=True)
 def find_block(net, is_open, block):
-    """Find the block of the virtual bond; return the number of its nodes, 0 if there is none.
+    """Find the block of the virtual bond; return its number of nodes, 0 if there is no block.
 
     net: a :class:`percolab.flows.net.Net`.  is_open: uint8 (bonds,).  block: a :class:`Block`.
-    Its nodes are ``left[:n]`` and the first terminal, n + 1 in all.
+    The block's n + 1 nodes are ``left[:n]`` and the first terminal.
     """
     number, low, via, at, path, left, inside = block
     number[:] = 0
@@ -92,7 +92,7 @@ def find_block(net, is_open, block):
 
 @inner
 def _cut_off(node, left, count):
-    """Return how many nodes are left without a node and all that were reached after it."""
+    """Return the number of nodes left after removing a node and all that were reached after it."""
     while left[count - 1] != node:
         count -= 1
     return count - 1

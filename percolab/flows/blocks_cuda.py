@@ -1,12 +1,12 @@
-"""CUDA: red bonds, trails and the backbone, a block of threads a sample.
+"""CUDA: red bonds, trails and the backbone, with a block of threads for each sample.
 
 Red bonds and trails follow from words, as in :mod:`percolab.flows.cycle_words`.  The backbone is
-the block that has the virtual bond between the terminals, by the rule of *fences*: number the nodes
-of the tree so that those of every branch are consecutive.  A bond of the tree from u to v below it
-is a fence if no bond leads out of the branch of u from that of v.  The bonds that are no fences,
-and those outside of the tree, connect the nodes of each block but its highest; here this is the
-first terminal.  Bonds to an ancestor do not, but in a tree of shortest ways there are none but
-those that are parallel to a bond of the tree, which show nothing new, and the virtual bond.
+the block that contains the virtual bond between the terminals, found by the rule of *fences*:
+number the nodes of the tree so that those of every branch are consecutive.  A tree bond from u to
+its child v is a fence if no bond leads from the branch of v out of the branch of u.  Tree bonds
+that are no fences, and bonds outside the tree, connect all nodes of a block except its highest one,
+here the first terminal.  Bonds to an ancestor do not connect, but in a breadth-first tree only the
+virtual bond and bonds parallel to tree bonds, which add nothing, are of this kind.
 
 Source: X. Dong, L. Wang, Y. Gu and Y. Sun, PPoPP 2023 (FAST-BCC).
 """
@@ -33,10 +33,10 @@ from percolab.flows.search_cuda import (
 )
 from percolab.kernels.cuda import cuda
 
-#: What the words become when they are done with: whether trails come to a node, whether the bond
-#: over which it was reached is no fence, and whether it is in the backbone.
+#: Flags that replace words no longer needed: whether trails reach a node, whether the bond by
+#: which it was reached is no fence, and whether it is in the backbone.
 _INSIDE, _NO_FENCE, _BLOCK = 1, 2, 4
-#: What is found of a sample.
+#: Indices of a sample's sums.
 _RED, _TRAILS, _BONDS, _SITES, _SUMS = 0, 1, 2, 3, 4
 
 
@@ -44,9 +44,9 @@ class Branches(NamedTuple):
     """The branches of a tree, uint32 (blocks, points + 2) each.
 
     begin: the number of every node, the first of its branch
-    end:   one more than the last of its branch; before, where the next node below it begins
-    low:   the lowest number that a bond leads to from the branch; before, the size of the branch
-    high:  the highest
+    end:   one more than the last of its branch; before that, where its next child begins
+    low:   the lowest number that a bond leads to from the branch; before that, the branch's size
+    high:  the highest number that a bond leads to from the branch
     """
 
     begin: Any
@@ -59,9 +59,9 @@ class Branches(NamedTuple):
 def backbone_kernel(entries, net, opened, words, samples, memory, branches, numbers):
     """Find the red bonds, trails and the backbone of every sample.
 
-    words: of an entry.  samples: the seed, then the entries' samples.  numbers: uint64 (entries,
-    4), the red bonds, the bonds of trails, the bonds and the sites of the backbone; 0 where the
-    terminals are not connected.
+    words: per entry.  samples: the seed, then the entries' samples.  numbers: uint64 (entries, 4),
+    the numbers of red bonds, of bonds on trails, and of bonds and sites of the backbone; 0 where
+    the terminals are not connected.
     """
     queued = cuda.shared.array(1, types.uint32)
     sums = cuda.shared.array(_SUMS, types.uint64)
@@ -89,7 +89,7 @@ def backbone_kernel(entries, net, opened, words, samples, memory, branches, numb
             _number(net, tree, parts, levels)
             _look_around(net, opened, base, tree, parts, reached)
             _find_fences(net, tree, parts, levels)
-            # Nobody needs the numbers any more.
+            # parts.begin is no longer needed, so it becomes the queue.
             _join_block(net, opened, base, tree, parts.begin, queued)
             _count_marks(net, opened, base, tree, reached, sums)
             cuda.atomic.add(sums, _RED, red)
@@ -105,7 +105,7 @@ def backbone_kernel(entries, net, opened, words, samples, memory, branches, numb
 
 @cuda.jit(device=True)
 def _number(net, tree, parts, levels):
-    """Number the nodes, and say to which trails come."""
+    """Number the nodes, and mark those that trails reach."""
     root = uint32(net.nodes.size)
     cuda.syncthreads()
     if cuda.threadIdx.x == 0:
@@ -132,12 +132,12 @@ def _number(net, tree, parts, levels):
 
 @cuda.jit(device=True)
 def _look_around(net, opened, base, tree, parts, reached):
-    """Note which numbers the bonds of every node lead to, of those that trails come to."""
+    """Find the lowest and highest numbers that bonds lead to, for every node on trails."""
     sink, n = uint32(net.nodes.size + 1), uint32(cuda.threadIdx.x)
     while n < reached:
         site = tree.queue[n]
         node = net.nodes[site]
-        # No bond leads back from what a bridge cuts off.
+        # The part that a bridge cuts off has no bonds to the rest.
         if tree.words[node] != uint64(0):
             low = high = parts.begin[node]
             for k in range(net.starts[site], net.starts[uint32(site + uint32(1))]):
@@ -152,7 +152,7 @@ def _look_around(net, opened, base, tree, parts, reached):
 
 @cuda.jit(device=True)
 def _find_fences(net, tree, parts, levels):
-    """Find the bonds of the tree that are no fences, among those of trails."""
+    """Mark the tree bonds on trails that are no fences."""
     level = levels
     while level > uint32(1):
         level = uint32(level - uint32(1))
@@ -173,7 +173,7 @@ def _find_fences(net, tree, parts, levels):
 
 @cuda.jit(device=True)
 def _joins(tree, node, other):
-    """Return whether a bond between two nodes, none of them the root, shows them in one block."""
+    """Return whether a bond shows that its two nodes, neither of them the root, share a block."""
     if low_half(tree.via[node]) == other:
         return uint64(tree.words[node] & uint64(_NO_FENCE)) != uint64(0)
     if low_half(tree.via[other]) == node:
@@ -183,7 +183,7 @@ def _joins(tree, node, other):
 
 @cuda.jit(device=True)
 def _join_block(net, opened, base, tree, queue, queued):
-    """Mark the nodes of the backbone, from the second terminal on."""
+    """Mark the nodes of the backbone by a search from the second terminal."""
     root, sink = uint32(net.nodes.size), uint32(net.nodes.size + 1)
     begin_at(net.target, queue, queued)
     if cuda.threadIdx.x == 0:
@@ -210,7 +210,7 @@ def _join_block(net, opened, base, tree, queue, queued):
 
 @cuda.jit(device=True)
 def _count_marks(net, opened, base, tree, reached, sums):
-    """Count bonds, at both of their ends, and sites whose nodes are marked."""
+    """Count marked sites, and bonds between marked nodes, each bond once at either end."""
     trails, bonds, sites, n = uint64(0), uint64(0), uint64(0), uint32(cuda.threadIdx.x)
     while n < reached:
         site, before = tree.queue[n], bonds

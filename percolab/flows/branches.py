@@ -1,4 +1,4 @@
-"""One depth-first search of a graph: which branches of its trees hang by one site, or by one bond.
+"""One depth-first search of a graph: the branches that one site, or one bond, would cut off.
 
 Source: R. Tarjan, SIAM J. Comput. 1, 146 (1972).
 """
@@ -11,9 +11,9 @@ from numba import njit
 def search_branches(starts, others, bonds, count):
     """Search every cluster depth first.
 
-    Returns, int64 (count,) each, the site above every site, -1 of a root, the bond to it, the sites
-    in its branch, and its root; bool (count,) each, whether no bond leads from its branch above the
-    site above it, and whether none but its own leads to that site either.
+    Returns for every site, int64 (count,) each, its parent, -1 for a root, the bond to the parent,
+    the number of sites in its branch, and its root; and bool (count,) each, whether its branch has
+    no bond to a site above the parent, and whether the bond to the parent is a bridge.
     """
     above, via = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
     sizes, root = np.ones(count, np.int64), np.full(count, -1, np.int64)

@@ -1,11 +1,11 @@
-"""Bridges, red bonds and trails, by random words that sum to zero around nothing but cuts.
+"""Bridges, red bonds and trails, by random words whose XOR is zero over the bonds of a cut.
 
-Every open bond outside of a spanning forest has a keyed word of 64 bits, and every bond of the
-forest the XOR of the words of those whose cycle uses it, which one pass up the forest gives.  The
-word of a bond is 0 if the bond is a *bridge*, without which its cluster falls apart; and it is the
-word of the virtual bond between the two terminals if the bond is *red*, that is, if all that joins
-the terminals leads through it.  The other way round this is wrong with probability 2^-64 a bond.
-Neither depends on which forest it is.
+Every open bond outside of a spanning forest gets a keyed word of 64 bits.  The word of a forest
+bond is the XOR of the words of the bonds whose cycle uses it, found in one pass up the forest.  The
+word is 0 if the bond is a *bridge*, without which its cluster falls apart; and it is the word of
+the virtual bond between the two terminals if the bond is *red*, that is, if every connection of the
+terminals uses it.  The converse fails with probability 2^-64 for each bond.  Bridges and red bonds
+do not depend on the choice of the forest.
 
 Source: D. Pritchard and R. Thurimella, ACM Trans. Algorithms 7, 46 (2011).
 """
@@ -22,18 +22,18 @@ from percolab.kernels.inner import inner
 from percolab.kernels.union_find import find_halving
 
 _UNSEEN, _ROOT = UNSEEN, ROOT
-#: What makes the words of bonds other streams than those of samples.
+#: A constant that makes the streams of words differ from the streams of samples.
 _PURPOSE = 0x6379636C65730001
-#: The place of the virtual bond, where no other is.
+#: The place of the virtual bond, which no other bond has.
 _VIRTUAL = np.uint64(2**64 - 1)
 
 
 class Forest(NamedTuple):
-    """The tree of what is connected with the first terminal, in the order its nodes were reached.
+    """The spanning tree of the nodes that are connected with the first terminal.
 
-    order: uint32 (nodes,); via: uint32 (nodes,), the bond over which each was reached; words:
-    uint64 (nodes,), of these bonds; inside: uint8 (nodes,), whether trails between the terminals
-    come there
+    order: uint32 (nodes,), nodes in the order in which they were reached; via: uint32 (nodes,), the
+    bond by which each was reached; words: uint64 (nodes,), of these bonds; inside: uint8 (nodes,),
+    whether trails between the terminals visit the node
     """
 
     order: Any
@@ -43,7 +43,7 @@ class Forest(NamedTuple):
 
 
 def make_forest(net: Net) -> Forest:
-    """Return memory for the forest of one sample at a time."""
+    """Allocate memory for the forest of one sample at a time."""
     nodes = net.starts.size - 1
     return Forest(
         np.empty(nodes, np.uint32),
@@ -54,13 +54,13 @@ def make_forest(net: Net) -> Forest:
 
 
 def word_key(seed: int, sample: int) -> NDArray[np.uint64]:
-    """Return what keys the words of the bonds of a sample, uint64 (2,): start and step."""
+    """Return the key of the words of a sample's bonds, uint64 (2,): start and step."""
     return np.array(word_streams(np.uint64(seed), np.uint64(sample)), np.uint64)
 
 
 @njit(cache=True)
 def word_streams(seed, sample):
-    """Return what keys the words of the bonds of a sample, uint64: start and step."""
+    """Return the key of the words of a sample's bonds, two uint64: start and step."""
     return stream_keys(mix64(uint64(seed) ^ uint64(_PURPOSE)), uint64(sample))
 
 
@@ -81,12 +81,12 @@ def count_bridges(sites, places, is_open, key, via, words):
     """Return the number of bridges.
 
     sites: int32 (m, 2), of every bond; places: int64 (m,); is_open: uint8 (m,); key: uint64 (2,).
-    via: uint32 (n,), gets a spanning forest: its bonds, each at one of its two sites, and ROOT at
-    the one site of every tree that is left over; words: uint64 (n,), gets the words of these bonds.
+    via: uint32 (n,), is set to a spanning forest: each bond at one of its two sites, and ROOT at
+    the remaining site of every tree; words: uint64 (n,), is set to the words of these bonds.
 
-    A leaf of the forest is cut off and adds its word to its neighbour's, until no bond is left.
-    Until then ``via`` is the XOR of ROOT and the bonds that a site has left: of a leaf it tells
-    its only bond.
+    Leaves of the forest are cut off one by one, each adding its word to its neighbour's, until no
+    bond is left.  Meanwhile ``via`` is the XOR of ROOT and the site's remaining bonds, so that a
+    leaf's value gives its only bond.
     """
     via[:] = _ROOT
     words[:] = 0
@@ -111,7 +111,7 @@ def count_bridges(sites, places, is_open, key, via, words):
 
 @inner
 def _grow_forest(sites, places, is_open, key, parents, via, words, degrees):
-    """Join the ends of open bonds one by one: those that close a cycle leave their words there."""
+    """Join the ends of open bonds one by one; a bond that closes a cycle adds its word to both."""
     for bond in range(is_open.size):
         if is_open[bond] == 0:
             continue
@@ -133,8 +133,8 @@ def _grow_forest(sites, places, is_open, key, parents, via, words, degrees):
 def find_trails(net, is_open, key, forest):
     """Return (whether the terminals are connected, red bonds); is_open: uint8 (m,).
 
-    The forest is the tree of all that is connected with the first terminal; ``inside`` says which
-    of its nodes are on trails between the terminals.
+    The forest is set to the tree of the nodes connected with the first terminal; ``inside`` is set
+    to 1 for those that are on trails between the terminals.
     """
     forest.via[:] = _UNSEEN
     forest.words[:] = 0
@@ -160,9 +160,9 @@ def find_trails(net, is_open, key, forest):
 
 @inner
 def _search(net, is_open, key, forest):
-    """Reach all nodes connected with the root, the nearest first, and return their number.
+    """Search all nodes connected with the root, breadth first, and return their number.
 
-    Every one has the sum of the words of its bonds outside of the tree.
+    The word of each node becomes the XOR of the words of its bonds outside of the tree.
     """
     order, via, words = forest.order, forest.via, forest.words
     order[0] = net.root
@@ -189,7 +189,7 @@ def _search(net, is_open, key, forest):
 
 @inner
 def _add_up(net, forest, count):
-    """Sum the words of all nodes up the forest."""
+    """Set the word of every node to the XOR of the words in its branch."""
     for n in range(count - 1, -1, -1):
         node = forest.order[n]
         bond = forest.via[node]

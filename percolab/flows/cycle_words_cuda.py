@@ -1,4 +1,4 @@
-"""CUDA: the number of bridges (:mod:`percolab.flows.cycle_words`), a block of threads a sample."""
+"""CUDA: number of bridges (:mod:`percolab.flows.cycle_words`), a block of threads per sample."""
 
 from numba import types, uint32, uint64
 
@@ -11,7 +11,7 @@ from percolab.kernels.cuda import cuda
 def bridges_kernel(entries, net, opened, words, samples, labels, memory, closing, numbers):
     """Count the bridges of every sample, from its labels, uint32 (entries * points,).
 
-    closing: whether they are closed as well, uint32.  net: without terminals.  words: of an entry.
+    closing: uint32, whether to close bridges, too.  net: without terminals.  words: per entry.
     samples: the seed, then the entries' samples.  numbers: uint64 (entries, 1).
     """
     queued = cuda.shared.array(1, types.uint32)

@@ -1,9 +1,9 @@
-"""CUDA: bridges of planar lattices, by labels of the dual.
+"""CUDA: bridges of planar lattices, by labels of the dual lattice.
 
-A bond is a bridge exactly if the faces on both of its sides are one where all closed bonds are
-left out, that is, if they are in one cluster of the dual: of a lattice in the plane, or around a
-cylinder, but not on a torus.  So bridges are the closed bonds of the dual within a cluster of it.
-One labeling finds all of them, however large the sample is.
+A bond is a bridge if and only if the faces on both of its sides become one face when all closed
+bonds are removed, that is, if they are in one cluster of the dual.  This holds for a lattice in the
+plane or around a cylinder, but not on a torus.  So bridges are the closed bonds of the dual whose
+ends are in one cluster, and one labeling finds all of them, however large the sample is.
 """
 
 from collections.abc import Callable
@@ -26,20 +26,19 @@ from percolab.lattices.dual import CONTRACTED, MISSING, DualTopology
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
 
-#: In the place of the bond that a bond of the dual crosses: there is none, or it is contracted.
+#: Values in place of the bond that a bond of the dual crosses: no such bond, or contracted.
 _NONE, _CONTRACTED = MISSING & 0xFFFFFFFF, CONTRACTED & 0xFFFFFFFF
-#: The part of the free memory of a device that the dual takes, one over this; one sample's must
-#: fit.
+#: The dual takes at most 1 / _SHARE of a device's free memory; one sample's dual must fit.
 _SHARE = 4
 
 
 @cuda.jit(cache=True)
 def dual_words_kernel(opened, words, first, sources, exists, crossing):
-    """Write the open bonds of the dual of every entry, a thread for PER_THREAD words.
+    """Write the open bonds of the dual of every entry; each thread writes PER_THREAD words.
 
-    opened: uint32, ``words`` of every entry, from number ``first`` on.  sources: uint32 (32 * dual
-    words,), bit by bit the places of the bonds crossed.  exists, crossing: uint32, the bonds of the
-    dual that there are, and those of all entries.
+    opened: uint32, ``words`` per entry, starting at entry ``first``.  sources: uint32 (32 * dual
+    words,), for every bit the place of the bond that is crossed.  exists: uint32, the existing
+    bonds of the dual.  crossing: uint32, is set to the open bonds of the dual of all entries.
     """
     size, entry = uint32(exists.size), uint32(cuda.blockIdx.y)
     base = uint32(uint32(entry + first) * words)
@@ -60,9 +59,9 @@ def dual_words_kernel(opened, words, first, sources, exists, crossing):
 
 @cuda.jit(cache=True)
 def count_joined_kernel(exists, opened, labels, adjacency, first, counts):
-    """Count the closed bonds of every entry whose ends have one label, but periodic ones.
+    """Count the closed bonds of every entry whose ends have equal labels, without periodic bonds.
 
-    counts: uint64 (entries,), entry ``first`` being that of the first.
+    counts: uint64 (entries,); index ``first`` belongs to the first entry here.
     """
     shared = cuda.shared.array(1, types.uint32)
     entry, points = uint32(cuda.blockIdx.y), adjacency.num_points
@@ -92,7 +91,7 @@ def count_joined_kernel(exists, opened, labels, adjacency, first, counts):
 
 @cuda.jit(cache=True)
 def count_joined_periodic_kernel(opened, words, labels, adjacency, first, counts):
-    """Add the closed bonds across periodic boundaries whose ends have one label; a thread each."""
+    """Add the closed periodic bonds whose ends have equal labels; a thread for each bond."""
     n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < adjacency.periodic_bonds.size:
         start = uint32(entry * adjacency.num_points)
@@ -102,30 +101,30 @@ def count_joined_periodic_kernel(opened, words, labels, adjacency, first, counts
 
 
 def copy_sources(dual: DualTopology) -> Any:
-    """Return which bonds those of a dual cross, as :func:`dual_words_kernel` takes them."""
+    """Return the bonds that a dual's bonds cross, in the form for :func:`dual_words_kernel`."""
     sources = dual.sources.astype(np.uint32).reshape(-1, 32).T
     return cuda.to_device(np.ascontiguousarray(sources).ravel())
 
 
 def label_memory(topology: Topology, entries: int) -> Memory:
-    """Return the memory of the bonds and labels of so many entries."""
+    """Return the memory for the bonds and labels of a number of entries."""
     chosen, extent = _labeler_of(topology), Extent.of_topology(topology)
     labels: Memory = chosen.memory(extent, Needs(labels=True), entries)
     return CudaBatch.memory(extent, BOND, entries).plus(labels)
 
 
 def dual_memory(dual: DualTopology, entries: int) -> Memory:
-    """Return the memory of labels of the dual of so many entries."""
+    """Return the memory for labels of the dual of a number of entries."""
     return label_memory(dual.topology, entries).plus(Memory(device=4 * dual.sources.size))
 
 
 def entries_at_once(batch: CudaBatch, memory: Callable[[int], Memory]) -> int:
-    """Return how many entries of a batch are read at once; memory: of so many."""
+    """Return how many entries of a batch fit at once; memory: returns what n entries need."""
     return max(min(batch.capacity, entries_that_fit(memory, free_memory(cuda) // _SHARE)), 1)
 
 
 def new_batch_labeler(topology: Topology, entries: int, launches: Launches) -> Any:
-    """Return a labeler for the labels of so many entries, whose bonds are written elsewhere."""
+    """Return a labeler for a number of entries, whose bonds other kernels write."""
     return _labeler_of(topology)(CudaBatch(topology, BOND, entries, launches=launches))
 
 
@@ -135,9 +134,9 @@ def _labeler_of(topology: Topology) -> Any:
 
 
 class DualLabels:
-    """Labels of the duals of samples of a batch, of so many entries at a time.
+    """Labels of the duals of a batch's samples, ``entries`` at a time.
 
-    batch: of samples; dual: of their topology.
+    dual: that of the samples' topology.
     """
 
     def __init__(self, batch: CudaBatch, dual: DualTopology, entries: int) -> None:
@@ -147,7 +146,7 @@ class DualLabels:
         self._sources = copy_sources(dual)
 
     def join(self, first: int, entries: int) -> Any:
-        """Label the duals of entries from a number on; return the labels."""
+        """Label the duals of some entries, starting at entry ``first``; return the labels."""
         own, start = self.batch, np.uint32(first)
         bonds = self._opened, self._words, start, self._sources, own.exists, own.opened
         own.launches.each(dual_words_kernel, own.exists.size, entries, *bonds)
@@ -156,9 +155,9 @@ class DualLabels:
 
 
 class DualBridges:
-    """Counts the bridges of every sample of a labeler's batch, a few samples at a time.
+    """A counter of the bridges of every sample of a labeler's batch, a few samples at a time.
 
-    batch: of samples of a planar lattice with an open axis; dual: that of its topology.
+    batch: samples of a planar lattice with an open axis; dual: that of its topology.
     """
 
     def __init__(self, batch: CudaBatch, dual: DualTopology) -> None:
@@ -167,7 +166,7 @@ class DualBridges:
         self._counts = cuda.device_array(batch.capacity, np.uint64)
 
     def rows(self, entries: int) -> NDArray[np.int64]:
-        """Return the bridges of the first entries of the batch, (entries, 1)."""
+        """Return the number of bridges of the first entries of the batch, (entries, 1)."""
         launches, counts = self._batch.launches, self._counts
 
         def work() -> None:
@@ -182,7 +181,7 @@ class DualBridges:
         return rows
 
     def _count(self, first: int, entries: int) -> None:
-        """Add up the bridges of entries from a number on."""
+        """Add up the bridges of ``entries`` entries, starting at entry ``first``."""
         own, launches = self._dual.batch, self._batch.launches
         labels = self._dual.join(first, entries)
         counts: tuple[Any, ...] = labels, own.adjacency, np.uint32(first), self._counts

@@ -1,22 +1,22 @@
 """CUDA: red bonds, trails and the backbone of planar lattices, by labels of the dual.
 
-Each of two opposite sides is a terminal, contracted to one node with all beyond it
+Each of two opposite sides is a terminal, contracted to one node with everything beyond it
 (:mod:`percolab.lattices.corners`).  A face has two labels: that of its cluster of the dual, and
-that of the same cluster one turn further around the terminals, where clusters that lead around have
-others again.  On a cylinder the dual has two turns, and these are the labels of a face and of the
+that of the same cluster one turn further around the terminals, which differs for clusters that lead
+around.  On a cylinder the dual is made of two turns, and these are the labels of a face and of the
 face one turn away; on a lattice with four open sides one turn leads from the outside on the left to
-the outside on the right, and other clusters lead nowhere.  If the terminals are connected, then of
-an open bond
+the outside on the right, and other clusters do not lead around.  If the terminals are connected:
 
-* that is a bridge and not red, both sides have one label;
-* that is red, one side has the other's label one turn further;
-* of trails, the same holds that are left: those in a cluster of them that touches a terminal.
+* an open bond that is a bridge but not red has the same label on both sides;
+* a red bond has, on one side, the label that its other side has one turn further;
+* of the open bonds without bridges that are not red, those in clusters that touch a terminal are on
+  trails.
 
-Around a site that is no terminal, corners whose labels are the same, or the same one turn further,
-cut its bonds into groups; the blocks, parts without an articulation point, are what bonds of one
-group join.  The backbone is all blocks between the terminals: that have a bond of a terminal which
-no two equal labels enclose, or that lie next to a cluster of the dual that leads around and meets
-the site twice.
+Around a site that is no terminal, corners whose labels are equal, or equal one turn further, divide
+its bonds into groups; bonds of one group are in one block (a part without an articulation point).
+The backbone is made of all blocks between the terminals: blocks with a bond of a terminal that no
+two equal labels enclose, and blocks next to a cluster of the dual that leads around and meets the
+site twice.
 """
 
 from __future__ import annotations
@@ -48,28 +48,28 @@ from percolab.lattices.corners import MOST_BONDS, Corners
 from percolab.lattices.lattice import Lattice
 from percolab.lattices.topology import Topology
 
-#: What is found of a sample, in the order of the numbers of the reader.
+#: Indices of a sample's numbers, in the order of the reader.
 _RED, _TRAILS, _BONDS, _SITES = 0, 1, 2, 3
-#: What a cluster of trails touches, and that a sample's terminals are connected.
+#: Marks of a cluster of trails that touches the first, or the second, terminal.
 _FIRST, _LAST = 1, 2
-#: In a label one turn further, where a cluster does not lead around.
+#: The label one turn further of a cluster that does not lead around.
 _NOWHERE = 0x80000000
-#: Bonds around the sites of all threads of a block.
+#: The largest number of bonds around the sites of all threads of a block.
 _BONDS_OF_BLOCK = MOST_BONDS * THREADS
-#: Threads of a block that goes along a side, at most.
+#: The largest number of threads of a block that works along a side.
 _SIDE_THREADS = 8 if config.ENABLE_CUDASIM else 512
 
 
 class Plane(NamedTuple):
-    """What kernels know of a lattice and its dual; pairs of int32 are of both axes.
+    """A lattice and its dual, for kernels; pairs of int32 are for both axes.
 
     bonds, around: as in :class:`percolab.lattices.corners.Corners`; starts: the same, uint32
     outside:       uint32 (2,), the faces at both ends of a side that is not cyclic; else (0,)
-    shape, cell:   grid points of all and of a cell
+    shape, cell:   grid points of the lattice and of a cell
     wraps:         as ``shape``, but 0 along open axes
-    faces:         of a cell, int32; size, before, turn: as in the dual, the second its ``around``
-    axis:          between the terminals, int32; depth: layers of each, int32
-    points, dual_points, num_words: grid points, faces, and words of a class, uint32
+    faces:         per cell, int32; size, before, turn: as in the dual (``before``: its ``around``)
+    axis:          from terminal to terminal, int32; depth: layers of each terminal, int32
+    points, dual_points, num_words: numbers of grid points, of faces, and of words per class, uint32
     """
 
     bonds: Any
@@ -91,14 +91,14 @@ class Plane(NamedTuple):
 
 
 class Trails(NamedTuple):
-    """What kernels know of the trails of all entries.
+    """The trails of all entries, for kernels.
 
-    kept:      uint32 (entries * words,), open bonds but those that are bridges and not red
-    labels:    uint32 (entries * points,), of the clusters of these
-    marks:     uint8 (entries * points,), of a label which terminals its cluster touches
-    connected: uint32 (entries,), whether the terminals are
-    parents:   uint32 (entries * (32 * words + 1),), of the bonds of trails that are in one block
-               with another; the last is the virtual bond between the terminals
+    kept:      uint32 (entries * words,), open bonds without bridges that are not red
+    labels:    uint32 (entries * points,), of the clusters of kept bonds
+    marks:     uint8 (entries * points,), by label, the terminals that its cluster touches
+    connected: uint32 (entries,), whether the terminals are connected
+    parents:   uint32 (entries * (32 * words + 1),), union-find parents that join the bonds of
+               trails to blocks; the last bond is the virtual bond between the terminals
     """
 
     kept: Any
@@ -110,7 +110,7 @@ class Trails(NamedTuple):
 
 @cuda.jit(device=True)
 def _wrapped(at, size):
-    """Return a coordinate that is at most one turn away, int32."""
+    """Wrap a coordinate that is at most one period outside of the lattice, int32."""
     at = int32(at)
     if at < int32(0):
         return int32(at + size)
@@ -138,7 +138,7 @@ def _cell_point(plane, place):
 
 @cuda.jit(device=True)
 def _edge_labels(plane, labels, start):
-    """Return the labels of the outside at both ends of a side, uint32; not of cylinders."""
+    """Return the labels of the outside at both ends of a side, uint32; not for cylinders."""
     if plane.outside.size == 0:
         return uint32(0), uint32(0)
     left, right = plane.outside[0], plane.outside[1]
@@ -147,9 +147,9 @@ def _edge_labels(plane, labels, start):
 
 @cuda.jit(device=True)
 def _face_labels(plane, labels, start, edges, place, face):
-    """Return the label of a face, and the one a turn further, uint32.
+    """Return the label of a face, and its label one turn further, uint32.
 
-    face: its number in the cell, and how far that is from the cell of a place, int32
+    face: its number in its cell, and that cell's offset from the cell of ``place``, int32
     """
     u = _wrapped(place[2] + face[1] + plane.before[0], plane.size[0])
     v = _wrapped(place[3] + face[2] + plane.before[1], plane.size[1])
@@ -184,9 +184,9 @@ def _terminal_of(plane, layer):
 
 @cuda.jit(cache=True)
 def keep_trails_kernel(opened, words, first, labels, plane, kept, numbers):
-    """Set the bonds of ``kept``, which were none, and count red bonds; a thread a site.
+    """Set the bonds of ``kept``, which is initially empty, and count red bonds; a thread per site.
 
-    opened: uint32, ``words`` of every entry, from number ``first`` on.  labels: of the dual.
+    opened: uint32, ``words`` per entry, starting at entry ``first``.  labels: of the dual.
     numbers: uint64 (all entries, 4).
     """
     shared = cuda.shared.array(1, types.uint32)
@@ -227,9 +227,9 @@ def keep_trails_kernel(opened, words, first, labels, plane, kept, numbers):
 
 @cuda.jit(cache=True)
 def mark_trails_kernel(sites, terminal, points, trails):
-    """Mark the clusters of trails that touch a terminal, the first one first; a thread a site.
+    """Mark the clusters of trails that touch a terminal; a thread for each of its sites.
 
-    terminal: uint8, which one.
+    terminal: uint8, _FIRST or _LAST; launch the kernel with _FIRST first.
     """
     n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < sites.size:
@@ -238,7 +238,7 @@ def mark_trails_kernel(sites, terminal, points, trails):
         mark = trails.marks[place]
         if terminal == _LAST and mark & _FIRST:
             trails.connected[entry] = uint32(1)
-        # All threads write the same.
+        # All threads of a cluster write the same value.
         trails.marks[place] = mark | terminal
 
 
@@ -251,7 +251,7 @@ def _is_marked(plane, trails, entry, i):
 
 @cuda.jit(cache=True)
 def begin_trails_kernel(words, plane, trails, first, numbers):
-    """Make every bond of trails a block of its own, and count them; a thread a site."""
+    """Make every bond of trails a separate block, and count these bonds; a thread per site."""
     shared = cuda.shared.array(1, types.uint32)
     entry = uint32(cuda.blockIdx.y)
     if trails.connected[entry] == uint32(0):
@@ -282,7 +282,7 @@ def begin_trails_kernel(words, plane, trails, first, numbers):
 
 @cuda.jit(device=True)
 def _root(parents, start, i):
-    """Return the root of a bond, and shorten the way there: every parent is a smaller number."""
+    """Return the root of a bond, and shorten the path to it; parents have smaller numbers."""
     parent = parents[uint32(start + i)]
     while parent != i:
         above = parents[uint32(start + parent)]
@@ -321,14 +321,14 @@ def _kept_bond(plane, trails, base, place, row):
 
 @cuda.jit(cache=True)
 def join_corners_kernel(words, labels, plane, trails):
-    """Join the bonds of blocks at every site that is no terminal; a thread a site."""
+    """Join the bonds of blocks at every site that is no terminal; a thread per site."""
     entry = uint32(cuda.blockIdx.y)
     if trails.connected[entry] == uint32(0):
         return
     base, virtual = uint32(entry * words), uint32(words << uint32(5))
     start, dual_start = uint32(entry * uint32(virtual + 1)), uint32(entry * plane.dual_points)
     edges, parents = _edge_labels(plane, labels, dual_start), trails.parents
-    # Of every thread the bonds of a site, and the labels of the corners after them.
+    # For every thread the bonds of its site, and the labels of the corners after them.
     bonds = cuda.shared.array(_BONDS_OF_BLOCK, types.uint32)
     ones = cuda.shared.array(_BONDS_OF_BLOCK, types.uint32)
     turned = cuda.shared.array(_BONDS_OF_BLOCK, types.uint32)
@@ -340,7 +340,7 @@ def join_corners_kernel(words, labels, plane, trails):
         place = _place(plane, i)
         if _terminal_of(plane, place[plane.axis]) != int32(0):
             continue
-        # One is as far from the next as there are threads.
+        # A thread's entries are THREADS apart.
         point, end = _cell_point(plane, place), thread
         for row in range(plane.starts[point], plane.starts[uint32(point + uint32(1))]):
             bond = _kept_bond(plane, trails, base, place, row)
@@ -349,15 +349,15 @@ def join_corners_kernel(words, labels, plane, trails):
                 both = _face_labels(plane, labels, dual_start, edges, place, face)
                 bonds[end], ones[end], turned[end] = bond, both[0], both[1]
                 end = uint32(end + uint32(THREADS))
-        # Corners of a cluster that leads around, by bits.
+        # A bit for each corner of a cluster that leads around.
         around, n = uint32(0), thread
         while n < end:
-            # Back to the last corner with the label of the one after this bond.
+            # Go back to the previous corner with the label of the corner after this bond.
             before = _before(n, thread, end)
             while before != n and ones[n] != ones[before] and ones[n] != turned[before]:
                 before = _before(before, thread, end)
             following = _after(before, thread, end)
-            # Bonds of a group follow one another around the site, and only once backward.
+            # Joining each bond of a group to the next is enough: skip the step back to the first.
             if following > n:
                 _join(parents, start, bonds[n], bonds[following])
             other = thread
@@ -370,7 +370,7 @@ def join_corners_kernel(words, labels, plane, trails):
             n = thread
             while n < end:
                 if has_bit(around, uint32(n // uint32(THREADS))):
-                    # What begins behind this corner, up to the next of these.
+                    # The group between this corner and the next corner of such a cluster.
                     following = _after(n, thread, end)
                     last = following
                     while not has_bit(around, uint32(last // uint32(THREADS))):
@@ -382,24 +382,24 @@ def join_corners_kernel(words, labels, plane, trails):
 
 @cuda.jit(device=True)
 def _after(n, thread, end):
-    """Return where a thread has the bond after one, going around, uint32."""
+    """Return the index of the bond after bond n around the thread's site, uint32."""
     n = uint32(n + uint32(THREADS))
     return thread if n == end else n
 
 
 @cuda.jit(device=True)
 def _before(n, thread, end):
-    """Return where a thread has the bond before one, going around, uint32."""
+    """Return the index of the bond before bond n around the thread's site, uint32."""
     return uint32((end if n == thread else n) - uint32(THREADS))
 
 
 @cuda.jit(cache=True)
 def join_side_kernel(words, labels, plane, trails, places, faces, corner, reach):
-    """Join the bonds of a terminal that no two corners with one label enclose; a block an entry.
+    """Join the bonds of a terminal that no two equal labels enclose; a thread block per entry.
 
     places, faces: of a :class:`percolab.lattices.corners.Side`.  corner: uint32 (entries * faces
-    of the dual,), of a label one of its corners.  reach: uint32 (entries * 2 * faces,), of such a
-    corner one more than the last with its label, in both turns.
+    of the dual,), by label, one of its corners.  reach: uint32 (entries * 2 * faces,), by that
+    corner, one more than the last corner with the same label, in both turns.
     """
     furthest = cuda.shared.array(_SIDE_THREADS, types.uint32)
     entry, thread = uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
@@ -422,7 +422,7 @@ def join_side_kernel(words, labels, plane, trails, places, faces, corner, reach)
         cuda.atomic.max(reach, uint32(own + at), uint32(a + uint32(1)))
         a = uint32(a + threads)
     cuda.syncthreads()
-    # Every thread has a part of the side.
+    # Each thread works on one part of the side.
     part = uint32(uint32(uint32(size + threads) - uint32(1)) // threads)
     first = uint32(thread * part)
     last, most = min(uint32(first + part), size), uint32(0)
@@ -437,7 +437,7 @@ def join_side_kernel(words, labels, plane, trails, places, faces, corner, reach)
         most = max(most, _reach(labels, start, faces, corner, reach, own, turn, is_cyclic, a))
         n = uint32(a)
         if is_cyclic:
-            # The second turn: all that encloses a bond begins after 0.
+            # In the second turn all pairs of corners that enclose a bond begin after corner 0.
             n = uint32(uint32(a) - turn) if a >= turn else turn
         if most <= uint32(a) and n < turn:
             bond = places[n]
@@ -448,14 +448,14 @@ def join_side_kernel(words, labels, plane, trails, places, faces, corner, reach)
 
 @cuda.jit(device=True)
 def _reach(labels, start, faces, corner, reach, own, turn, is_cyclic, a):
-    """Return the last corner of a side with the label of another, at least this one, uint32."""
+    """Return the last corner of a side with the label of corner a, at least a itself, uint32."""
     a = uint32(a)
     at = uint32(own + corner[uint32(start + labels[uint32(start + faces[a])])])
-    # One more than the last in each turn, or 0.
+    # One more than the last corner in each turn, or 0.
     first, second = reach[at], uint32(0)
     if is_cyclic:
         second = reach[uint32(at + faces.size)]
-        # All corners with one label are less than a turn apart.
+        # Corners with equal labels are less than one turn apart.
         if a < turn:
             if second != uint32(0) and uint32(second - uint32(1)) < uint32(a + turn):
                 return uint32(second - uint32(1))
@@ -469,9 +469,9 @@ def _reach(labels, start, faces, corner, reach, own, turn, is_cyclic, a):
 
 @cuda.jit(cache=True)
 def shorten_ways_kernel(words, plane, trails):
-    """Make the root of every bond of trails its parent; a thread a site.
+    """Make the root of every bond of trails its parent; a thread per site.
 
-    Nothing but roots is written: a way that another thread shortens could replace one.
+    Only roots are written: shortening paths in other threads could overwrite a root.
     """
     entry = uint32(cuda.blockIdx.y)
     if trails.connected[entry] == uint32(0):
@@ -493,7 +493,7 @@ def shorten_ways_kernel(words, plane, trails):
 
 @cuda.jit(cache=True)
 def count_backbone_kernel(words, plane, trails, first, numbers):
-    """Count the bonds and sites of the backbone; a thread a site."""
+    """Count the bonds and sites of the backbone; a thread per site."""
     shared = cuda.shared.array(2, types.uint32)
     entry, thread = uint32(cuda.blockIdx.y), uint32(cuda.threadIdx.x)
     if trails.connected[entry] == uint32(0):
@@ -529,7 +529,7 @@ def count_backbone_kernel(words, plane, trails, first, numbers):
 
 
 def copy_plane(lattice: Lattice, topology: Topology, corners: Corners) -> Plane:
-    """Return what kernels know of the plane of a topology."""
+    """Return the plane of a topology for kernels."""
 
     def pair(numbers: Any) -> tuple[np.int32, np.int32]:
         return np.int32(numbers[0]), np.int32(numbers[1])
@@ -553,7 +553,7 @@ def copy_plane(lattice: Lattice, topology: Topology, corners: Corners) -> Plane:
 
 
 def flow_memory(topology: Topology, corners: Corners, entries: int) -> Memory:
-    """Return the memory of :class:`DualFlow` for so many entries."""
+    """Return the memory of :class:`DualFlow` for a number of entries."""
     dual, nodes = corners.dual, 32 * topology.num_bond_words + 1
     each = 4 * (nodes + dual.topology.num_points + _reach_size(corners) + 1) + topology.num_points
     labels = dual_memory(dual, entries).plus(label_memory(topology, entries))
@@ -561,21 +561,21 @@ def flow_memory(topology: Topology, corners: Corners, entries: int) -> Memory:
 
 
 def make_flow(batch: CudaBatch, lattice: Lattice, corners: Corners) -> DualFlow | None:
-    """Return what reads the samples of a batch; None if there is no memory for one."""
+    """Return a :class:`DualFlow` for a batch; None if not even one sample fits into memory."""
     if flow_memory(batch.topology, corners, 1).device > free_memory(cuda):
         return None
     return DualFlow(batch, lattice, corners)
 
 
 def _reach_size(corners: Corners) -> int:
-    """Return how many corners the longer side has, in both turns."""
+    """Return the number of corners of the longer side, in both turns."""
     return 2 * max(side.faces.size for side in corners.sides)
 
 
 class DualFlow:
-    """Counts red bonds, trails and the backbone of every sample of a labeler's batch.
+    """A counter of red bonds, trails and backbones in every sample of a labeler's batch.
 
-    batch: of samples of a planar lattice; corners: between the two sides of its last open axis.
+    batch: samples of a planar lattice; corners: for the two sides of its last open axis.
     A few samples are read at a time.
     """
 
@@ -583,7 +583,7 @@ class DualFlow:
         topology, dual = batch.topology, corners.dual
         nodes, points = 32 * topology.num_bond_words + 1, topology.num_points
         entries = entries_at_once(batch, lambda entries: flow_memory(topology, corners, entries))
-        # Bonds of all entries are numbered with 32 bits.
+        # The bonds of all entries together are numbered with 32 bits.
         entries = min(entries, (2**32 - 1) // nodes)
         self._batch, self._dual = batch, DualLabels(batch, dual, entries)
         self._labeler = new_batch_labeler(topology, entries, batch.launches)
@@ -615,12 +615,12 @@ class DualFlow:
         launches.call(("dual flow", entries), work)
         launches.wait()
         rows: NDArray[np.int64] = self._numbers[:entries].copy_to_host().view(np.int64)
-        # Where the terminals are not connected, clusters of the dual that lead around are counted.
+        # If the terminals are not connected, clusters of the dual that lead around were counted.
         rows[rows[:, _BONDS] == 0] = 0
         return rows
 
     def _read(self, first: int, entries: int) -> None:
-        """Add up the numbers of entries from a number on."""
+        """Add up the numbers of ``entries`` entries, starting at entry ``first``."""
         launches, topology, trails = self._batch.launches, self._batch.topology, self._trails
         plane, points = self._plane, topology.num_points
         number, words = np.uint32(first), np.uint32(topology.num_bond_words)

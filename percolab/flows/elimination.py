@@ -1,14 +1,14 @@
 """The conductance between the terminals, and the potential of every node of the backbone.
 
-Node after node is taken out of the network: each two neighbours i, j of a node that goes get the
-conductance g_i g_j / (sum of all g) in addition, which changes nothing for the rest.  Of a node
-with two neighbours this is the rule of bonds in series, with three that of star and triangle, with
-more it is one step of Gaussian elimination, without a subtraction: every result is right to a few
-units in its last place.  The node with the fewest neighbours goes first, which in two dimensions
-keeps the network sparse for long.  In three it fills up: beyond so much work (``MOST_WORK``) the
-potentials of what is left follow by conjugate gradients.
+Nodes are eliminated from the network one by one: the conductance between any two neighbours i, j of
+an eliminated node grows by g_i g_j / (sum of all g), which changes nothing for the rest.  For two
+neighbours this is the series rule, for three the star-triangle rule, for more a step of Gaussian
+elimination.  There are no subtractions, so every result is right to a few units in its last place.
+The node with the fewest neighbours is eliminated first, which in two dimensions keeps the network
+sparse for long.  In three dimensions it fills up: beyond a limit of work (``MOST_WORK``) the
+potentials of the remaining nodes are found by conjugate gradients.
 
-All sums are in one order, so a sample has the same result bit for bit, whoever computes it.
+All sums have a fixed order, so a sample's result is the same bit for bit wherever it is computed.
 
 Sources: D. J. Frank and C. J. Lobb, Phys. Rev. B 37, 302 (1988), star and triangle in two
 dimensions; W. F. Tinney and J. W. Walker, Proc. IEEE 55, 1801 (1967), the fewest neighbours first;
@@ -25,22 +25,22 @@ from percolab.errors import InputError
 from percolab.flows.net import Net
 from percolab.kernels.inner import inner, inner_with_arrays
 
-#: Products of two conductances before conjugate gradients take over: for each bond of the backbone,
-#: and at least.
+#: Number of products of two conductances after which conjugate gradients take over: per bond of the
+#: backbone, and its minimum.
 MOST_WORK, LEAST_WORK = 30, 10**7
-#: The squared norm of the residual, relative to that at the start, at which these are done.
+#: Conjugate gradients end at this squared norm of the residual, relative to the initial one.
 _DONE = 1e-26
-#: Nodes of the two terminals.
+#: The nodes of the two terminals.
 _SOURCE, _SINK = 0, 1
 _NONE = -1
 
 
 class Lists(NamedTuple):
-    """Where the list of neighbours of each of k nodes is, in arrays that all nodes share.
+    """The positions of the neighbour lists of k nodes in two arrays that all nodes share.
 
-    begin: int64 (k,); size, room: int32 (k,), how many neighbours there are, and may be.  A list
-    that outgrows its room moves to the end of the arrays, whose gaps are taken out when they are
-    full: int32, the neighbours, and float64, the conductances to them.
+    begin: int64 (k,); size, room: int32 (k,), length and capacity of each list.  The shared arrays
+    are the neighbours, int32, and the conductances to them, float64.  A list that outgrows its
+    capacity moves to their end; when they are full, gaps are removed.
     """
 
     begin: Any
@@ -49,9 +49,9 @@ class Lists(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """The nodes by their number of neighbours: a list of nodes for each number, int32.
+    """The nodes by their number of neighbours: a linked list for each number, int32.
 
-    heads: (k + 1,), the first of each list; after, before: (k,), the next and the last one
+    heads: (k + 1,), the first node of each list; after, before: (k,), the next and the previous one
     """
 
     heads: Any
@@ -65,10 +65,10 @@ def solve(
     """Return the conductance between the terminals, and the potential of every node.
 
     marks: uint8 (m,), the bonds of the backbone, at least one.  conductances: float64 (m,), of all
-    bonds.  Potentials: float64 (nodes,), 1 at the first terminal, 0 at the second and where no
-    backbone is.
+    bonds.  Potentials: float64 (nodes,), 1 at the first terminal, 0 at the second and outside of
+    the backbone.
 
-    InputError: conductances so different that conjugate gradients do not converge.
+    InputError: conductances differ so much that conjugate gradients do not converge.
     """
     ranks = np.full(net.starts.size - 1, _NONE, np.int32)
     bonds = np.flatnonzero(marks)
@@ -100,7 +100,7 @@ def _empty_queue(count: int) -> Queue:
 
 @njit(nogil=True, cache=True)
 def _rank_nodes(net, bonds, ranks):
-    """Number the nodes of bonds, the terminals first; return how many there are."""
+    """Number the nodes of the bonds, terminals first; return the number of nodes."""
     ranks[net.root], ranks[net.sink] = _SOURCE, _SINK
     count = 2
     for n in range(bonds.size):
@@ -114,7 +114,7 @@ def _rank_nodes(net, bonds, ranks):
 
 @njit(nogil=True, cache=True)
 def _list_neighbours(pairs, conductances, count):
-    """Return the lists of neighbours of the nodes that these bonds have, parallel ones added up."""
+    """Return the lists of neighbours for these bonds; parallel bonds are added up."""
     size, room = np.zeros(count, np.int32), np.zeros(count, np.int32)
     for n in range(pairs.shape[0]):
         room[pairs[n, 0]] += 1
@@ -140,7 +140,7 @@ def _list_neighbours(pairs, conductances, count):
 
 @inner
 def _add_parallel(node, begin, size, ends, values, at):
-    """Join what is twice in the list of a node; at: int64 (k,), all -1."""
+    """Merge repeated neighbours in the list of a node; at: int64 (k,), all -1."""
     kept = begin[node]
     for place in range(begin[node], begin[node] + size[node]):
         other = ends[place]
@@ -156,10 +156,10 @@ def _add_parallel(node, begin, size, ends, values, at):
 
 @njit(nogil=True, cache=True)
 def _eliminate(lists, ends, values, queue, order, work):
-    """Take out node after node; return how many went, and the arrays, which may have grown.
+    """Eliminate nodes one by one; return how many, and the arrays, which may have grown.
 
-    The list of a node that went stays as it was then, and its room is -1.  order: int32 (k,), is
-    written.  work: products of two conductances after which to end.
+    The list of an eliminated node stays as it was then, and its capacity becomes -1.  order: int32
+    (k,), is set to the eliminated nodes.  work: number of products of conductances at which to end.
     """
     begin, size, room = lists
     used = begin[size.size - 1] + room[size.size - 1]
@@ -196,7 +196,7 @@ def _eliminate(lists, ends, values, queue, order, work):
 
 @inner
 def _replace(one, node, n, share, degree, lists, ends, values, at):
-    """Put the other neighbours of a node into the list of its n-th neighbour, in its place."""
+    """In the list of a node's n-th neighbour, replace the node by its other neighbours."""
     begin, size, _ = lists
     start, first = begin[one], begin[node]
     last = start + size[one]
@@ -226,7 +226,7 @@ def _replace(one, node, n, share, degree, lists, ends, values, at):
 
 @inner_with_arrays
 def _move(node, wanted, lists, ends, values, used):
-    """Move the list of a node to the end of the arrays, with so much room; return these."""
+    """Move a node's list to the end of the arrays with a new capacity; return the arrays."""
     if used + wanted > ends.size:
         ends, values, used = _make_room(wanted, lists, ends, values)
     start, count = lists.begin[node], lists.size[node]
@@ -238,9 +238,9 @@ def _move(node, wanted, lists, ends, values, used):
 
 @inner_with_arrays
 def _make_room(wanted, lists, ends, values):
-    """Return arrays without the gaps that moved lists left, and at least so much room at their end.
+    """Return arrays without gaps from moved lists, with at least ``wanted`` free places at the end.
 
-    Also returns where this begins.
+    Also return where the free places begin.
     """
     begin, size, room = lists
     kept = int64(wanted)
@@ -248,7 +248,7 @@ def _make_room(wanted, lists, ends, values):
         kept += max(size[node], room[node])
     more = np.empty(max(ends.size, 2 * kept), ends.dtype)
     larger, used = np.empty(more.size, values.dtype), int64(0)
-    # Element by element: whole arrays cost Numba seconds, for their error messages.
+    # Array expressions would cost seconds of compilation, for Numba's error messages.
     for node in range(size.size):
         for n in range(size[node]):
             more[used + n], larger[used + n] = ends[begin[node] + n], values[begin[node] + n]
@@ -259,7 +259,7 @@ def _make_room(wanted, lists, ends, values):
 
 @inner
 def _put(node, degree, queue):
-    """Put a node into the list of those with so many neighbours, as the first."""
+    """Insert a node at the head of the list of nodes with ``degree`` neighbours."""
     heads, after, before = queue
     following = heads[degree]
     after[node], before[node] = following, -1
@@ -270,7 +270,7 @@ def _put(node, degree, queue):
 
 @inner
 def _take(node, degree, queue):
-    """Take a node out of the list of those with so many neighbours."""
+    """Remove a node from the list of nodes with ``degree`` neighbours."""
     heads, after, before = queue
     if before[node] >= 0:
         after[before[node]] = after[node]
@@ -282,7 +282,7 @@ def _take(node, degree, queue):
 
 @njit(nogil=True, cache=True)
 def _compact(lists, ends, values, rest):
-    """Return starts, neighbours and conductances of the nodes that are left, in their order."""
+    """Return starts, neighbours and conductances of the remaining nodes, in their order."""
     starts = np.zeros(rest.size + 1, np.int64)
     for n in range(rest.size):
         starts[n + 1] = starts[n] + lists.size[rest[n]]
@@ -296,7 +296,7 @@ def _compact(lists, ends, values, rest):
 
 @njit(nogil=True, cache=True)
 def _converge(rest, starts, ends, values, voltages):
-    """Find the voltages of the nodes that are left, from those that are there; return success.
+    """Solve for the voltages of the remaining nodes from initial values; return success.
 
     Conjugate gradients, preconditioned by the sum of the conductances of every node.
     """
@@ -331,7 +331,7 @@ def _converge(rest, starts, ends, values, voltages):
 
 @inner
 def _apply(rest, starts, ends, values, voltages, currents):
-    """Write the current that flows out of every node that is left."""
+    """Write the current that flows out of every remaining node."""
     for n in range(rest.size):
         own, total = voltages[rest[n]], 0.0
         for place in range(starts[n], starts[n + 1]):
@@ -341,7 +341,7 @@ def _apply(rest, starts, ends, values, voltages, currents):
 
 @njit(nogil=True, cache=True)
 def _current(lists, ends, values, rest, voltages):
-    """Return the conductance: the energy of the nodes that are left, the terminals among them."""
+    """Return the conductance: the power dissipated between the remaining nodes and terminals."""
     total = 0.0
     for n in range(-2, rest.size):
         node = rest[n] if n >= 0 else n + 2
@@ -353,7 +353,7 @@ def _current(lists, ends, values, rest, voltages):
 
 @njit(nogil=True, cache=True)
 def _substitute(lists, ends, values, order, voltages):
-    """Find the voltages of the nodes that went, the last one first."""
+    """Find the voltages of the eliminated nodes, the last one first."""
     for n in range(order.size - 1, -1, -1):
         node, sums, total = order[n], 0.0, 0.0
         for place in range(lists.begin[node], lists.begin[node] + lists.size[node]):
@@ -364,7 +364,7 @@ def _substitute(lists, ends, values, order, voltages):
 
 @njit(nogil=True, cache=True)
 def sum_powers(shares, power):
-    """Return the sum of |share|^power over shares, float64, in their order; power: an integer."""
+    """Return the sum of |share|^power, float64, added in the given order; power: an integer."""
     total = 0.0
     for share in shares:
         product = 1.0

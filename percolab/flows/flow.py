@@ -1,4 +1,4 @@
-"""What flows in one sample between two terminals, each number found when it is first needed."""
+"""The flow in one sample between two terminals; each number is computed when first needed."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Marks = NDArray[np.uint8]
 
 @dataclass(frozen=True, eq=False)
 class Circuit:
-    """All bonds of a topology, open or not, and the two terminals between which something flows.
+    """All bonds of a topology, open or not, and the two terminals of the flow.
 
     bonds:          :func:`percolab.flows.net.list_bonds`
-    num_points:     sites are numbered below it
-    source, target: int32, the sites of each terminal; empty where there are none
+    num_points:     site numbers are smaller than this
+    source, target: int32, the sites of each terminal; empty if there are no terminals
     """
 
     bonds: BondList
@@ -45,7 +45,7 @@ class Circuit:
         both = np.intersect1d(self.source, self.target)
         if both.size:
             raise InputError(
-                f"site {both[0]} is in both terminals, but what flows needs two that are apart"
+                f"site {both[0]} is in both terminals, but a flow needs two without common sites"
             )
 
     @cached_property
@@ -57,7 +57,7 @@ class Circuit:
     def joined(self) -> Net:
         """The bonds between sites and the two terminals; InputError if there are no terminals."""
         if not (self.source.size and self.target.size):
-            raise InputError("there are no terminals between which anything flows")
+            raise InputError("there are no terminals, so there is no flow between them")
         return make_net(self.bonds, self.num_points, self.source, self.target)
 
 
@@ -86,7 +86,7 @@ class Flow(Shown):
     of_voxels: NDArray[np.float64] | None = None
 
     def summary(self) -> dict[str, Any]:
-        """Return all numbers, as plain JSON values; without terminals the bridges alone."""
+        """Return all numbers as plain JSON values; without terminals only those of bridges."""
         facts: dict[str, Any] = {"open_bonds": int(self.is_open.sum()), "bridges": self.num_bridges}
         if not self.circuit.source.size:
             return facts
@@ -117,23 +117,23 @@ class Flow(Shown):
 
     @property
     def places(self) -> NDArray[np.int64]:
-        """Where the words of a topology have the open bonds: 32 * word + bit, int64 (n,)."""
+        """The positions of the open bonds in a topology's words: 32 * word + bit, int64 (n,)."""
         places: NDArray[np.int64] = self.circuit.bonds.places[self._opened]
         return places
 
     @cached_property
     def bridges(self) -> NDArray[np.bool_]:
-        """Bonds without which their cluster falls into two."""
+        """Bonds whose removal splits their cluster in two."""
         return self._with_word(np.uint64(0), *self._bridges[1:])
 
     @property
     def num_bridges(self) -> int:
-        """Bridges among the open bonds."""
+        """Number of bridges among the open bonds."""
         return self._bridges[0]
 
     @cached_property
     def largest_bridge_free(self) -> int:
-        """Sites of the largest cluster without bridges: when all of them are closed."""
+        """Sites of the largest cluster after all bridges are closed."""
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
@@ -148,12 +148,12 @@ class Flow(Shown):
 
     @property
     def num_red(self) -> int:
-        """Red bonds: each would disconnect the terminals if it were closed."""
+        """Number of red bonds: closing any one of them disconnects the terminals."""
         return self._trails[1]
 
     @cached_property
     def red(self) -> NDArray[np.bool_]:
-        """The red bonds: each would disconnect the terminals if it were closed."""
+        """The red bonds: closing any one of them disconnects the terminals."""
         forest = self._trails[2]
         if not self.connected:
             return self._of_open(self._no_marks())
@@ -161,27 +161,27 @@ class Flow(Shown):
 
     @property
     def num_trails(self) -> int:
-        """Bonds on trails."""
+        """Number of bonds on trails."""
         return int(self._trail_marks.sum())
 
     @cached_property
     def trails(self) -> NDArray[np.bool_]:
-        """Bonds on trails: ways between the terminals that use no bond twice."""
+        """Bonds on trails, which connect the terminals and use no bond twice."""
         return self._of_open(self._trail_marks)
 
     @cached_property
     def num_backbone(self) -> int:
-        """Bonds of the backbone."""
+        """Number of bonds of the backbone."""
         return int(self._block.sum())
 
     @cached_property
     def backbone(self) -> NDArray[np.bool_]:
-        """Bonds on paths: ways between the terminals that visit no site twice."""
+        """Bonds on paths, which connect the terminals and visit no site twice."""
         return self._of_open(self._block)
 
     @cached_property
     def dangling(self) -> NDArray[np.bool_]:
-        """Bonds of the clusters that connect the terminals, but not of the backbone."""
+        """Bonds outside of the backbone in clusters that connect the terminals."""
         touched = np.zeros(self.circuit.num_points, np.uint8)
         count_sites(self.circuit.bonds.sites, self._block, touched)
         spread(self.circuit.net, self.is_open, touched)
@@ -189,22 +189,22 @@ class Flow(Shown):
 
     @property
     def num_backbone_sites(self) -> int:
-        """Sites that bonds of the backbone have, those of the terminals among them."""
+        """Number of sites on bonds of the backbone, including sites of the terminals."""
         return self._count_sites(self._block)
 
     @property
     def length(self) -> int:
-        """Bonds of the shortest path between the terminals; 0 where there is none."""
+        """Number of bonds of the shortest path between the terminals; 0 if there is none."""
         return self._shortest[0]
 
     @property
     def num_elastic(self) -> int:
-        """Bonds of the elastic backbone."""
+        """Number of bonds of the elastic backbone."""
         return self._shortest[1]
 
     @property
     def num_elastic_sites(self) -> int:
-        """Sites that bonds of the elastic backbone have."""
+        """Number of sites on bonds of the elastic backbone."""
         return self._count_sites(self._shortest[2])
 
     @cached_property
@@ -224,7 +224,7 @@ class Flow(Shown):
 
     @cached_property
     def tortuosity(self) -> float:
-        """The tortuosity factor tau of an image's phase; infinite where it does not span.
+        """The tortuosity factor tau of an image's phase; infinite if the phase does not span.
 
         It is defined as in TauFactor (S. J. Cooper et al., SoftwareX 5, 203 (2016)): steady
         diffusion between two opposite faces has D_eff = D porosity / tau.  A voxel is a node, a
@@ -260,7 +260,7 @@ class Flow(Shown):
 
     @cached_property
     def _between_faces(self) -> Flow | None:
-        """What flows between two faces half a voxel outside of an image; None if it is no image."""
+        """The flow between two faces half a voxel outside of an image; None without an image."""
         if self.phase is None or self.conductances is not None:
             return None
         circuit = self.circuit
@@ -268,7 +268,7 @@ class Flow(Shown):
         faces = [np.column_stack([end, np.full_like(end, first + n)]) for n, end in enumerate(ends)]
         sites = np.concatenate([circuit.bonds.sites, *faces])
         many = len(sites)
-        # Currents have no use for the places of bonds.
+        # Currents do not use the places of bonds, so any numbers serve.
         bonds, terminals = BondList(np.arange(many), sites), np.array([[first], [first + 1]])
         values, is_open = np.full(many, 2.0), np.ones(many, np.uint8)
         between = 1.0 if self.of_voxels is None else self.of_voxels
@@ -278,10 +278,10 @@ class Flow(Shown):
 
     @cached_property
     def currents(self) -> NDArray[np.float64]:
-        """The share of the whole current that flows in every open bond, float64 (n,).
+        """The share of the total current that flows in every open bond, float64 (n,).
 
-        Positive from the first of its sites to the second; exactly 0 outside of the backbone, and
-        in a bond of the backbone only where it is balanced.
+        It is positive from the bond's first site to its second, and exactly 0 outside of the
+        backbone; inside, it is 0 only in balanced bonds.
         """
         conductance, potentials = self._potentials
         if not conductance:
@@ -292,13 +292,13 @@ class Flow(Shown):
 
     @property
     def largest_current(self) -> float:
-        """The largest share of the current in a bond: 1 where there is a red bond."""
+        """The largest share of the current in a bond: 1 if there is a red bond."""
         return float(np.abs(self.currents).max(initial=0.0))
 
     def current_moment(self, power: int) -> float:
-        """Return the sum over the bonds of their shares of the current to an integer power.
+        """Return the sum over bonds of their share of the current to an integer power.
 
-        Of unit conductances the second moment is the resistance, and the fourth that of the noise.
+        For unit conductances the second moment is the resistance, and the fourth gives its noise.
         """
         if not isinstance(power, int | np.integer) or power < 0:
             raise InputError(f"power = {power!r}, but it must be an integer of at least 0")
@@ -327,7 +327,7 @@ class Flow(Shown):
 
     @cached_property
     def _bridges(self) -> tuple[int, NDArray[np.uint32], NDArray[np.uint64]]:
-        """The number of bridges, the bonds of a forest by site, and their words."""
+        """The number of bridges, the bonds of a spanning forest by site, and their words."""
         bonds, points = self.circuit.bonds, self.circuit.num_points
         via, words = np.empty(points, np.uint32), np.empty(points, np.uint64)
         given = bonds.sites, bonds.places, self.is_open, self._key
@@ -335,7 +335,7 @@ class Flow(Shown):
 
     @cached_property
     def _trails(self) -> tuple[bool, int, Forest]:
-        """Whether there is a connection, the red bonds, and the forest."""
+        """Whether the terminals are connected, the number of red bonds, and the forest."""
         forest = make_forest(self.circuit.joined)
         connected, red = find_trails(self.circuit.joined, self.is_open, self._key, forest)
         return bool(connected), int(red), forest
@@ -343,7 +343,7 @@ class Flow(Shown):
     def _with_word(
         self, word: np.uint64, via: NDArray[np.uint32], words: NDArray[np.uint64]
     ) -> NDArray[np.bool_]:
-        """Return which open bonds are of a forest and have this word."""
+        """Return which open bonds are in a forest and have this word."""
         marks = self._no_marks()
         marks[via[(words == word) & (via < ROOT)]] = 1
         return self._of_open(marks)

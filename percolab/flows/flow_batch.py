@@ -1,4 +1,4 @@
-"""What flows through the samples of a batch on a CUDA device, where it is read."""
+"""The flow through the samples of a batch on a CUDA device, measured there."""
 
 from math import isqrt
 from typing import Any
@@ -20,7 +20,7 @@ from percolab.labelers.forest import Reading
 from percolab.measure.rows import LARGEST
 
 _TREE = (np.uint64, np.uint64, np.uint32, np.uint32)
-#: The arrays that a search needs, of points + 2 numbers each, by what is measured.
+#: The arrays of points + 2 numbers that a search needs, for each measurement.
 KINDS: dict[str, tuple[Any, ...]] = {
     "bridges": _TREE,
     "bridge_free": _TREE,
@@ -29,20 +29,20 @@ KINDS: dict[str, tuple[Any, ...]] = {
     "path": (np.uint32, np.uint32),
     "path_lengths": (np.uint32, np.uint32),
 }
-#: Threads of a block, at least and at most; and blocks, and threads of all, in a launch.
+#: Smallest and largest number of threads per block; largest numbers of blocks, threads per launch.
 _LEAST_THREADS, _BLOCK_THREADS, _MOST_BLOCKS, _MOST_THREADS = 32, 512, 2**12, 2**18
-#: The part of the free memory of a device that searches take, one over this; one sample's must fit.
+#: Searches take at most 1 / _SHARE of a device's free memory; one sample must fit.
 _SHARE = 4
-#: Entries of a batch up to which all blocks have one sample.  On an H100 a block each took as long
-#: for so many as for one: 12 to 96 times what all blocks took for one (square L = 256 to 4096,
-#: cubic 64 to 256; results/flow).
+#: In batches of up to this number of entries all blocks work on one sample at a time.  On an H100,
+#: one block per sample took as long for this many samples as for one: 12 to 96 times as long as all
+#: blocks took for one (square L = 256 to 4096, cubic 64 to 256; results/flow).
 _MOST_ENTRIES = 12
 
 
 def make_reading(labeler: Any, circuit: Circuit, word: str, numbers: int) -> Any:
-    """Return what reads what flows through the samples of a labeler's batch.
+    """Return an object that measures the flow through the samples of a labeler's batch.
 
-    A block of threads has a sample at a time, or all blocks have one, if that is large enough.
+    A block of threads has one sample at a time, or all blocks share one if it is large enough.
     """
     topology = labeler.batch.topology
     if is_large(topology.num_points, labeler.batch.capacity):
@@ -55,14 +55,14 @@ def make_reading(labeler: Any, circuit: Circuit, word: str, numbers: int) -> Any
 
 
 def is_large(points: int, entries: int) -> bool:
-    """Return whether all blocks read one sample sooner than a block each, of so many entries."""
+    """Return whether sharing each sample among all blocks is faster than one block per sample."""
     return LEAST_LARGE <= points < MOST_LARGE and entries <= _MOST_ENTRIES
 
 
 class FlowBatch:
-    """Reads what flows through every sample of a labeler's batch.
+    """A measurement of the flow through every sample of a labeler's batch.
 
-    word: of one of :data:`KINDS`.  numbers: how many are read of a sample.
+    word: a key of :data:`KINDS`.  numbers: how many numbers a sample has.
     """
 
     def __init__(self, labeler: Any, net: DeviceNet, word: str, numbers: int) -> None:
@@ -100,10 +100,10 @@ class FlowBatch:
 
 
 def choose_threads(points: int) -> tuple[int, int]:
-    """Return the threads of a block and the most blocks for samples of so many points.
+    """Return the threads per block and the largest number of blocks for samples of this size.
 
-    About as many threads as a level of a search has sites: what was fastest on an H200 for square
-    and cubic lattices (results/flow).
+    A block gets about one thread per site of a level of the search, which was fastest on an H200
+    for square and cubic lattices (results/flow).
     """
     if SIMULATED:
         return 8, 2
@@ -113,7 +113,7 @@ def choose_threads(points: int) -> tuple[int, int]:
 
 
 def copy_net(circuit: Circuit, word: str) -> DeviceNet:
-    """Return the net of a circuit on the device; that of the backbone has joined terminals."""
+    """Copy the net of a circuit to the device; for the backbone its terminals are joined."""
     points = circuit.num_points
     nodes = np.arange(points, dtype=np.uint32)
     if word == "backbone":

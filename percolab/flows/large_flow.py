@@ -1,4 +1,4 @@
-"""What flows through few large samples on a CUDA device: all of its blocks work on one of them."""
+"""Flow through few large samples on a CUDA device: all blocks work on one sample at a time."""
 
 from typing import Any
 
@@ -20,18 +20,18 @@ KINDS: dict[str, tuple[Any, ...]] = {
     "bridge_free": _FOREST,
     "backbone": (*_FOREST, np.uint32, np.uint32, np.uint8),
 }
-#: How many ways a node follows in each of the first jumps to the root, how many jumps, and no
-#: limit.  Without the first ones, blocks that come first would follow all ways alone.
+#: Paths that a node follows in each of the first jumps to the root, the number of these jumps, and
+#: no limit.  Without short first jumps the blocks that run first would follow all paths alone.
 _HOPS, _SHORT_JUMPS, _NO_LIMIT = 8, 5, 2**32 - 1
-#: Blocks that orient the pieces of a forest.
+#: Number of blocks that orient the pieces of a forest.
 _BLOCKS = 4 * 132
 
 
 class LargeFlow:
-    """Reads what flows through every sample of a labeler's batch, one after the other.
+    """A measurement of the flow through every sample of a labeler's batch, one after the other.
 
-    net: of its topology, on the host.  word: of one of :data:`KINDS`.  numbers: how many are read
-    of a sample.
+    net: of its topology, on the host.  word: a key of :data:`KINDS`.  numbers: how many numbers a
+    sample has.
     """
 
     def __init__(self, labeler: Any, net: TileNet, word: str, numbers: int) -> None:
@@ -41,7 +41,7 @@ class LargeFlow:
         stops = cuda.device_array(self._tiles, np.uint32)
         self._net = OpenNet(self._bonds.starts, stops, bonds, at, self._bonds.owners)
         arrays = [cuda.device_array(net.owners.size, kind) for kind in KINDS[word]]
-        # Bridges need no numbers: none of their kernels uses the last arrays.
+        # For bridges the last arrays are not used, so one array serves for all of them.
         unused = arrays[:1] * (len(forests.TileForest._fields) - len(arrays))
         self._forest = forests.TileForest(*arrays, *unused)
         self._entry, self._count = (cuda.device_array(1, np.uint32) for _ in range(2))
@@ -62,7 +62,7 @@ class LargeFlow:
         return rows
 
     def _read(self) -> None:
-        """Read the numbers of the present entry, keep them, and go on to the next."""
+        """Read the numbers of the current entry, store them, and go on to the next entry."""
         batch, forest, net, entry = self._labeler.batch, self._forest, self._net, self._entry
         samples, launches, inner = batch.keys.on_device.samples, batch.launches, self._tiles - 1
         is_red, closing = self._word == "backbone", np.uint32(self._word == "bridge_free")
@@ -103,10 +103,10 @@ class LargeFlow:
         self._by_tiles(trees.count_marks_kernel, net, forest, self._sums)
 
     def _climb_heads(self, of_numbers: np.uint32) -> None:
-        """Sum up from head to head, or find ranges, and bring that into the tiles."""
+        """Sum words and sizes up the heads, or find ranges, and bring the results into tiles."""
         self._by_tiles(trees.climb_heads_kernel, self._forest, of_numbers)
         self._by_tiles(trees.bring_in_kernel, self._forest, of_numbers)
 
     def _by_tiles(self, kernel: Any, *arguments: Any) -> None:
-        """Launch a kernel whose blocks have a tile each."""
+        """Launch a kernel with a block for each tile."""
         self._labeler.batch.launches.blocks(kernel, self._tiles, TILE, *arguments)

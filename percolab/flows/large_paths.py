@@ -1,4 +1,4 @@
-"""The shortest paths of few large samples on a CUDA device, where they are read."""
+"""The shortest paths of few large samples on a CUDA device, measured there."""
 
 from math import isqrt
 from typing import Any
@@ -12,24 +12,24 @@ from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.device import free_memory
 from percolab.lattices.topology import Topology
 
-#: Threads of a block, at most.
+#: The largest number of threads per block.
 _MOST_THREADS = 1024
-#: The part of the free memory of a device that samples take, one over this; one's must fit.
+#: Samples take at most 1 / _SHARE of a device's free memory; one sample must fit.
 _SHARE = 4
 
 
 class LargePaths:
-    """Reads the shortest paths of every sample of a batch, a block of threads each.
+    """A measurement of the shortest paths of a batch's samples, with a thread block for each.
 
-    numbers: the length alone, 1, or the bonds and sites of all shortest paths too, 3.
+    numbers: 1 for the length only, 3 for the bonds and sites of all shortest paths, too.
     """
 
     def __init__(self, batch: Any, circuit: Circuit, numbers: int) -> None:
         self._batch, points = batch, batch.topology.num_points
         self._net = make_path_net(circuit, batch.topology)
-        # About as many threads as a level has ends.
+        # About one thread per end of a level.
         self.threads = 8 if SIMULATED else min(1 << (isqrt(points).bit_length() - 1), _MOST_THREADS)
-        # In two levels, twice as many as there are at most.
+        # Memory for two levels, each with at most all ends.
         ends = 2 * points * self._net.deltas.size
         fitting = free_memory(cuda) // (_SHARE * 4 * (2 * points + ends))
         self._blocks = max(min(batch.capacity, fitting), 1)
@@ -56,13 +56,13 @@ class LargePaths:
 
 
 def fits(topology: Topology) -> bool:
-    """Return whether sites and slots of a topology have so few bits that ends have 30."""
+    """Return whether a site and a slot of a topology fit into the 30 bits of an end."""
     slots = 2 * topology.num_classes
     return bool(topology.offsets) and slots <= 30 and topology.num_points * 2 * slots <= 2**30
 
 
 def make_path_net(circuit: Circuit, topology: Topology) -> kernels.PathNet:
-    """Return where the bonds of a grid lead and the terminals, on the device."""
+    """Return the ends of a grid's bonds, and the terminals, on the device."""
     begins = np.full(topology.num_points, kernels.UNSEEN, np.uint32)
     begins[circuit.source], begins[circuit.target] = 0, kernels.SIDE
     shape = np.array(topology.shape, np.int64)

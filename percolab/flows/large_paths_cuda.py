@@ -1,13 +1,13 @@
-"""CUDA: shortest paths of few large samples on a grid, a block of threads each.
+"""CUDA: shortest paths of few large samples on a grid, with a block of threads for each.
 
-Both terminals are searched from at once, which halves the levels, and a site belongs to the one
-that comes first: where a bond leads to a site of the other, there is a shortest path.  The sites of
-a terminal stay apart: all are at distance 0.  From where the searches meet, all shortest paths are
-followed back, again to both terminals at once.
+Searches start from both terminals at once, which halves the number of levels, and a site belongs to
+the search that reaches it first: the first bonds to sites of the other search give the shortest
+paths.  The sites of a terminal are not joined: all are at distance 0.  From where the searches
+meet, all shortest paths are followed back, again to both terminals at once.
 
 A level is a list of *ends*, a site and a bond that leads away from it: site << slot_bits | slot.
-An end takes one access to memory: whoever claims the site that it leads to has loaded with it which
-bonds are open there.  State: uint32, of every site its distance and its open slots, side by side.
+An end costs one memory access: the site's open bonds are loaded together with its distance.  State:
+uint32, the distance and the open slots of every site, next to each other.
 """
 
 from typing import Any, NamedTuple
@@ -19,28 +19,28 @@ from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.launches import PER_THREAD, element
 from percolab.kernels.neighbours import has_bit
 
-#: Ends of a level that are in shared memory, a thread of the block.
+#: Number of ends of a level in shared memory, per thread of the block.
 NEAR = 1 if SIMULATED else 4
 #: The distance of a site that was not reached.
 UNSEEN = 0xFFFFFFFF
-#: The highest bit says of distances and ends from which terminal, of open slots that the site is
-#: in one; the next, that shortest paths come there, or that a bond is across a boundary.
+#: The highest bit is the terminal of distances and ends; in open slots it marks sites of terminals.
+#: The next bit marks sites on shortest paths, or sites with bonds across a boundary.
 SIDE = _TERMINAL = 0x80000000
 _COMES = _CROSSES = 0x40000000
 _LOW = 0x3FFFFFFF
 
 
 class PathNet(NamedTuple):
-    """Where bonds lead, and the terminals.
+    """The ends of bonds, and the terminals.
 
-    Slot 2k of a site is its bond of class k, slot 2k + 1 that of class k which leads to it.
+    Slot 2k of a site is its bond of class k, slot 2k + 1 the bond of class k that leads to it.
 
-    slot_bits: of a slot's number, uint32
+    slot_bits: number of bits of a slot's number, uint32
     source, target: uint32, sites
-    begins:    uint32 (points,), the distances when a search begins
+    begins:    uint32 (points,), the distances at the start of a search
     shape:     uint32 (axes,), of the grid
-    offsets:   uint32 (slots, axes), grid points to the other end, none negative: round the torus
-    deltas:    uint32 (slots,), what is added to a site's number, but across a boundary
+    offsets:   uint32 (slots, axes), offsets to the other end, modulo the shape: none is negative
+    deltas:    uint32 (slots,), difference of the site numbers, unless across a boundary
     """
 
     slot_bits: Any
@@ -53,9 +53,10 @@ class PathNet(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """The ends of a level and of the next: the first in shared memory, of odd levels from behind.
+    """The ends of a level and of the next: the first ones in ``near``, the others in ``far``.
 
-    near, far: uint32.  counts: uint32 (3,), how many there are, for the level modulo 3.
+    near: uint32, shared memory; far: uint32, odd levels from the end.  counts: uint32 (3,), numbers
+    of ends, by level modulo 3.
     """
 
     near: Any
@@ -65,7 +66,7 @@ class Levels(NamedTuple):
 
 @cuda.jit(device=True)
 def _go_round(net, site, slot):
-    """Return the site at the other end of a slot, found along every axis: across boundaries too."""
+    """Return the site at the other end of a slot, also across boundaries, axis by axis."""
     other, stride = uint32(0), uint32(1)
     for axis in range(net.shape.size):
         length = net.shape[axis]
@@ -89,7 +90,7 @@ def _follow(net, end):
 
 @cuda.jit(cache=True)
 def open_slots_kernel(net, opened, words, first, states):
-    """Write the open slots of samples, from entry ``first`` on, and the distances of terminals."""
+    """Write the open slots of samples, starting at entry ``first``, and the initial distances."""
     entry = uint32(cuda.blockIdx.y)
     state, base = states[entry], uint32(uint32(first + entry) * words)
     num_words = uint32(uint32(net.begins.size + 31) >> uint32(5))
@@ -110,9 +111,9 @@ def open_slots_kernel(net, opened, words, first, states):
 
 @cuda.jit(cache=True)
 def prune_kernel(net, states):
-    """Close the bond of every site that has no other and is in no terminal, until there is none.
+    """Close the last bond of sites that are in no terminal, until no such site has just one bond.
 
-    Whoever closes the last but one of a site goes on there.
+    A thread that leaves the next site with one bond goes on there.
     """
     state = states[cuda.blockIdx.y]
     for step in range(PER_THREAD):
@@ -131,13 +132,13 @@ def prune_kernel(net, states):
 
 @cuda.jit(cache=True)
 def large_path_kernel(net, first, states, far, numbers):
-    """Find the shortest paths of samples from entry ``first`` on.
+    """Find the shortest paths of samples, starting at entry ``first``.
 
     far: uint32 (blocks, 4 * bonds), for ends.  numbers: uint64 (entries, 1 or 3), the length, and
-    the bonds and sites of all shortest paths; 0 where there is none.
+    the numbers of bonds and sites on all shortest paths; 0 if there is no path.
     """
     counts = cuda.shared.array(3, types.uint32)
-    # The least length that was seen, and bonds and sites of shortest paths.
+    # The least length seen so far, and the numbers of bonds and sites on shortest paths.
     met = cuda.shared.array(1, types.uint32)
     sums = cuda.shared.array(2, types.uint64)
     near = cuda.shared.array(0, types.uint32)
@@ -166,7 +167,7 @@ def large_path_kernel(net, first, states, far, numbers):
 
 @cuda.jit(device=True)
 def _begin_at(net, state, levels, sites, side):
-    """List the ends of a terminal's sites, as the first level."""
+    """List the ends of a terminal's sites as the first level."""
     n = uint32(cuda.threadIdx.x)
     while n < uint32(sites.size):
         slots = uint32(state[uint32(2 * sites[n] + 1)] & uint32(_CROSSES | _LOW))
@@ -176,7 +177,7 @@ def _begin_at(net, state, levels, sites, side):
 
 @cuda.jit(device=True)
 def _list_ends(net, levels, level, site, slots):
-    """List the open ends of a site for a level; slots: its open ones, and its side."""
+    """List the open ends of a site for a level; slots: its open slots, and its side."""
     end, bits = uint32(slots & uint32(SIDE | _CROSSES)), uint32(slots & uint32(_LOW))
     end = uint32(end | uint32(site << net.slot_bits))
     n = uint32(cuda.atomic.add(levels.counts, uint32(level % uint32(3)), uint32(popcount(bits))))
@@ -193,7 +194,7 @@ def _list_ends(net, levels, level, site, slots):
 
 @cuda.jit(device=True)
 def _place(levels, level, n):
-    """Return (where the n-th end of a level is, whether that is in shared memory)."""
+    """Return the index of the n-th end of a level, and whether it is in shared memory."""
     most, is_odd = uint32(uint32(NEAR) * uint32(cuda.blockDim.x)), uint32(level & uint32(1))
     if n < most:
         return uint32(n + uint32(most * is_odd)), True
@@ -209,13 +210,12 @@ def _take(levels, level, n):
 
 @cuda.jit(device=True)
 def _claim(net, state, end, expected, mine):
-    """Write a distance where an end leads to, if the expected one is there.
+    """Replace the distance of the site that an end leads to if it is the expected one.
 
-    Return (the distance that was there, the site, its open slots, the bit of that which leads
-    back).
+    Return (the site's former distance, the site, its open slots, the bit of the slot back).
     """
     site, back = _follow(net, end)
-    # Loaded first, so that it is under way while the atomic is waited for.
+    # The load is issued first, so that it overlaps with the wait for the atomic.
     slots = uint32(state[uint32(2 * site + 1)] & uint32(_CROSSES | _LOW))
     old = cuda.atomic.cas(state, uint32(2 * site), expected, mine)
     return uint32(old), site, slots, back
@@ -223,7 +223,7 @@ def _claim(net, state, end, expected, mine):
 
 @cuda.jit(device=True)
 def _count_ends(levels, level):
-    """Return how many ends a level has, after a barrier, and make room for those two levels on."""
+    """Return the number of ends of a level, after a barrier, and clear that of two levels later."""
     count = levels.counts[uint32(level % uint32(3))]
     if cuda.threadIdx.x == 0:
         levels.counts[uint32(uint32(level + uint32(2)) % uint32(3))] = uint32(0)
@@ -236,7 +236,7 @@ def _find_length(net, state, levels, met):
     level = uint32(1)
     while True:
         cuda.syncthreads()
-        # A thread may be ahead by a level, whose paths are longer.
+        # A length from a thread that is one level ahead is longer, and does not end this level.
         if met[0] < uint32(2 * level - 1):
             return met[0]
         count = _count_ends(levels, level)
@@ -260,11 +260,11 @@ def _find_length(net, state, levels, met):
 
 @cuda.jit(device=True)
 def _go_back(net, state, levels, length):
-    """Follow all shortest paths back from where the searches met, in place of a level more.
+    """Follow all shortest paths back from where the searches met, instead of a further level.
 
-    Of an even length that is at sites, which either side came to first: their ends lead to both.
-    Of an odd one it is at bonds, which both have.  Return how many bonds and sites of the paths
-    this thread came by.
+    If the length is even, they meet at sites, which either side may have reached first: their ends
+    lead to both terminals.  If it is odd, they meet at bonds, which both sides list.  Return the
+    numbers of bonds and sites of the paths that this thread visited.
     """
     level, is_odd = uint32(uint32(length + uint32(1)) >> uint32(1)), uint32(length & uint32(1))
     nearer, turn = uint32(length - level), uint32(SIDE)

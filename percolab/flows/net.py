@@ -1,8 +1,8 @@
-"""A net: the bonds of a topology from node to node, its terminals joined to one node each.
+"""A net: the bonds of a topology between nodes, with the sites of each terminal joined to one node.
 
 A node is a site, or one of the two terminals: the sites of a terminal are one node, as the sites
-of an electrode are at one potential.  A bond between two sites of one terminal is a loop there,
-which carries nothing, and so is a bond from a site to itself.
+of an electrode are at one potential.  A bond between two sites of one terminal is a loop, which
+carries no current, and so is a bond from a site to itself.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from percolab.lattices.extent import Extent
 from percolab.lattices.topology import Topology
 
-#: Bonds that lead nowhere: of a node that was not reached, and of the root of a search.
+#: Values in place of a bond: for a node that was not reached, and for the root of a search.
 UNSEEN, ROOT = np.uint32(2**32 - 1), np.uint32(2**32 - 2)
 
 
@@ -31,15 +31,15 @@ class BondList(NamedTuple):
 
 
 class Net(NamedTuple):
-    """Which node every bond leads to.
+    """The bonds of every node, and the nodes of every bond.
 
-    starts: int64 (nodes + 1,), where the bonds of each node begin in the two lists that follow;
-            loops are in none
-    ends:   uint32, the other node of each
-    bonds:  uint32, its number among all bonds
+    starts: int64 (nodes + 1,), where the bonds of each node begin in the next two lists, which do
+            not contain loops
+    ends:   uint32, the other node of each bond
+    bonds:  uint32, the number of each bond among all bonds
     pairs:  uint32 (m, 2), the nodes of every bond
     places: int64 (m,), as in the list of bonds
-    root:   node of the first terminal, uint32; UNSEEN where there are no terminals
+    root:   node of the first terminal, uint32; UNSEEN if there are no terminals
     sink:   node of the second terminal
     """
 
@@ -53,7 +53,7 @@ class Net(NamedTuple):
 
 
 def list_bonds(topology: Topology) -> BondList:
-    """Return the bonds of a topology in their order there."""
+    """Return the bonds of a topology in its order."""
     k, owner, other = topology.bonds().T
     places = 32 * topology.num_words * k + owner
     return BondList(places, np.column_stack([owner, other]).astype(np.int32))
@@ -65,9 +65,9 @@ def make_net(
     source: NDArray[np.int32] | Sequence[int] = (),
     target: NDArray[np.int32] | Sequence[int] = (),
 ) -> Net:
-    """Return the net of bonds among so many sites, the sites of each terminal being one node.
+    """Return the net of bonds between sites, with the sites of each terminal joined to one node.
 
-    source, target: sites, none in both.  Without them every site is a node of its own.
+    source, target: disjoint sets of sites.  Without them every site is a separate node.
     """
     nodes = np.arange(num_points + 2, dtype=np.uint32)
     root, sink = nodes[num_points:] if len(source) else (UNSEEN, UNSEEN)
@@ -88,7 +88,7 @@ def end_layers(topology: Topology) -> tuple[NDArray[np.int32], NDArray[np.int32]
 
 
 def net_bytes(extent: Extent) -> int:
-    """Return the memory of a net and its list of bonds while they are made, at most."""
+    """Return the peak memory for making a net and its list of bonds."""
     bonds = extent.num_classes * extent.num_points
     # Rows of three int64 while bonds are listed; then places, sites, pairs and both lists of ends.
     return 56 * bonds + 12 * extent.num_points
@@ -108,7 +108,7 @@ def _count_bonds(pairs, starts):
 
 @njit(nogil=True, cache=True)
 def _list_ends(pairs, following, ends, bonds):
-    """Write the bonds of every node and where they lead; following: where each is written next."""
+    """Write every node's bonds and their ends; following: the next position for each node."""
     for b in range(pairs.shape[0]):
         i, j = pairs[b, 0], pairs[b, 1]
         if i != j:
@@ -129,14 +129,14 @@ def unpack_open(words, places, is_open):
 
 @njit(nogil=True, cache=True)
 def mark_inside(net, is_open, inside, marks):
-    """Write which open bonds join two nodes that are inside, uint8 (m,); return their number.
+    """Mark the open bonds that join two different nodes inside, uint8 (m,); return their number.
 
-    inside: uint8 (nodes,), of trails or of a block.  Loops are in neither.
+    inside: uint8 (nodes,), whether a node is on trails, or in a block.
     """
     count = 0
     for b in range(net.pairs.shape[0]):
         i, j = net.pairs[b, 0], net.pairs[b, 1]
-        # Without branches, which nothing could predict.
+        # No branch here, since branches would be unpredictable.
         marks[b] = is_open[b] & inside[i] & inside[j] & uint8(i != j)
         count += marks[b]
     return count
@@ -144,9 +144,9 @@ def mark_inside(net, is_open, inside, marks):
 
 @njit(nogil=True, cache=True)
 def count_sites(sites, marks, touched):
-    """Return how many sites the marked bonds have.
+    """Return the number of sites on marked bonds.
 
-    sites: int32 (m, 2); marks: uint8 (m,); touched: uint8 (num_points,), is written.
+    sites: int32 (m, 2); marks: uint8 (m,); touched: uint8 (num_points,), is overwritten.
     """
     touched[:] = 0
     for b in range(marks.size):
@@ -158,7 +158,7 @@ def count_sites(sites, marks, touched):
 
 @njit(nogil=True, cache=True)
 def spread(net, is_open, touched):
-    """Touch all sites that open bonds connect with touched ones; touched: uint8 (num_points,)."""
+    """Mark all sites that open bonds connect with marked sites; touched: uint8 (num_points,)."""
     waiting = np.empty(touched.size, np.uint32)
     count = 0
     for site in range(touched.size):

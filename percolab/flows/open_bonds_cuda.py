@@ -1,10 +1,10 @@
 """CUDA: lists of the open bonds of one large sample, by tiles, without leaves.
 
-A *leaf* is a site with one open bond.  That is a bridge through which nothing flows, and without it
-another site may be a leaf: within a tile a thread goes on from each leaf to the next.  At p_c this
-leaves six in ten open bonds of the square lattice, and a third of those of the cubic one.
+A *leaf* is a site with one open bond.  This bond is a bridge that carries no current; after its
+removal another site may become a leaf, to which the thread goes on within its tile.  At p_c six in
+ten open bonds of the square lattice remain, and a third of those of the cubic lattice.
 
-Blocks have a tile, and threads a node; arguments as in :mod:`.tile_forest_cuda`.
+Each block has a tile, and each thread a node; arguments as in :mod:`.tile_forest_cuda`.
 """
 
 from typing import Any, NamedTuple
@@ -17,10 +17,10 @@ from percolab.flows.tile_net import TILE
 from percolab.kernels.cuda import cuda
 from percolab.kernels.neighbours import has_bit
 
-#: In place of the end of a bond that leads to another tile.  Ends within are one more than their
-#: number, so that no bond is 0.
+#: The end of a bond that leads to another tile.  Ends within the tile are stored plus one, so that
+#: 0 means no bond.
 _OTHER_TILE = 2 * TILE
-#: Bonds that a thread loads at a time.
+#: Number of bonds that a thread loads together.
 _TOGETHER = 4
 
 
@@ -40,9 +40,9 @@ class OpenNet(NamedTuple):
 
 @cuda.jit(cache=True)
 def open_bonds_kernel(net, opened, words, entry, closing, found, sums):
-    """List open bonds but those of leaves, and count these in ``sums[0]``.
+    """List the open bonds without those of leaves, and count the bonds of leaves in ``sums[0]``.
 
-    closing: uint32, whether those of leaves are closed.  found: OpenNet.
+    closing: uint32, whether to close the bonds of leaves.  found: OpenNet.
     """
     degrees = cuda.shared.array(TILE, types.uint32)
     ends = cuda.shared.array(TILE, types.uint32)
@@ -50,7 +50,7 @@ def open_bonds_kernel(net, opened, words, entry, closing, found, sums):
     memory = cuda.shared.array(1, types.uint32)
     base, tile, n = uint32(entry[0] * words), uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
     node, stop = this_node(), net.starts[uint32(tile + uint32(1))]
-    # A site of a terminal never has one bond left.
+    # The degree of a terminal's site starts at 2, so the site never becomes a leaf.
     degrees[n] = uint32(0) if net.owners[node] == node else uint32(2)
     ends[n], is_leaf[n] = uint32(0), False
     cuda.syncthreads()
@@ -94,7 +94,7 @@ def open_bonds_kernel(net, opened, words, entry, closing, found, sums):
 def _open_bits(net, opened, base, first, stop):
     """Return which of a thread's next bonds before ``stop`` are open, as bits, uint32.
 
-    All are loaded together, as each load takes long.
+    All loads are issued together to hide their latency.
     """
     bits = uint32(0)
     for i in range(_TOGETHER):
@@ -106,26 +106,26 @@ def _open_bits(net, opened, base, first, stop):
 
 @cuda.jit(device=True)
 def _add_end(degrees, ends, node, end):
-    """Add a bond to a node: its degree counts them, ``ends`` is the XOR of where they lead."""
+    """Add a bond to a node: count it in its degree, and XOR its other end into ``ends``."""
     cuda.atomic.add(degrees, node, uint32(1))
     cuda.atomic.xor(ends, node, end)
 
 
 @cuda.jit(device=True)
 def _cut_leaves(degrees, ends, is_leaf):
-    """Mark the leaves that this thread finds, and return how many bonds go with them, uint32."""
+    """Mark the leaves that this thread finds, and return the number of their bonds, uint32."""
     node, cut = uint32(cuda.threadIdx.x), uint32(0)
     is_next = degrees[node] == uint32(1)
     cuda.syncthreads()
     while is_next:
-        # No bond where the thread of the other end is cutting it, and has not yet counted it.
+        # The bond is gone if the other end's thread is cutting it but has not counted it yet.
         is_next, end = False, uint32(cuda.atomic.or_(ends, node, uint32(0)) - uint32(1))
         if end < uint32(TILE) and _take(degrees, node):
             is_leaf[node], cut = True, uint32(cut + uint32(1))
             cuda.atomic.xor(ends, end, uint32(node + uint32(1)))
             cuda.threadfence_block()
             degree = cuda.atomic.sub(degrees, end, uint32(1))
-            # Both threads have cut a bond between two leaves, which counts once.
+            # A bond between two leaves is cut by both threads, and counted once.
             if degree == uint32(0) and node < end:
                 cut = uint32(cut - uint32(1))
             is_next, node = degree == uint32(2), end
@@ -134,5 +134,5 @@ def _cut_leaves(degrees, ends, is_leaf):
 
 @cuda.jit(device=True)
 def _take(degrees, leaf):
-    """Take the last bond of a leaf; return whether no other thread had done so."""
+    """Take the last bond of a leaf; return whether this thread was the first to do so."""
     return cuda.atomic.cas(degrees, leaf, uint32(1), uint32(0)) == uint32(1)

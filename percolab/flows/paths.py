@@ -12,12 +12,12 @@ from numba import njit, uint32
 from percolab.flows.net import UNSEEN
 
 _UNSEEN = UNSEEN
-#: The highest bit of a distance, and all others.
+#: The highest bit of a distance, and all lower bits.
 _COMES, _LOW = np.uint32(2**31), np.uint32(2**31 - 1)
 
 
 class Distances(NamedTuple):
-    """Memory for a search by distance: order and distances of nodes, uint32 (nodes,) each."""
+    """Memory for a breadth-first search: order and distances of nodes, uint32 (nodes,) each."""
 
     order: Any
     away: Any
@@ -25,10 +25,10 @@ class Distances(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def find_length(net, is_open, distances):
-    """Return the bonds of the shortest path between the terminals, 0 if there is none.
+    """Return the number of bonds of the shortest path between the terminals, 0 if there is none.
 
     net: a :class:`percolab.flows.net.Net`.  is_open: uint8 (bonds,).
-    The distances from the first terminal are those of all nodes that are nearer than the second.
+    ``distances`` gets the distances from the first terminal of all nodes nearer than the second.
     """
     order, away = distances
     away[:] = _UNSEEN
@@ -51,9 +51,9 @@ def find_length(net, is_open, distances):
 
 @njit(nogil=True, cache=True)
 def mark_shortest(net, is_open, distances, marks):
-    """Set 1 for the bonds of all shortest paths, after find_length; return their number.
+    """Mark the bonds of all shortest paths, after find_length; return their number.
 
-    marks: uint8 (m,).  The distance of a node that comes again has its highest bit set.
+    marks: uint8 (m,), set to 1.  The highest bit of a distance marks nodes on shortest paths.
     """
     order, away = distances
     order[0] = net.sink

@@ -1,7 +1,7 @@
-"""CUDA: shortest paths (:mod:`percolab.flows.paths`), a block of threads a sample.
+"""CUDA: shortest paths (:mod:`percolab.flows.paths`), with a block of threads for each sample.
 
-The sites of a terminal stay apart: all of the first are at distance 0, and a path ends at the
-nearest of the second.
+The sites of a terminal are not joined: all sites of the first are at distance 0, and a path ends
+at the nearest site of the second.
 """
 
 from typing import Any, NamedTuple
@@ -20,9 +20,9 @@ from percolab.flows.search_cuda import (
 from percolab.kernels.bits import lowest_one
 from percolab.kernels.cuda import cuda
 
-#: The distance of a site of the second terminal, and of any other, that was not reached.
+#: The distance of a site that was not reached, in the second terminal, and anywhere else.
 _TARGET, _UNSEEN = 0xFFFFFFFE, 0xFFFFFFFF
-#: The bit of a distance that says that shortest paths come there, and all other bits.
+#: The bit of a distance that marks sites on shortest paths, and all other bits.
 _COMES, _LOW = 0x80000000, 0x7FFFFFFF
 
 
@@ -37,10 +37,10 @@ class PathMemory(NamedTuple):
 def path_kernel(entries, net, opened, words, memory, numbers):
     """Find the shortest paths of every sample.
 
-    words: of an entry.  numbers: uint64 (entries, 1 or 3), the length, and the bonds and sites of
-    all shortest paths; 0 where there is none.
+    words: per entry.  numbers: uint64 (entries, 1 or 3), the length, and the numbers of bonds and
+    sites on all shortest paths; 0 if there is no path.
     """
-    # How many sites are queued, and whether the second terminal was reached.
+    # The number of queued sites, and whether the second terminal was reached.
     queued = cuda.shared.array(2, types.uint32)
     bonds = cuda.shared.array(1, types.uint64)
     away, queue = memory.away[cuda.blockIdx.x], memory.queue[cuda.blockIdx.x]
@@ -69,7 +69,7 @@ def path_kernel(entries, net, opened, words, memory, numbers):
 
 @cuda.jit(device=True)
 def _write_at(sites, away, distance):
-    """Write the distance of some sites."""
+    """Set the distance of some sites."""
     n = uint32(cuda.threadIdx.x)
     while n < uint32(sites.size):
         away[sites[n]] = distance
@@ -111,7 +111,7 @@ def _find_length(net, opened, base, away, queue, queued):
 
 @cuda.jit(device=True)
 def _go_back(net, opened, base, away, queue, queued, length):
-    """Queue the sites of all shortest paths; return how many bonds of these this thread came by."""
+    """Queue the sites on all shortest paths; return the number of bonds that this thread saw."""
     bonds, first, nearer = uint64(0), uint32(0), length
     if cuda.threadIdx.x == 0:
         queued[0] = uint32(0)

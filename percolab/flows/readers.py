@@ -1,8 +1,8 @@
-"""What sweeps measure of what flows: the readers of bridges, backbone, path and conductance.
+"""Measurements of the flow in sweeps: readers of bridges, backbone, path and conductance.
 
-On a CUDA device it counts there, but for the conductance, for which the open bonds of every sample
-are taken to the host.  All devices give the same integers.  The terminals are the two sides of the
-last open axis or those that are given, and the source and the target of a graph.
+On a CUDA device all are counted there except conductances, for which the open bonds of every sample
+are copied to the host.  All devices give the same integers.  The terminals are the two sides of the
+last open axis unless others are given; for a graph they are its source and target.
 """
 
 import threading
@@ -33,26 +33,26 @@ from percolab.measure.columns import open_axes
 from percolab.measure.measurements import Reader
 from percolab.measure.tallies import CURRENT_BINS, current_edges, quarter_edges
 
-#: Binary digits of a conductance behind the point.
+#: Binary digits after the point of a conductance.
 _DIGITS = 30
 
 
 class FlowReader(Reader):
-    """Reads some numbers of the flow through samples.
+    """A reader of some numbers of the flow through samples.
 
-    word: of ``--measure``, and the name of its dataset.  numbers: of a :class:`Flow`, in the order
-    of the columns.  with_terminals: whether they need any.
+    word: of ``--measure``, and the name of the dataset.  numbers: attributes of :class:`Flow`, in
+    the order of the columns.  with_terminals: whether they need terminals.
     """
 
     word: ClassVar[str]
     numbers: ClassVar[tuple[str, ...]]
     with_terminals = True
-    #: Memory of one sample without the net, in bytes a site and a bond.
+    #: Memory of one sample without the net, in bytes per site and per bond.
     site_bytes: ClassVar[int]
     bond_bytes: ClassVar[int] = 2
-    #: Memory of one sample on a CUDA device, in bytes a site; 0 if none is read there.
+    #: Memory of one sample on a CUDA device, in bytes per site; 0 if samples are not read there.
     device_bytes: ClassVar[int] = 0
-    #: The same of one that all blocks read, in bytes a node; 0 if none is.
+    #: The same for a sample that all blocks share, in bytes per node; 0 if that is not done.
     tile_bytes: ClassVar[int] = 0
 
     def __init__(self, structure: Structure, shape: tuple[int, ...], **ends: str) -> None:
@@ -64,7 +64,7 @@ class FlowReader(Reader):
 
     @classmethod
     def check(cls, structure: Structure, boundary: Sequence[str], **ends: str) -> None:
-        """Raise InputError where there are no terminals, but some are needed."""
+        """Raise InputError if terminals are needed but there are none."""
         axes = open_axes(boundary)
         for key, text in ends.items():
             parse_terminal(key, text, len(boundary), axes)
@@ -77,7 +77,7 @@ class FlowReader(Reader):
         """Return the memory of the net, and of one sample."""
         bonds = extent.num_classes * extent.num_points
         own = cls.site_bytes * extent.num_points + cls.bond_bytes * bonds
-        # On a device, every bond at both of its ends, and where the bonds of a site begin.
+        # A device has every bond at both of its ends, and where each site's bonds begin.
         device = 16 * bonds + (8 + cls.device_bytes) * extent.num_points if cls.device_bytes else 0
         if cls.tile_bytes and extent.num_points >= LEAST_LARGE:
             device = max(device, tile_bytes(extent, cls.tile_bytes))
@@ -85,7 +85,7 @@ class FlowReader(Reader):
 
     def read_batch(self, labeler: Any, seed: int, samples: UInt64s) -> Any:
         batch = labeler.batch
-        # Kernels have the places of both ends of all bonds in 32 bits.
+        # Kernels number the ends of all bonds, two each, with 32 bits.
         fits = 64 * batch.topology.num_bond_words < 2**32
         if self.device_bytes and fits and not isinstance(batch, CpuBatch):
             return self._read_on_device(labeler, len(samples))
@@ -104,7 +104,7 @@ class FlowReader(Reader):
         return rows
 
     def _make_on_device(self, labeler: Any) -> Any:
-        """Return what reads the samples of a labeler's batch on a CUDA device."""
+        """Return an object that reads the samples of a labeler's batch on a CUDA device."""
         circuit = self._make_circuit(labeler.batch.topology)
         make = load("flows.flow_batch:make_reading")
         return make(labeler, circuit, self.word, len(self.numbers))
@@ -118,12 +118,12 @@ class FlowReader(Reader):
         return {self.word: rows.sum(axis=1)}
 
     def _of_topology(self, topology: Topology) -> Circuit:
-        """Return the one circuit of all threads."""
+        """Return the circuit that all threads share."""
         with self._lock:
             if self._circuit is None:
                 self._circuit = self._make_circuit(topology)
                 if self.with_terminals:
-                    # Made before threads ask for it.
+                    # Make the joined net before threads need it.
                     _ = self._circuit.joined
             return self._circuit
 
@@ -136,7 +136,7 @@ class FlowReader(Reader):
 
 
 class Bridges(FlowReader):
-    """Bonds without which their cluster falls into two."""
+    """Bonds whose removal splits their cluster in two."""
 
     word = "bridges"
     numbers = ("num_bridges",)
@@ -147,11 +147,11 @@ class Bridges(FlowReader):
 
     @classmethod
     def add_needs(cls, structure: Structure, needs: Needs) -> Needs:
-        """Return the needs with labels: a search on a CUDA device begins at all roots."""
+        """Return the needs with labels added: a search on a CUDA device begins at all roots."""
         return needs._replace(labels=True)
 
     def _make_on_device(self, labeler: Any) -> Any:
-        """Return what counts bridges there: by labels of the dual where the lattice is planar."""
+        """Return a counter of bridges, which uses labels of the dual if the lattice is planar."""
         lattice, topology = self._structure, labeler.batch.topology
         if _has_dual(lattice, topology):
             dual = make_dual_topology(lattice, topology)
@@ -166,7 +166,7 @@ class BridgeFree(Bridges):
     numbers = ("largest_bridge_free",)
     site_bytes = 48
     bond_bytes = 50
-    # The dual says how many bridges there are, but words which.
+    # The dual only counts bridges; words tell which bonds they are.
     _make_on_device = FlowReader._make_on_device
 
 
@@ -180,7 +180,7 @@ class Backbone(FlowReader):
     tile_bytes = 57
 
     def _make_on_device(self, labeler: Any) -> Any:
-        """Return what reads it there: labels of the dual, between sides of planar lattices."""
+        """Return a reader, which uses labels of the dual between two sides of a planar lattice."""
         lattice, topology = self._structure, labeler.batch.topology
         if _has_dual(lattice, topology) and not any(self._ends.values()):
             corners, make = make_corners(lattice, topology), load("flows.dual_flow_cuda:make_flow")
@@ -191,7 +191,7 @@ class Backbone(FlowReader):
 
 
 class Path(FlowReader):
-    """The shortest path between two sides, and what is on shortest paths."""
+    """The shortest path between the terminals, and the bonds and sites on all shortest paths."""
 
     word = "path"
     numbers: ClassVar[tuple[str, ...]] = ("length", "num_elastic", "num_elastic_sites")
@@ -206,19 +206,19 @@ class Connected(Path):
     numbers = ("length",)
 
     def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        """Return the numbers of samples of blocks that have a path."""
+        """Return the number of samples with a path, for every block."""
         return {self.word: (rows > 0).sum(axis=1)}
 
 
 class PathLengths(Path):
-    """How many samples have a shortest path of every length, in quarters of the bins of sizes."""
+    """A histogram of the lengths of shortest paths; bins are quarters of those of sizes."""
 
     word = "path_lengths"
     numbers = ("length",)
 
     def sums(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        """Return the numbers of samples of blocks, those without a path left out."""
-        # Lengths of 0 come before the first bin.
+        """Return the histogram of every block, without samples that have no path."""
+        # A length of 0, that is, no path, is below the first bin.
         edges = quarter_edges(prod(self._shape))
         bins = np.searchsorted(edges, rows[..., 0], side="right")
         counts = [(bins == n).sum(axis=1) for n in range(1, edges.size)]
@@ -226,7 +226,7 @@ class PathLengths(Path):
 
 
 class Conductance(FlowReader):
-    """The conductance between two sides, the resistance, and the fourth moment of the currents.
+    """The conductance between the terminals, the resistance, and the currents' fourth moment.
 
     Each is rounded to a multiple of 2^-30, so that sums are exact.
     """
@@ -238,7 +238,7 @@ class Conductance(FlowReader):
     bond_bytes = 120
 
     def read(self, flow: Flow) -> list[int]:
-        """Return the numbers of a sample, in units of 2^-30; 0 where nothing flows."""
+        """Return the numbers of a sample in units of 2^-30; 0 if nothing flows."""
         if not flow.conductance:
             return [0, 0, 0]
         values = flow.conductance, flow.resistance, flow.current_moment(4)
@@ -250,16 +250,16 @@ class Conductance(FlowReader):
 
 
 class Currents(Conductance):
-    """How many bonds have a share of the current of every size, the largest share, and moments.
+    """A histogram of the bonds' shares of the current, the largest share, and moments.
 
-    The last four are rounded as conductances are.
+    The last four numbers are rounded as conductances are.
     """
 
     word = "currents"
     numbers = (*["currents"] * CURRENT_BINS, "largest_current", "firsts", "cubes", "sixths")
 
     def read(self, flow: Flow) -> list[int]:
-        """Return the bonds in every bin, and the other numbers in units of 2^-30."""
+        """Return the number of bonds in every bin, and the other numbers in units of 2^-30."""
         if not flow.conductance:
             return [0] * len(self.numbers)
         shares = np.abs(flow.currents[flow.backbone])
@@ -276,10 +276,10 @@ class Currents(Conductance):
 
 
 def _has_dual(structure: Structure, topology: Topology) -> TypeGuard[Lattice]:
-    """Return whether the faces of a lattice with an open axis are the sites of another lattice."""
+    """Return whether the dual of a lattice with an open axis is a lattice that can be labeled."""
     if not (isinstance(structure, Lattice) and topology.open_axes and is_drawn_planar(structure)):
         return False
-    # There are planar lattices whose dual is none.
+    # The dual of some planar lattices is not a lattice that percolab can describe.
     with suppress(InputError):
         make_dual(structure, name="dual")
         return True

@@ -1,15 +1,15 @@
-"""CUDA: searches for what flows, in which a block of threads has one sample at a time.
+"""CUDA: breadth-first searches for flows, in which a block of threads has one sample at a time.
 
-A block reaches the sites of its sample level by level, and keeps them in this order with the ends
-of the levels, so that words are summed up level by level on the way back.  Which bond reaches a
-site first may differ from run to run; nothing that is read depends on it, but for two words being
-equal by chance, with probability 2^-64.
+A block reaches the sites of its sample level by level, and stores them in this order with the ends
+of the levels, so that words can be summed level by level on the way back.  Which bond reaches a
+site first may differ from run to run; no result depends on it, unless two words are equal by
+chance, with probability 2^-64.
 
-Blocks take the next sample when they are done with one; all of their memory has one row a block.
+When a block is done with a sample it takes another one; memory has one row for each block.
 Sites are rows of lists of bonds; a *node* is a site, or one of the two terminals, whose sites are
 short-circuited.
 
-opened: uint32, bond words of the samples, one's from ``base`` on; bonds: uint64, as in
+opened: uint32, bond words of the samples, a sample's from ``base`` on; bonds: uint64, as in
 :class:`DeviceNet`; sites, nodes, queue: uint32; queued: uint32 (1,), the length of the queue.
 """
 
@@ -22,19 +22,19 @@ from percolab.kernels.bits import lowest_one
 from percolab.kernels.cuda import cuda
 from percolab.kernels.neighbours import has_bit
 
-#: In the place of the bond over which a node was reached: of one that was not, and of a root.
+#: Values in place of the bond by which a node was reached: if it was not reached, and for a root.
 UNSEEN, ROOT = 0xFFFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFE
 
 
 class DeviceNet(NamedTuple):
-    """Where every bond leads; loops, and bonds within a terminal, are left out.
+    """The bonds of every site, without loops and bonds within a terminal.
 
     starts: uint32 (points + 1,), where the bonds of each site begin
     bonds:  uint64, place << 32 | node at the other end; the place is 32 * word + bit
-    nodes:  uint32 (points,), the node that a site is in: itself, or points and points + 1 where the
-            sites of the first and of the second terminal are joined
+    nodes:  uint32 (points,), the node of a site: the site itself, or points and points + 1 for the
+            sites of the first and second terminal if these are joined
     source: uint32, the sites of the first terminal
-    target: uint32, those of the second
+    target: uint32, the sites of the second terminal
     """
 
     starts: Any
@@ -47,8 +47,8 @@ class DeviceNet(NamedTuple):
 class Tree(NamedTuple):
     """The memory of a search, a row for each block: (blocks, points + 2).
 
-    via:    uint64, of every node place << 32 | node of the bond over which it was reached
-    words:  uint64, of these bonds
+    via:    uint64, for every node the bond by which it was reached, as place << 32 | other node
+    words:  uint64, the words of these bonds
     queue:  uint32, the sites in the order in which they were reached
     levels: uint32, where every level ends in the queue
     """
@@ -77,7 +77,7 @@ def close_bond(opened, base, place):
 def open_bonds(net, opened, base, first, last):
     """Return which of 32 bonds of the net, from ``first`` on and before ``last``, are open: bits.
 
-    Their words are loaded together, which hides that each load takes long.
+    Their words are loaded together, which hides the latency of the loads.
     """
     bits = uint32(0)
     for n in range(min(uint32(last - first), uint32(32))):
@@ -88,19 +88,19 @@ def open_bonds(net, opened, base, first, last):
 
 @cuda.jit(device=True)
 def low_half(bond):
-    """Return the node of a bond, listed or that by which a node was reached."""
+    """Return the node in the lower half of a bond: of a listed bond, or of an entry of ``via``."""
     return uint32(bond & uint64(0xFFFFFFFF))
 
 
 @cuda.jit(device=True)
 def push(queue, queued, site):
-    """Put a site at the end of the queue."""
+    """Append a site to the queue."""
     queue[cuda.atomic.add(queued, 0, uint32(1))] = site
 
 
 @cuda.jit(device=True)
 def push_node(net, queue, queued, node):
-    """Put the sites of a node, which is not the first terminal, at the end of the queue."""
+    """Append the sites of a node, which is not the first terminal, to the queue."""
     if node < uint32(net.nodes.size):
         push(queue, queued, node)
     else:
@@ -110,13 +110,13 @@ def push_node(net, queue, queued, node):
 
 @cuda.jit(device=True)
 def acts(net, site, node):
-    """Return whether this site is the one that does what is done once for its node."""
+    """Return whether this site is the one that represents its node in work done once per node."""
     return node == site or site == net.target[0]
 
 
 @cuda.jit(device=True)
 def read_level(queued):
-    """Return where the queue ends now; all threads call it before they push anything more."""
+    """Return the current end of the queue; all threads call this before any pushes another site."""
     cuda.syncthreads()
     last = uint32(queued[0])
     cuda.syncthreads()
@@ -125,7 +125,7 @@ def read_level(queued):
 
 @cuda.jit(device=True)
 def _expand(net, opened, base, key, tree, queued, site):
-    """Reach what is next to a site, and give its node the words of bonds that reach nothing new."""
+    """Reach the neighbours of a site; XOR words of bonds that reach no new node into its node's."""
     node, word = net.nodes[site], uint64(0)
     own = uint64(tree.via[node] >> uint64(32))
     first, last = net.starts[site], net.starts[uint32(site + uint32(1))]
@@ -151,9 +151,9 @@ def _expand(net, opened, base, key, tree, queued, site):
 
 @cuda.jit(device=True)
 def search(net, opened, base, key, tree, queued):
-    """Reach all that is connected with the sites in the queue; return the number of levels.
+    """Reach all nodes connected with the sites in the queue; return the number of levels.
 
-    Every node has the sum of the words of its bonds outside of the forest.
+    The word of each node becomes the XOR of the words of its bonds outside of the forest.
     """
     thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     first, levels = uint32(0), uint32(0)
@@ -172,9 +172,9 @@ def search(net, opened, base, key, tree, queued):
 
 @cuda.jit(device=True)
 def add_up(net, tree, sizes, levels, wanted):
-    """Sum words up the tree; return how many bonds with a certain word this thread came by.
+    """Sum words up the tree; return the number of bonds with the wanted word that this thread saw.
 
-    sizes: those of branches, which are added up too, or None.
+    sizes: sizes of branches, which are added up too, or None.
     """
     count, level = uint64(0), levels
     while level > uint32(1):
@@ -198,7 +198,7 @@ def add_up(net, tree, sizes, levels, wanted):
 
 @cuda.jit(device=True)
 def clear(array, value):
-    """Set all numbers of an array of this block."""
+    """Set all entries of an array of this block."""
     n = uint32(cuda.threadIdx.x)
     while n < uint32(array.size):
         array[n] = value
@@ -207,7 +207,7 @@ def clear(array, value):
 
 @cuda.jit(device=True)
 def begin_at(sites, queue, queued):
-    """Begin a search at the sites of a terminal: put them, and nothing else, in the queue."""
+    """Begin a search at the sites of a terminal: make them the whole queue."""
     n = uint32(cuda.threadIdx.x)
     while n < uint32(sites.size):
         queue[n] = sites[n]
@@ -218,6 +218,6 @@ def begin_at(sites, queue, queued):
 
 @cuda.jit(device=True)
 def level_range(tree, level):
-    """Return where a level, not the first, begins in the queue for this thread, and ends."""
+    """Return this thread's first place in the queue for a level above 0, and the level's end."""
     first = uint32(tree.levels[uint32(level - uint32(1))] + uint32(cuda.threadIdx.x))
     return first, tree.levels[level]

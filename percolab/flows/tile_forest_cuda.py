@@ -1,19 +1,19 @@
-"""CUDA: a spanning forest of one large sample, made by all blocks.
+"""CUDA: a spanning forest of one large sample, made by all blocks together.
 
-Within each tile its open bonds join nodes to *pieces*, which the bonds from tile to tile join to
-clusters; a bond that joins two trees belongs to the forest.  It has no root yet.  A piece with one
-bond of the forest leads over that to the piece above it; without it, another piece may have one
-bond alone, and so on until the roots are left.  A terminal that is connected to the first one is
-below it.  Pieces know the sum of the nodes at the far ends of their bonds, and of those at the
-near ends, so that the last one is known without a list.  The same is done within the tiles, where
-every piece has its way out for a root.
+Within each tile open bonds join nodes to *pieces*, and bonds between tiles join pieces to clusters;
+a bond that joins two trees belongs to the forest.  Then the forest is oriented.  A piece with only
+one bond of the forest has this bond to its parent; when it is removed, another piece may have only
+one bond, and so on until the roots remain.  The first terminal is a root, and a second one that is
+connected to it is below it.  Pieces store the sums of the nodes at the far and near ends of their
+bonds, so the last bond is known without a list.  Nodes are oriented likewise within tiles, where
+the root of every piece is its way out.
 
-Sites of a terminal are apart in their tiles, and their bonds lead to its piece.  Which forest it
-is may differ from run to run; nothing that is read depends on it.
+Within tiles the sites of a terminal are not joined; their bonds lead to the terminal's piece.  The
+forest may differ from run to run; no result depends on it.
 
-Blocks have a tile, and threads a node, but for the orientation of pieces.
-net: :class:`~percolab.flows.open_bonds_cuda.OpenNet`.  opened: uint32, bond words, ``words`` of
-every entry; entry: uint32 (1,), the one that is read.
+Each block has a tile, and each thread a node, except when pieces are oriented.
+net: :class:`~percolab.flows.open_bonds_cuda.OpenNet`.  opened: uint32, bond words, ``words`` per
+entry; entry: uint32 (1,), the current entry.
 """
 
 from typing import Any, NamedTuple
@@ -27,35 +27,35 @@ from percolab.flows.tile_net import TILE, TILE_BITS
 from percolab.kernels.cuda import cuda
 from percolab.kernels.union_find import find
 
-#: What a node of a tile has above it where its bond leads out of the tile or there is none.
+#: The parent of a node in its tile if its bond leads out of the tile, or if it has none.
 OUT = 0xFFFFFFFF
-#: In place of a bond that leads from a site to its terminal.
+#: The place in ``via`` of the link from a site to its terminal.
 _LINK = 0xFFFFFFFF
-#: What bonds of a piece, and of a node within its tile, are counted by, above the sum of the ends.
+#: Increments that count bonds of a piece, and of a node in its tile, above the sum of their ends.
 _PIECE_BOND, _NODE_BOND = 1 << 40, 1 << 20
 
 
 class TileForest(NamedTuple):
-    """A forest and what is summed up it, a number for every node.
+    """A forest and sums over its branches, with one number for every node.
 
-    While it is made, ``sums`` are of pieces the bonds << 40 | sum of their far ends, ``size_sums``
-    of their near ends, ``sizes`` of nodes the bonds in the tile << 20 | sum of their other ends,
-    ``tops`` the pieces, and ``arrived`` lists those with one bond.
+    While the forest is made, ``sums`` has for pieces: bonds << 40 | sum of their far ends,
+    ``size_sums`` the sum of their near ends, ``sizes`` for nodes: bonds in the tile << 20 | sum of
+    their other ends, ``tops`` the piece of every node; ``arrived`` lists pieces with one bond.
 
-    labels:    uint32, trees of pieces: of every node one that is nearer to the root, of a root it
-    via:       uint64, place << 32 | node of the bond to the node above, NO_BOND for none
-    words:     uint64, of the bonds of each node, with what comes from other tiles; then of its
-               bond; then the lowest number that its bonds lead to
-    sums:      uint64, of heads, the words of their branches; then ways of all nodes; then lowest
-               numbers
+    labels:    uint32, union-find trees of pieces: a node nearer to the root; a root has itself
+    via:       uint64, place << 32 | node of the bond to the parent, NO_BOND if there is none
+    words:     uint64, of all bonds of each node, with words from other tiles; then of the bond to
+               its parent; then the lowest number that its bonds lead to
+    sums:      uint64, for heads the words of their branches; then paths of all nodes towards the
+               root; then lowest numbers
     sizes:     uint32, of nodes, like words; then of branches; then highest numbers
-    size_sums: uint32, of heads, the sizes of their branches; then highest numbers
-    tops:      uint32, the highest node that each leads to in its tile; then blocks
+    size_sums: uint32, for heads the sizes of their branches; then highest numbers
+    tops:      uint32, the highest node in the tile above each node; then blocks
     children:  uint32, how many heads lead to each of these
-    arrived:   uint32, how many of them have brought their sums
-    begins:    uint32, the number of every node, the first of its branch; this and what follows of
-               the backbone alone
-    ends:      uint32, one more than the last; before, how many numbers below a node are taken
+    arrived:   uint32, how many of these heads have delivered their sums
+    begins:    uint32, the number of every node, the first of its branch; this and the next two are
+               for backbones only
+    ends:      uint32, one more than the branch's last; before that, numbers assigned below the node
     marks:     uint8
     """
 
@@ -75,25 +75,25 @@ class TileForest(NamedTuple):
 
 @cuda.jit(device=True)
 def this_node():
-    """Return the node of this thread, in a block that has its tile."""
+    """Return the node of this thread; its block has the tile."""
     return uint32(uint32(cuda.blockIdx.x << TILE_BITS) + uint32(cuda.threadIdx.x))
 
 
 @cuda.jit(device=True)
 def first_terminal(forest):
-    """Return the node of the first terminal; that of the second follows."""
+    """Return the node of the first terminal; the next node is the second terminal."""
     return uint32(forest.tops.size - TILE)
 
 
 @cuda.jit(device=True)
 def end_in_tile(tile, node):
-    """Return (the number of a node in its tile, whether that is this one)."""
+    """Return a node's number within its tile, and whether that tile is ``tile``."""
     return uint32(node & uint32(TILE - 1)), uint32(node >> uint32(TILE_BITS)) == tile
 
 
 @cuda.jit(device=True)
 def _find_in_tile(labels, n):
-    """Return the root of a node of the tile, and shorten the way; labels, uint32, by atomics."""
+    """Return the root of a node in its tile, and shorten the path; labels: uint32, by atomics."""
     label = cuda.atomic.or_(labels, n, uint32(0))
     while label != n:
         further = cuda.atomic.or_(labels, label, uint32(0))
@@ -105,7 +105,7 @@ def _find_in_tile(labels, n):
 
 @cuda.jit(cache=True)
 def pieces_kernel(net, forest):
-    """Join the nodes of every tile to pieces, and sum up the bonds within that do so."""
+    """Join the nodes of every tile to pieces, and sum up the bonds that join them."""
     labels = cuda.shared.array(TILE, types.uint32)
     trees = cuda.shared.array(TILE, types.uint32)
     apart = cuda.shared.array(TILE, types.uint8)
@@ -138,13 +138,13 @@ def pieces_kernel(net, forest):
 
 @cuda.jit(cache=True)
 def join_pieces_kernel(net, forest):
-    """Join pieces to clusters, and sum up the bonds that do so."""
+    """Join pieces to clusters, and sum up the bonds that join them."""
     tile, n = uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
     first = uint32(tile << uint32(TILE_BITS))
     for k in range(uint32(net.starts[tile] + n), net.stops[tile], TILE):
         bond, near = net.bonds[k], uint32(first + uint32(net.at[k]))
         far = low_half(bond)
-        # Those from tile to tile are listed at both ends.
+        # Bonds between tiles are listed at both ends.
         if near < far:
             one, other = net.owners[near], net.owners[far]
             is_within = uint32(far >> uint32(TILE_BITS)) == tile and one == near and other == far
@@ -155,14 +155,14 @@ def join_pieces_kernel(net, forest):
 
 @cuda.jit(device=True)
 def _unite(forest, one, other):
-    """Join the trees of two nodes, and return whether they were two; the first terminal is a root.
+    """Join the trees of two nodes; return whether they were apart.  The first terminal is a root.
 
-    A label that is read late is one further from the root; what an atomic returns is not.
+    A label that was read may be outdated, further from the root; atomics return current ones.
     """
     labels, terminal = forest.labels, first_terminal(forest)
     high, low = find(labels, uint32(0), one), find(labels, uint32(0), other)
     while high != low:
-        # Numbers go round at the first terminal, so that it is the lowest.
+        # Numbers are counted from the first terminal, so that it is the lowest.
         if uint32(high - terminal) < uint32(low - terminal):
             high, low = low, high
         old = cuda.atomic.cas(labels, high, high, low)
@@ -174,7 +174,7 @@ def _unite(forest, one, other):
 
 @cuda.jit(device=True)
 def _add_bond(forest, node, near, far):
-    """Add a bond of the forest to the piece of a node."""
+    """Add a bond of the forest to the piece that a node is in."""
     piece = forest.tops[node]
     cuda.atomic.add(forest.sums, piece, uint64(uint64(_PIECE_BOND) + uint64(far)))
     cuda.atomic.add(forest.size_sums, piece, near)
@@ -182,14 +182,14 @@ def _add_bond(forest, node, near, far):
 
 @cuda.jit(device=True)
 def _is_lowest(forest, piece, bonds):
-    """Return whether a piece that is no root has one bond left."""
+    """Return whether a piece has one bond left and is not a root."""
     is_root = forest.labels[piece] == piece
     return uint64(bonds >> uint64(40)) == uint64(1) and not is_root
 
 
 @cuda.jit(cache=True)
 def list_lowest_kernel(forest, count):
-    """List the pieces that have one bond, and add how many to ``count``, uint32 (1,)."""
+    """List the pieces that have one bond, and add their number to ``count``, uint32 (1,)."""
     listed = cuda.shared.array(2, types.uint32)
     node, place = this_node(), uint32(0)
     is_listed = forest.tops[node] == node and _is_lowest(forest, node, forest.sums[node])
@@ -208,7 +208,7 @@ def list_lowest_kernel(forest, count):
 
 @cuda.jit(cache=True)
 def orient_kernel(forest, count):
-    """Leave to every piece but the roots its bond to the piece above, from the lowest up."""
+    """Leave every piece, except roots, only the bond to its parent, starting at the lowest."""
     n = uint32(cuda.grid(1))
     while n < count[0]:
         piece = forest.arrived[n]
@@ -239,7 +239,7 @@ def branches_kernel(net, entry, samples, forest):
     key = word_streams(samples[0], samples[uint32(entry[0] + uint32(1))])
     node = this_node()
     owner, piece, first = net.owners[node], forest.tops[node], uint32(node - n)
-    # The way out of the piece: its near end, and the far end.
+    # The bond out of the piece to its parent: its near end and its far end.
     near, far = piece, uint32(OUT)
     if forest.labels[piece] != piece:
         near, far = forest.size_sums[piece], low_half(forest.sums[piece])
@@ -250,7 +250,7 @@ def branches_kernel(net, entry, samples, forest):
     _orient_in_tile(above, left, is_out)
     cuda.syncthreads()
     target[n] = far if node == near else uint32(OUT)
-    # The way out of a piece may be a terminal's site in the same tile.
+    # The bond out of a piece may lead to a terminal's site in the same tile.
     there, leads_in = end_in_tile(tile, far)
     leads_in = leads_in and owner == node
     if leads_in and node == near:
@@ -272,7 +272,7 @@ def branches_kernel(net, entry, samples, forest):
                 cuda.atomic.min(via, other, uint64(back | uint64(target[other])))
     cuda.syncthreads()
     if owner != node:
-        # What a site is reached over is above its terminal, and that above the site.
+        # The node by which a site was reached is its terminal's parent; the terminal is the site's.
         if via[n] != uint64(NO_BOND):
             forest.via[owner] = via[n]
         via[n] = uint64(uint64(uint64(_LINK) << uint64(32)) | uint64(owner))
@@ -287,16 +287,16 @@ def branches_kernel(net, entry, samples, forest):
 
 @cuda.jit(device=True)
 def _orient_in_tile(above, bonds, is_out):
-    """Write which node each has above it to ``above``, uint32, but to the ways out of the pieces.
+    """Write the parent of every node to ``above``, uint32, except for the pieces' ways out.
 
-    bonds: uint32, of every node the bonds << 20 | sum of their other ends, less those below it at
-    the end.
+    bonds: uint32, for every node bonds << 20 | sum of their other ends; bonds to its children are
+    subtracted.
     """
     node = uint32(cuda.threadIdx.x)
     own = bonds[node]
     cuda.syncthreads()
     if is_out:
-        # Never left with one.
+        # A way out never has one bond left.
         cuda.atomic.add(bonds, node, uint32(2 * _NODE_BOND))
     cuda.syncthreads()
     is_lowest = not is_out and uint32(own >> uint32(20)) == uint32(1)
@@ -311,7 +311,7 @@ def _orient_in_tile(above, bonds, is_out):
 
 @cuda.jit(cache=True)
 def terminals_kernel(entry, samples, forest):
-    """Write what is known of the tile of the terminals: one block."""
+    """Initialize the tile of the terminals; launch one block."""
     node = uint32(first_terminal(forest) + uint32(cuda.threadIdx.x))
     key = word_streams(samples[0], samples[uint32(entry[0] + uint32(1))])
     word = virtual_word(key) if cuda.threadIdx.x == 1 else uint64(0)
@@ -328,13 +328,13 @@ def high_half(word):
 
 @cuda.jit(device=True)
 def whole(word, n):
-    """Return a word of a tile, of which the halves are apart."""
+    """Return a word of a tile from its two halves."""
     return uint64(uint64(uint64(word[1, n]) << uint64(32)) | uint64(word[0, n]))
 
 
 @cuda.jit(device=True)
 def _add_word(word, n, low, high):
-    """Add the halves of a word to those of a node in the tile."""
+    """XOR the halves of a word into those of a node in the tile."""
     cuda.atomic.xor(word, (uint32(0), n), low)
     cuda.atomic.xor(word, (uint32(1), n), high)
 
@@ -343,12 +343,12 @@ def _add_word(word, n, low, high):
 def climb(above, word, size, of_numbers):
     """Sum words and sizes, uint32, of a tile's nodes up the forest, or find their ranges.
 
-    above: uint32, of every node the one above, or OUT, which all are at the end.  word: uint32
-    (2, TILE), lower and upper halves, as 64 bits have no atomic but compare-and-swap in shared
-    memory.  of_numbers: uint32, whether ``word[0]`` and ``size`` are lowest and highest numbers.
+    above: uint32, the parent of every node, or OUT; in the end all are OUT.  word: uint32
+    (2, TILE), lower and upper halves, since the only 64-bit atomic in shared memory is
+    compare-and-swap.  of_numbers: uint32, whether ``word[0]`` and ``size`` are ranges of numbers.
 
-    After k rounds a node has the sum over those less than 2^k below it, and gives it to the one
-    that is 2^k above it.
+    After k rounds a node has the sum over all nodes less than 2^k levels below it, and adds it to
+    the node 2^k levels above it.
     """
     node = uint32(cuda.threadIdx.x)
     for _ in range(TILE_BITS):
@@ -372,7 +372,7 @@ def climb(above, word, size, of_numbers):
 
 @cuda.jit(device=True)
 def give(word, size, to_words, to_sizes, parent, of_numbers):
-    """Add a word and a size to those of a node, or widen the range of that."""
+    """Add a word and a size to those of a node, or widen the range of the node."""
     if of_numbers == uint32(0):
         cuda.atomic.xor(to_words, parent, word)
         cuda.atomic.add(to_sizes, parent, size)
@@ -383,7 +383,7 @@ def give(word, size, to_words, to_sizes, parent, of_numbers):
 
 @cuda.jit(device=True)
 def add_up(memory, number, sums, k):
-    """Add the numbers, uint32, of all threads of a block to ``sums[k]``, uint64."""
+    """Add the numbers, uint32, of all threads in a block to ``sums[k]``, uint64."""
     cuda.syncthreads()
     if cuda.threadIdx.x == 0:
         memory[0] = uint32(0)

@@ -1,18 +1,18 @@
-"""CUDA: bridges, red bonds, trails and the backbone of one large sample, by a forest of it.
+"""CUDA: bridges, red bonds, trails and the backbone of one large sample, from its spanning forest.
 
-What is summed up the forest is summed within each tile; then up the *heads*, the nodes whose bond
-leads out of their tile, from each to the highest node that leads there; and once more within the
-tiles, with what comes from others.  Children are counted, and who brings the last goes on with the
-parent.
+Sums over branches are computed in three steps: within each tile; then over *heads*, the nodes whose
+bond to the parent leads out of their tile, each of which adds its sum to the highest node above it
+in the parent's tile; and again within tiles, with the sums from other tiles.  Arrived children are
+counted, and the thread of the last one goes on with the parent.
 
-The word of a bond (:mod:`percolab.flows.cycle_words`) is the sum over its branch of the words of
-all open bonds of every node: those within cancel.  A site of a terminal has its link in place of a
-bond, and its terminal's number.  For the rule of fences (:mod:`.blocks_cuda`) numbers come from the
-root down: a branch takes as many as it has nodes from the node above it, in any order, and how far
-each node is beyond the root is found by doubling.  The lowest and highest numbers that bonds lead
-to go up as words and sizes do.
+The word of a bond (:mod:`percolab.flows.cycle_words`) is the XOR over its branch of the words of
+all open bonds of every node: words of inner bonds cancel.  A site of a terminal has its link in
+place of a bond, and its terminal's number.  For the rule of fences (:mod:`.blocks_cuda`) nodes are
+numbered from the root down: a branch gets, in any order, as many of its parent's numbers as it has
+nodes, and the difference between a node's number and its root's is found by pointer doubling.  The
+lowest and highest numbers that bonds lead to are combined as words and sizes are.
 
-Blocks have a tile, and threads a node; arguments as in :mod:`.tile_forest_cuda`.
+Each block has a tile, and each thread a node; arguments as in :mod:`.tile_forest_cuda`.
 """
 
 from numba import types, uint32, uint64
@@ -35,16 +35,16 @@ from percolab.flows.tile_net import TILE, TILE_BITS
 from percolab.kernels.cuda import cuda
 from percolab.kernels.union_find import find, union
 
-#: Whether trails come to a node, whether the bond above it is no fence, whether it is in the block,
-#: whether it is connected with the first terminal.
+#: Whether trails reach a node, whether the bond to its parent is no fence, whether it is in the
+#: block, whether it is connected with the first terminal.
 _INSIDE, _NO_FENCE, _BLOCK, _REACHED = 1, 2, 4, 8
-#: Of a way up the forest, length << 32 | bridge << 31 | end: the length, the bridge and the end.
+#: Parts of a path towards the root, length << 32 | bridge << 31 | end: length, bridge and end.
 _LENGTH, _BRIDGE, _END = 0xFFFFFFFF00000000, 0x80000000, 0x7FFFFFFF
 
 
 @cuda.jit(device=True)
 def _parent_in_tile(via):
-    """Return the node above in the block's tile, OUT where there is none."""
+    """Return the parent's number in the block's tile, or OUT if it is not there."""
     node = low_half(via)
     if via == uint64(NO_BOND) or uint32(node >> uint32(TILE_BITS)) != uint32(cuda.blockIdx.x):
         return uint32(OUT)
@@ -53,14 +53,14 @@ def _parent_in_tile(via):
 
 @cuda.jit(device=True)
 def _is_head(forest, node):
-    """Return whether the bond above a node leads to another tile."""
+    """Return whether the bond to a node's parent leads to another tile."""
     via = forest.via[node]
     return via != uint64(NO_BOND) and uint32(uint32(low_half(via) ^ node) >> uint32(TILE_BITS)) != 0
 
 
 @cuda.jit(cache=True)
 def count_children_kernel(forest):
-    """Count the heads that lead to each highest node of a tile."""
+    """Count the heads that add their sums to each highest node of a tile."""
     node = this_node()
     if _is_head(forest, node):
         cuda.atomic.add(forest.children, forest.tops[low_half(forest.via[node])], uint32(1))
@@ -68,9 +68,9 @@ def count_children_kernel(forest):
 
 @cuda.jit(device=True)
 def _give_head(sums, sizes, head, to_words, to_sizes, parent, of_numbers):
-    """Give what a head has to another node.
+    """Add the sums of a head to another node.
 
-    What others wrote is read by atomics, which no cache holds.
+    Values that other blocks wrote are read by atomics, which bypass the cache.
     """
     word, size = cuda.atomic.or_(sums, head, uint64(0)), cuda.atomic.or_(sizes, head, uint32(0))
     give(word, size, to_words, to_sizes, parent, of_numbers)
@@ -85,7 +85,7 @@ def climb_heads_kernel(forest, of_numbers):
         parent = forest.tops[low_half(forest.via[node])]
         _give_head(sums, sizes, node, sums, sizes, parent, of_numbers)
         cuda.threadfence()
-        # Counted on from one sum to the next.
+        # The count is not reset between launches, hence the modulo.
         before = cuda.atomic.add(forest.arrived, parent, uint32(1))
         is_complete = uint32(uint32(before + uint32(1)) % forest.children[parent]) == uint32(0)
         node = parent
@@ -93,7 +93,7 @@ def climb_heads_kernel(forest, of_numbers):
 
 @cuda.jit(cache=True)
 def bring_in_kernel(forest, of_numbers):
-    """Give what comes from other tiles to the nodes where it comes in."""
+    """Add the sums of heads from other tiles to their parents."""
     node, sums, sizes = this_node(), forest.sums, forest.size_sums
     if _is_head(forest, node):
         parent = low_half(forest.via[node])
@@ -104,8 +104,8 @@ def bring_in_kernel(forest, of_numbers):
 def words_kernel(opened, words, entry, samples, forest, is_red, closing, sums):
     """Find the words of all bonds of the forest, and add bridges, or red bonds, to ``sums[0]``.
 
-    closing: whether they are closed as well, uint32.  Where there is no bond the word is by chance
-    no other's, as where two are equal.
+    closing: uint32, whether these bonds are closed, too.  Without a bond a node's word matches only
+    by chance, as unlikely as two equal words.
     """
     above = cuda.shared.array(TILE, types.uint32)
     left = cuda.shared.array(TILE, types.uint32)
@@ -128,7 +128,7 @@ def words_kernel(opened, words, entry, samples, forest, is_red, closing, sums):
 
 @cuda.jit(cache=True)
 def number_kernel(forest):
-    """Write the way of every node to the one above; ``ends`` are 0."""
+    """Write the path of every node to its parent; ``ends`` must be 0."""
     node = this_node()
     via, way = forest.via[node], uint64(node)
     if via != uint64(NO_BOND):
@@ -141,9 +141,9 @@ def number_kernel(forest):
 
 @cuda.jit(cache=True)
 def jump_kernel(forest, most):
-    """Follow the ways of all nodes towards the root, ``most`` of those that are found so far.
+    """Extend the paths of all nodes towards the root by up to ``most`` of the paths found so far.
 
-    most: uint32.  The way of a root leads to itself.
+    most: uint32.  The path of a root leads to itself.
     """
     node, step = this_node(), uint32(0)
     way = forest.sums[node]
@@ -159,7 +159,7 @@ def jump_kernel(forest, most):
 
 @cuda.jit(cache=True)
 def begin_blocks_kernel(net, forest):
-    """Write all numbers, which nodes the first terminal reaches, and to which trails come."""
+    """Write the numbers of all nodes, and mark those that the first terminal, and trails, reach."""
     node = this_node()
     owner = net.owners[node]
     way, marks = forest.sums[owner], uint32(0)
@@ -174,7 +174,7 @@ def begin_blocks_kernel(net, forest):
 
 @cuda.jit(cache=True)
 def ranges_kernel(net, forest):
-    """Note which numbers the bonds of every node lead to, and those of its branch in the tile."""
+    """Find the range of numbers that every node's bonds, and its branch in the tile, lead to."""
     low = cuda.shared.array((2, TILE), types.uint32)
     high = cuda.shared.array(TILE, types.uint32)
     above = cuda.shared.array(TILE, types.uint32)
@@ -202,7 +202,7 @@ def ranges_kernel(net, forest):
 
 @cuda.jit(cache=True)
 def fences_kernel(forest):
-    """Mark nodes whose bond is no fence, and make every node a block of its own."""
+    """Mark nodes whose bond to the parent is no fence, and make every node a separate block."""
     low = cuda.shared.array((2, TILE), types.uint32)
     high = cuda.shared.array(TILE, types.uint32)
     above = cuda.shared.array(TILE, types.uint32)
@@ -220,22 +220,22 @@ def fences_kernel(forest):
 
 @cuda.jit(cache=True)
 def join_kernel(net, forest):
-    """Join the blocks of all that is connected with the terminals."""
+    """Join the blocks of all nodes that are connected with the terminals."""
     tile, n = uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
     first = uint32(this_node() - n)
     for k in range(uint32(net.starts[tile] + n), net.stops[tile], TILE):
         node, other = uint32(first + uint32(net.at[k])), low_half(net.bonds[k])
-        # Those from tile to tile are listed at both ends.
+        # Bonds between tiles are listed at both ends.
         if node < other and forest.marks[node] != 0:
             _join(net.owners, forest, net.owners[node], net.owners[other])
 
 
 @cuda.jit(device=True)
 def _join(owners, forest, above, below):
-    """Join the blocks of two nodes if a bond between them shows that they are one.
+    """Join the blocks of two nodes if a bond between them shows that they are in one block.
 
-    It does not if it leads from a node to another above it, but for the next one, and then unless
-    it is a fence.
+    A bond from a node to its ancestor does not show this, unless the ancestor is its parent and the
+    bond is no fence.
     """
     if forest.begins[above] > forest.begins[below]:
         above, below = below, above
@@ -265,7 +265,7 @@ def count_marks_kernel(net, forest, sums):
     memory = cuda.shared.array(1, types.uint32)
     tile, n = uint32(cuda.blockIdx.x), uint32(cuda.threadIdx.x)
     first, trails, bonds = uint32(this_node() - n), uint32(0), uint32(0)
-    # Nothing flows where the second terminal was not reached.
+    # Nothing flows if the second terminal was not reached.
     if forest.via[uint32(first_terminal(forest) + uint32(1))] == uint64(NO_BOND):
         return
     touched[n] = uint32(0)
@@ -274,7 +274,7 @@ def count_marks_kernel(net, forest, sums):
         node, other = uint32(first + uint32(net.at[k])), low_half(net.bonds[k])
         both = uint32(uint32(forest.marks[node]) & uint32(forest.marks[other]))
         if uint32(both & uint32(_INSIDE)) != uint32(0):
-            # Those from tile to tile are listed at both ends.
+            # Bonds between tiles are listed at both ends.
             once = uint32(1) if node < other else uint32(0)
             trails = uint32(trails + uint32(both & once))
             if uint32(both & uint32(_BLOCK)) != uint32(0):
@@ -290,7 +290,7 @@ def count_marks_kernel(net, forest, sums):
 
 @cuda.jit(cache=True)
 def keep_kernel(sums, entry, numbers):
-    """Write an entry's numbers, and go on to the next; one thread."""
+    """Write an entry's numbers, and go on to the next entry; launch one thread."""
     for k in range(numbers.shape[1]):
         numbers[entry[0], k] = sums[k]
         sums[k] = uint64(0)

@@ -1,7 +1,7 @@
 """Ising and Potts models by cluster updates: satisfied bonds, a forest, new spins.
 
-One *sweep* is one update of a configuration.  Of the *satisfied* bonds, between equal spins, each
-is open with probability p; any labeler joins them to clusters; and clusters get new spins by the
+One *sweep* is one update of a configuration.  Each *satisfied* bond, between equal spins, is open
+with probability p; any labeler finds the clusters of open bonds; and clusters get new spins by the
 rule of the update.  A *chain* is a pure function of (seed, p, number of the chain): every random
 number is keyed by the sweep and by a bond word or a site, so that all labelers and devices give the
 same spins, bit for bit.

@@ -1,7 +1,7 @@
 """One chain in the memory of the host.
 
-With the labeler ``raster`` many sweeps are one call of compiled code.  Any other labeler joins the
-bonds of a sweep and gives labels, from which the spins follow.
+With the labeler ``raster`` many sweeps are one call of compiled code.  With any other labeler each
+sweep is labeled, and the spins follow from the labels.
 """
 
 from typing import Any, cast
@@ -21,18 +21,18 @@ from percolab.spins.update import UpdateRule, count_planes
 from percolab.spins.walk_cpu import Walk, new_walk, walk_sweeps
 from percolab.spins.words import Chain
 
-#: A walk is given up when it has come to this part of the lattice; and where several are given up
-#: one after the other, up to so many sweeps are made by labeling all clusters before the next.
+#: A walk is given up when it has visited 1 / _WALKED of the lattice.  When several in a row are
+#: given up, up to _MOST_LABELED sweeps label all clusters before the next attempt.
 _WALKED, _MOST_LABELED = 6, 8
 
 
 class CpuChain:
     """One chain on the CPU: its spins, and sweeps of them with a labeler of one sample.
 
-    sweep: how many sweeps were done since the start.
+    sweep: number of sweeps since the start.
     """
 
-    #: How many chains are swept together.
+    #: Number of chains that are swept together.
     capacity = 1
 
     def __init__(self, labeler: Any, rule: UpdateRule) -> None:
@@ -55,7 +55,7 @@ class CpuChain:
 
     @staticmethod
     def memory(extent: Extent, states: int, entries: int = 1) -> Memory:
-        """Return the memory in addition to that of batch and labeler."""
+        """Return the memory in addition to that of the batch and the labeler."""
         words = (count_planes(states) + 2) * count_words(extent.num_points) + 2 * extent.num_words
         return Memory(host=4 * (words + extent.num_points))
 
@@ -90,11 +90,11 @@ class CpuChain:
         return rows[None], numbers[None]
 
     def _sweep_runs(self, key: Any, arrays: Any, *measured: NDArray[np.int64]) -> None:
-        """Do a sweep for every row of what is measured, rows and numbers, in compiled code."""
+        """Do a sweep for every row of ``measured``, rows and numbers, in compiled code."""
         cast(Any, kernels.sweep_runs)(*key, self.rule, self._planes, *arrays, *measured)
 
     def skip(self, sweeps: int) -> None:
-        """Do sweeps of which nothing is measured; of chosen clusters at what these cost."""
+        """Do sweeps without measuring; updates of chosen clusters cost only these clusters."""
         batch = self.labeler.batch
         if self.rule.seeds == 0 or batch.topology.neighbours is not None:
             self.advance(sweeps)
@@ -110,7 +110,7 @@ class CpuChain:
             self.sweep += done
             sweeps -= done
             if sweeps:
-                # After large clusters others are likely to follow.
+                # Large clusters are likely to follow large ones.
                 self._labeled = 1 if done else min(2 * self._labeled, _MOST_LABELED)
                 others = min(sweeps, self._labeled)
                 self.advance(others)
@@ -123,7 +123,7 @@ class CpuChain:
         return np.asarray(self.labeler.join(1).rows())
 
     def _open(self, chain: Chain, sweep: int) -> Any:
-        """Write the open bonds of a sweep; return how many are satisfied, and how many open."""
+        """Write the open bonds of a sweep; return the numbers of satisfied and of open bonds."""
         batch = self.labeler.batch
         there = self._planes, batch.exists, batch.adjacency, self.spins, batch.opened
         return kernels.open_satisfied(self._generator, chain, np.uint64(sweep), *there)

@@ -1,7 +1,7 @@
-"""Chains on a device: begun, swept, and measured; many at once where the device has room.
+"""Chains on a device: started, swept and measured; many at once if the device has room.
 
-One kind serves the CPU and one CUDA; both take any labeler and give the same numbers.  On CUDA
-another one sweeps lattices that fit in the shared memory of one block.
+There is one class for the CPU and one for CUDA; both take any labeler and give the same numbers.
+A further class for CUDA sweeps lattices that fit in the shared memory of one block.
 """
 
 from typing import Any, Protocol
@@ -30,28 +30,28 @@ class Chains(Protocol):
         """Start chains: each with all spins 0, or with random ones."""
 
     def resume(self, planes: NDArray[np.uint32], sweep: int) -> None:
-        """Go on, after :meth:`begin`, from the spins that :meth:`copy_planes` gave at a sweep.
+        """Continue, after :meth:`begin`, from spins that :meth:`copy_planes` returned at a sweep.
 
-        planes: uint32 (chains, planes, num_words).  sweep: how many were done since the start.
+        planes: uint32 (chains, planes, num_words).  sweep: number of sweeps since the start.
         """
 
     def advance(self, sweeps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Do sweeps; return their rows (chains, sweeps, row width) and numbers of spins.
 
-        These are (chains, sweeps, SPIN_ROW_WIDTH), zeros in place of the row's columns.
+        The numbers are (chains, sweeps, SPIN_ROW_WIDTH), with zeros in the row's columns.
         """
 
     def skip(self, sweeps: int) -> None:
-        """Do sweeps of which nothing is measured; the spins are those of :meth:`advance`."""
+        """Do sweeps without measuring; the spins are those of :meth:`advance`."""
 
     def rows_at(self, thresholds: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return the rows of the sweep that comes next, at a threshold in each chain.
+        """Return the rows of the next sweep, with a given threshold in each chain.
 
         No spin changes.  thresholds: uint64 (chains,).  Rows: int64 (chains, row width).
         """
 
     def advance_at(self, thresholds: NDArray[np.uint64]) -> None:
-        """Do one sweep, with another threshold in each chain, uint64 (chains,)."""
+        """Do one sweep with a given threshold in each chain, uint64 (chains,)."""
 
     def copy_planes(self) -> NDArray[np.uint32]:
         """Return the spins, uint32 (chains, planes, num_words)."""
@@ -63,7 +63,7 @@ _CHAINS = {"cpu": "spins.chain_cpu:CpuChain", "cuda": "spins.chains_cuda:CudaCha
 def compute_memory(
     name: str, kind: str, extent: Extent, states: int, needs: Needs, entries: int = 1
 ) -> Memory:
-    """Return the memory that chains, their batch and their labeler take, all of it."""
+    """Return the total memory of chains, their batch and their labeler."""
     needs = needs._replace(labels=True)
     batch = batch_class(kind).memory(extent, BOND, entries)
     labels = labeler_class(name, kind).memory(extent, needs, entries)
@@ -81,7 +81,7 @@ def new_chains(
     capacity: int = 1,
     tally: bool = False,
 ) -> Chains:
-    """Return chains on a kind of device, "cpu" or "cuda", with a labeler of their own.
+    """Return chains on a kind of device, "cpu" or "cuda", with a new labeler.
 
     Arguments as for :func:`percolab.labelers.new_labeler`.
     """

@@ -1,8 +1,8 @@
 """Sweeps of many chains in the memory of a CUDA device.
 
-A sweep is a call of some ten kernels that neither allocates nor waits: what distinguishes one sweep
-from the next, their number, lies on the device.  So it is captured once as a graph and launched
-again, and the host waits when rows are to be fetched.
+A sweep launches about ten kernels, and neither allocates nor waits: only the number of the sweep
+changes, and this is on the device.  So the sweep is captured once as a graph and launched many
+times, and the host waits only to fetch rows.
 """
 
 from typing import Any
@@ -26,14 +26,14 @@ from percolab.spins.tiles_cuda import mark_tiles_kernel, paint_tiles_kernel, rep
 from percolab.spins.update import UpdateRule, count_planes
 from percolab.spins.words import Chain
 
-#: Rows that are kept on the device until the host fetches them; with tallies, numbers of these.
+#: Rows that are stored on the device until the host fetches them; with tallies, tally entries.
 _KEPT_ROWS, _KEPT_TALLIES = 2**18, 2**25
-#: Sweeps that one captured call makes, where so many are requested.
+#: Sweeps of one captured graph, if at least this number is requested.
 _SWEEPS_PER_CALL = 8
 
 
 class Kept:
-    """What is kept of many sweeps on the device, and where it is copied to."""
+    """Results of many sweeps on the device, and the host memory that they are copied to."""
 
     def __init__(self, rows: int, width: int, kind: type) -> None:
         self._width = width
@@ -42,13 +42,13 @@ class Kept:
         self._pinned = cuda.pinned_array(rows * width, kind)
 
     def download(self, launches: Launches, entries: int, slots: int) -> NDArray[Any]:
-        """Return where what there is will be, (entries, slots, width), until it is kept anew."""
+        """Start the copy; return its target, (entries, slots, width), valid until next sweeps."""
         size = entries * slots * self._width
         launches.download(self._flat[:size], self._pinned[:size])
         return np.asarray(self._pinned[:size].reshape(entries, slots, self._width))
 
     def fetch(self, launches: Launches, entries: int, slots: int) -> NDArray[Any]:
-        """Wait, and return what there is, (entries, slots, width), until it is kept anew."""
+        """Copy, wait, and return the results, (entries, slots, width), valid until next sweeps."""
         there = self.download(launches, entries, slots)
         launches.wait()
         return there
@@ -57,7 +57,7 @@ class Kept:
 class CudaChains:
     """Up to ``capacity`` chains (:class:`percolab.spins.chains.Chains`).
 
-    sweep: how many sweeps were done since the start.
+    sweep: number of sweeps since the start.
     """
 
     def __init__(self, labeler: Any, rule: UpdateRule) -> None:
@@ -75,14 +75,14 @@ class CudaChains:
         self._chains = Chain(*(cuda.device_array(self.capacity, np.uint64) for _ in Chain._fields))
         words = self.capacity * top.num_words if rule.seeds else 1
         self._marks = cuda.to_device(np.zeros(words, np.uint32))
-        #: Sweeps of all chains for which there is room until they are fetched.
+        #: Number of sweeps of all chains whose results fit until they are fetched.
         self.slots = 1
         self._make_kept()
         self._entries, self.sweep, self._generator = 0, 0, 0
         self._thresholds = np.zeros(0, np.uint64)
 
     def _make_kept(self) -> None:
-        """Make room for what is kept of sweeps."""
+        """Allocate memory for the results of sweeps."""
         width = int(self.labeler.read.tally_width)
         self._room = max(_KEPT_TALLIES // width if width else _KEPT_ROWS, self.capacity)
         wide = (self._room, width) if width else (1, 1)
@@ -92,7 +92,7 @@ class CudaChains:
 
     @staticmethod
     def memory(extent: Extent, states: int, entries: int = 1) -> Memory:
-        """Return the memory in addition to that of batch and labeler; kept tallies are left out."""
+        """Return the memory in addition to that of batch and labeler, without stored tallies."""
         words = count_words(extent.num_points)
         of_entry = 4 * (count_planes(states) + 1) * words + 8 * (kernels.COUNTS + states + 5)
         kept = 8 * SPIN_ROW_WIDTH * max(_KEPT_ROWS, entries)
@@ -144,7 +144,7 @@ class CudaChains:
         self._sweep(sweeps)
 
     def _sweep(self, count: int) -> None:
-        """Do so many sweeps, and keep what they measure from the first slot on."""
+        """Do ``count`` sweeps, and store their results from the first slot on."""
         self._launches.wait()
         self._begin.copy_to_device(np.array([self.sweep], np.uint64))
         left, kind = count, (self._generator, self._entries)
@@ -198,7 +198,7 @@ class CudaChains:
         self.keep()
 
     def keep(self) -> None:
-        """Launch what keeps the rows and numbers of a sweep, and counts it."""
+        """Launch the kernels that store the rows and numbers of a sweep, and count the sweep."""
         launch, entries, read = self._launches, self._entries, self.labeler.read
         width, slots = int(read.tally_width), np.int64(self.slots)
         when = self._clock, self._begin

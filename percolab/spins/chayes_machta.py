@@ -1,11 +1,11 @@
-"""Sweeps of the random-cluster model with any real q >= 1, on the CPU: Chayes and Machta's.
+"""Sweeps of the random-cluster model with any real q >= 1 on the CPU, by Chayes and Machta.
 
 Every cluster of the open bonds is *active* with probability 1 / q.  Bonds between active sites are
 drawn anew, open with probability p; all others stay as they are.  With an integer q this is a sweep
-of Swendsen and Wang that redraws the bonds of one of the q states alone.
+of Swendsen and Wang that redraws only the bonds of one of the q states.
 
-The state of a chain is the active sites, a bit plane, and the open bonds, a plane of each class.
-A chain that starts ordered has all sites active; one that starts at random has no open bonds, and
+The state of a chain is a bit plane of active sites, and a plane of open bonds for each class.  A
+chain that starts ordered has all sites active; one that starts at random has no open bonds, and
 each site is active with probability 1 / q.
 
 Source: L. Chayes and J. Machta, Physica A 254, 477 (1998).
@@ -28,10 +28,10 @@ from percolab.spins.words import Chain
 
 
 class ClusterChain(CpuChain):
-    """One chain of random clusters with a labeler of one sample; q: any number from 1 on."""
+    """One chain of random clusters with a labeler of one sample; q: any number of at least 1."""
 
     def __init__(self, labeler: Any, q: float) -> None:
-        # Of two states: active or not.
+        # Two states: active or not.
         super().__init__(labeler, Update().rule(2))
         self._active = np.uint64(p_to_threshold(1 / q))
         self._kept = np.zeros_like(self.labeler.batch.opened)

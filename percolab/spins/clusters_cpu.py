@@ -1,4 +1,4 @@
-"""Compiled sweeps of random clusters on the CPU: active sites, open bonds, what is measured."""
+"""Compiled sweeps of random clusters on the CPU: active sites, open bonds, measurements."""
 
 from numba import njit, uint32, uint64
 
@@ -13,7 +13,7 @@ from percolab.spins.words import keyed_number
 
 @njit(nogil=True, cache=True)
 def draw_active(generator, chain, sweep, threshold, occupied, labels, marks, active):
-    """Write the active sites, uint32 words: whole clusters, with the probability of a threshold.
+    """Write the active sites, uint32 words; a cluster is active with the threshold's probability.
 
     labels: int32 (N,), the smallest site of each cluster.  marks: uint32 (N,), scratch.
     """
@@ -34,9 +34,9 @@ def draw_active(generator, chain, sweep, threshold, occupied, labels, marks, act
 
 @njit(nogil=True, cache=True)
 def open_active(generator, chain, sweep, exists, adjacency, spins, kept, opened):
-    """Write the open bonds of a sweep: between active sites drawn anew, elsewhere those ``kept``.
+    """Write the open bonds of a sweep: new ones between active sites, elsewhere those of ``kept``.
 
-    The active sites are the one plane of ``spins``.
+    The active sites are the only plane of ``spins``.
     """
     active, alive = spins.planes, spins.alive
     find_satisfied(1, exists, adjacency, spins, opened)
@@ -45,7 +45,7 @@ def open_active(generator, chain, sweep, exists, adjacency, spins, kept, opened)
     seed = seed_at(chain.bonds, sweep)
     fill_open_bonds(generator, seed, chain.number, chain.threshold, uint64(0), alive, opened)
     for index in range(opened.size):
-        # No open bond has one active end alone.
+        # The ends of an open bond are both active or both inactive.
         others = uint32(kept[index] & ~active[index % active.size])
         opened[index] = uint32(opened[index] | others)
 
@@ -55,7 +55,7 @@ def sweep_clusters(
     generator, chain, first, threshold, exists, adjacency, occupied, end_flags, opened, runs,
     windings, spins, kept, labels, rows, numbers,
 ):  # fmt: skip
-    """Do one sweep for every row, from number ``first`` on; labels: int32 (N,), scratch."""
+    """Do one sweep for every row, the first with number ``first``; labels: int32 (N,), scratch."""
     for n in range(len(rows)):
         sweep = uint64(first + n)
         open_active(generator, chain, sweep, exists, adjacency, spins, kept, opened)

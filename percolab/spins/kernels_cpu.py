@@ -1,7 +1,7 @@
-"""Sweeps of one chain on the CPU, compiled: open bonds, new spins, what is measured.
+"""Compiled sweeps of one chain on the CPU: open bonds, new spins, measurements.
 
-With the runs of the labeler ``raster`` many sweeps are one call, in which a run of sites gets its
-spin at once.  chain: keys and a threshold; occupied, exists, opened: uint32 words; labels: int32.
+With the runs of the labeler ``raster`` many sweeps are one call, which sets the spins of a whole
+run together.  chain: keys and a threshold; occupied, exists, opened: uint32 words; labels: int32.
 """
 
 from typing import Any, NamedTuple
@@ -30,22 +30,22 @@ from percolab.spins.words import (
 
 
 class Spins(NamedTuple):
-    """A configuration, and what a sweep of it needs."""
+    """A configuration, and scratch memory for its sweeps."""
 
     planes: Any  # uint32 (planes * num_words,)
-    counts: Any  # int64 (states,), the sites in every state
+    counts: Any  # int64 (states,), number of sites in every state
     alive: Any  # uint32 like the open bonds, scratch for the satisfied bonds
     chosen: Any  # int64 (seeds,), scratch for the chosen sites
     marks: Any  # uint32 (num_points,), scratch: the spin of every run or cluster
 
 
-#: Set in ``marks`` at the cluster of a chosen site.
+#: Bit in ``marks`` of the cluster of a chosen site.
 _CHOSEN = 1 << 31
 
 
 @njit(nogil=True, cache=True)
 def begin_spins(generator, chain, rule, is_random, occupied, spins):
-    """Write the spins that a chain starts with: all 0, or each at random."""
+    """Write the initial spins of a chain: all 0, or each at random."""
     num_words = occupied.size
     spins.planes[:] = 0
     spins.counts[:] = 0
@@ -75,10 +75,10 @@ def count_states(planes, num_planes, occupied, counts):
 
 @inner
 def _keep_equal(plane, first, last, delta, alive):
-    """Leave of bonds whose other ends are ``delta`` sites away those of equal bits, in place.
+    """Remove bonds between sites of unequal bits from ``alive``; other ends are ``delta`` sites on.
 
-    plane: uint32 words of the bits.  first, last: the words of ``alive`` that have all they need of
-    ``plane`` within.
+    plane: uint32 words of the bits.  first, last: the range of words of ``alive`` whose other ends
+    are all within ``plane``.
     """
     place, shift = delta >> 5, uint64(delta & 31)
     for word in range(first, last):
@@ -89,14 +89,14 @@ def _keep_equal(plane, first, last, delta, alive):
 
 @inner
 def _keep_satisfied(planes, num_planes, adjacency, ends, k, alive):
-    """Keep of the bonds of class k, none across a periodic boundary, those of equal spins.
+    """Keep only bonds of class k between equal spins; none may cross a periodic boundary.
 
-    ends: the adjacency's; Numba compiles for its dimension alone.
+    ends: of the adjacency; Numba compiles only the branch for its dimension.
     """
     count = alive.size
     first, last = count, count
     if ends.ndim == 1:
-        # Other ends are found by an index difference: many words at a time.
+        # Other ends have a constant index difference, so many words are processed together.
         delta = int64(ends[k])
         first = min(max(-(delta >> 5), 0), count)
         last = max(min(count, count - 1 - (delta >> 5)), first)
@@ -112,7 +112,7 @@ def _keep_satisfied(planes, num_planes, adjacency, ends, k, alive):
 
 @inner
 def count_bits(words):
-    """Return how many bits of words, uint32 (n,), are 1."""
+    """Return the number of 1 bits in words, uint32 (n,)."""
     count = int64(0)
     for word in words:
         count += int64(popcount(word))
@@ -171,8 +171,8 @@ def choose_sites(generator, chain, sweep, occupied, num_points, chosen):
 def _paint_runs_by_bit(generator, chain, sweep, occupied, runs, spins):
     """Give the clusters of a sweep new spins of one binary digit, and count the states.
 
-    Every run notes the digit of its own first site; that of its cluster's first run counts, which
-    came before it.
+    Every run stores the digit of its first site, or that of its cluster's first run, which has been
+    processed before it.
     """
     planes, marks, parents = spins.planes, spins.marks, runs.parents
     seed, digits, run, ones = seed_at(chain.spins, sweep), np.empty(1, np.uint32), 0, int64(0)
@@ -180,7 +180,7 @@ def _paint_runs_by_bit(generator, chain, sweep, occupied, runs, spins):
     for word in range(occupied.size):
         write_digits(generator, seed, chain.number, uint32(word), 1, digits, (0, 1), uint32(0))
         starts, digit = runs.starts[word], digits[0]
-        # A run may have begun in a word before.
+        # A run may have begun in an earlier word.
         left, marked = starts, uint32(spin & ~starts & uint32(1))
         while left != uint32(0):
             bit = uint32(trailing_zeros(left))
@@ -219,7 +219,7 @@ def _paint_runs(generator, chain, sweep, rule, num_planes, occupied, runs, spins
         left, there = runs.starts[word], occupied[word]
         for plane in range(num_planes):
             words[plane] = uint32(0)
-        # What comes before the first start belongs to the run before.
+        # Sites before the first start belong to the previous run.
         mask = uint32(uint32(left & uint32(~left + uint32(1))) - uint32(1))
         while True:
             mask = uint32(mask & there)
@@ -282,7 +282,7 @@ def paint_labels(generator, chain, sweep, rule, num_planes, occupied, labels, sp
 
 @njit(nogil=True, cache=True)
 def write_spin_numbers(satisfied, count, counts, row):
-    """Write the numbers of a sweep but those of clusters into ``row``, int64 (SPIN_ROW_WIDTH,)."""
+    """Write the numbers of a sweep except those of clusters to ``row``, int64 (SPIN_ROW_WIDTH,)."""
     row[SATISFIED], row[OPEN_BONDS] = satisfied, count
     largest, squares = int64(0), int64(0)
     for number in counts:
@@ -296,7 +296,7 @@ def sweep_runs(
     generator, chain, first, rule, num_planes, exists, adjacency, occupied, end_flags, opened,
     runs, windings, spins, rows, numbers,
 ):  # fmt: skip
-    """Do one sweep for every row, from number ``first`` on; write their rows and numbers."""
+    """Do one sweep for every row, the first with number ``first``; write rows and numbers."""
     for n in range(len(rows)):
         sweep = uint64(first + n)
         satisfied, count = open_satisfied(

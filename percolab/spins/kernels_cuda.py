@@ -1,7 +1,7 @@
-"""CUDA kernels of spins: what a chain starts with, the open bonds of a sweep, what is measured.
+"""CUDA kernels of spins: initial spins, the open bonds of a sweep, measurements.
 
 The second grid axis counts chains.  The configuration of chain n begins at word ``n * planes *
-num_words`` of all planes.  ``clock`` holds how many sweeps every chain has done.
+num_words`` of all planes.  ``clock`` has the number of sweeps that every chain has done.
 
 planes: uint32 (chains * planes * num_words,); marks: uint32 (chains * num_words,); clock: uint64
 (chains,); counts: uint64 (chains, COUNTS + states).
@@ -27,16 +27,16 @@ from percolab.spins.words import (
     write_spin,
 )
 
-#: Up to so many states are counted by words, more by sites.
+#: Up to this number, states are counted word by word; more states, site by site.
 _FEW_STATES = 8
-#: What is counted of a sweep besides the states: satisfied and open bonds.
+#: Number of counts of a sweep before those of states: satisfied and open bonds.
 COUNTS = 2
 MOST_COUNTS = COUNTS + MOST_STATES
 
 
 @cuda.jit(cache=True)
 def begin_kernel(generator, chains, rule, num_planes, random, occupied, planes):
-    """Write the spins that chains start with: all 0, or each at random; one thread a word."""
+    """Write the initial spins of chains: all 0, or each at random; one thread per word."""
     entry, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     num_words = uint32(occupied.size)
     if word < num_words:
@@ -78,9 +78,9 @@ def count_states(planes, start, num_planes, num_words, word, there, states, shar
 def open_satisfied_kernel(
     generator, chains, clock, rule, num_planes, planes, exists, occupied, adjacency, opened, counts
 ):
-    """Write the open bonds of a sweep, periodic bonds as if all of them were satisfied.
+    """Write the open bonds of a sweep, with all periodic bonds treated as satisfied.
 
-    One thread a word of sites.  counts: uint64 (chains, COUNTS + states), zeros before; of the
+    One thread per word of sites.  counts: uint64 (chains, COUNTS + states), must be 0; of the
     bonds across periodic boundaries only the open ones are counted.
     """
     shared = cuda.shared.array(MOST_COUNTS, types.uint32)
@@ -120,7 +120,7 @@ def open_satisfied_kernel(
 
 @cuda.jit(cache=True)
 def close_periodic_kernel(num_planes, planes, adjacency, words_per_entry, opened, counts):
-    """Close the periodic bonds that join different spins, and count the others."""
+    """Close the periodic bonds between different spins, and count the others."""
     shared = cuda.shared.array(COUNTS, types.uint32)
     n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if cuda.threadIdx.x < COUNTS:
@@ -147,9 +147,9 @@ def close_periodic_kernel(num_planes, planes, adjacency, words_per_entry, opened
 
 @cuda.jit(cache=True)
 def mark_labels_kernel(generator, chains, clock, rule, occupied, num_points, labels, marks):
-    """Mark the clusters of chosen sites by their labels; one thread a chosen site.
+    """Mark the clusters of chosen sites by their labels; one thread per chosen site.
 
-    marks: uint32, one bit a site of every chain, zeros before.
+    marks: uint32, one bit per site of every chain, must be 0.
     """
     n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < rule.seeds:
@@ -177,7 +177,7 @@ def is_marked(marks, entry, num_words, label):
 def paint_labels_kernel(
     generator, chains, clock, rule, num_planes, occupied, num_points, labels, marks, planes
 ):
-    """Give clusters their new spins by the sites' labels; one thread a word."""
+    """Give clusters their new spins by the sites' labels; one thread per word."""
     entry, word = uint32(cuda.blockIdx.y), uint32(cuda.grid(1))
     num_words = uint32(occupied.size)
     if word < num_words:
@@ -201,11 +201,11 @@ def paint_labels_kernel(
 
 @cuda.jit(cache=True)
 def keep_kernel(rows, counts, clock, begin, entries, slots, kept_rows, kept_numbers):
-    """Keep what was measured in a sweep, and begin the next; one thread a chain.
+    """Store the measurements of a sweep, and begin the next sweep; one thread per chain.
 
-    begin: uint64 (1,), the sweep after which keeping began.  kept_rows: int64 (chains * slots,
-    ROW_WIDTH), those of a chain one after the other.  kept_numbers: int64 (chains * slots, 4),
-    satisfied and open bonds, the commonest state's sites, and the sum of squares over the states.
+    begin: uint64 (1,), the sweep number before the first stored one.  kept_rows: int64 (chains *
+    slots, ROW_WIDTH), chain by chain.  kept_numbers: int64 (chains * slots, 4), the numbers of
+    satisfied and open bonds, of sites in the commonest state, and the sum of squares over states.
     """
     entry = cuda.grid(1)
     if entry < entries:
@@ -230,7 +230,7 @@ def keep_kernel(rows, counts, clock, begin, entries, slots, kept_rows, kept_numb
 
 @cuda.jit(cache=True)
 def keep_tallies_kernel(tallies, width, clock, begin, slots, kept):
-    """Keep the tallies of a sweep, before the next begins: uint64 (chains * slots, width)."""
+    """Store the tallies of a sweep, before the next begins: uint64 (chains * slots, width)."""
     entry, n = cuda.blockIdx.y, cuda.grid(1)
     slot = int64(uint64(clock[entry] - begin[0]))
     if n < width and slot < slots:

@@ -1,6 +1,6 @@
-"""Chains on small lattices: many sweeps of a chain are one launch, and one block of threads.
+"""Chains on small lattices: one block of threads does many sweeps of a chain in one launch.
 
-What a sweep measures is copied to the host while the next ones are done.
+Results of sweeps are copied to the host while the next sweeps are done.
 """
 
 from collections.abc import Iterator
@@ -20,16 +20,16 @@ from percolab.spins import one_block_cuda as kernels
 from percolab.spins.chains_cuda import CudaChains, Kept
 from percolab.spins.update import UpdateRule
 
-#: Classes of bonds other than the chain's, and axes, that numbers of a few bits have room for.
+#: Largest numbers of bond classes (other than the chain's) and of axes that fit into bit fields.
 _MOST_CLASSES, _MOST_AXES = 14, 3
-#: Threads that a word has, at most, and those that an H100 or H200 runs at a time at 64 registers.
+#: Largest number of threads per word, and threads that an H100 or H200 runs at 64 registers each.
 _MOST_PARTS, _MOST_THREADS = 4, 132 * 1024
-#: Rows that are kept on the device at a time, and sweeps of one launch, at most.
+#: Largest numbers of rows stored on the device at a time, and of sweeps in one launch.
 _KEPT_ROWS, _MOST_SWEEPS = 2**16, 1024
 
 
 def _choose_threads(topology: Topology) -> int:
-    """Return the threads of one part of a block: a power of two, one a word."""
+    """Return the number of threads in one part of a block: a power of two, one per word."""
     return 1 << (max(topology.num_words, LANES) - 1).bit_length()
 
 
@@ -38,7 +38,7 @@ def _other_classes(topology: Topology) -> list[int]:
 
 
 def choose_thread_parts(topology: Topology, chains: int) -> int:
-    """Return how many threads a word gets, so that a device of many threads is full."""
+    """Return the number of threads per word that fills a device with many threads."""
     parts = 1
     while parts < _MOST_PARTS and 2 * parts * _choose_threads(topology) * chains <= _MOST_THREADS:
         parts *= 2
@@ -46,23 +46,23 @@ def choose_thread_parts(topology: Topology, chains: int) -> int:
 
 
 def _most_nodes(topology: Topology) -> int:
-    """Return how many clusters may touch a periodic boundary or an end layer."""
+    """Return a bound on the number of clusters at a periodic boundary or an end layer."""
     owners = topology.periodic_bonds % (32 * topology.num_words)
     sites, _ = topology.end_flags()
     return int(np.unique(np.concatenate([owners, topology.periodic_ends, sites])).size)
 
 
 def _list_capacity(topology: Topology) -> int:
-    """Return for how many bonds a block's list has room; lists that are too short are refilled.
+    """Return the room in bonds of a block's list; a list that is too short is refilled.
 
-    They get what nodes leave, so that eight blocks of 4096 sites fit on a multiprocessor.
+    It is what nodes leave, so that eight blocks of 4096 sites fit on a multiprocessor.
     """
     left = 3 * _most_nodes(topology) - 2 * len(_other_classes(topology)) * TILE_WORDS
     return max(left, 4 * _choose_threads(topology))
 
 
 def shared_bytes(topology: Topology, planes: int) -> int:
-    """Return the dynamic shared memory of a block, for spins with so many bit planes."""
+    """Return the dynamic shared memory of a block, for spins with ``planes`` bit planes."""
     others, listed = len(_other_classes(topology)), _list_capacity(topology)
     scratch = kernels.scratch_words(others, listed, _most_nodes(topology))
     beyond = topology.num_bond_words if topology.num_periodic_bonds else 0
@@ -72,7 +72,7 @@ def shared_bytes(topology: Topology, planes: int) -> int:
 def is_one_block(labeler: Any, rule: UpdateRule) -> bool:
     """Return whether the chains of a labeler on CUDA can be swept by one block each.
 
-    Only those of ``tiled`` without a tally are, on lattices whose sample fits in shared memory.
+    This needs the labeler ``tiled`` without a tally, and a sample that fits in shared memory.
     """
     top: Topology = labeler.batch.topology
     if labeler.name != "tiled" or int(labeler.read.tally_width) or top.num_words > TILE_WORDS:
@@ -80,13 +80,13 @@ def is_one_block(labeler: Any, rule: UpdateRule) -> bool:
     if len(_other_classes(top)) > _MOST_CLASSES or top.num_axes > _MOST_AXES:
         return False
     if any(top.compute_inside(k).any() for k in np.flatnonzero(top.deltas >= 0).tolist()):
-        # A run's parent must come before it.
+        # The parent of a run must come before the run.
         return False
     return shared_bytes(top, int(rule.planes)) + kernels.STATIC_BYTES <= MOST_SHARED
 
 
 class _Piece:
-    """Room for what some sweeps measure, on the device and on the host, and their number."""
+    """Memory for the results of some sweeps, on the device and on the host, and their number."""
 
     def __init__(self, rows: int) -> None:
         self.kept = Kept(rows, SPIN_ROW_WIDTH, np.uint32)
@@ -95,7 +95,7 @@ class _Piece:
 
 
 class OneBlockChains(CudaChains):
-    """Up to ``capacity`` chains that one block of threads sweeps each (:func:`is_one_block`)."""
+    """Up to ``capacity`` chains, each swept by one block of threads (:func:`is_one_block`)."""
 
     def __init__(self, labeler: Any, rule: UpdateRule) -> None:
         super().__init__(labeler, rule)
@@ -128,7 +128,7 @@ class OneBlockChains(CudaChains):
         )
 
     def _make_kept(self) -> None:
-        """Make room for what is kept of sweeps, twice: one is copied while the other is written."""
+        """Allocate two buffers for results of sweeps: one is copied while the other is written."""
         self._room = max(_KEPT_ROWS, self.capacity)
         self._pieces = [_Piece(self._room) for _ in range(2)]
 
@@ -145,9 +145,9 @@ class OneBlockChains(CudaChains):
             pass
 
     def _launch_all(self, sweeps: int) -> Iterator[tuple[slice, NDArray[np.uint32]]]:
-        """Do sweeps; yield, launch by launch, which ones they are and what they measured.
+        """Do sweeps; yield for each launch the range of its sweeps and their results.
 
-        What is yielded is there until the next is requested; meanwhile the device goes on.
+        Results are valid until the next ones are requested; meanwhile the device goes on.
         """
         most, coming = min(self.slots, _MOST_SWEEPS), None
         for n, first in enumerate(range(0, sweeps, most)):
@@ -167,7 +167,7 @@ class OneBlockChains(CudaChains):
         self.sweep += sweeps
 
     def _launch(self, place: int, count: int) -> NDArray[np.uint32]:
-        """Launch so many sweeps; return where what they measure will be."""
+        """Launch ``count`` sweeps; return the memory that will contain their results."""
         piece, launches, entries = self._pieces[place], self._launches, self._entries
         piece.pinned[0] = count
         threads = choose_thread_parts(self.batch.topology, entries) * self._threads

@@ -1,25 +1,25 @@
-"""CUDA: chains of spins on small lattices, whole sweeps in the shared memory of one block.
+"""CUDA: chains of spins on small lattices, with whole sweeps in the shared memory of one block.
 
-A block of threads has a chain: it does many sweeps in one launch.  A word of sites has one, two or
-four threads, its *parts*: they draw the bonds of different classes, and each goes through the runs
-in its share of the bits.  More parts make few chains faster; of many chains one part is best.
+A block of threads does many sweeps of a chain in one launch.  A word of sites has one, two or four
+threads, its *parts*: they draw the bonds of different classes, and each processes the runs in its
+share of the bits.  More parts speed up few chains; for many chains one part is best.
 
-Clusters are found as those of a tile are (:mod:`percolab.labelers.tiled.one_tile`), without the
-bonds across periodic boundaries.  Runs are numbered in the order of their sites, so that the root
-of a tree is its first run.  A cluster becomes a *node* if an open bond leads from it across a
-periodic boundary, or if it holds a site of an end layer.  Nodes are numbered in the order of their
-first sites, and joined by the bonds across periodic boundaries to a forest with periods
-(:mod:`percolab.measure.wrapping_cuda`), so that its roots have the first sites of whole clusters.
+Clusters without the bonds across periodic boundaries are found as in a tile
+(:mod:`percolab.labelers.tiled.one_tile`).  Runs are numbered in the order of their sites, so the
+root of a tree is its first run.  A cluster becomes a *node* if an open bond leads from it across a
+periodic boundary, or if it contains a site of an end layer.  Nodes are numbered in the order of
+their first sites, and joined by the bonds across periodic boundaries to a forest with periods
+(:mod:`percolab.measure.wrapping_cuda`), so its roots have the first sites of whole clusters.
 
-``info`` holds of every node:
+``info`` has for every node:
 
-    bits 0-12   at a root of the forest: the sites of the cluster; else, those of the node
-    bits 13-24  the run that is its root in the table
+    bits 0-12   at a root of the forest: sites of the whole cluster; else, of the node
+    bits 13-24  the run that is the node's root in the table
     bits 25-30  at a root: flags of the end layers that it touches (2a: first layer of axis a)
-    bit 31      at a root: it holds a chosen site
+    bit 31      at a root: it contains a chosen site
 
-In the table, bit 18 of a root that is no node says that it holds a chosen site.  When all is
-measured, the field of every root gets what happens to its spin.
+In the table, bit 18 of a root that is no node says that it contains a chosen site.  After all
+measurements, the field of every root is set to the change of its spin.
 """
 
 from typing import Any, NamedTuple
@@ -71,15 +71,15 @@ from percolab.spins.words import (
     write_digits,
 )
 
-#: Where the parts of a node's ``info`` begin, and the mark of a chosen site.
+#: First bits of the parts of a node's ``info``, and the bit of a chosen site.
 RUN, ENDS, CHOSEN_NODE = 13, 25, 1 << 31
 _SIZE, _RUNS, _ENDS = (1 << RUN) - 1, 0xFFF, 0x3F
 _CHOSEN = 1 << 18
 _NO_FIELD = 0xFFFFFFFF ^ (0xFFF << FIELD)
-#: What a block adds up of the clusters, and how many clusters are as large as the largest.
+#: Number of a block's sums over clusters, and one count of clusters as large as the largest.
 MOST_SUMS = NUMBERS + 1
 _empty, _with_cluster, _put, _take = SUMS32.empty, SUMS32.with_cluster, SUMS32.put, SUMS32.take
-#: Where the second end and the class begin in what is stored of a bond across a periodic boundary.
+#: First bits of the second end and of the class of a stored bond across a periodic boundary.
 OTHER, CLASS = 12, 24
 _SITE = 0xFFF
 
@@ -87,58 +87,58 @@ _SITE = 0xFFF
 class ChainLattice(NamedTuple):
     """A lattice that one block of threads has in shared memory, for kernels."""
 
-    exists: Any  # uint32 (classes * num_words,), the bonds that there are
-    occupied: Any  # uint32 (num_words,), the sites that there are
-    shifts: Any  # of every class but the chain's, how many sites the other end is away, int32 each
-    rows: Any  # as many zeros, int32
-    # uint32, of every bond across a periodic boundary: owner, other end << OTHER, class << CLASS
+    exists: Any  # uint32 (classes * num_words,), the existing bonds
+    occupied: Any  # uint32 (num_words,), the existing sites
+    shifts: Any  # int32, for every class except the chain's: difference of the two ends' sites
+    rows: Any  # int32, zeros of the same number
+    # uint32, for every bond across a periodic boundary: owner, other end << OTHER, class << CLASS
     pairs: Any
-    codes: Any  # int32, over how many periods they lead
-    end_sites: Any  # uint32, of end layers
+    codes: Any  # int32, the periods that these bonds cross
+    end_sites: Any  # uint32, sites of end layers
     end_flags: Any  # uint32, bit 2a for the first layer of axis a, 2a + 1 for the last
-    points: Any  # grid points, uint32
-    num_words: Any  # words of sites, uint32
-    threads: Any  # that have a word, or none, in each part: a power of two, uint32
+    points: Any  # number of grid points, uint32
+    num_words: Any  # number of words of sites, uint32
+    threads: Any  # number of threads in each part, with or without a word: a power of two, uint32
     chain: Any  # the class of the chain bonds, or -1, int32
-    listed: Any  # bonds for which the list of those that join trees has room, uint32
-    nodes: Any  # for how many nodes there is room, uint32
+    listed: Any  # room for bonds in the list of bonds that join trees, uint32
+    nodes: Any  # room for nodes, uint32
     scratch: Any  # words of shared memory for bonds and lists, then nodes; uint32
-    axes: Any  # of the lattice, int32
-    width: Any  # bits that an axis has in a code of periods, int32
+    axes: Any  # number of axes of the lattice, int32
+    width: Any  # bits per axis in a code of periods, int32
 
 
 class ThreadPart(NamedTuple):
-    """What a thread works on.
+    """The part of the work of one thread.
 
     All are uint32.
     """
 
-    thread: Any  # its number in the block, of ``threads``
+    thread: Any  # number of the thread in the block, of ``threads``
     threads: Any
-    word: Any  # of sites, of as many as have a place
-    number: Any  # which part of the word's threads it belongs to, of ``parts``
+    word: Any  # the thread's word of sites, which may be beyond the last word
+    number: Any  # number of the thread's part, of ``parts``
     parts: Any
 
 
 class Clusters(NamedTuple):
-    """The clusters of a sweep in shared memory, uint32 but for the forest."""
+    """The clusters of a sweep in shared memory; all arrays but the forest are uint32."""
 
     table: Any  # of runs
-    starts: Any  # where runs start, by words
+    starts: Any  # words of the sites at which runs start
     first: Any  # the number of every word's first run
-    special: Any  # the sites that are first of a node, by words
+    special: Any  # words of the first sites of nodes
     numbers: Any  # the number of every word's first node
     forest: Any  # of nodes, uint64
     info: Any  # of nodes
 
 
 def scratch_words(classes: int, listed: int, nodes: int) -> int:
-    """Return the words of ``ChainLattice.scratch``; classes: without the chain's."""
+    """Return the value of ``ChainLattice.scratch``; classes: without the chain's."""
     return max(2 * classes * TILE_WORDS + listed, 3 * nodes)
 
 
 def dynamic_words(num_words: int, scratch: int, beyond: int, planes: int) -> int:
-    """Return the words of dynamic shared memory; beyond: words of periodic bonds."""
+    """Return the number of words of dynamic shared memory; beyond: words of periodic bonds."""
     return 32 * num_words + scratch + beyond + 3 * planes * num_words
 
 
@@ -148,7 +148,7 @@ STATIC_BYTES = 4 * (5 * TILE_WORDS + MOST_COUNTS + MOST_SUMS + STRIPS + 4)
 
 @cuda.jit(device=True)
 def _choose_part(threads):
-    """Return what this thread works on; threads: of each part."""
+    """Return this thread's part of the work; threads: in each part."""
     thread, all_threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     parts, number = uint32(all_threads // threads), uint32(thread // threads)
     word = uint32(thread & uint32(threads - uint32(1)))
@@ -157,7 +157,7 @@ def _choose_part(threads):
 
 @cuda.jit(device=True)
 def _thread_bits(part):
-    """Return the bits of its word that a thread goes through, and those before them."""
+    """Return the bits of its word that a thread processes, and the bits before them."""
     share = uint32(uint32(32) // part.parts)
     begin = uint32(part.number * share)
     return uint32(low_bits(share) << begin), uint32(uint32(uint32(1) << begin) - uint32(1))
@@ -165,7 +165,7 @@ def _thread_bits(part):
 
 @cuda.jit(device=True)
 def _has_job(part, job):
-    """Return whether this thread does a job of its word; jobs are dealt out to the parts."""
+    """Return whether this thread does a job of its word; jobs are distributed to the parts."""
     return uint32(uint32(job) & uint32(part.parts - uint32(1))) == part.number
 
 
@@ -173,8 +173,8 @@ def _has_job(part, job):
 def _number_block(counts, count, totals, part):
     """Return (the sum of ``count`` over the words before this one, that over all words).
 
-    Only the first part's counts are taken, and the first sum is only known to it.  counts: scratch,
-    a place for each word; totals: for each strip.
+    Only counts of the first part are used, and only it gets the first sum.  counts: scratch, an
+    entry for each word; totals: for each strip.
     """
     word, is_first = part.word, part.number == uint32(0)
     strip, lane = uint32(word // uint32(LANES)), uint32(word % uint32(LANES))
@@ -202,11 +202,11 @@ def _number_block(counts, count, totals, part):
 
 @cuda.jit(device=True)
 def _draw_bonds(generator, key, block, adjacency, num_planes, planes, links, chained, beyond, part):
-    """Write the open bonds of a word inside the lattice, those across periodic boundaries apart.
+    """Write the open bonds of a word inside the lattice, and separately those across boundaries.
 
-    links: gets the open bonds of all classes but the chain's, chained: of that one.  Returns
-    satisfied bonds + open bonds << 16; of the bonds across periodic boundaries all that are drawn
-    are written, but none is counted.
+    links: is set to the open bonds of all classes but the chain's, chained: of the chain's.
+    Returns satisfied bonds + open bonds << 16.  Bonds across periodic boundaries are written if
+    drawn, whether satisfied or not, and are not counted.
     """
     seed, number, threshold = key
     word, num_words = part.word, block.num_words
@@ -240,8 +240,8 @@ def _draw_bonds(generator, key, block, adjacency, num_planes, planes, links, cha
 def _shorten(table, n):
     """Point a run to its root, and add its sites to the root's size.
 
-    On the way it points to what has been reached, so that those who come through here reach it in
-    one step: all threads together come to a root that is d steps away in about log2(d) of them.
+    Meanwhile the run points to the furthest run reached so far, so other threads that pass through
+    it get there in one step: together, threads reach a root d steps away in about log2(d) steps.
     No other thread writes this entry, since sizes are added to roots, which stay roots here.
     """
     entry = table[n]
@@ -257,7 +257,7 @@ def _shorten(table, n):
 
 @cuda.jit(device=True)
 def _count_extra_bonds(links, classes, word, bits):
-    """Return how many extra bonds of a word are among these bits."""
+    """Return the number of extra bonds of a word among these bits."""
     total = uint32(0)
     for c in range(classes):
         extras = links[uint32(uint32((2 * c + 1) * TILE_WORDS) + word)]
@@ -267,7 +267,7 @@ def _count_extra_bonds(links, classes, word, bits):
 
 @cuda.jit(device=True)
 def _join_runs(table, starts, first, slots, chained, totals, links, queue, block, part):
-    """Find the clusters without periodic bonds, as in a tile; return the number of runs."""
+    """Find the clusters without periodic bonds as in a tile; return the number of runs."""
     shifts, rows, room = block.shifts, block.rows, block.listed
     word, thread, threads = part.word, part.thread, part.threads
     own, below = _thread_bits(part)
@@ -320,7 +320,7 @@ def _root_at(clusters, site):
 
 @cuda.jit(device=True)
 def _mark_node(clusters, site):
-    """Let the cluster of a site become a node."""
+    """Mark the cluster of a site as a node."""
     root = _root_at(clusters, site)
     entry = uint32(cuda.atomic.or_(clusters.table, root, uint32(BORDER)))
     if uint32(entry & uint32(BORDER)) == uint32(0):
@@ -353,9 +353,9 @@ def _pair_word(pair, num_words):
 
 @cuda.jit(device=True)
 def _mark_nodes(clusters, block, num_planes, planes, beyond):
-    """Mark what becomes a node, and close the periodic bonds between different spins.
+    """Mark clusters that become nodes, and close the periodic bonds between different spins.
 
-    Returns the satisfied and the open ones among these bonds, as :func:`_draw_bonds` does.
+    Returns the numbers of satisfied and open periodic bonds, in the form of :func:`_draw_bonds`.
     """
     counted, num_words = uint32(0), block.num_words
     n, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
@@ -383,7 +383,7 @@ def _mark_nodes(clusters, block, num_planes, planes, beyond):
 
 @cuda.jit(device=True)
 def _begin_nodes(clusters, runs):
-    """Begin a node for every marked root."""
+    """Initialize a node for every marked root."""
     n = uint32(cuda.threadIdx.x)
     while n < runs:
         entry = clusters.table[n]
@@ -397,7 +397,7 @@ def _begin_nodes(clusters, runs):
 
 @cuda.jit(device=True)
 def _join_nodes(clusters, loops, block, beyond):
-    """Join the nodes at the ends of the open periodic bonds, and note what wraps."""
+    """Join the nodes at the ends of the open periodic bonds, and record which clusters wrap."""
     n = uint32(cuda.threadIdx.x)
     while n < uint32(block.pairs.size):
         pair = block.pairs[n]
@@ -411,7 +411,7 @@ def _join_nodes(clusters, loops, block, beyond):
 
 @cuda.jit(device=True)
 def _gather_nodes(clusters, nodes, block):
-    """Give the roots of nodes the sites and the end layers of all their nodes."""
+    """Add the sites and end layers of all nodes to the roots of the forest."""
     forest, info = clusters.forest, clusters.info
     n, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     while n < nodes:
@@ -447,7 +447,7 @@ def _mark_chosen(draw, rule, clusters, block):
 
 @cuda.jit(device=True)
 def _change_at(depends, draw, site, is_chosen, rule, digits, num_words):
-    """Return what happens to the spin of a cluster with this first site."""
+    """Return the change of the spin of a cluster with this first site."""
     generator, seed, number = draw
     if not depends and rule.by_word != uint32(0):
         return spin_at(digits, uint32(0), rule.planes, num_words, site)
@@ -458,7 +458,7 @@ def _change_at(depends, draw, site, is_chosen, rule, digits, num_words):
 
 @cuda.jit(device=True)
 def _measure(depends, draw, rule, clusters, runs, nodes, digits, num_words, flags):
-    """Return a thread's sums over clusters, and put into the table what happens to their spins."""
+    """Return a thread's sums over clusters, and write the changes of their spins to the table."""
     table, forest, info = clusters.table, clusters.forest, clusters.info
     sums = _empty()
     n, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
@@ -480,7 +480,7 @@ def _measure(depends, draw, rule, clusters, runs, nodes, digits, num_words, flag
             ends = uint32(uint32(node >> uint32(ENDS)) & uint32(_ENDS))
             if ends != uint32(0):
                 cuda.atomic.or_(flags, 0, uint32(spanning_bits(ends)))
-        # Another thread may put a field into this entry meanwhile; its place stays.
+        # Another thread may write the field of this entry meanwhile; its place does not change.
         first = table[uint32(uint32(node >> uint32(RUN)) & uint32(_RUNS))]
         chosen = depends and uint32(node & uint32(CHOSEN_NODE)) != uint32(0)
         place = uint32(first & uint32(PLACE))
@@ -503,7 +503,7 @@ def _new_spin(depends, rule, num_planes, num_words, planes, word, bit, change):
 
 @cuda.jit(device=True)
 def _chosen_bits(one, bit, two, other, plane):
-    """Return ``bit`` if that bit of the spin ``one`` is set, and so of ``other``."""
+    """Return ``bit`` if spin ``one`` has a 1 in this plane, and ``other`` if ``two`` has."""
     own = bit if has_bit(one, plane) else uint32(0)
     return uint32(own | other) if has_bit(two, plane) else own
 
@@ -519,7 +519,7 @@ def _mark_spins(depends, rule, num_planes, clusters, num_words, planes, marks, p
     left = uint32(ours & own)
     run = uint32(clusters.first[word] + uint32(popcount(uint32(ours & below))))
     while left != uint32(0):
-        # Two runs at a time, whose parents are read at once; of an odd count the last one twice.
+        # Process two runs at a time, so their parents are read together; an odd last one twice.
         bit = uint32(left & uint32(~left + uint32(1)))
         left = uint32(left ^ bit)
         other, next_run = bit, run
@@ -546,10 +546,10 @@ def _mark_spins(depends, rule, num_planes, clusters, num_words, planes, marks, p
 
 @cuda.jit(device=True)
 def _paint_word(num_planes, starts, block, planes, marks, part):
-    """Give the sites of a word their new spins, all those of a run its start's; clear the marks."""
+    """Give the sites of a word their new spins, equal to those at run starts; clear the marks."""
     word, num_words = part.word, block.num_words
     if word < num_words and part.number == uint32(0):
-        # What is no run ends one.
+        # A site without a run ends the run before it.
         there = block.occupied[word]
         edges = uint32(starts[word] | uint32(~there))
         for plane in range(num_planes):
@@ -560,7 +560,7 @@ def _paint_word(num_planes, starts, block, planes, marks, part):
 
 @cuda.jit(device=True)
 def _keep(place, totals, counts, states, flags, first_loop, kept):
-    """Keep what was measured, and begin the next sweep's counts; one thread."""
+    """Store the measurements, and clear the counts for the next sweep; one thread."""
     settle_second(totals)
     _put(kept[place], 0, 1, _take(totals, 0, 1))
     kept[place, SPANNING] = flags[0]
@@ -580,7 +580,7 @@ def _keep(place, totals, counts, states, flags, first_loop, kept):
 
 @cuda.jit(device=True)
 def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacency, memory, kept):
-    """Do sweeps of a chain, one block's."""
+    """Do sweeps of the chain of this block."""
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
     first = cuda.shared.array(TILE_WORDS, types.uint32)
     special = cuda.shared.array(TILE_WORDS, types.uint32)
@@ -696,10 +696,10 @@ def _sweep_chain(depends, generator, chains, clock, count, rule, block, adjacenc
 def sweep_kernel(generator, chains, clock, count, rule, block, adjacency, planes, kept):
     """Do ``count[0]`` sweeps of every chain, each giving new spins to all clusters.
 
-    One block a chain, of 1, 2 or 4 times ``block.threads`` threads, which are at least
+    One block per chain, with 1, 2 or 4 times ``block.threads`` threads, which is at least
     ``block.num_words`` and LANES.  count: int64 (1,).  kept: uint32 (at least chains * sweeps,
-    SPIN_ROW_WIDTH), what is measured of every sweep, those of a chain one after the other.  Dynamic
-    shared memory: dynamic_words.
+    SPIN_ROW_WIDTH), the results of every sweep, chain by chain.  Dynamic shared memory:
+    dynamic_words.
     """
     sweeps = int32(count[0])
     _sweep_chain(False, generator, chains, clock, sweeps, rule, block, adjacency, planes, kept)

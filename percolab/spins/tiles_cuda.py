@@ -1,6 +1,6 @@
-"""CUDA kernels of spins on a lattice in tiles: a run of sites gets its spin at once.
+"""CUDA kernels of spins on a lattice in tiles: all sites of a run get their spin together.
 
-They read what the tiled labeler has kept of every run (:mod:`percolab.labelers.tiled.all_tiles`).
+They read what the tiled labeler stores for every run (:mod:`percolab.labelers.tiled.all_tiles`).
 """
 
 from numba import int64, types, uint32, uint64
@@ -37,7 +37,7 @@ from percolab.spins.words import add_digits, changed, chosen_site, spin_change, 
 def _number_runs(tiles, opened, entry, place, first):
     """Number the runs of a tile as the labeler did; return where runs of this word may start.
 
-    Runs start there at occupied sites alone.  first: gets the number of every word's first run.
+    Runs start only at occupied sites.  first: is set to the number of every word's first run.
     """
     site, count, occupied = place
     word = cuda.threadIdx.x
@@ -54,9 +54,9 @@ def _number_runs(tiles, opened, entry, place, first):
 def mark_tiles_kernel(
     generator, chains, clock, rule, sites, num_points, tiles, counted, opened, nodes, kept, marks
 ):
-    """Mark the clusters of chosen sites by their labels; one block a chosen site, in its tile.
+    """Mark the clusters of chosen sites by their labels; one block per chosen site, in its tile.
 
-    sites: uint32, one bit a site that there is.  counted: tiles along axis 0, and in all.
+    sites: uint32, one bit per existing site.  counted: numbers of tiles along axis 0 and in total.
     marks: as for :func:`percolab.spins.kernels_cuda.mark_labels_kernel`.
     """
     starts = cuda.shared.array(TILE_WORDS, types.uint32)
@@ -95,7 +95,7 @@ def _change_at(depends, generator, seed, number, entry, label, rule, tiles, mark
 
 @cuda.jit(device=True)
 def _write_digits_at(generator, seed, number, site, num_planes, old_planes, word):
-    """Write the digits of the 32 sites from ``site`` on, which lie in one word or in two."""
+    """Write the digits of the 32 sites from ``site`` on, which are in one word or in two."""
     place, shift = uint32(site >> uint32(5)), uint32(site & uint32(31))
     where = word, TILE_WORDS
     write_digits(generator, seed, number, place, num_planes, old_planes, where, shift)
@@ -118,7 +118,7 @@ def _old_spin(old_planes, word, num_planes, bit):
 def paint_tiles_kernel(
     generator, chains, clock, rule, num_planes, tiles, opened, nodes, interior, kept, marks, planes
 ):
-    """Give every cluster a new spin; one block a tile, as in the labeler's own kernels."""
+    """Give every cluster a new spin; one block per tile, as in the labeler's kernels."""
     key = generator, chains, clock, rule, num_planes
     _paint(False, key, tiles, opened, nodes, interior, kept, marks, planes)
 
@@ -127,17 +127,17 @@ def paint_tiles_kernel(
 def repaint_tiles_kernel(
     generator, chains, clock, rule, num_planes, tiles, opened, nodes, interior, kept, marks, planes
 ):
-    """Give marked clusters other spins than they have; arguments as above."""
+    """Give marked clusters other spins than their present ones; arguments as above."""
     key = generator, chains, clock, rule, num_planes
     _paint(True, key, tiles, opened, nodes, interior, kept, marks, planes)
 
 
 @cuda.jit(device=True)
 def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
-    """Give clusters new spins, which depend on the old ones or do not.
+    """Give clusters new spins; depends: whether these depend on the old spins.
 
     Origins must have been gathered.  Shared memory: ``nodes.room`` words; and TILE_WORDS for each
-    plane of old spins where new ones depend on them, or of digits of new ones.
+    plane of old spins if new spins depend on them, else of digits of new spins.
     """
     generator, chains, clock, rule, num_planes = key
     first = cuda.shared.array(TILE_WORDS, types.uint32)
@@ -207,7 +207,7 @@ def _paint(depends, key, tiles, opened, nodes, interior, kept, marks, planes):
 
 @cuda.jit(device=True)
 def _write_bits(planes, start, site, count, bits):
-    """Write ``count`` bits at a site, of words that begin at ``start``; others may write around."""
+    """Write ``count`` bits at a site to words from ``start``; others may write adjacent bits."""
     place = uint32(start + uint32(site >> uint32(5)))
     shift = uint32(site & uint32(31))
     mask = uint32(0xFFFFFFFF)
@@ -226,6 +226,6 @@ def _write_bits(planes, start, site, count, bits):
 
 @cuda.jit(device=True)
 def _exchange_bits(planes, place, mask, bits):
-    """Put bits where a mask is, one thread only for each of them."""
+    """Replace the bits under a mask; only one thread may write each bit."""
     cuda.atomic.and_(planes, place, uint32(~uint32(mask & ~bits)))
     cuda.atomic.or_(planes, place, uint32(mask & bits))

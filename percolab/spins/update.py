@@ -1,12 +1,12 @@
-"""Updates: which clusters of a sweep get new spins, and which ones they get.
+"""Updates: which clusters of a sweep get new spins, and how these are chosen.
 
 * ``sw``: every cluster gets one of the q spins, all equally likely (Swendsen and Wang).
-* ``wolff``: the cluster of one site, chosen at random, gets another spin than it has (Wolff).
-* ``few:k,flip=f``: the clusters of k sites, chosen at random, each get another spin with
-  probability f, and only once if several of the sites are in it.  With f = 1 that would not be
+* ``wolff``: the cluster of one site, chosen at random, gets a different spin (Wolff).
+* ``few:k,flip=f``: the clusters of k sites, chosen at random, each get a different spin with
+  probability f, and only once if several of the sites are in it.  With f = 1 this would not be
   ergodic (Weigel, Phys. Rev. E 84, 036709 (2011), section III), so f is below 1.
 
-A step is one update: to update until so many spins have changed would prefer large clusters.
+A step is one update: updating until a number of spins has changed would prefer large clusters.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _MOST_SEEDS = 2**20
 
 
 class UpdateRule(NamedTuple):
-    """What kernels are given of an update."""
+    """The parameters of an update, for kernels."""
 
     states: np.uint32  # q, uint32
-    planes: np.uint32  # bit planes that spins take, uint32
-    seeds: np.uint32  # how many sites are chosen, uint32; 0: every cluster gets a new spin
-    by_word: np.uint32  # whether new spins are binary digits, which words of 32 sites hold, uint32
+    planes: np.uint32  # number of bit planes of spins, uint32
+    seeds: np.uint32  # number of chosen sites, uint32; 0: every cluster gets a new spin
+    by_word: np.uint32  # whether new spins are random binary digits, drawn by words, uint32
     flip: np.uint64  # threshold of the probability that a chosen cluster changes, uint64
 
 
 def count_planes(states: int) -> int:
-    """Return how many bit planes spins with so many states take.
+    """Return the number of bit planes of spins with this number of states.
 
     >>> [count_planes(q) for q in (2, 3, 4, 5, 256)]
     [1, 2, 2, 3, 8]
@@ -79,7 +79,7 @@ class Update:
         return cls(name, int(count), flip)
 
     def rule(self, states: int) -> UpdateRule:
-        """Return what kernels are given, for spins with so many states."""
+        """Return the parameters for kernels, for spins with this number of states."""
         flip = TOP if self.flip == 1.0 else p_to_threshold(self.flip)
         planes = count_planes(states)
         return UpdateRule(

@@ -1,11 +1,11 @@
-"""Sweeps that cost their clusters and not the lattice: walks from the chosen sites, on the CPU.
+"""Sweeps whose time grows with the changed clusters, not the lattice: walks from chosen sites, CPU.
 
-Where a sweep is not measured and changes the clusters of chosen sites alone (``wolff``, ``few``), a
-walk goes from each of these breadth first over open bonds.  The open bonds of a word are drawn when
-the walk first needs one of them, from the very random numbers that label all clusters: the spins
-are the same, bit for bit.  A site of a walk takes several times as long as one of a lattice whose
-clusters are all labeled, so a walk is given up where its clusters get large, before any spin has
-changed.  Source: U. Wolff, Phys. Rev. Lett. 62, 361 (1989).
+If a sweep is not measured and changes only the clusters of chosen sites (``wolff``, ``few``), a
+walk goes breadth first from each of these sites over open bonds.  The open bonds of a word are
+drawn when the walk first needs one of them, from the same random numbers as when all clusters are
+labeled: the spins are the same, bit for bit.  Per site a walk takes several times as long as
+labeling, so it is given up when its clusters get large, before any spin has changed.
+Source: U. Wolff, Phys. Rev. Lett. 62, 361 (1989).
 """
 
 from typing import Any, NamedTuple
@@ -25,20 +25,20 @@ from percolab.spins.words import changed, satisfied_word, spin_at, spin_change
 
 
 class Walk(NamedTuple):
-    """What walks need in addition to the spins and the words of open bonds."""
+    """The memory of walks, in addition to the spins and the words of open bonds."""
 
-    visited: Any  # uint32 (num_words,), the sites that the walks of a sweep have come to; else 0
-    drawn: Any  # uint32 (classes * num_words,), the stamp of the sweep that a word's bonds are of
-    stamp: Any  # int64 (1,), of the sweep in work
-    ends: Any  # int64 (seeds,), how many sites had been visited when each walk ended
+    visited: Any  # uint32 (num_words,), sites visited by the walks of a sweep; 0 between sweeps
+    drawn: Any  # uint32 (classes * num_words,), the stamp of the sweep of a word's bonds
+    stamp: Any  # int64 (1,), of the current sweep
+    ends: Any  # int64 (seeds,), number of visited sites at the end of each walk
     # int64 (periodic bonds,), the numbers of the periodic bonds in the order of their other ends
     arrivals: Any
     landing: Any  # int32 (periodic bonds,), these ends, ascending
-    landed: Any  # uint32 (num_words,), the sites among them
+    landed: Any  # uint32 (num_words,), words of these ends
 
 
 def new_walk(topology: Topology, seeds: int) -> Walk:
-    """Return what walks on a lattice need, from so many sites in a sweep."""
+    """Return the memory for walks on a lattice from ``seeds`` sites in each sweep."""
     ends = topology.periodic_ends
     order = np.argsort(ends, kind="stable").astype(np.int64)
     is_end = np.zeros(topology.num_points, bool)
@@ -56,7 +56,7 @@ def new_walk(topology: Topology, seeds: int) -> Walk:
 
 @inner
 def _next_stamp(drawn, stamp):
-    """Return the stamp of another sweep; those of the 2^32 sweeps before are forgotten."""
+    """Return the stamp of the next sweep; after 2^32 sweeps all stamps are cleared."""
     stamp[0] += 1
     if stamp[0] >> 32:
         drawn[:] = 0
@@ -65,7 +65,7 @@ def _next_stamp(drawn, stamp):
 
 
 class _Bonds(NamedTuple):
-    """What the open bonds of a sweep are drawn from, and what is drawn of them."""
+    """The parameters of the open bonds of a sweep, and which of them are drawn."""
 
     generator: Any
     chain: Any
@@ -75,7 +75,7 @@ class _Bonds(NamedTuple):
     adjacency: Any
     planes: Any
     opened: Any
-    drawn: Any  # as Walk has it
+    drawn: Any  # as in Walk
     stamp: Any  # of this sweep
 
 
@@ -121,7 +121,7 @@ def _bit_of(site):
 
 @njit(**INNER, forceinline=True)
 def _visit(site, visited, queue, tail):
-    """Put a site into the queue unless it has been visited; return where the queue ends."""
+    """Append a site to the queue unless it has been visited; return the end of the queue."""
     if uint32(visited[site >> 5] & _bit_of(site)) == uint32(0):
         visited[site >> 5] = uint32(visited[site >> 5] | _bit_of(site))
         queue[tail] = uint32(site)
@@ -131,10 +131,10 @@ def _visit(site, visited, queue, tail):
 
 @njit(**INNER, forceinline=True)
 def _walk_from(site, begin, most, bonds, queue, visited, arrivals, landing, landed):
-    """Write the sites of a cluster into ``queue`` from place ``begin`` on; return where they end.
+    """Write the sites of a cluster into ``queue`` from place ``begin`` on; return their end.
 
-    The walk ends where there are ``most`` sites or more in the queue.  site: is in no cluster that
-    was found.
+    The walk stops when there are ``most`` sites or more in the queue.  site: must be in no cluster
+    that was found before.
     """
     adjacency = bonds.adjacency
     num_words, periodic = int64(adjacency.num_words), adjacency.periodic_words
@@ -199,10 +199,10 @@ def walk_sweeps(
     generator, chain, first, sweeps, most, rule, num_planes, exists, adjacency, occupied, opened,
     spins, walk,
 ):  # fmt: skip
-    """Do sweeps from number ``first`` on, at most so many; return how many were done.
+    """Do up to ``sweeps`` sweeps from number ``first`` on; return the number that was done.
 
-    The walks of the sweep that comes next are then larger than ``most`` sites, and it has changed
-    nothing.  The sites that walks find lie in ``spins.marks``.
+    If it is smaller, the walks of the next sweep exceed ``most`` sites, and that sweep has changed
+    nothing.  The sites that walks find are in ``spins.marks``.
     """
     queue, visited, planes = spins.marks, walk.visited, spins.planes
     for n in range(sweeps):

@@ -1,6 +1,6 @@
-"""Spins as bit planes, the bonds they satisfy, and the random numbers that new ones come from.
+"""Spins as bit planes, the bonds they satisfy, and the random numbers for new spins.
 
-Plane b of a configuration holds bit b of every site's spin, 32 sites a word; the planes of one
+Plane b of a configuration has bit b of every site's spin, 32 sites per word; the planes of one
 configuration follow one another.  The bit of a vacant site is 0.
 
 Planes, digits and words are uint32, and so are spins and sites.
@@ -17,14 +17,14 @@ from percolab.bonds.xorwow import next_digits, xorwow_state
 from percolab.kernels.inner import inner
 from percolab.kernels.neighbours import has_bit, other_bits
 
-#: How often a chosen site that is vacant is chosen again.
+#: The number of attempts to choose a site that is not vacant.
 _ATTEMPTS = 64
 
 
 class Chain(NamedTuple):
-    """What the random numbers of a chain are keyed by, and its threshold of p; uint64 each.
+    """The keys of the random numbers of a chain, and its threshold of p; uint64 each.
 
-    On CUDA arrays, with one for each chain.
+    On CUDA these are arrays with an entry for each chain.
     """
 
     bonds: Any  # seed of the words of bonds
@@ -77,10 +77,10 @@ def write_spin(planes, start, num_planes, num_words, site, spin):
 
 @inner
 def keyed_number(generator, seed, chain, place):
-    """Return 64 random bits of a chain, keyed by a number below 2^32 such as a site's, as uint64.
+    """Return 64 random bits of a chain, uint64, keyed by a number below 2^32 (for example, a site).
 
-    Of XORWOW's keys they are one output of the SplitMix64 sequence that its states come from; the
-    seeds are other ones than those of bonds.
+    For XORWOW they are one output of the SplitMix64 sequence that makes its states; the seeds
+    differ from those of bonds.
     """
     if generator == XORWOW:
         start, step = stream_keys(seed, chain)
@@ -91,9 +91,9 @@ def keyed_number(generator, seed, chain, place):
 
 @inner
 def below(number, count):
-    """Return ``number`` * ``count`` / 2^64: from 64 random bits an integer below count, uint32.
+    """Return ``number`` * ``count`` / 2^64: an integer below count, uint32, from 64 random bits.
 
-    count: at most 2^32.  An integer's probability is off 1 / count by less than 2^-64.
+    count: at most 2^32.  The probability of an integer differs from 1 / count by less than 2^-64.
     """
     half, mask = uint64(32), uint64(0xFFFFFFFF)
     high, low = uint64(uint64(number) >> half), uint64(uint64(number) & mask)
@@ -112,7 +112,7 @@ def _begin_digits(generator, seed, chain, word):
 
 @inner
 def _take_digits(generator, seed, chain, word, plane, state):
-    """Return (the digit plane of that number, the state after it); planes are taken in order."""
+    """Return (digit plane number ``plane``, the state after it); planes must be taken in order."""
     if generator == XORWOW:
         v0, v1, v2, v3, v4, d = state
         drawn, v0, v1, v2, v3, v4, d = next_digits(plane, v0, v1, v2, v3, v4, d)
@@ -126,8 +126,8 @@ def _take_digits(generator, seed, chain, word, plane, state):
 def write_digits(generator, seed, chain, word, num_planes, digits, where, right):
     """Write the random digits of 32 sites: bit b of plane k is bit k of the new spin of site b.
 
-    They are the first digit planes of the word's stream, each shifted to the right by so many
-    places.  where: the first plane's place among ``digits``, and from one plane to the next.
+    They are the first digit planes of the word's stream, each shifted right by ``right`` bits.
+    where: the first plane's index in ``digits``, and the distance from one plane to the next.
     """
     at, step = where
     state = _begin_digits(generator, seed, chain, word)
@@ -138,7 +138,7 @@ def write_digits(generator, seed, chain, word, num_planes, digits, where, right)
 
 @inner
 def add_digits(generator, seed, chain, word, num_planes, digits, where, left):
-    """Add the random digits of 32 sites to what is there, shifted to the left by so many places."""
+    """Add the random digits of 32 sites, shifted left by ``left`` bits, to ``digits``."""
     at, step = where
     state = _begin_digits(generator, seed, chain, word)
     for plane in range(num_planes):
@@ -161,10 +161,10 @@ def _read_spin(generator, seed, chain, site, num_planes):
 
 @inner
 def spin_change(generator, seed, chain, root, is_chosen, rule):
-    """Return what a sweep does to the spin of a cluster, for :func:`changed`; uint32.
+    """Return the change of a cluster's spin in a sweep, for :func:`changed`; uint32.
 
     seed: of new spins at this sweep.  root: the cluster's smallest site.  is_chosen: whether a
-    chosen site is in it, which decides nothing where every cluster gets a new spin.
+    chosen site is in it, which does not matter if every cluster gets a new spin.
     """
     if rule.by_word != uint32(0):
         return _read_spin(generator, seed, chain, root, rule.planes)
@@ -174,14 +174,14 @@ def spin_change(generator, seed, chain, root, is_chosen, rule):
         return uint32(0)
     number = keyed_number(generator, seed, chain, root)
     step = uint32(below(number, uint32(rule.states - uint32(1))) + uint32(1))
-    # Another number than the one that the spin comes from.
+    # This number must differ from the one that determines the spin.
     decided = uint64(mix64(uint64(~number)) >> uint64(1))
     return step if decided < rule.flip else uint32(0)
 
 
 @inner
 def changed(old, change, rule):
-    """Return the spin that was ``old`` after a change: that one, or so many states further."""
+    """Return the spin after a change: the new spin, or ``old`` advanced by ``change`` states."""
     if rule.seeds == uint32(0):
         return uint32(change)
     spin = uint32(uint32(old) + uint32(change))
@@ -202,5 +202,5 @@ def chosen_site(generator, seed, chain, n, num_points, occupied):
 
 @inner
 def first_spin(generator, seed, chain, site, rule):
-    """Return the spin of a site where a chain starts at random, uint32; seed: of new spins."""
+    """Return a site's spin in a chain that starts at random, uint32; seed: of new spins."""
     return below(keyed_number(generator, seed_at(seed, 0), chain, site), rule.states)

@@ -1,6 +1,6 @@
-"""Minimum spanning trees and invasion percolation.  Here: what ways to find a tree have in common.
+"""Minimum spanning trees and invasion percolation.  Here: the interface of all methods.
 
-All ways give the same bonds; :mod:`percolab.trees.weights` has their order.
+All methods give the same bonds; :mod:`percolab.trees.weights` defines their order.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class Trees(Protocol):
     """The minimum spanning trees of up to ``capacity`` samples of one topology, on one device.
 
-    Of a topology that is not connected it is a forest: one tree for each of its clusters with all
-    bonds open.  A vacant point is in none.
+    If the topology is not connected, the result is a forest with one tree for each cluster of the
+    topology with all bonds open.  Vacant points are in no tree.
     """
 
     topology: Topology
@@ -34,7 +34,7 @@ class Trees(Protocol):
 
     @staticmethod
     def memory(extent: Extent, entries: int = 1, *, given: bool = False) -> Memory:
-        """Return the memory that it takes; given: for given keys, which are not counted."""
+        """Return the memory needed; given: for given keys, without the memory of the keys."""
 
     def build(self, generator: int, seed: int, samples: NDArray[np.uint64]) -> int:
         """Find the trees of samples, uint64 (n,) with n <= capacity; return n."""
@@ -45,14 +45,14 @@ class Trees(Protocol):
     def words(self, entries: int) -> NDArray[np.uint32]:
         """Return the bonds of the first trees, uint32 (entries, words of all classes).
 
-        One bit a bond, as everywhere; bits of bonds that do not exist are 0.
+        One bit per bond, as in all bond words; bits of bonds that do not exist are 0.
         """
 
 
 class OneTree:
-    """What finds one tree at a time on the CPU (:class:`Trees`): a way has ``find``.
+    """Base of methods (:class:`Trees`) that find one tree at a time on the CPU, by ``find``.
 
-    tree: uint32 (words of all classes,), the bonds of the last one
+    tree: uint32 (words of all classes,), the bonds of the last tree
     """
 
     capacity = 1
@@ -80,7 +80,7 @@ class OneTree:
         return 1
 
     def find(self, weights: BondWeights) -> None:
-        """Write the tree by weights to ``tree``, which is cleared."""
+        """Write the tree for these weights to ``tree``, whose bits are all 0 before."""
         raise NotImplementedError
 
     def words(self, entries: int) -> NDArray[np.uint32]:
@@ -89,13 +89,13 @@ class OneTree:
 
 @dataclass(frozen=True)
 class TreeEntry:
-    """A way to find trees: its name, what it is, and its class for each kind of device."""
+    """A method to find trees: its name, a description, and its class for each kind of device."""
 
     name: str
     summary: str
     classes: dict[str, str]
-    # By kind of device the class that reads trees where they lie; without one the host reads their
-    # words.  paper: the paper whose comparison it is here for (:mod:`percolab.papers`)
+    # The class that reads trees in place, by kind of device; without one the host reads their
+    # words.  paper: the paper that the method is here to reproduce (:mod:`percolab.papers`)
     readings: dict[str, str] = field(default_factory=dict)
     paper: str = ""
 
@@ -135,24 +135,24 @@ TREE_METHODS = {
     )
 }
 
-#: What runs when none is named: the fastest of each kind of device.
+#: The default method: the fastest on each kind of device.
 DEFAULT_TREE_METHOD = {"cpu": "kruskal", "cuda": "boruvka"}
 
 
 def tree_class(name: str | None, kind: str) -> Any:
-    """Return the class of a way to find trees on a kind of device, "cpu" or "cuda".
+    """Return the class of a method to find trees on a kind of device, "cpu" or "cuda".
 
-    None names the default.  InputError: unknown, or not available on that kind of device.
+    None selects the default.  InputError: unknown, or not available on that kind of device.
     """
     chosen = DEFAULT_TREE_METHOD[kind] if name is None else name
     return load_class("tree method", TREE_METHODS, chosen, kind)
 
 
 def readings_class(name: str | None, kind: str, extent: Extent, boundary: Sequence[str]) -> Any:
-    """Return the class that reads trees of a lattice where they lie, or None.
+    """Return the class that reads trees of a lattice in place on the device, or None.
 
-    What lies between two sides is read on the host, and so are trees of a graph, whose sites may
-    have any number of bonds.
+    Paths between two sides are read on the host, and so are trees of a graph, whose sites may have
+    any number of bonds.
     """
     place = TREE_METHODS[name or DEFAULT_TREE_METHOD[kind]].readings.get(kind)
     if place is None or extent.is_stored or open_axes(boundary):
@@ -161,10 +161,10 @@ def readings_class(name: str | None, kind: str, extent: Extent, boundary: Sequen
 
 
 def new_trees(name: str | None, kind: str, topology: Topology, *, capacity: int = 1) -> Trees:
-    """Return what finds trees of a topology on a kind of device, "cpu" or "cuda".
+    """Return an object that finds trees of a topology on a kind of device, "cpu" or "cuda".
 
-    name: one of :data:`TREE_METHODS`, or None for the fastest.  capacity: the samples requested
-    side by side; its own ``capacity`` may be smaller.  InputError as for :func:`tree_class`;
+    name: one of :data:`TREE_METHODS`, or None for the fastest.  capacity: the number of samples
+    requested at a time; the result's may be smaller.  InputError as for :func:`tree_class`;
     ValueError: more bonds than :data:`percolab.trees.weights.MOST_BONDS`.
     """
     from percolab.trees.weights import MOST_BONDS

@@ -1,10 +1,10 @@
 """Minimum spanning trees of many samples on a CUDA device, by Boruvka's algorithm.
 
-A lattice is cut into tiles that a block of threads joins in shared memory as far as their inner
-bonds decide (:mod:`percolab.trees.tiles_cuda`); what is left, and all bonds of other topologies, is
-joined in rounds over listed bonds (:mod:`percolab.trees.rounds_cuda`).  Calls of some rounds are
-captured as graphs; a round for which no bond is left takes a few microseconds, and the host looks
-only at the end of a call whether there is one left.
+A lattice is cut into tiles, and a block of threads joins each tile in shared memory as far as its
+inner bonds decide (:mod:`percolab.trees.tiles_cuda`).  The remaining bonds, and all bonds of other
+topologies, are joined in rounds over lists (:mod:`percolab.trees.rounds_cuda`).  Several rounds
+are captured as one CUDA graph; a round without bonds takes a few microseconds, so the host checks
+only at the end of a graph whether bonds are left.
 """
 
 from collections.abc import Iterator
@@ -26,19 +26,19 @@ from percolab.trees import rounds_cuda as rounds
 from percolab.trees import tiles_cuda as tiles
 from percolab.trees.kruskal_tiles import count_crossing
 
-#: Rounds of the first captured call over light bonds and then over all, odd, so that the first of
-#: these end at the first list and the others at the second; and rounds of further calls, even.
+#: Numbers of rounds in the first captured graph over light bonds and then over all bonds, odd, so
+#: that they end at the first list and at the second; and of rounds in further graphs, even.
 LIGHT_ROUNDS, ALL_ROUNDS, MORE_ROUNDS = 9, 5, 4
-#: Light bonds are about so many times as many as it takes for a cluster of infinite size.
+#: The number of light bonds, relative to the number at the percolation threshold.
 LIGHT_RATIO = 1.15
-#: Blocks of threads that go through a list: enough to fill a device, few enough to cost little
-#: where the list is empty.
+#: The largest number of blocks that process a list: enough to fill a device, and few enough to
+#: cost little if the list is empty.
 _MOST_BLOCKS = 3 if SIMULATED else 2048
 _AXES = 3
 
 
 def are_tiled(shape: tuple[int, ...], classes: int) -> bool:
-    """Return whether a topology of this shape and so many bond classes is cut into tiles."""
+    """Return whether a topology with this shape and number of bond classes is cut into tiles."""
     return 0 < len(shape) <= _AXES and 0 < classes <= tiles.MOST_CLASSES
 
 
@@ -56,19 +56,19 @@ def tile_extents(dimension: int) -> tuple[int, int, int]:
 class BoruvkaCuda:
     """The trees of up to ``capacity`` samples (:class:`percolab.trees.Trees`).
 
-    batch:     holds the words of the trees as open bonds, for labelers to join
-    launches:  the stream that everything is done on
+    batch:     has the words of the trees as open bonds, for labelers
+    launches:  the stream of all work
     is_tiled:  whether the topology is cut into tiles
-    generator: of the samples whose trees were found last, or None if their keys were given
+    generator: of the samples of the last trees, or None if their keys were given
     """
 
     def __init__(self, topology: Topology, capacity: int = 1, *, tiled: bool = True) -> None:
-        """Make room for trees; ``tiled=False`` does without tiles where there could be some.
+        """Allocate memory for trees; ``tiled=False``: use no tiles even if that is possible.
 
         ValueError: too many bonds for their numbers.
         """
         slots = 32 * topology.num_bond_words
-        # The number 2^32 - 1 is left to what is no bond.
+        # The number 2^32 - 1 means no bond.
         if slots >= 2**32:
             raise ValueError(f"{slots} bond numbers do not fit in 32 bits")
         capacity = min(capacity, (2**32 - 1) // max(slots, topology.num_points))
@@ -100,14 +100,14 @@ class BoruvkaCuda:
 
     @staticmethod
     def memory(extent: Extent, entries: int = 1, *, given: bool = False) -> Memory:
-        """Return the memory that it takes; more where many given keys agree in 31 digits."""
+        """Return the memory needed; it is more if many given keys agree in 31 digits."""
         slots, points = 32 * extent.num_words, extent.num_points
         room = extent.num_classes * points
         own = CudaBatch.memory(extent, BOND, entries)
         if are_tiled(extent.shape, extent.num_classes):
             crossing = min(count_crossing(extent, tile_extents(len(extent.shape))), room)
             room = min(room, crossing + estimate_undecided_bonds(points))
-            # All entries share which bonds are inner ones, and the numbers of the others.
+            # All entries share the words of inner bonds, and the numbers of the other bonds.
             shared = 4 * (extent.num_words + crossing)
             own = own.plus(Memory(host=shared, device=shared))
         own = own.plus(Memory(host=16, device=entries * (12 * points + 4 * slots + 32 * room) + 36))
@@ -137,7 +137,7 @@ class BoruvkaCuda:
             shape=tuple(map(np.uint32, shape)),
             extents=tuple(map(np.uint32, extents)),
             counts=tuple(map(np.uint32, counts)),
-            # Adding is modulo 2^32.
+            # Addition is modulo 2^32.
             shifts=tuple(np.uint32(shift % 2**32) for shift in shifts),
             inner=copied_by_class(top, inner_parts),
             num_words=np.uint32(top.num_words),
@@ -148,7 +148,7 @@ class BoruvkaCuda:
 
     def _make_lists(self, room: int) -> None:
         self._room = room
-        # What is there goes first, so that both need not fit.
+        # Free the old lists first, so that old and new ones need not fit together.
         self._lists: tuple[rounds.CandidateList, ...] = ()
         one, other, third, fourth = (cuda.device_array(max(room, 1), np.uint64) for _ in range(4))
         self._lists = rounds.CandidateList(one, other), rounds.CandidateList(third, fourth)
@@ -191,7 +191,7 @@ class BoruvkaCuda:
 
     @property
     def scratch(self) -> Any:
-        """Device memory of one uint32 a site of the batch, free for use between two calls."""
+        """Device memory, one uint32 per site of the batch, free for use between two calls."""
         return self._forest.parents
 
     def words(self, entries: int) -> NDArray[np.uint32]:
@@ -202,7 +202,7 @@ class BoruvkaCuda:
         return rounds.RoundKeys(generator, self.batch.keys.on_device.samples, *given)
 
     def _join(self, keys: rounds.RoundKeys, entries: int) -> None:
-        """Launch everything from prefixes on: lists, the first rounds, what is left."""
+        """Launch all that follows the prefixes: lists, the first rounds, the remaining rounds."""
         top, launch, forest = self.topology, self.launches, self._forest
         sites, words = entries * top.num_points, entries * top.num_bond_words
         listed = entries * int(self._crossing.size) if self.is_tiled else 0
@@ -210,7 +210,7 @@ class BoruvkaCuda:
         counted = self._counts, np.uint32(listed), np.uint32(self.is_tiled)
         launch.each(rounds.begin_kernel, max(sites, words), 1, *begin, *counted)
         first, second = self._lists
-        # Of given keys nothing is known, so that all are light.
+        # The distribution of given keys is unknown, so all of them are light.
         light = np.uint32(rounds.NO_SITE) if keys.is_given else self._light
         if self.is_tiled:
             ends = self._crossing, self.batch.adjacency, keys.slots
@@ -231,7 +231,7 @@ class BoruvkaCuda:
         launch.download(counts, self._left)
 
     def _rounds(self, keys: rounds.RoundKeys, number: int, source: int) -> None:
-        """Launch rounds, the first from list number ``source`` on."""
+        """Launch rounds; the first one reads list number ``source``."""
         launch, forest, size = self.launches.blocks, self._forest, (self._blocks, THREADS)
         for _ in range(number):
             listed = np.int32(source), self._lists[source], self._counts
@@ -245,9 +245,9 @@ class BoruvkaCuda:
         return max(min(-(-self._room // THREADS), _MOST_BLOCKS), 1)
 
     def _finish(self, key: tuple[Any, ...], begin: Any, keys: rounds.RoundKeys) -> None:
-        """Do what begins, and rounds until no bond is left.
+        """Run ``begin``, then rounds until no bond is left.
 
-        Where a list had no room for all bonds it is made anew, and so is everything.
+        If a list was too short for all bonds, make a longer one and start again.
         """
         self.launches.call(key, begin)
         self.launches.wait()
@@ -268,11 +268,11 @@ class BoruvkaCuda:
 
 
 def largest_light_prefix(topology: Topology) -> int:
-    """Return the largest prefix of bonds that rounds do not leave for later.
+    """Return the largest prefix of light bonds, which rounds do not postpone.
 
-    Light bonds alone should join most sites, and be few.  The threshold of bond percolation with a
-    mean of z bonds a site in d dimensions is close to d / ((d - 1) z) (V. A. Vyssotsky, S. B.
-    Gordon, H. L. Frisch, J. M. Hammersley, Phys. Rev. 123, 1566 (1961)), or 1 / z in very many.
+    Light bonds should be few and yet join most sites.  In d dimensions, with a mean of z bonds per
+    site, the threshold of bond percolation is close to d / ((d - 1) z) (V. A. Vyssotsky, S. B.
+    Gordon, H. L. Frisch, J. M. Hammersley, Phys. Rev. 123, 1566 (1961)), or 1 / z for large d.
     """
     dimension = len(topology.shape)
     share = 1.0
@@ -283,8 +283,8 @@ def largest_light_prefix(topology: Topology) -> int:
 
 
 def estimate_undecided_bonds(points: int) -> int:
-    """Return for how many bonds there is room at first that tiles leave undecided of their own.
+    """Return the initial room for a sample's inner bonds that tiles leave undecided.
 
-    Of a sample it is one bond in twenty sites on the square lattice, and one in six on the cubic.
+    There is one such bond in twenty sites on the square lattice, and one in six on the cubic.
     """
     return points // 4 + 1024

@@ -1,8 +1,8 @@
 """The minimum spanning tree of given weights: one tree, with its bonds, weights and words.
 
-Weights belong to bonds: an array of a lattice has one for each (class, owner), a list one for each
-bond of a graph.  Bonds of equal weight are ordered by their numbers; a bond of infinite weight is
-in no tree.
+Weights belong to bonds: the array for a lattice has one for each (class, owner), the list for a
+graph one for each bond.  Bonds of equal weight are ordered by their numbers; a bond of infinite
+weight is in no tree.
 """
 
 import math
@@ -29,7 +29,7 @@ from percolab.trees.readings import find_trunk
 from percolab.trees.readings_cpu import list_tree
 from percolab.trees.weights import SOLID, BondWeights, given_weights, make_bond_keys, values_to_keys
 
-#: A sample's weights are keys in units of this.
+#: A sample's weights are keys times this unit.
 _UNIT = 2.0**-63
 _SIGN = np.uint64(1 << 63)
 
@@ -90,18 +90,18 @@ class SpanningTree(Shown):
 
     @property
     def num_sites(self) -> int:
-        """Sites, without vacant grid points."""
+        """Number of sites, without vacant grid points."""
         return self.topology.num_sites
 
     @property
     def parts(self) -> int:
-        """How many trees there are: 1 where all sites are connected."""
+        """Number of trees: 1 if all sites are connected."""
         return self.num_sites - len(self.bonds)
 
     def trunk(self, axis: int = 0) -> NDArray[np.int64]:
-        """Return which bonds are on the path between the two sides of an axis, by their places.
+        """Return the bonds on the path between the two sides of an axis.
 
-        int64, places in ``bonds``, ascending; of a graph the sides are its source and target.
+        int64, indices in ``bonds``, ascending; for a graph the sides are its source and target.
         Empty if they are not connected.  InputError: there are no two sides.
         """
         if axis not in self.topology.open_axes:
@@ -112,7 +112,7 @@ class SpanningTree(Shown):
     def to_networkx(self) -> Any:
         """Return a networkx graph of all sites, bonds with the attribute "weight".
 
-        Nodes are the sites' names, or their numbers.  InputError where networkx is not installed.
+        Nodes are the sites' names, or their numbers.  InputError: networkx is not installed.
         """
         networkx = import_networkx("a graph of the tree")
         graph = networkx.Graph()
@@ -133,11 +133,11 @@ class SpanningTree(Shown):
         return coo_array((self.weights, (self.bonds[:, 0], self.bonds[:, 1])), shape=shape)
 
     def site_name(self, site: int) -> str | int:
-        """Return a site's name, or its number where sites have no names."""
+        """Return a site's name, or its number if sites have no names."""
         return site if self.names is None else self.names[site]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what it is in a few numbers, as plain JSON values."""
+        """Return a summary of the tree as plain JSON values."""
         return {
             "weight": self.weight,
             "bonds": len(self.bonds),
@@ -151,12 +151,11 @@ class SpanningTree(Shown):
 def keys_from_array(topology: Topology, values: NDArray[Any]) -> NDArray[np.uint64]:
     """Return the keys of all bonds of a topology from an array with a weight for each.
 
-    values: (num_classes, ...), the owner's grid point last axis first: what is at [k, y, x] is the
-    weight of the bond of class k that the site (x, y) owns.  What it holds where there is no bond
-    is not looked at.
+    values: (num_classes, ...), the owner's grid point last axis first: [k, y, x] is the weight of
+    the bond of class k that the site (x, y) owns.  Entries without a bond are not used.
 
-    InputError: too few or too many values, or where there is a bond NaN, minus infinity or no
-    int64.
+    InputError: too few or too many values, or a bond whose weight is NaN, minus infinity, or an
+    integer outside of int64.
     """
     points, classes = topology.num_points, topology.num_classes
     if values.size != classes * points or len(values) != classes:
@@ -194,9 +193,9 @@ def keys_from_list(graph: Graph, values: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def keys_to_values(keys: NDArray[np.uint64], kind: str) -> NDArray[Any]:
-    """Return the values that have these keys: what ``values_to_keys`` did, undone.
+    """Return the values that have these keys: the inverse of ``values_to_keys``.
 
-    kind: of the values, "i", "u", "b" or "f".
+    kind: NumPy's kind of the values, "i", "u", "b" or "f".
 
     >>> keys_to_values(values_to_keys([-1.5, 0.0, 3.25]), "f").tolist()
     [-1.5, 0.0, 3.25]
@@ -227,10 +226,10 @@ def find_tree(
     device: str = "cpu",
     **facts: Any,
 ) -> SpanningTree:
-    """Return the tree of a topology by weights.
+    """Return the minimum spanning tree of a topology.
 
-    kind: of the values that given keys come from, as numpy's; "" of a sample's uniform numbers.
-    facts: what else the tree knows: structure, boundary, names, notes.
+    kind: NumPy's kind of the values of given keys; "" for a sample's uniform numbers.
+    facts: further attributes of the tree: structure, boundary, names, notes.
     InputError: an unknown method or device, or too little memory.
     """
     target = Device.parse(device).resolve()
@@ -243,7 +242,7 @@ def find_tree(
             trees.build(weights.generator, int(weights.seed), sample)
         words = trees.words(1)[0]
     if kind == "f":
-        # Infinite weights are the last to be taken, and without them the tree is a forest.
+        # Bonds of infinite weight come last; without them the tree may become a forest.
         words &= pack_bits(weights.given < SOLID)
     count = int(np.bitwise_count(words).sum(dtype=np.int64))
     numbers, ends = np.empty(count, np.uint32), np.empty((count, 2), np.int32)
@@ -251,7 +250,7 @@ def find_tree(
         words, make_adjacency(topology), numbers, ends, np.zeros(topology.num_points, np.int32)
     )
     keys = make_bond_keys(weights, numbers)
-    # They are listed in ascending order of their numbers.
+    # Bonds are listed by ascending number, so a stable sort orders equal keys.
     order = np.argsort(keys, kind="stable")
     structure = facts.get("structure")
     inner = structure.inner_numbers if isinstance(structure, Graph) else None

@@ -1,12 +1,12 @@
-"""Invasion percolation: always the easiest bond, or site, of the frontier is invaded next.
+"""Invasion percolation: in each step the easiest bond, or site, of the frontier is invaded.
 
-From a source the invader takes, step by step, the bond with the smallest weight of all that lead to
-a site that is not invaded yet (Prim's algorithm); in the site model the site with the smallest
-weight of all next to an invaded one.  Weights are the uniform numbers of a sample, or given ones;
-equal ones are ordered by number.  So an invasion of everything takes the bonds of the minimum
-spanning tree, and one from side to side ends with the spanning threshold T as its largest weight.
+In each step the invader takes the bond of smallest weight among those that lead to a site not
+invaded yet (Prim's algorithm); in the site model the site of smallest weight next to an invaded
+one.  Weights are the uniform numbers of a sample, or given ones; equal weights are ordered by
+number.  So an invasion of everything takes the bonds of the minimum spanning tree, and the largest
+weight of an invasion from side to side is the spanning threshold T.
 
-With *trapping* a region of the defender that is cut off from the target, its way out, is never
+With *trapping*, a region of the defender that is cut off from the target, its outlet, is never
 invaded.  Source: D. Wilkinson and J. F. Willemsen, J. Phys. A: Math. Gen. 16, 3365 (1983).
 """
 
@@ -31,21 +31,21 @@ from percolab.trees.invasion_cpu import FrontierDraw, Ground, Target
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-#: When an invasion stops: when a target is invaded, when nothing is left, or at so many sites.
+#: When an invasion stops: when a target is invaded, when nothing is left, or at a number of sites.
 Stop = Literal["spanning", "all"] | int
-#: About the bytes that an invaded site takes, and a grid point where trapping is requested.
+#: Approximate memory in bytes per invaded site, and per grid point if there is trapping.
 SITE_BYTES, TRAPPING_BYTES = 200, 32
-#: About the bytes that a bond takes while bonds are listed.
+#: Approximate memory in bytes per bond while bonds are listed.
 LISTED_BYTES = 200
 _COUNTERS = 10
-# Sites for which there is room at once.
+# Number of sites for which memory is reserved at the start.
 _RESERVED = 1 << 21
-#: Words of sites up to which each has its entry, and needs no hash table.
+#: Up to this number of words of sites each word has its own entry, without a hash table.
 WORDS_LISTED = 1 << 17
 
 
 def lattice_ground(lattice: Lattice, shape: tuple[int, ...], boundary: tuple[str, ...]) -> Ground:
-    """Return where the bonds of a lattice lead, without looking at its points one by one."""
+    """Return where the bonds of a lattice lead, in time independent of its size."""
     strides = [prod(shape[:axis]) for axis in range(len(shape))]
     class_size = 32 * count_words(prod(shape))
     first, steps = [0], []
@@ -72,9 +72,9 @@ def lattice_ground(lattice: Lattice, shape: tuple[int, ...], boundary: tuple[str
 
 
 def topology_ground(topology: Topology, bonds: Integers | None = None) -> Ground:
-    """Return where the bonds of any topology lead, as a list of them for every site.
+    """Return where the bonds of any topology lead, as a list for every site.
 
-    bonds: those that there are, of the rows of ``topology.bonds()``; all of them unless given.
+    bonds: the rows of ``topology.bonds()`` that are used; all of them unless given.
     """
     klass, owner, other = (topology.bonds() if bonds is None else bonds).T
     class_size = 32 * topology.num_words
@@ -97,12 +97,12 @@ def topology_ground(topology: Topology, bonds: Integers | None = None) -> Ground
 class InvasionWeights:
     """The weights of an invasion: those of a sample, or given ones."""
 
-    model: str  # "bond" or "site", what has a weight
-    generator: int  # of the words, as the next two
+    model: str  # "bond" or "site": the elements that have weights
+    generator: int  # this and the next two: of the random words
     seed: int
     sample: int
     classes: int  # bond classes; the words of sites follow those of bonds
-    # float64, by the numbers of bonds or sites, in place of the sample's own; or None
+    # float64, by number of bond or site; None for the sample's uniform numbers
     given: Floats | None = None
     keys: NDArray[np.uint64] | None = None  # uint64 like it, ordered as they are
 
@@ -114,7 +114,7 @@ class InvasionWeights:
     def draw(self, class_size: int) -> FrontierDraw:
         ranks = np.empty(0, np.uint32)
         if self.keys is not None:
-            # Equal weights in the order of their numbers; spread over all that 32 digits can say.
+            # Equal weights are ordered by number; ranks are spread over the range of 32 digits.
             spread = 32 - max(self.keys.size - 1, 1).bit_length()
             ranks = np.empty(self.keys.size, np.uint32)
             place = np.arange(self.keys.size, dtype=np.uint32) << np.uint32(spread)
@@ -125,17 +125,17 @@ class InvasionWeights:
 
 
 class State:
-    """The arrays of an invasion that is going on; their sizes follow what it has touched.
+    """The arrays of an invasion in progress; their sizes grow with the touched region.
 
-    table:   uint64, hash table of words of 32 sites; empty where each has its entry
-    entries: uint32, a row for each of them; digits: uint32, a row for each random word drawn, from
-             row 1 on
-    candidates: what was ever on the frontier; near, heads: which of it may be invaded next
-    sites, taken, fronts: a step each; count: int64, the counters
+    table:   uint64, hash table of words of 32 sites; empty if each word has its own entry
+    entries: uint32, a row for each touched word; digits: uint32, a row for each random word drawn,
+             starting at row 1
+    candidates: all elements that were ever on the frontier; near, heads: the present frontier
+    sites, taken, fronts: an entry per step; count: int64, the counters
     """
 
     def __init__(self, ground: Ground, classes: int, sources: int, most: int) -> None:
-        # What is not touched takes no memory.
+        # Untouched pages take no memory.
         size = max(min(most, _RESERVED), 1 << 16, 2 * sources)
         self.ground = ground
         slots, entries = 1 << (4 * sources + 4096).bit_length(), size // 4 + sources
@@ -154,14 +154,14 @@ class State:
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """Hash table and frontier, as the kernels take them."""
+        """Hash table and frontier, in the order of the kernels' arguments."""
         return (
             self.table, self.entries, self.digits, self.candidates, self.near,
             self.heads, self.count,
         )  # fmt: skip
 
     def make_room(self) -> None:
-        """Make room for one more step at least."""
+        """Enlarge the arrays so that at least one more step fits."""
         room, count = self.ground.degree + 1, self.count
         if self.table.size:
             self.entries = _longer(self.entries, count[kernels.ENTRIES] + room)
@@ -178,7 +178,7 @@ class State:
 
 
 def _longer(values: Any, size: int) -> Any:
-    """Return an array with its values at the front, of at least so many rows."""
+    """Return a copy of an array, extended to at least ``size`` rows."""
     if size <= len(values):
         return values
     longer = np.empty((max(int(size), 2 * len(values)), *values.shape[1:]), values.dtype)
@@ -188,13 +188,13 @@ def _longer(values: Any, size: int) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Frontier:
-    """All that was ever on the frontier, from which more about an invasion follows."""
+    """All elements that were ever on the frontier, from which other results are derived."""
 
-    candidates: Any  # as the kernels left them
-    accepted: NDArray[np.bool_]  # like it
-    taken: Integers  # the candidate of every step, -1 of a given source
-    sites: NDArray[np.int32]  # by the steps since which candidates were there
-    shown: slice | Integers  # the candidates that count: all of them, or those that trapping left
+    candidates: Any  # as the kernels wrote them
+    accepted: NDArray[np.bool_]  # for every candidate
+    taken: Integers  # the candidate of every step, -1 for a given source
+    sites: NDArray[np.int32]  # indexed by a candidate's ``since``
+    shown: slice | Integers  # the candidates that count: all, or those not excluded by trapping
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -234,24 +234,24 @@ class Invasion(Shown):
 
     @property
     def num_invaded(self) -> int:
-        """Sites that were invaded, the sources among them."""
+        """Number of invaded sites, including the sources."""
         return len(self.sites)
 
     @cached_property
     def bonds(self) -> Integers:
-        """The number 32 * word + bit of the bond by which each site was invaded, -1 of a source.
+        """The number 32 * word + bit of the bond by which each site was invaded, -1 for a source.
 
-        int64 (n,); in the site model that of the first bond by which the site was reached.
+        int64 (n,); in the site model it is the first bond by which the site was reached.
         """
         taken = self._frontier.taken
-        # Without a candidate there are only sources.
+        # If there are no candidates, all sites are sources.
         bonds = np.full(taken.size, -1, np.int64)
         bonds[self.num_sources :] = self._frontier.candidates["bond"][taken[self.num_sources :]]
         return bonds
 
     @cached_property
     def origins(self) -> NDArray[np.int32]:
-        """The site from which each was invaded, -1 of a source: int32 (n,)."""
+        """The site from which each site was invaded, int32 (n,); -1 for a source."""
         frontier, first = self._frontier, self.num_sources
         origins = np.full(self.num_invaded, -1, np.int32)
         since = frontier.candidates["since"][frontier.taken[first:]]
@@ -260,7 +260,7 @@ class Invasion(Shown):
 
     @cached_property
     def tried(self) -> Floats:
-        """Weights of all that was ever on the frontier, float64, to 32 digits if drawn."""
+        """Weights of all elements ever on the frontier, float64, to 32 digits if drawn."""
         candidates = self._frontier.candidates[self._frontier.shown]
         if self._given is None:
             return np.asarray(np.ldexp(candidates["prefix"] + 0.5, -32))
@@ -268,26 +268,26 @@ class Invasion(Shown):
 
     @cached_property
     def accepted(self) -> NDArray[np.bool_]:
-        """What of it was taken, untrapped bonds between two invaded sites among them."""
+        """Which of these were taken; without trapping also bonds between two invaded sites."""
         return self._frontier.accepted[self._frontier.shown]
 
     @property
     def _numbers(self) -> Integers:
-        """Number of what was taken, -1 of given sources."""
+        """The number of the bond or site that each step took, -1 for given sources."""
         numbers = self.sites.astype(np.int64) if self.model == "site" else self.bonds.copy()
         numbers[: self.num_sources] = -1
         return numbers
 
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
-        """All 63 digits of the weights; ranks of given weights; 0 of sources: uint64 (n,)."""
+        """All 63 digits of the weights, or ranks of given weights, uint64 (n,); 0 for sources."""
         keys = np.zeros(self.num_invaded, np.uint64)
         kernels.fill_keys(self._draw, self._numbers, keys)
         return keys
 
     @cached_property
     def weights(self) -> Floats:
-        """Of the bond or site that each step took, float64 (n,); NaN of a source that was given."""
+        """Weight of the bond or site that each step took, float64 (n,); NaN for given sources."""
         if self._given is not None:
             weights = self._given[self._numbers]
         else:
@@ -297,7 +297,7 @@ class Invasion(Shown):
 
     @property
     def last(self) -> int:
-        """The step that reached the target, or the last one."""
+        """The step that reached the target, or the last step."""
         return self.num_invaded - 1 if self.breakthrough is None else self.breakthrough
 
     @property
@@ -308,7 +308,7 @@ class Invasion(Shown):
 
     @property
     def threshold_key(self) -> int:
-        """One above the largest key up to breakthrough: T, exactly, as `--method threshold` has."""
+        """One above the largest key up to breakthrough: the exact T of `--method threshold`."""
         return int(self.keys[: self.last + 1].max(initial=np.uint64(0))) + 1
 
     def bursts(self, p: float | None = None) -> Integers:
@@ -324,7 +324,7 @@ class Invasion(Shown):
         return burst_sizes(self.weights[self.num_sources :], p)
 
     def acceptance(self, bins: int = 50) -> tuple[Floats, Integers, Integers]:
-        """Return (edges, tried, accepted) of equal bins of weight: float64 (bins + 1,), int64.
+        """Return (edges, tried, accepted) for equal bins of weight: float64 (bins + 1,), int64.
 
         accepted / tried is the acceptance profile a(r) of Wilkinson and Willemsen.
         """
@@ -337,7 +337,7 @@ class Invasion(Shown):
         return edges, tried.astype(np.int64), accepted.astype(np.int64)
 
     def pressure_curve(self) -> tuple[Floats, Floats]:
-        """Return (pressures, saturations): the sites invaded up to each pressure, as a fraction.
+        """Return (pressures, saturations): the fraction of sites invaded up to each pressure.
 
         The pressure is the largest weight invaded so far; all sites that need no higher pressure
         are invaded.  Every pressure occurs once.  Source sites count at every pressure.
@@ -348,23 +348,23 @@ class Invasion(Shown):
         return taken[is_last], filled / self.num_sites
 
     def mass_within(self, distances: Floats, radii: Sequence[float] | Floats) -> Integers:
-        """Return how many invaded sites lie within each radius, int64.
+        """Return the number of invaded sites within each radius, int64.
 
-        distances: float64 (n,), of the invaded sites from the source.
+        distances: float64 (n,), from the source to the invaded sites.
         """
         return np.searchsorted(np.sort(distances), radii, side="right").astype(np.int64)
 
     def renumbered(self, outer: NDArray[np.int32]) -> Invasion:
-        """Return the invasion with other numbers of its sites: outer[site]."""
+        """Return the invasion with its sites renumbered as outer[site]."""
         origins = np.where(self.origins < 0, np.int32(-1), outer[self.origins])
         renumbered = replace(self, sites=outer[self.sites])
-        # Those of sites are known by the numbers that they had.
+        # Keys and weights of sites are found by the old numbers, so compute them before.
         renumbered.__dict__.update(keys=self.keys, weights=self.weights, origins=origins)
         return renumbered
 
 
 def burst_sizes(weights: Floats, p: float | None = None) -> Integers:
-    """Return the sizes of the complete bursts of weights that were taken one after the other.
+    """Return the sizes of the complete bursts in a sequence of weights taken.
 
     >>> burst_sizes(np.array([0.3, 0.7, 0.2, 0.4, 0.9, 0.8, 0.1]), 0.6).tolist()
     [3, 1]
@@ -390,11 +390,11 @@ def invade(
     stop: Stop = "all",
     exits: Integers | None = None,
 ) -> Invasion:
-    """Invade from sources as of a graph, without a shape; what there is has been checked.
+    """Invade from sources, without a shape as for a graph; the arguments have been checked.
 
-    sources: int64, distinct sites.  enters: the invader comes in through them, so that in the site
-    model they are the first frontier, each with its own weight, and not invaded from the start.
-    exits: int64, all sites of the target, where there is trapping; else None.
+    sources: int64, distinct sites.  enters: the invader enters through them, so in the site model
+    they are the first frontier, each with its own weight, and not invaded from the start.
+    exits: int64, all sites of the target if there is trapping, else None.
     """
     by_site = weights.by_site
     is_free = not (by_site and enters)
@@ -430,7 +430,7 @@ def invade(
         accepted = np.zeros(candidates.size, bool)
         accepted[taken[chosen[free:]]] = True
         since = candidates["since"].astype(np.int64)
-        # What was on the frontier: from a kept step, to what was not cut off by then.
+        # Candidates of a kept step that leads to a site not cut off by then.
         there = (since < 0) | (kept[since] & (since <= last))
         there &= cut[candidates["to"]] > since
         shown = np.flatnonzero(there | accepted)
@@ -456,7 +456,7 @@ def invade(
 def _untrapped(
     ground: Ground, by_site: bool, state: State, free: int, entrance: Integers, exits: Integers
 ) -> tuple[NDArray[np.bool_], Integers]:
-    """Return (which steps there are with trapping, after which step each site is cut off)."""
+    """Return (which steps remain with trapping, the step after which each site is cut off)."""
     sites = state.sites[: state.count[kernels.STEPS]]
     lengths = ground.axes[:, 0]
     num_points = int(lengths.prod()) if lengths.size else ground.first.size - 1

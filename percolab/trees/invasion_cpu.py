@@ -1,15 +1,15 @@
 """The kernels of invasion percolation on the CPU.
 
-An invasion costs what it touches.  Words of 32 sites, and the random words of their bonds or of the
-sites themselves, have an entry in a hash table from their first touch on.  The frontier is a *near*
-heap of the smallest keys, which stays in a cache, and 2^16 buckets by the first binary digits of
-the key for the others, most of which are never taken.  Keys are compared by 32 digits, and by all
-63 and the bond's or site's number where these agree.
+Time and memory grow with the touched region only.  Words of 32 sites, and the random words of their
+bonds or of the sites, get an entry in a hash table when they are first touched.  The frontier is a
+*near* heap of the smallest keys, which stays in a cache, and 2^16 buckets, by the first binary
+digits of the key, for the others, most of which are never taken.  Keys are compared by 32 digits;
+if these agree, by all 63 digits and then by the number of the bond or site.
 
-With trapping an invasion is run without it first.  Then the invaded sites are given back to the
-defender in reverse order, by union-find: what has a way to the target at its own step was not
-trapped.  The order of the others is the same with trapping and without.  Source of the two steps:
-Y. Masson, Comput. Geosci. 90, 41 (2016).
+With trapping, an invasion is first run without it.  Then the invaded sites are given back to the
+defender in reverse order, by union-find: a site that is connected with the target at its own step
+was not trapped.  Trapping does not change the order of these sites.  Source of this two-step
+method: Y. Masson, Comput. Geosci. 90, 41 (2016).
 """
 
 from typing import Any, NamedTuple
@@ -21,28 +21,28 @@ from percolab.bonds.digits import fill_planes
 from percolab.bonds.words import uniform_number
 from percolab.kernels.inner import INNER
 
-#: Of the functions that an invasion calls for every bond.  Calls that stay calls count references
-#: to every array, which would take half of the time; and so do several ways out of a function.
+#: Options of the functions that an invasion calls for every bond.  Calls that are not inlined count
+#: references to arrays, which would take half of the time; so do several returns of a function.
 _INLINED = {"forceinline": True, "error_model": "numpy"}
 _KERNEL = {"nogil": True, "cache": True, "error_model": "numpy"}
 
-#: Of the hash table: no entry.
+#: An empty place of the hash table.
 NONE = 2**64 - 1
-#: Digits by which keys are compared first, one uint32 each of a drawn word.
+#: Number of digits by which keys are compared first; a drawn word has one uint32 for each.
 PLANES = 32
-#: Number of buckets, and the size of the near heap that is cut down.
+#: Number of buckets, and the size of the near heap at which it is cut down.
 BUCKETS, NEAR = 2**16, 2048
 _SHIFT = 48
-#: Of a candidate: what follows the last one of a bucket, and a candidate that was taken.
+#: Values of a candidate's ``following``: the end of a bucket, and a candidate that was taken.
 END, TAKEN = -1, -2
-#: Columns of an entry: its invaded sites, those that are invaded or on the frontier, and from here
-#: on the place of the random word of each class among those drawn, counted from 1, or 0.
+#: Columns of an entry: bits of invaded sites; bits of sites invaded or on the frontier; then, for
+#: each class, the row in ``digits`` of its random word, from 1 on, or 0 if it is not drawn.
 INVADED, TOUCHED, DRAWN = 0, 1, 2
-#: Counters of a run: its entries, drawn words, candidates, size of the near heap, its last bucket,
-#: the size from which on it is cut down, steps, sources that were led on from, size of the front,
+#: Counters of a run: entries, drawn words, candidates, size of the near heap, its last bucket, the
+#: size at which it is cut down, steps, sources whose bonds are on the frontier, size of the front,
 #: and the step that reached a target.
 ENTRIES, WORDS, CANDIDATES, SIZE, LIMIT, MOST, STEPS, EXPANDED, FRONT, REACHED = range(10)
-#: What may be invaded next, by bond ``bond``, to site ``to``, since step ``since``.
+#: An element of the frontier: by bond ``bond``, to site ``to``, since step ``since``.
 CANDIDATE = np.dtype(
     [("bond", "i8"), ("to", "i4"), ("since", "i4"), ("prefix", "u4"), ("following", "i4")]
 )
@@ -51,45 +51,45 @@ CANDIDATE = np.dtype(
 class Ground(NamedTuple):
     """Where bonds lead: on a lattice by offsets, in a graph by lists."""
 
-    # int64 (axes, 5): grid points, points of a cell, whether it is periodic, the index difference
-    # of neighbours along it, and the longest offset of a bond; (0, 5) of a graph
+    # int64 (axes, 5): grid points, points of a cell, whether the axis is periodic, the index
+    # difference of neighbours along it, and the longest offset of a bond; (0, 5) for a graph
     axes: Any
-    # int64, the first step of every cell point, or of every site of a graph, and the end
+    # int64, the first row in ``steps`` of every cell point, or every site of a graph, and the end
     first: Any
-    # int64 (n, 3 + axes): index difference, first bond number of the class, whether the bond
-    # belongs to the site it leads from, offset; of a graph (n, 2): other end, bond number
+    # int64 (n, 3 + axes): index difference, first bond number of the class, whether the site owns
+    # the bond, offset; for a graph (n, 2): other end, bond number
     steps: Any
-    degree: Any  # the most bonds of a site
-    class_size: Any  # bond numbers of a class
+    degree: Any  # the largest number of bonds of a site
+    class_size: Any  # number of bond numbers per class
 
 
 class FrontierDraw(NamedTuple):
-    """What the keys of bonds, or of sites, follow from."""
+    """The data that determine the keys of bonds, or of sites."""
 
-    generator: Any  # of the words, as the next two
+    generator: Any  # this and the next two: of the random words
     seed: Any
     sample: Any
-    by_site: Any  # whether sites have keys, and not bonds
-    first_word: Any  # of the sites' words, which follow those of the bonds
-    ranks: Any  # uint32, given keys by number; or of length 0, and the keys are the sample's own
+    by_site: Any  # whether sites have keys, not bonds
+    first_word: Any  # the first word of sites, which follows those of the bonds
+    ranks: Any  # uint32, given keys by number; empty if the keys are the sample's own
 
 
 class Target(NamedTuple):
-    """Sites to be reached: layers of so many grid points at the ends of axes, and listed sites."""
+    """Sites to be reached: layers at the ends of axes, and listed sites."""
 
-    layers: Any  # int64 (axes, 2), 0 for none
+    layers: Any  # int64 (axes, 2), number of layers at each end, 0 for none
     sites: Any  # int64, ascending
 
 
 @njit(**INNER, **_INLINED)
 def neighbours(axes, first, steps, site, ends, bonds):
-    """Write the other ends and the numbers, int64, of a site's bonds; return how many there are.
+    """Write the other ends and the numbers, int64, of a site's bonds; return the number of bonds.
 
     Bonds of a site to itself are left out.  The arguments are those of :class:`Ground`.
     """
     count, point, is_inner = 0, int64(site), True
     if len(axes) > 0:
-        # Divisions of 32 bits take a fraction of the time of 64.
+        # 32-bit divisions take a fraction of the time of 64-bit ones.
         rest, points = uint32(site), uint32(1)
         point = int64(0)
         for axis in range(len(axes)):
@@ -140,7 +140,7 @@ def _is_target(axes, layers, sites, site):
 
 @njit(**INNER, **_INLINED)
 def full_key(draw, number):
-    """Return all digits of the key of a bond or site, uint64; given keys are their ranks."""
+    """Return all digits of the key of a bond or site, uint64; for given keys their rank."""
     if draw.ranks.size:
         return uint64(draw.ranks[number])
     word = uint32(uint32(draw.first_word) + uint32(number >> 5))
@@ -149,7 +149,7 @@ def full_key(draw, number):
 
 @njit(**_KERNEL)
 def fill_keys(draw, numbers, keys):
-    """Write the keys of bonds or sites, uint64, one a number; nothing for negative ones."""
+    """Write the keys of bonds or sites, uint64, by number; skip negative numbers."""
     for n in range(numbers.size):
         if numbers[n] >= 0:
             keys[n] = full_key(draw, numbers[n])
@@ -166,10 +166,10 @@ def _find_slot(word, size):
 
 @njit(**INNER, **_INLINED)
 def find_entry(table, entries, count, word):
-    """Return the entry of a word of sites, a new one where it has none.
+    """Return the entry of a word of sites; make a new entry if it has none.
 
-    table: uint64, at most half full; the word in the upper half and the entry in the lower one.
-    Without a table every word has its entry.
+    table: uint64, at most half full; the word is in the upper half and the entry in the lower.
+    Without a table every word has its own entry.
     """
     if table.size == 0:
         return int64(word)
@@ -190,7 +190,7 @@ def find_entry(table, entries, count, word):
 
 @njit(**_KERNEL)
 def fill_table(table, old):
-    """Put what an old hash table, uint64, stores into an empty one."""
+    """Insert the contents of an old hash table, uint64, into an empty one."""
     for stored in old:
         if stored != uint64(NONE):
             slot = _find_slot(int64(stored >> uint64(32)), table.size)
@@ -233,17 +233,17 @@ def _key_prefix(draw, entries, digits, count, entry, klass, number):
             word = uint32(uint32(draw.first_word) + uint32(number >> 5))
             fill_planes(draw.generator, draw.seed, draw.sample, word, digits[place])
             _transpose(digits[place])
-        # Of bit 0 in the last row.
+        # The last row belongs to bit 0.
         prefix = uint32(digits[place, uint32(uint32(31) - uint32(number & 31))])
     return prefix
 
 
-# The frontier.  In the heap a candidate is its prefix and its number, in the halves of a uint64.
+# The frontier.  In the heap a candidate is a uint64: its prefix above its number.
 
 
 @njit(**INNER, **_INLINED)
 def _rise(near, size, candidate):
-    """Put a candidate into a heap of this size."""
+    """Insert a candidate into a heap of this size."""
     place = uint64(size)
     while place > uint64(0):
         parent = uint64(uint64(place - uint64(1)) >> uint64(1))
@@ -256,11 +256,11 @@ def _rise(near, size, candidate):
 
 @njit(**INNER, **_INLINED)
 def _sink(near, size, candidate):
-    """Put a candidate in place of the first one of a heap of this size."""
+    """Replace the first candidate of a heap of this size by another one."""
     place, child, last = uint64(0), uint64(1), uint64(size)
     near[last] = uint64(NONE)  # after the last child, which may have no sibling
     while child < last:
-        # Which is smaller is as likely as not: no branch.
+        # Either child is equally likely to be smaller, so avoid a branch.
         child = uint64(child + uint64(near[uint64(child + uint64(1))] < near[child]))
         if candidate < near[child]:
             break
@@ -278,7 +278,7 @@ def _put_away(candidates, heads, candidate):
 
 @njit(**INNER, **_INLINED)
 def _cut_down(candidates, near, heads, count):
-    """Put the candidates of the heap into their buckets but for those in its lower ones."""
+    """Move candidates from the heap to their buckets, except those in the lower buckets."""
     size, kept = count[SIZE], int64(0)
     least = int64(near[0] >> uint64(_SHIFT))
     limit = (least + count[LIMIT]) >> 1
@@ -295,7 +295,7 @@ def _cut_down(candidates, near, heads, count):
 
 @njit(**INNER, **_INLINED)
 def _is_filled(candidates, near, heads, count):
-    """Return whether there is a frontier, its smallest candidates in the heap."""
+    """Return whether the frontier is not empty; fill the heap with its smallest candidates."""
     if count[SIZE] == 0:
         bucket = count[LIMIT] + 1
         while bucket < heads.size and heads[bucket] == END:
@@ -314,7 +314,7 @@ def _is_filled(candidates, near, heads, count):
 
 @njit(**INNER, **_INLINED)
 def _raise_first_equal(draw, candidates, near, size):
-    """Bring the candidate that is first by all digits, then by number, to the top of the heap."""
+    """Move the candidate that is first by all digits, then by number, to the top of the heap."""
     top = near[0]
     first, least, number = int64(0), uint64(NONE), int64(0)
     for place in range(size):
@@ -329,7 +329,7 @@ def _raise_first_equal(draw, candidates, near, size):
 
 @njit(**INNER, **_INLINED)
 def _push(candidates, near, heads, count, prefix, bond, to, since):
-    """Put a bond, or a site, on the frontier; there must be room for a candidate."""
+    """Add a bond, or a site, to the frontier; there must be room for a candidate."""
     n = count[CANDIDATES]
     count[CANDIDATES] += 1
     candidates[n].bond = bond
@@ -349,7 +349,7 @@ def _push(candidates, near, heads, count, prefix, bond, to, since):
 
 @njit(**INNER, **_INLINED)
 def _pop(draw, candidates, near, heads, count):
-    """Take the candidate with the smallest key from the frontier; -1 where it is empty."""
+    """Remove the candidate with the smallest key from the frontier; return it, or -1 if empty."""
     least = int64(-1)
     if _is_filled(candidates, near, heads, count):
         size, prefix = count[SIZE], uint64(near[0] >> uint64(32))
@@ -390,20 +390,20 @@ def advance_invasion(
     ground, draw, sources, is_free, target, ends, bonds, table, entries, digits, candidates, near,
     heads, count, sites, taken, fronts, until_target, most,
 ):  # fmt: skip
-    """Invade site after site; return whether it has ended, or else needs more room.
+    """Invade site after site; return True at the end, or False if more room is needed.
 
     It ends when nothing is left, ``most`` sites are invaded or, if ``until_target``, a target is.
 
-    sources: int64.  is_free: they are marked and in ``sites`` already, and lead on first; otherwise
-    they are the first frontier.  ends, bonds: int64 (degree,), scratch.  The arrays of the state
-    are those of :class:`percolab.trees.invasion.State`; sites: int32, taken: int64, the candidate
-    by which each was invaded, and fronts: int64, one a step.
+    sources: int64.  is_free: they are already marked and in ``sites``, and their bonds come first;
+    otherwise they are the first frontier.  ends, bonds: int64 (degree,), scratch.  The other arrays
+    are those of :class:`percolab.trees.invasion.State`; per step, sites: int32, taken: int64, the
+    candidate by which it was invaded, and fronts: int64.
     """
     axes, first, steps = ground.axes, ground.first, ground.steps
     by_site, class_size = draw.by_site, ground.class_size
     room = int64(ground.degree + 1)
     while True:
-        # Stop for more room before a step that might need it.
+        # Return for more room before a step that might need it.
         step, most_entries = count[STEPS], min(table.size >> 1, len(entries))
         if (
             (table.size > 0 and count[ENTRIES] + room > most_entries)
@@ -413,7 +413,7 @@ def advance_invasion(
         ):
             return False
         site, candidate, entry, degree = int64(-1), int64(-1), int64(0), 1
-        # Take the next source that still leads on, or else the least candidate of the frontier.
+        # Take the next source whose bonds are not on the frontier yet, or else the least candidate.
         is_source = count[EXPANDED] < sources.size
         if is_source:
             ends[0], bonds[0] = sources[count[EXPANDED]], -1
@@ -439,7 +439,7 @@ def advance_invasion(
                 count[STEPS] += 1
                 count[FRONT] -= int64(by_site)
             degree = neighbours(axes, first, steps, site, ends, bonds)
-        # Put what the site leads to into the frontier.
+        # Add the site's bonds, or neighbours, to the frontier.
         for n in range(degree):
             end, bond, there = ends[n], bonds[n], entry
             if end >> 5 != site >> 5:
@@ -453,7 +453,7 @@ def advance_invasion(
                     continue
                 _mark(entries, there, TOUCHED, end)
             else:
-                # A floor of signed integers takes a branch more.
+                # Floor division of signed integers would take another branch.
                 number, klass = bond, int64(uint64(bond) // uint64(class_size))
                 owner = there if bond - klass * class_size == end else entry
             prefix = _key_prefix(draw, entries, digits, count, owner, klass, number)
@@ -483,13 +483,13 @@ def _root(parents, site):
 
 @njit(**INNER, **_INLINED)
 def _join(parents, members, border, cut, one, other, outlet, step):
-    """Join two clusters of the defender; what is now joined to the outlet was cut off at a step."""
+    """Join two clusters of the defender; sites that join the outlet were cut off at ``step``."""
     one, other = _root(parents, one), _root(parents, other)
     if one != other:
         out = _root(parents, outlet)
         if one == out:
             one, other = other, one
-        # The cluster of ``one`` goes into that of ``other``.
+        # The cluster of ``one`` is merged into that of ``other``.
         if other == out:
             site = one
             while True:
@@ -507,13 +507,13 @@ def give_back(
     ground, by_site, sites, num_sources, entrance, exits, steps, parents, members, contacts, border,
     cut, ends, bonds, fronts, is_kept,
 ):  # fmt: skip
-    """Find which steps of an invasion are those with trapping, and the front after each of these.
+    """Find the steps of an invasion that remain with trapping, and the front after each of them.
 
-    entrance: int64, sites that the invader enters from outside, which keep them on the frontier.
+    entrance: int64, sites that the invader enters from outside, so that they are on the frontier.
     exits: bool (num_points,), the target.  steps: int32 (num_points,), when each site was invaded,
-    or -1.  parents, members: int32 (num_points + 1,), border: int64 (num_points + 1,), contacts and
-    cut: int32 (num_points,), scratch.  Afterwards cut holds after which step a site was cut off
-    from the target: -1 from the start, or the largest int32 for never.
+    or -1.  parents, members: int32 (num_points + 1,), border: int64 (num_points + 1,), contacts:
+    int32 (num_points,), scratch.  cut: int32 (num_points,), is set to the step after which a site
+    was cut off from the target: -1 for from the start, the largest int32 for never.
     """
     axes, first, moves = ground.axes, ground.first, ground.steps
     outlet, never = steps.size, int32(2**31 - 1)

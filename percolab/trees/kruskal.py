@@ -1,9 +1,9 @@
 """Kruskal's algorithm (1956) on the CPU: bonds in ascending order, joined by union-find.
 
-The bonds of a sample of a lattice are joined in tiles first, where everything is in the fastest
-cache, and what is left over between their fragments after that.  All else, graphs and given keys,
-is joined band by band: a band is a range of keys, and of its bonds only those are sorted whose ends
-no smaller bond has joined (filter-Kruskal: Osipov, Sanders and Singler 2009).
+The bonds of a sample of a lattice are first joined in tiles, where all data are in the fastest
+cache; then the bonds left over between fragments are joined.  Graphs and given keys are joined
+band by band: a band is a range of keys, and only those of its bonds are sorted whose ends are not
+joined by smaller bonds (filter-Kruskal: Osipov, Sanders and Singler 2009).
 """
 
 from itertools import pairwise
@@ -19,7 +19,7 @@ from percolab.trees import OneTree, kruskal_tiles, ordered_joins
 from percolab.trees.ordered_joins import BOND_LIST_BYTES, fill_prefixes, new_bond_list
 from percolab.trees.weights import BondWeights
 
-# Bands are cut at quantiles of so many keys.
+# The number of keys whose quantiles are the limits of bands.
 _KEYS_TRIED = 4096
 _LAST_KEY = 2**64 - 1
 
@@ -27,11 +27,11 @@ _LAST_KEY = 2**64 - 1
 class Kruskal(OneTree):
     """The minimum spanning tree of one sample (:class:`percolab.trees.Trees`).
 
-    tile_bits: sites of a tile of a lattice, as a power of two
+    tile_bits: binary logarithm of the number of sites in a lattice's tile
 
-    prefixes: uint32, those of the last sample's bonds by number; made when first needed
-    rest:     bonds that the tiles of the last sample left over, with those between tiles
-    chosen:   how many of these are in the tree
+    prefixes: uint32, of the last sample's bonds by number; allocated when first needed
+    rest:     number of bonds left over by the last sample's tiles, and bonds between tiles
+    chosen:   number of these bonds in the tree
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Kruskal(OneTree):
         self.adjacency = make_adjacency(topology)
         self.prefixes = np.empty(0, np.uint32)
         self.rest, self.chosen = 0, 0
-        # A forest has fewer bonds than a tree; how many is known after the first one.
+        # A forest has fewer bonds than a tree; their number is known after the first sample.
         self._most_bonds = topology.num_sites - 1
         self._in_tiles = bool(topology.shape)
         self._crossing = 0
@@ -60,7 +60,7 @@ class Kruskal(OneTree):
             crossing = kruskal_tiles.most_crossing(extent)
             total += kruskal_tiles.tile_bytes(extent) + (24 + 3 * BOND_LIST_BYTES + 8) * crossing
         if given or not extent.shape:
-            # What bands are cut by takes little, but not on a small graph.
+            # The memory for the limits of bands matters only for a small graph.
             total += BOND_LIST_BYTES * 32 * words + 4 * extent.num_points + 80 * _KEYS_TRIED
         return Memory(host=total + (0 if given else 4 * 32 * words))
 
@@ -72,7 +72,7 @@ class Kruskal(OneTree):
         return super().build(generator, seed, samples)
 
     def find(self, weights: BondWeights) -> None:
-        """Find the tree by weights; ``prefixes`` must have those of a sample."""
+        """Find the tree for these weights; ``prefixes`` must be those of the sample."""
         if self._in_tiles and not weights.given.size:
             self._join_tiles(weights)
         elif self.topology.num_bonds:
@@ -108,7 +108,7 @@ class Kruskal(OneTree):
         return int(ordered_joins.join_in_order(ordered, bonds, ends, parents, self.tree))
 
     def _bands(self, weights: BondWeights) -> list[tuple[int, int]]:
-        """Return ranges of keys, ascending: about as many bonds as sites, then twice as many ..."""
+        """Return ascending ranges of keys: with about as many bonds as sites, then doubling."""
         words = np.flatnonzero(self.exists)
         words = words[:: max(32 * words.size // _KEYS_TRIED, 1)]
         bonds = 32 * words[:, None] + np.arange(32)

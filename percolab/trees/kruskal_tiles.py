@@ -1,14 +1,14 @@
-"""Kruskal's algorithm in tiles of a lattice: it leaves over what only the whole lattice decides.
+"""Kruskal's algorithm in tiles of a lattice, which leaves over bonds that a tile cannot decide.
 
 A *tile* is a box of grid points that fits into the fastest cache.  Bonds inside it are joined in
-ascending order.  One that closes a cycle of smaller ones is in no tree.  One between two clusters
-is in the tree if it is the least that leaves one of them: if no smaller bond leads from there out
-of the tile.  So *crossing* bonds, those that leave a tile or lead around a periodic boundary, are
-met in the same order, and their clusters are *touched*.  A bond between two touched clusters is
-left over; it makes one of two, so there are fewer than sites of a tile with crossing bonds.
+ascending order.  A bond that closes a cycle of smaller bonds is in no tree.  A bond between two
+clusters is certainly in the tree if it is the least bond that leaves one of them, that is, if no
+smaller bond leads from this cluster out of the tile.  So *crossing* bonds, which leave a tile or
+cross a periodic boundary, are processed in the same order, and mark clusters as *touched*.  A bond
+that joins two touched clusters is left over; there are fewer than sites with crossing bonds.
 
-A *fragment* is what certain bonds join: a node of the graph of what is left over, which with all
-crossing bonds holds the rest of the tree.
+A *fragment* is a cluster of certain bonds: a node of the graph of left-over bonds and crossing
+bonds, which contain the rest of the tree.
 """
 
 from collections.abc import Sequence
@@ -26,23 +26,23 @@ from percolab.lattices.grid import bonds_in_boxes
 from percolab.lattices.topology import Topology, unpack_bits
 from percolab.trees.ordered_joins import LOW, add_to_tree, packed, settle, sort_pairs
 
-#: Sites of a tile, as a power of two.
+#: Binary logarithm of the number of sites in a tile.
 TILE_BITS = 14
 
 
 class KruskalTiles(NamedTuple):
-    """How a lattice is cut into tiles, and the bonds that cross their borders."""
+    """The tiles of a lattice, and the bonds that cross their borders."""
 
     shape: Any  # int64 (axes,), grid points
-    bits: Any  # int64 (axes,), edges of a tile as powers of two
-    counts: Any  # int64 (axes,), tiles
-    rows: Any  # int64 (rows of a tile, axes), their coordinates in it
+    bits: Any  # int64 (axes,), binary logarithms of a tile's edges
+    counts: Any  # int64 (axes,), numbers of tiles
+    rows: Any  # int64 (rows of a tile, axes), coordinates of the rows within a tile
     deltas: Any  # uint32 (classes,), difference of places in a tile from owner to other end
     offsets: Any  # int64 (classes, axes), grid points from owner to other end
     first: Any  # int64 (tiles + 1,), where the crossing bonds of a tile start in the next three
     bonds: Any  # uint32, their numbers; a bond is listed at each of its two ends
-    sites: Any  # uint32, its end in the tile, as a place in there
-    # uint32, which end of which crossing bond that is: 2 e and 2 e + 1 are those of bond e
+    sites: Any  # uint32, the bond's end in this tile, as a place in the tile
+    # uint32, the number of this end: crossing bond e has the ends 2 e and 2 e + 1
     ends: Any
 
 
@@ -53,15 +53,15 @@ class TileScratch(NamedTuple):
     bonds: Any  # uint32 (places,), the numbers of the bonds by their places
     origin: Any  # int64 (axes,), the first grid point of the tile
     extent: Any  # int64 (axes,), its grid points, fewer at the far ends of the lattice
-    fragments: Any  # uint32 (sites,), union-find of what is joined for certain
-    joined: Any  # uint32 (sites,), union-find of fragments by bonds left over
-    touched: Any  # uint8 (sites,), whether a crossing bond was met, at the roots of ``joined``
-    numbers: Any  # int32 (sites,), of fragments at their roots, -1 where they have none
-    left: Any  # uint32 (sites,), bonds left over, by their places
+    fragments: Any  # uint32 (sites,), union-find of sites by certain bonds
+    joined: Any  # uint32 (sites,), union-find of fragments by left-over bonds
+    touched: Any  # uint8 (sites,), at roots of ``joined``, whether the cluster is touched
+    numbers: Any  # int32 (sites,), at roots, the numbers of fragments, -1 if they have none
+    left: Any  # uint32 (sites,), places of left-over bonds
 
 
 def tile_bits(shape: tuple[int, ...], total: int = TILE_BITS) -> tuple[int, ...]:
-    """Return the edges of tiles as powers of two: cubes as far as the lattice has room for them.
+    """Return binary logarithms of tile edges: cubes as far as the lattice has room for them.
 
     >>> tile_bits((1000, 1000)), tile_bits((1000, 1000, 1000)), tile_bits((1000, 3))
     ((7, 7), (5, 5, 4), (10, 2))
@@ -76,23 +76,23 @@ def tile_bits(shape: tuple[int, ...], total: int = TILE_BITS) -> tuple[int, ...]
 
 
 def count_crossing(extent: Extent, bits: Sequence[int]) -> int:
-    """Return how many bonds of a lattice cross the borders of tiles with edges 2^bits, at most."""
+    """Return a bound on the number of bonds that cross the borders of tiles with edges 2^bits."""
     crossing = 0
     for offset in extent.offsets:
         for points, bit, step in zip(extent.shape, bits, offset):
-            # As many layers of owners as the bond is long, at each border.
+            # At each border, the layers of owners number as many as the bond is long.
             borders = (points + (1 << bit) - 1) >> bit
             crossing += extent.num_points // points * min(borders * abs(step), points)
     return crossing
 
 
 def most_crossing(extent: Extent, total: int = TILE_BITS) -> int:
-    """Return how many bonds of a lattice cross the borders of tiles of 2^total sites, at most."""
+    """Return a bound on the number of bonds that cross the borders of tiles of 2^total sites."""
     return count_crossing(extent, tile_bits(extent.shape, total))
 
 
 def tile_bytes(extent: Extent, total: int = TILE_BITS) -> int:
-    """Return the bytes that the scratch of a tile takes, with all bonds of its border."""
+    """Return the bytes of the scratch of a tile, including all bonds across its border."""
     sites = 1 << sum(tile_bits(extent.shape, total))
     classes = extent.num_classes
     return 20 * 3 * classes * sites + 25 * sites + 8 * _num_tiles(extent.shape, total)
@@ -104,7 +104,7 @@ def _num_tiles(shape: tuple[int, ...], total: int) -> int:
 
 
 def new_tiles(topology: Topology, total: int = TILE_BITS) -> KruskalTiles:
-    """Return how the lattice of a topology is cut into tiles; it must have a shape."""
+    """Return the tiles of a topology's lattice; the topology must have a shape."""
     shape = np.array(topology.shape, np.int64)
     bits = np.array(tile_bits(topology.shape, total), np.int64)
     counts = (shape + (1 << bits) - 1) >> bits
@@ -175,7 +175,7 @@ def new_tile_scratch(tiles: KruskalTiles) -> TileScratch:
 
 @inner
 def _enter(tiles, tile, origin, extent):
-    """Write the first grid point of a tile along every axis, and how many it has."""
+    """Write the first grid point and the number of grid points of a tile along every axis."""
     for axis in range(origin.size):
         origin[axis] = (tile % tiles.counts[axis]) << tiles.bits[axis]
         tile //= tiles.counts[axis]
@@ -184,7 +184,7 @@ def _enter(tiles, tile, origin, extent):
 
 @inner
 def _row_start(tiles, row, origin, extent):
-    """Return the grid point where a row of the tile starts, or -1 if it is not in the lattice."""
+    """Return the grid point where a row of the tile starts, or -1 if it is outside the lattice."""
     point, stride = int64(0), int64(1)
     for axis in range(origin.size):
         if row[axis] >= extent[axis]:
@@ -196,7 +196,7 @@ def _row_start(tiles, row, origin, extent):
 
 @inner
 def _inside(offset, row, extent):
-    """Return from where to where the bonds of a class from a row stay in the tile."""
+    """Return the range of sites in a row from which bonds with this offset stay in the tile."""
     for axis in range(1, extent.size):
         to = row[axis] + offset[axis]
         if to < 0 or to >= extent[axis]:
@@ -207,9 +207,9 @@ def _inside(offset, row, extent):
 
 @inner
 def _collect(tiles, tile, stride, prefixes, exists, scratch):
-    """Write the bonds of a tile as pairs, prefix and place; return how many.
+    """Write the bonds of a tile as pairs, prefix and place; return their number.
 
-    The place of a bond inside is its class and its owner's place.  Those of crossing bonds follow.
+    The place of an inner bond is its class and its owner's place; crossing bonds follow.
     """
     pairs, bonds, origin, extent = scratch.pairs[0], scratch.bonds, scratch.origin, scratch.extent
     bits, total = uint64(tiles.bits[0]), uint64(tiles.bits.sum())
@@ -236,14 +236,14 @@ def _collect(tiles, tile, stride, prefixes, exists, scratch):
 
 @inner
 def _find_fragment_and_cluster(scratch, site):
-    """Return (root of its fragment, root of its cluster in the tile) of a site."""
+    """Return (root of a site's fragment, root of its cluster in the tile)."""
     fragment = find_halving(scratch.fragments, uint32(site))
     return fragment, find_halving(scratch.joined, fragment)
 
 
 @inner
 def _join_inside(tiles, tile, pairs, count, scratch, tree):
-    """Join the sorted bonds of a tile; return how many are left over."""
+    """Join the sorted bonds of a tile; return the number of left-over bonds."""
     fragments, joined, touched = scratch.fragments, scratch.joined, scratch.touched
     total = uint32(tiles.bits.sum())
     mask, crossing = uint32(fragments.size - 1), uint32(uint32(len(tiles.offsets)) << total)
@@ -261,7 +261,7 @@ def _join_inside(tiles, tile, pairs, count, scratch, tree):
         )
         if a == b:
             continue
-        # A cluster that was not touched is one fragment.
+        # A cluster that is not touched is a single fragment.
         if touched[a] == uint8(0) and (touched[b] != uint8(0) or b < a):
             fragments[a] = j
         elif touched[b] == uint8(0):
@@ -277,7 +277,7 @@ def _join_inside(tiles, tile, pairs, count, scratch, tree):
 
 @inner
 def _number_fragment(scratch, site, fragments):
-    """Return (the number of the fragment of a site, how many have one)."""
+    """Return (the number of a site's fragment, how many fragments are numbered)."""
     root = find_halving(scratch.fragments, uint32(site))
     number = scratch.numbers[root]
     if number < int32(0):
@@ -289,11 +289,11 @@ def _number_fragment(scratch, site, fragments):
 
 @njit(nogil=True, cache=True)
 def join_tiles(weights, prefixes, exists, stride, tiles, scratch, listed, tree):
-    """Write the certain bonds of all tiles to ``tree``, and list the other ones.
+    """Write the certain bonds of all tiles to ``tree``, and list the undecided ones.
 
-    stride: bond numbers of a class.  listed: a
-    :class:`percolab.trees.ordered_joins.BondList`, whose first bonds are going to be the crossing
-    ones, and whose nodes are fragments.  Returns (bonds listed, fragments that are their ends).
+    stride: bond numbers per class.  listed: a
+    :class:`percolab.trees.ordered_joins.BondList`, which gets the crossing bonds first, and whose
+    nodes are fragments.  Returns (number of listed bonds, number of fragments at their ends).
     """
     mask, total = uint32(scratch.fragments.size - 1), uint32(tiles.bits.sum())
     fragments, count = int64(0), int64(tiles.ends.size // 2)

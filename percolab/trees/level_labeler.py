@@ -1,7 +1,7 @@
-"""What is open at a level of given values, and its clusters: the labeler of a search of levels.
+"""The open bonds and the clusters at a level of given values: the labeler for a search of levels.
 
-A labeler knows the values, on its device.  The search (:mod:`percolab.trees.levels`) is the same
-for all devices; it asks for clusters at a level, and for the bonds that open up to a higher one.
+A labeler has the values on its device.  The search (:mod:`percolab.trees.levels`) is the same for
+all devices; it requests clusters at a level, and the bonds that open up to a higher level.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from percolab.lattices.topology import Topology, num_bits, pack_bits, unpack_bit
 from percolab.trees import levels_cpu as kernels
 from percolab.trees.levels_cpu import Growth
 
-#: Values over which levels are bisected.
+#: Number of values among which levels are bisected.
 TRIED = 4096
-#: Threads, and words of values that one compares at a time.
+#: Number of threads, and of words of values that a thread compares at a time.
 _THREADS, _SOME_WORDS = min(os.cpu_count() or 1, 8), 1 << 18
-# Bytes of a run of open sites, and of a site where a path is searched; of a loop 8 more.
+# Bytes per run of open sites, per site in the search of a path, and in addition for a loop.
 _RUN_BYTES, _SEARCH_BYTES, _LIFT_BYTES = 24, 8, 8
 
 Integers = NDArray[np.int64]
@@ -39,8 +39,8 @@ Words = NDArray[np.uint32]
 class NewBonds:
     """The bonds that open between two levels, in the order of their numbers.
 
-    numbers, codes: int64 (n,), 32 * word + bit, and over how many periods they lead
-    ends, nodes:    int32 (2, n), their sites, and the nodes that these are in
+    numbers, codes: int64 (n,), 32 * word + bit, and the periods that they cross
+    ends, nodes:    int32 (2, n), their sites, and the nodes of these sites
     """
 
     numbers: Integers
@@ -51,10 +51,10 @@ class NewBonds:
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """The clusters of what is open inside the array, as nodes, and what is to be joined on them.
+    """The clusters of open bonds inside the array, as nodes, and the bonds that join these further.
 
-    growth: its ``parents`` say which nodes are one cluster; the rest is room.  count: of nodes
-    ends, flags:  int32 and uint32 (n,), nodes in end layers, and which
+    growth: its ``parents`` join nodes to clusters; the rest is scratch.  count: number of nodes
+    ends, flags:  int32 and uint32 (n,), nodes in end layers, and flags of these layers
     pairs, codes: int32 (2, m) and int64 (m,), nodes that bonds across boundaries join
     """
 
@@ -75,51 +75,51 @@ class FoundPath:
 
 
 class LevelLabeler(Protocol):
-    """What is open at a level of given values, on one device.
+    """The open bonds and clusters at a level of given values, on one device.
 
-    Levels are as in :func:`turned`.  few: where so many candidates are left, labelings cost more
-    than to open the bonds between them one by one.
+    Levels are as in :func:`turned`.  few: for this number of remaining candidates, labeling costs
+    more than opening the bonds between them one by one.
     """
 
     few: ClassVar[int]
 
     def candidates(self) -> Values:
-        """Return some of the values that open, ascending, the lowest and the highest among them.
+        """Return some of the values that can open, ascending, with the lowest and the highest.
 
         InputError: NaN, or the infinity that would always be open.
         """
 
     def count_open(self, level: Any) -> int:
-        """Return how many sites, or bonds, are open at a level."""
+        """Return the number of sites, or bonds, that are open at a level."""
 
     def label(self, level: Any) -> Nodes:
         """Return the clusters at a level; they are valid until the next labeling."""
 
     def label_between(self, low: Any, high: Any) -> tuple[Nodes, NewBonds]:
-        """Return the clusters at a level, None below all values, and what opens up to another."""
+        """Return the clusters at ``low``, None: below all, and the bonds that open by ``high``."""
 
     def values_at(self, places: NDArray[Any]) -> Values:
         """Return the values of sites, or of bonds by their numbers, in an array of any shape."""
 
     def release(self) -> None:
-        """Let go of the memory of labelings."""
+        """Free the memory of labelings."""
 
     def find_path(self, level: Any, axis: int) -> FoundPath:
-        """Return the path of the fewest steps along an open axis at a level where there is one."""
+        """Return a path with the fewest steps along an open axis, at a level with such a path."""
 
     def find_loop(self, level: Any, axis: int, site: int) -> FoundPath:
-        """Return the loop of the fewest steps around an axis through a site, where there is one."""
+        """Return a loop with the fewest steps around an axis through a site; it must exist."""
 
 
 def turned(values: Values, *, above: bool) -> Values:
-    """Return values of the same type in reverse order if large ones open first, or undo it."""
+    """Map values to the same type in reverse order if large ones open first; its own inverse."""
     if not above:
         return values
     return -values if values.dtype.kind == "f" else ~values
 
 
 def refuse_value(value: Any, *, above: bool) -> None:
-    """Raise InputError for a value that has no place among levels."""
+    """Raise InputError for a value that cannot be a level."""
     solid = "-inf" if above else "inf"
     raise InputError(f"a value is {value}, but it must be finite, or {solid} for what never opens")
 
@@ -127,17 +127,17 @@ def refuse_value(value: Any, *, above: bool) -> None:
 def join_loop(one: FoundPath, other: FoundPath, loop: int) -> FoundPath:
     """Return the loop of two paths to the source and a bond between their first sites.
 
-    loop: over how many periods it leads, as a code
+    loop: the periods of the loop, as a code
     """
     sites = np.append(one.sites[::-1], other.sites)
     return FoundPath(sites, np.append(one.codes[::-1], other.codes + loop))
 
 
 class CpuLevelLabeler:
-    """Labels what is open at a level on the CPU: runs of sites as nodes, joined by threads.
+    """A labeler of levels on the CPU: nodes are runs of sites, which threads join.
 
     values: (num_points,), of sites; or (num_classes, num_points), of bonds, by their owners
-    ground: makes the :class:`percolab.trees.invasion_cpu.Ground` that paths are searched on
+    ground: returns the :class:`percolab.trees.invasion_cpu.Ground` for the search of paths
     """
 
     few: ClassVar[int] = 16
@@ -165,13 +165,13 @@ class CpuLevelLabeler:
             used = self.values[unpack_bits(words, self.topology.num_points)]
         if used.size and used.dtype.kind == "f":
             lowest, highest = self._turned(np.sort(self._turned(_ends(used))))
-            # A minimum is NaN where any of the values is.
+            # A minimum is NaN if any of the values is NaN.
             if not self._turned(lowest) > -np.inf:
                 refuse_value(lowest, above=self.above)
             if np.isinf(highest):
                 used = used[np.isfinite(used)]
         if used.size > TRIED:
-            # At random, since a stride may follow a row of the array.
+            # Choose at random, since a regular stride may stay in one row or column of the array.
             some = np.random.Generator(np.random.Philox(0)).integers(used.size, size=TRIED)
             used = np.concatenate([used[some], _ends(used)])
         return np.unique(self._turned(used))
@@ -199,7 +199,7 @@ class CpuLevelLabeler:
         return words
 
     def _open(self, level: Any) -> tuple[Words, Words]:
-        """Return the words of the bonds open at a level, and of sites with all their ends."""
+        """Return the words of the bonds open at a level, and of sites that include their ends."""
         words = self._mark(level)
         if not self.by_site:
             return words.ravel(), self.topology.occupied
@@ -224,9 +224,9 @@ class CpuLevelLabeler:
         return clusters, NewBonds(numbers, ends, runs, codes)
 
     def _cut(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """Return ranges of words whose bonds can be joined at once, and those between them.
+        """Return ranges of words whose bonds can be joined in parallel, and those in between.
 
-        Runs do not leave their row, so no thread meets the runs of another.
+        Runs do not leave their row, so threads work on disjoint runs.
         """
         topology, words = self.topology, self.topology.num_words
         if not topology.shape:
@@ -239,7 +239,7 @@ class CpuLevelLabeler:
         return list(zip(firsts, lasts)), [(edge - margin, edge + margin) for edge in edges]
 
     def _join(self, opened: Words, nodes: Words) -> Nodes:
-        """Join all open bonds inside the array; nodes: the sites that are open, or will be."""
+        """Join all open bonds inside the array; nodes: words of sites that are open or will be."""
         starts, first = self.starts
         adjacency, points = self.adjacency, self.topology.num_points
         of_lattice = opened, adjacency.periodic_words, adjacency.ends, int(adjacency.chain)
@@ -252,7 +252,7 @@ class CpuLevelLabeler:
         runs.parents[:count] = np.arange(count, dtype=np.int32)
 
         def join(n: int) -> None:
-            # Each has room of its own for pairs that wait.
+            # Each thread has separate room for postponed pairs.
             wait = slice(n * size // len(parts), (n + 1) * size // len(parts))
             own = runs._replace(sizes=runs.sizes[wait], reach=runs.reach[wait])
             join_runs(*of_lattice, own, *parts[n])
@@ -275,7 +275,7 @@ class CpuLevelLabeler:
         return pairs[:, :count], codes[:count]
 
     def _make_growth(self, size: int) -> None:
-        """Make the arrays of so many runs, unless there are."""
+        """Allocate arrays for a number of runs, unless they are already large enough."""
         if self.growth is not None and self.growth.slots.size >= size:
             return
         self.release()
@@ -315,7 +315,7 @@ class CpuLevelLabeler:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """What a search for a path takes, as its kernels do; num_open: of the sites."""
+    """The arguments of kernels that search a path; num_open: number of sites in ``nodes``."""
 
     where: tuple[Any, Any]
     opened: Words
@@ -324,20 +324,20 @@ class _Search:
     num_open: int
 
     def make(self, site_bytes: int) -> NDArray[np.int32]:
-        """Return room for steps; InputError if the search, of so many bytes a site, has none."""
+        """Allocate the steps; InputError if ``site_bytes`` per open site do not fit into memory."""
         check_free("the search for a path needs", site_bytes * self.num_open)
         return np.empty(self.num_open, np.int32)
 
 
 def make_growth(topology: Topology, size: int) -> Growth:
-    """Return room for clusters of so many nodes."""
+    """Allocate memory for clusters of a number of nodes."""
     crossing, axes = topology.num_periodic_bonds, topology.num_axes
     return Growth(
         parents=np.empty(size, np.int32),
         reach=np.empty(size, np.uint32),
         periods=np.empty(size, np.int64),
         slots=np.empty(size, np.int32),
-        # Every cluster that wraps has a periodic bond of its own.
+        # Clusters that wrap have distinct periodic bonds, so these bound their number.
         windings=np.empty((crossing, axes, axes), np.int32),
         ranks=np.empty(crossing, np.int8),
         count=np.zeros(1, np.int64),

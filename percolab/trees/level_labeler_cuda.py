@@ -1,8 +1,8 @@
-"""What is open at a level of given values, and its clusters, on a CUDA device.
+"""The open bonds and the clusters at a level of given values, on a CUDA device.
 
-The open bonds inside the array are joined there.  Of the clusters those are nodes that touch an end
-layer, a bond across a periodic boundary, or a bond that opens; the host joins these.  A labeler of
-samples would have to cut the array into tiles first, which takes the host seconds.
+The open bonds inside the array are joined there.  Clusters that touch an end layer, a bond across a
+periodic boundary, or a bond that opens are nodes, which the host joins.  Labelers of samples would
+have to cut the array into tiles first, which takes the host seconds.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -33,17 +33,17 @@ from percolab.trees.level_labeler import (
 )
 from percolab.trees.levels_cpu import Growth
 
-#: Candidates that are drawn: a labeling costs less than the host's work on many openings.
+#: Number of candidates drawn: a labeling costs less than the host's work on many opening bonds.
 _TRIED = 2 * TRIED
-#: Words whose new bonds a thread lists.
+#: Number of words whose new bonds a thread lists.
 _PART = 256
-#: Threads of a block that searches for a path, and the grid points for which there is one: few
-#: sites are at the same distance in small arrays, and blocks wait for each other.
+#: Threads of a block that searches a path, and grid points per block: in small arrays few sites are
+#: at the same distance, and blocks wait for each other.
 _SEARCHERS, _POINTS_A_BLOCK = THREADS, 2**20
-# Values that are copied at a time by pinned memory, how many such parts there are, and by how many
-# threads each is copied there.
+# Bytes of values per copy through pinned memory, the number of such buffers, and the number of
+# threads that fill each of them.
 _PART_BYTES, _PARTS, _COPIERS = 2**26, 2, 4
-#: The part of the free memory of a device that is taken.
+#: The usable part of a device's free memory.
 _SHARE = 0.9
 _GPU = " of GPU memory"
 
@@ -52,10 +52,10 @@ Values = NDArray[Any]
 
 
 class CudaLevelLabeler:
-    """Labels what is open at a level on the current CUDA device.
+    """A labeler of levels on the current CUDA device.
 
-    values: of sites (num_points,), or of bonds (num_classes, num_points), on the host or, without
-    gaps, on the device
+    values: of sites (num_points,), or of bonds (num_classes, num_points), on the host, or on the
+    device if contiguous
 
     InputError: a graph, or too little memory.
     """
@@ -78,13 +78,13 @@ class CudaLevelLabeler:
         occupied = cuda.to_device(topology.occupied)
         self._among = occupied if self.by_site else self._exists
         self._nodes = cuda.device_array(words, np.uint32) if self.by_site else occupied
-        #: Labels, and by labels the numbers of nodes; or the queue of a search, and places there.
+        #: Labels, and the numbers of nodes by label; or a search's queue, and the places in it.
         self._labels, self._numbers = (cuda.device_array(points, np.uint32) for _ in range(2))
         self._count = cuda.device_array(1, np.uint32)
         self._ends = end_flags_on_device(topology)
         self._listed = [cuda.device_array(self._ends[0].size, np.uint32) for _ in range(2)]
         self._fill(self._later, 0)
-        #: The bonds across periodic boundaries; and of the open ones the ends and codes.
+        #: The bonds across periodic boundaries; and the ends and codes of the open ones.
         self._periodic = self._list_bonds(self._later, self._crossing)
         crossing = self._periodic[0].size
         self._pairs = [cuda.device_array(crossing, np.uint32) for _ in range(2)]
@@ -100,7 +100,7 @@ class CudaLevelLabeler:
         if isinstance(values, np.ndarray):
             device += max(self.dtype.itemsize, 4) * values.size
         what = f"{topology.num_points} sites need"
-        # Nodes, and the windings of clusters.
+        # Memory for nodes, for the windings of clusters, and for pinned buffers.
         host = 24 * (ends + 2 * crossing) + 36 * crossing + _PARTS * _PART_BYTES
         check_free(what, host)
         check_free(what, device, int(_SHARE * free_memory(cuda)), _GPU)
@@ -125,7 +125,7 @@ class CudaLevelLabeler:
         return np.unique(self._turned(tried))
 
     def _extremes(self) -> tuple[Values, Values]:
-        """Return the least and the greatest of all values, finite ones, in arrays; or none."""
+        """Return the least and the greatest finite value, as arrays of one value, or empty ones."""
         threads = kernels.BLOCKS * THREADS
         low, high = (cuda.device_array(threads, self.values.dtype) for _ in range(2))
         seen = cuda.device_array(threads, np.uint32)
@@ -189,7 +189,7 @@ class CudaLevelLabeler:
             self._fill(self._opened, 0)
         else:
             self._open(low, self._opened)
-        # The sites that will be open are marked from now on.
+        # Also mark the sites that will be open.
         self._open(high, self._later)
         self._join()
         numbers, ends, codes = self._list_bonds(self._opened, self._later)
@@ -205,7 +205,7 @@ class CudaLevelLabeler:
         self.launches.one(kernels.join_labels_kernel, self._opened.size, 1, *bonds)
 
     def _list_bonds(self, before: Any, after: Any) -> tuple[Any, Any, Any]:
-        """Return the bonds after and not before, on the device: numbers, the two ends, codes."""
+        """Return the bonds in ``after``, not in ``before``, on the device: numbers, ends, codes."""
         bonds, parts = (before, after, np.uint32(_PART)), -(-after.size // _PART)
         counts = cuda.device_array(parts, np.uint32)
         self.launches.one(kernels.count_new_kernel, parts, 1, *bonds, counts)
@@ -222,7 +222,7 @@ class CudaLevelLabeler:
     def _number(self, *others: Any) -> Nodes:
         """Number the clusters at end layers, at open bonds across boundaries, and of other sites.
 
-        others: sites on the device, in whose place their nodes are written
+        others: sites on the device, which are overwritten by their nodes
         """
         launch = self.launches.one
         (sites, flags), (found, found_flags) = self._ends, self._listed
@@ -259,7 +259,7 @@ class CudaLevelLabeler:
         return Nodes(growth, count, touching, flagged[touching], pairs, codes)
 
     def _counted(self, kernel: Any, size: int, *arguments: Any) -> int:
-        """List some of so many by a kernel, and return how many are listed."""
+        """Launch a kernel that lists some of ``size`` elements; return the number listed."""
         if not size:
             return 0
         self._fill(self._count, 0)
@@ -267,7 +267,7 @@ class CudaLevelLabeler:
         return int(self._read(self._count)[0])
 
     def _read(self, array: Any) -> NDArray[Any]:
-        """Return a copy of an array on the host, once all is done."""
+        """Return a copy of an array on the host, after all pending work."""
         self.launches.wait()
         copy: NDArray[Any] = array.copy_to_host()
         return copy
@@ -276,7 +276,7 @@ class CudaLevelLabeler:
         self.launches.each(kernels.fill_kernel, words.size, 1, words, np.uint32(word))
 
     def _grow(self, count: int) -> Growth:
-        """Return room for so many nodes."""
+        """Return arrays for a number of nodes."""
         if self._growth is None or self._growth.slots.size < count:
             self._growth = make_growth(self.topology, count + count // 4 + 1)
         return self._growth
@@ -318,7 +318,7 @@ class CudaLevelLabeler:
         return join_loop(*ways, int(ways[0].codes[0]) + code - int(ways[1].codes[0]))
 
     def _bond_end(self, k: int, owner: int) -> tuple[int, int]:
-        """Return the other end of a bond, and over how many periods it leads, a code."""
+        """Return the other end of a bond, and the periods that it crosses, as a code."""
         code, other, stride, rest = 0, 0, 1, owner
         for axis, (length, step) in enumerate(zip(self.topology.shape, self.topology.offsets[k])):
             rest, at = divmod(rest, length)
@@ -349,7 +349,7 @@ class CudaLevelLabeler:
         return search
 
     def _launch_search(self, kernel: Any, search: kernels.Search, *arguments: Any) -> None:
-        """Launch a search by blocks that wait for each other: not more than the device has room."""
+        """Launch a search whose blocks wait for each other: only as many as can run at once."""
         blocks = max(min(_most_blocks(), self.topology.num_points // _POINTS_A_BLOCK), 1)
         given = self._net, search, *arguments
         self.launches.blocks(kernel, blocks, _SEARCHERS, *given, shared=4 * _SEARCHERS)
@@ -370,15 +370,15 @@ class CudaLevelLabeler:
 
 
 def _most_blocks() -> int:
-    """Return how many blocks may wait for each other."""
-    # The simulator runs one after the other.
+    """Return the largest number of blocks that can wait for each other."""
+    # The simulator runs one block after the other.
     if SIMULATED:
         return 1
     return int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
 
 
 def _make_net(topology: Topology) -> kernels.Net:
-    """Return where the bonds of a lattice lead, on the device."""
+    """Return the offsets of a lattice's bonds, on the device."""
     grid = topology.grid
     owners_at = np.zeros((topology.num_classes, prod(grid.cell)), np.uint8)
     for k, owners in enumerate(topology.owners_at):
@@ -400,7 +400,7 @@ def _make_net(topology: Topology) -> kernels.Net:
 
 
 def _on_device(values: Any) -> Any:
-    """Return values on the device, flat; those of 16 bits as 32."""
+    """Return values on the device, flat; 16-bit floats become 32-bit ones."""
     if not isinstance(values, np.ndarray):
         return values.reshape(values.size)
     flat = values.ravel()
@@ -418,7 +418,7 @@ def _on_device(values: Any) -> Any:
             to, is_copied = pinned[n % _PARTS][: some.size], copied[n % _PARTS]
             if n >= _PARTS:
                 is_copied.synchronize()
-            # NumPy copies without Python's lock.
+            # NumPy releases the GIL while it copies.
             list(threads.map(np.copyto, _pieces(to), _pieces(some)))
             device[start : start + some.size].copy_to_device(to, stream=stream)
             is_copied.record(stream)
@@ -427,6 +427,6 @@ def _on_device(values: Any) -> Any:
 
 
 def _pieces(array: Values) -> list[Values]:
-    """Return the pieces of an array that threads copy."""
+    """Cut an array into pieces that threads copy."""
     step = -(-array.size // _COPIERS)
     return [array[start : start + step] for start in range(0, array.size, step)]

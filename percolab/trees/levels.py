@@ -1,10 +1,10 @@
 """The levels at which given values percolate: energies, heights, pore sizes, weights of bonds.
 
-At level t all sites, or bonds, with values of at most t are open.  The lowest levels are found at
-which a cluster spans an open axis or wraps around a periodic one, and has so many directions; all
-are values of the array.  What clusters reach only grows with t.  So t is bisected over a sample of
-the values, a labeling each; where few values are left, bonds are opened one by one in ascending
-order, as Newman and Ziff (2001) do.
+At level t all sites, or bonds, with values of at most t are open.  The search finds the lowest
+levels at which a cluster spans an open axis, wraps around a periodic axis, or has 1, 2 ...
+directions; all levels are values of the array.  Clusters only grow with t.  So t is bisected over a
+sample of the values, with a labeling for each; when few values are left, bonds are opened one by
+one in ascending order, as by Newman and Ziff (2001).
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from percolab.trees import levels_cpu as kernels
 from percolab.trees.invasion import lattice_ground, topology_ground
 from percolab.trees.level_labeler import CpuLevelLabeler, FoundPath, LevelLabeler, Nodes, turned
 
-# Bytes of a grid point, where values are independent, and of each of its bonds.
+# Bytes per grid point, and per bond, without the values.
 _POINT_BYTES, _BOND_BYTES = 8, 1
 
 Integers = NDArray[np.int64]
@@ -95,7 +95,7 @@ class Levels(Shown):
         return {"of": self.structure.name, **levels}
 
     def site_name(self, site: int) -> str | int:
-        """Return a site's name, or its number where sites have no names."""
+        """Return a site's name, or its number if sites have no names."""
         return self.structure.site_name(site) if isinstance(self.structure, Graph) else site
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,12 +124,12 @@ class Levels(Shown):
 
 
 def level_text(value: float) -> str:
-    """Return an integer as it is, and eight digits of a float."""
+    """Return an integer in full, and a float with eight digits, as text."""
     return str(value) if isinstance(value, int) else f"{value:.8g}"
 
 
 def levels_too_large(num_points: int, num_classes: int, value_bytes: int) -> str:
-    """Return why the search of levels does not fit into the free memory, or ""."""
+    """Return a message if the search of levels does not fit into the free memory, or ""."""
     needed = num_points * (_POINT_BYTES + _BOND_BYTES * num_classes) + value_bytes
     return explain_lack(f"{num_points} sites need", needed)
 
@@ -137,12 +137,12 @@ def levels_too_large(num_points: int, num_classes: int, value_bytes: int) -> str
 class LevelSearch:
     """The search of the levels at which given values percolate.
 
-    values: (num_points,), of sites; or (num_classes, num_points), of bonds, by their owners.  What
-    is at a point without a site, or without a bond, is not used.  inf never opens.
-    above: open is what has at least the level, and -inf never opens.
-    device: "cpu"; or "cuda", the current one, where values may be already.
+    values: (num_points,), of sites; or (num_classes, num_points), of bonds, by their owners.
+    Entries without a site, or without a bond, are not used.  inf never opens.
+    above: values of at least the level are open, and -inf never opens.
+    device: "cpu"; or "cuda", the current device, where values may be already.
 
-    InputError: NaN or -inf (above: inf); values of bonds, and a site on both sides of an axis; a
+    InputError: NaN or -inf (above: inf); for values of bonds, a site on both sides of an axis; a
     graph without source and target.
     """
 
@@ -170,9 +170,9 @@ class LevelSearch:
         self.bottom = self._turned(self.tried[0]).item() if self.tried.size else None
         self._check()
         self.wound = np.empty(topology.num_axes, np.int64)
-        #: By level: the part of all that is open there.
+        #: By level: the fraction of sites, or bonds, that is open.
         self.shares: dict[Any, float] = {}
-        #: By what is reached: the level, the number of the bond that opens last, and its ends.
+        #: By bit of what is reached: the level, the number of the bond that opens last, its ends.
         self.reached: dict[int, tuple[Any, int, tuple[int, int]]] = {}
 
     def find(self) -> Levels:
@@ -182,7 +182,7 @@ class LevelSearch:
             before = self._open_first()
             self._look(-1, before, last, self._read(self.labeler.label(self.tried[last])))
             num_open = self.labeler.count_open(self.tried[-1])
-            # Paths need its memory.
+            # Paths need the memory of the labelings.
             self.labeler.release()
         dimension = self.topology.num_axes
         axes = AXIS_NAMES[:dimension] if self.topology.shape else ["source-target"]
@@ -212,14 +212,14 @@ class LevelSearch:
             raise InputError(f"{self.structure.name}: windings are counted along 5 axes at most")
 
     def _outer(self, sites: Any) -> Integers:
-        """Return sites by the numbers that they have in a graph."""
+        """Return the numbers of sites in the user's graph."""
         inner, sites = getattr(self.structure, "inner_numbers", None), np.asarray(sites, np.int64)
         return cast(Integers, sites if inner is None else np.argsort(inner)[sites])
 
     # Levels
 
     def _open_first(self) -> int:
-        """Return what the first open site reaches, bits: open axes on whose two sides it is."""
+        """Return the bits that the first open site sets: open axes on both of whose sides it is."""
         layers = enumerate(self.topology.end_layers)
         spanned = [axis for axis, ends in layers if np.intersect1d(*ends, assume_unique=True).size]
         if not spanned:
@@ -231,14 +231,14 @@ class LevelSearch:
         return sum(1 << bit for bit in bits)
 
     def _read(self, clusters: Nodes) -> int:
-        """Join clusters across periodic boundaries; return what they reach."""
+        """Join clusters across periodic boundaries; return the bits of what they reach."""
         found = clusters.ends, clusters.flags, clusters.pairs, clusters.codes
         return int(kernels.join_ends(clusters.growth, clusters.count, *found, self.wound))
 
     def _look(self, low: int, before: int, high: int, after: int) -> None:
-        """Find what is reached above one candidate, where there is ``before``, and up to another.
+        """Find what is reached between two candidates, with bits ``before`` and ``after`` at them.
 
-        low, high: their places, -1 below all of them.
+        low, high: indices of the candidates, -1 for below all of them.
         """
         if before == after:
             return
@@ -328,7 +328,7 @@ class LevelSearch:
         return np.asarray(own[periods[:, axis] != 0])
 
     def _path_values(self, path: FoundPath, level: Any, number: int) -> Values:
-        """Return the values of the bonds of a path, (n - 1,), of one of several parallel ones.
+        """Return the values of the bonds of a path, (n - 1,), one for each step.
 
         number: the bond of a step from a site to itself
         """

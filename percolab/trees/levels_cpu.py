@@ -1,9 +1,9 @@
 """The kernels behind the levels at which given values percolate: clusters with their directions.
 
-The clusters of the open bonds inside the array are nodes; what is joined on them carries periods.
-On the CPU they are runs (:mod:`percolab.labelers.raster_runs`), without sites that are never open.
-A cluster has a *direction* for every open axis that it spans and for every independent winding of
-its closed loops: a loop along a diagonal of a torus is one direction, not two.
+The clusters of the open bonds inside the array are nodes; bonds that join nodes carry periods.  On
+the CPU nodes are runs (:mod:`percolab.labelers.raster_runs`), without sites that are never open.  A
+cluster has a *direction* for every open axis that it spans and for every independent winding of its
+closed loops: a loop along a diagonal of a torus is one direction, not two.
 """
 
 from math import gcd
@@ -22,24 +22,24 @@ from percolab.measure.rows import spanning_bits
 from percolab.measure.wrapping import find_winding, join_over_periods, periods_along
 from percolab.trees.invasion_cpu import neighbours
 
-#: Of the bits of what a cluster reaches: bit a for axis a, and from here on one direction, two ...
+#: Bits of what a cluster reaches: bit a for axis a, and from this bit on one direction, two ...
 FIRST_DIRECTION = 8
-#: The periods to a site that are not known yet.
+#: The value of unknown periods to a site.
 _UNKNOWN = np.iinfo(np.int64).min
 _KERNEL = {"nogil": True, "cache": True}
 
 
 class Growth(NamedTuple):
-    """The clusters of the bonds that are open so far, as a union-find of nodes."""
+    """The clusters of the bonds opened so far, as a union-find of nodes."""
 
     parents: Any  # int32 (nodes,)
     reach: Any  # uint32 (nodes,), end flags of the clusters at their roots
     periods: Any  # int64 (nodes,), periods from its root to every node
-    slots: Any  # int32 (nodes,), of every root the row of its windings, -1 if it has none
+    slots: Any  # int32 (nodes,), for every root the row of its windings, -1 if it has none
     # int32 (slots, axes, axes), independent windings, each 0 at the first axis of those before it
     windings: Any
-    ranks: Any  # int8 (slots,), how many
-    count: Any  # int64 (1,), slots in use
+    ranks: Any  # int8 (slots,), number of windings
+    count: Any  # int64 (1,), number of slots in use
 
 
 @njit(**_KERNEL)
@@ -51,7 +51,7 @@ def write_open_bonds(exists, occupied, adjacency, opened):
 
 @inner_with_arrays
 def _add_winding(growth, slot, wound):
-    """Add a winding, int64 (axes,), which is overwritten, unless those of the slot span it."""
+    """Add a winding, int64 (axes,), unless the slot's windings span it; it is overwritten."""
     rows, rank = growth.windings[slot], int64(growth.ranks[slot])
     for r in range(rank):
         axis = 0
@@ -74,7 +74,7 @@ def _add_winding(growth, slot, wound):
 
 @inner
 def _cluster_bits(growth, root):
-    """Return what a cluster reaches: axes that it spans or wraps around, and its directions."""
+    """Return the bits of the axes that a cluster spans or wraps around, and of its directions."""
     bits = int64(spanning_bits(growth.reach[root]))
     directions, slot = int64(popcount(uint32(bits))), growth.slots[root]
     if slot >= 0:
@@ -88,9 +88,9 @@ def _cluster_bits(growth, root):
 
 @inner
 def _join(growth, i, j, code, wound):
-    """Join two runs by a bond over ``code`` periods; return what the cluster reaches.
+    """Join two nodes by a bond across ``code`` periods; return the bits that the cluster reaches.
 
-    0 if nothing has changed.  wound: int64 (axes,), scratch.
+    Return 0 if nothing has changed.  wound: int64 (axes,), scratch.
     """
     slots = growth.slots
     root, child, loop = join_over_periods(growth.parents, growth.periods, i, j, code)
@@ -119,7 +119,7 @@ def _join(growth, i, j, code, wound):
 
 @njit(**_KERNEL)
 def count_before(words, before):
-    """Write how many ones there are before each word, int32; return how many in all, int64."""
+    """Write the number of ones before each word, int32; return the total, int64."""
     count = int64(0)
     for word in range(words.size):
         before[word] = count
@@ -129,10 +129,10 @@ def count_before(words, before):
 
 @njit(**_KERNEL)
 def list_ends(nodes, starts, first, end_sites, end_flags, ends, flags):
-    """List the runs of open sites in end layers, int32, with their flags; return how many.
+    """List the runs of open sites in end layers, int32, with their flags; return their number.
 
     nodes: uint32 (num_words,), the sites that are open, or will be.  end_sites, end_flags: as
-    ``Topology.end_flags``.
+    in ``Topology.end_flags``.
     """
     count = int64(0)
     for n in range(end_sites.size):
@@ -147,7 +147,7 @@ def list_ends(nodes, starts, first, end_sites, end_flags, ends, flags):
 def list_crossing(opened, adjacency, starts, first, pairs, codes):
     """List open bonds across periodic boundaries: two runs, int32 (2, n), and codes, int64 (n,).
 
-    Returns how many there are.
+    Returns the number of these bonds.
     """
     count, stride = int64(0), int64(32) * int64(adjacency.num_words)
     for n in range(adjacency.periodic_bonds.size):
@@ -162,9 +162,9 @@ def list_crossing(opened, adjacency, starts, first, pairs, codes):
 
 @njit(**_KERNEL)
 def join_ends(growth, count, ends, flags, pairs, codes, wound):
-    """Join clusters across periodic boundaries; return what all of them reach.
+    """Join clusters across periodic boundaries; return the bits of what they reach together.
 
-    growth: its parents say what is joined inside the array; the rest is overwritten.  count: nodes.
+    growth: parents are those inside the array; the rest is overwritten.  count: number of nodes.
     ends, flags: int32 and uint32 (n,), nodes in end layers.  pairs, codes: int32 (2, m) and int64
     (m,), the nodes that open bonds across boundaries join.  wound: int64 (axes,), scratch.
     """
@@ -186,9 +186,9 @@ def join_ends(growth, count, ends, flags, pairs, codes, wound):
 
 @njit(**_KERNEL)
 def list_new_bonds(before, after, adjacency, bonds, ends, codes):
-    """List the bonds open after and not before, in their order.
+    """List the bonds that are open in ``after`` but not in ``before``, by ascending number.
 
-    bonds, codes: int64 (n,), numbers, and over how many periods they lead.  ends: int32 (2, n).
+    bonds, codes: int64 (n,), numbers, and the periods that they cross.  ends: int32 (2, n).
     """
     count, periodic = int64(0), adjacency.periodic_words
     for word in range(after.size):
@@ -214,10 +214,10 @@ def find_runs(sites, starts, first, found):
 
 @njit(**_KERNEL)
 def open_in_order(order, nodes, codes, growth, wound, bits, complete, opens):
-    """Open bonds one by one, and write which of them first reaches what; return what is reached.
+    """Open bonds one by one, and write which bond first sets each bit; return all bits reached.
 
-    order: int64, places in nodes and codes, int32 (2, n) and int64 (n,).  bits: what is reached
-    before; complete: what there is to reach.  opens: int64 (64,), gains the place of the bond that
+    order: int64, places in nodes and codes, int32 (2, n) and int64 (n,).  bits: reached before;
+    complete: bits that can be reached.  opens: int64 (64,), is set to the place of the bond that
     sets each further bit.
     """
     for n in order:
@@ -231,13 +231,13 @@ def open_in_order(order, nodes, codes, growth, wound, bits, complete, opens):
     return bits
 
 
-# Paths of the fewest steps.  Which of several is found does not depend on the order in which sites
-# are reached: a site is reached from the first of its neighbours that are a step nearer.
+# Paths with the fewest steps.  Which of several is found does not depend on the order in which
+# sites are reached: a path goes back to the first neighbour that is one step nearer.
 
 
 @inner
 def _code_from(site, bond, class_size, adjacency):
-    """Return over how many periods a bond leads away from one of its sites, as a code."""
+    """Return the periods that a bond crosses, leading away from one of its sites, as a code."""
     if adjacency.periodic_words.size == 0:
         return int64(0)
     if not has_bit(adjacency.periodic_words[bond >> 5], bond & 31):
@@ -248,16 +248,16 @@ def _code_from(site, bond, class_size, adjacency):
 
 @njit(**_KERNEL)
 def search_target(where, opened, sources, targets, nodes, first, steps):
-    """Search the target of the fewest open bonds from a source, and of those the least site.
+    """Find the target that is the fewest open bonds from a source; of several the lowest site.
 
     Returns it, or -1.
 
     where: a lattice's :class:`Ground` and its adjacency.  nodes, first: uint32 and int32
-    (num_words,), sites with all ends of open bonds among them, and how many there are before each
-    word; of sources and targets only these count.  steps: int32 (sites,), gains how many steps lead
-    to a site, below 0 where it was not reached.
+    (num_words,), sites, including all ends of open bonds, and their number before each word; other
+    sources and targets are ignored.  steps: int32 (sites,), is set to the number of steps to each
+    site, negative if it was not reached.
     """
-    # Numba counts references wherever a field is read, so fields are read outside of the loops.
+    # Numba counts references whenever a field is read, so fields are read outside of the loops.
     ground, _ = where
     axes, numbers, offsets = ground.axes, ground.first, ground.steps
     queue = np.empty(steps.size, np.int32)
@@ -295,13 +295,13 @@ def search_target(where, opened, sources, targets, nodes, first, steps):
 
 @njit(**_KERNEL)
 def search_loop(where, opened, source, axis, nodes, first, steps, lifts):
-    """Search the shortest loop of open bonds through a site that winds around an axis.
+    """Find the shortest loop of open bonds through a site that winds around an axis.
 
     Returns (one site, other site, winding, as a code): shortest paths lead from both back to the
-    source, and a bond between them closes the loop; -1 for sites where there is none.  Of all such
-    bonds it is the one with the least number, and the one site is the farther, or the lesser.
+    source, and a bond between them closes the loop; -1 for sites if there is no loop.  Of all such
+    bonds it is the one with the lowest number, and the first site is the farther, or the lower.
 
-    lifts: int64 (sites,), gains over how many periods a site was reached.  The others: as for
+    lifts: int64 (sites,), is set to the periods crossed on the way to a site.  The others: as for
     :func:`search_target`.
     """
     ground, adjacency = where
@@ -340,7 +340,7 @@ def search_loop(where, opened, source, axis, nodes, first, steps, lifts):
                 last += 1
                 continue
             length = step + steps[there] + 1
-            # Of two sites that are as far, the later one looks at the bond.
+            # A bond between equally distant sites is handled when the later one is processed.
             if steps[there] > step or lifts[there] == _UNKNOWN or length > shortest:
                 continue
             if length == shortest and bond >= closing:
@@ -355,9 +355,9 @@ def search_loop(where, opened, source, axis, nodes, first, steps, lifts):
 
 @njit(**_KERNEL)
 def way_back(where, opened, site, nodes, first, steps):
-    """Return the sites from one back to a source, and the periods there, int64 (n,) as codes.
+    """Return the sites from a site back to a source, and the periods from there, codes, int64 (n,).
 
-    The arguments: as a search has left them.
+    nodes, first, steps: as a search has left them.
     """
     ground, adjacency = where
     ends, bonds = np.empty(ground.degree, np.int64), np.empty(ground.degree, np.int64)
@@ -380,7 +380,7 @@ def way_back(where, opened, site, nodes, first, steps):
 
 @njit(**_KERNEL)
 def list_path_bonds(where, sites, codes, found):
-    """Write all bonds that may be a step of a path, int64 (n - 1, degree), -1 for none.
+    """Write all bonds that match each step of a path, int64 (n - 1, degree), -1 for none.
 
     where: as for :func:`search_target`.  sites, codes: int64 (n,), periods from the first site.
     """

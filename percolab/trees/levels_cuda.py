@@ -3,13 +3,13 @@
 values: of sites (num_points,), or of bonds class by class, flat.  Words of sites, or of bonds of
 all classes, are uint32, one bit each.
 
-Clusters are found by a union-find of the sites, from word to word, since hardly more than a tenth
-of the bonds are open where a lattice of three dimensions begins to percolate.  labels: uint32
-(num_points,), of every site one of its cluster that is not above it; of roots themselves.
+Clusters are found by a union-find of the sites, word by word, since hardly more than a tenth of the
+bonds are open when a lattice in three dimensions begins to percolate.  labels: uint32
+(num_points,), for every site a site of its cluster that is not above it; for roots the root itself.
 
-Searches are done level by level in one launch, since paths near the threshold are long and few
-sites are at the same distance: the blocks of threads wait for each other after every level.  What
-is found does not depend on the order in which sites are reached (:mod:`percolab.trees.levels_cpu`).
+A search runs level by level in one launch: paths near the threshold are long, and few sites are at
+the same distance.  Blocks of threads wait for each other after every level.  Results do not depend
+on the order in which sites are reached (:mod:`percolab.trees.levels_cpu`).
 """
 
 from typing import Any, NamedTuple
@@ -23,26 +23,26 @@ from percolab.kernels.neighbours import has_bit, other_bits
 from percolab.lattices.topology import PERIOD_BITS
 from percolab.measure.wrapping import periods_along
 
-#: Blocks that go through all values, or all words, with a result for each thread.
+#: Number of blocks that process all values, or all words, with a result for each thread.
 BLOCKS = 2 if SIMULATED else 1024
 _FLAGS = 36 * THREADS
-#: What there is among values.
+#: Flags of the kinds of values that occur.
 FINITE, IS_NAN, PLUS_INFINITY, MINUS_INFINITY = 1, 2, 4, 8
-#: A site, or a label, that has no number yet; a target; one that a thread is about to number.
+#: A site, or a label, without a number; a target; one that a thread is about to number.
 FREE, TARGET, _CLAIMED = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD
-#: Of a search that has found nothing.
+#: The answer of a search that has found nothing.
 NOTHING = 0xFFFFFFFFFFFFFFFF
 
 
 class Net(NamedTuple):
-    """Where the bonds of a lattice lead.
+    """The bonds of a lattice.
 
     shape:     int64 (axes,), grid points along each
     cell:      int64 (axes,), grid points of a cell
-    offsets:   int64 (classes, axes), grid points to the other end
-    deltas:    int64 (classes,), index differences, inside the array
+    offsets:   int64 (classes, axes), grid points from owner to other end
+    deltas:    int64 (classes,), the same as index differences, inside the array
     reach:     int64 (axes,), grid points that the longest bond spans
-    owners_at: uint8 (classes, points of a cell), whether a bond is owned there, first axis fastest
+    owners_at: uint8 (classes, points of a cell), whether a point owns a bond, first axis fastest
     periodic:  uint8 (axes,)
     chain:     the class whose bonds join i to i - 1, or -1, int64
     num_words: bond words of a class, uint32
@@ -60,18 +60,18 @@ class Net(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What a search for a path works on.
+    """The arrays of a search for a path.
 
     opened: uint32 (num_classes * num_words,), the open bonds
-    places: uint32 (points,), of a site that was reached its place in the queue; FREE or TARGET
+    places: uint32 (points,), a reached site's place in the queue; else FREE or TARGET
     queue:  uint32 (points,), the sites in the order in which they were reached
     starts: uint32, where the sites at each distance begin in the queue
-    lifts:  int64, by places in the queue over how many periods a site was reached, a code; one
-            element stands for none
-    meets:  uint32 (1,), how often a block has waited for the others, all blocks together
-    added:  uint32 (3,), for a level modulo 3 how many sites it has added to the queue
-    found:  uint64 (6,), for a level modulo 3 the least target that was found, or bond that closes a
-            loop between two levels; behind these the least bond that closes one within the level
+    lifts:  int64, by place in the queue, the periods crossed on the way to a site, as a code; an
+            array of one element if they are not used
+    meets:  uint32 (1,), number of waits for other blocks, summed over all blocks
+    added:  uint32 (3,), by level modulo 3, number of sites that the level added to the queue
+    found:  uint64 (6,), by level modulo 3, the least target found, or the least bond that closes a
+            loop between two levels; then the least bond that closes a loop within the level
     """
 
     opened: Any
@@ -89,7 +89,7 @@ class Search(NamedTuple):
 
 @cuda.jit(device=True)
 def _first_value(index, points):
-    """Return which value the first bit of a word belongs to."""
+    """Return the index of the value that belongs to the first bit of a word."""
     words = uint32(uint32(points + uint32(31)) >> uint32(5))
     k = uint32(index // words)
     word = uint32(index - uint32(k * words))
@@ -98,9 +98,9 @@ def _first_value(index, points):
 
 @cuda.jit(cache=True)
 def mark_kernel(values, level, above, points, among, words):
-    """Mark which of the sites, or bonds, ``among`` are open at a level.
+    """Mark which of the sites, or bonds, in ``among`` are open at a level.
 
-    A block of THREADS threads reads the values of as many words in their order; grid axis 1 counts
+    A block of THREADS threads reads the values of THREADS words in order; grid axis 1 counts
     classes.
     """
     flags = cuda.shared.array(_FLAGS, types.uint8)
@@ -129,15 +129,15 @@ def mark_kernel(values, level, above, points, among, words):
 
 @cuda.jit(device=True)
 def _flag_place(n):
-    """Return where the flag of a value is in shared memory: 36 bytes a word, in different banks."""
+    """Return the place of a value's flag in shared memory; 36 bytes a word avoid bank conflicts."""
     return uint32(n + uint32(uint32(n >> uint32(5)) << uint32(2)))
 
 
 @cuda.jit(cache=True)
 def extremes_kernel(values, points, among, lowest, highest, seen):
-    """Write the least and the greatest finite value that each thread has met, and what it has seen.
+    """Write the least and the greatest finite value that each thread reads, and its flags.
 
-    lowest, highest: like values, (threads,), where there is any.  seen: uint32 (threads,).
+    lowest, highest: of the values' type, (threads,), if there is any.  seen: uint32 (threads,).
     """
     thread, flags = uint32(cuda.grid(1)), uint32(0)
     low, high = values[0], values[0]
@@ -164,7 +164,7 @@ def extremes_kernel(values, points, among, lowest, highest, seen):
 
 @cuda.jit(cache=True)
 def take_kernel(values, points, among, places, found, is_there):
-    """Write values of sites, or of bonds by their numbers, and whether there are such, uint8."""
+    """Write values of sites, or of bonds by their numbers, and whether these exist, uint8."""
     n = uint32(cuda.grid(1))
     if n < places.size:
         place = uint64(places[n])
@@ -175,7 +175,7 @@ def take_kernel(values, points, among, places, found, is_there):
 
 @cuda.jit(cache=True)
 def count_kernel(words, total):
-    """Add the ones of all words to a total, uint64 (1,)."""
+    """Add the number of ones in all words to a total, uint64 (1,)."""
     count = uint64(0)
     for index in range(cuda.grid(1), words.size, cuda.gridsize(1)):
         count = uint64(count + uint64(popcount(words[index])))
@@ -187,7 +187,7 @@ def count_kernel(words, total):
 
 @cuda.jit(device=True)
 def _step(net, k, sign, site):
-    """Return (the site that a bond of class k leads to, over how many periods, a code).
+    """Return (the site that a bond of class k leads to, the periods that it crosses, as a code).
 
     sign: 1 from its owner, -1 from the other end.
     """
@@ -209,7 +209,7 @@ def _step(net, k, sign, site):
 
 @cuda.jit(device=True)
 def _bond_at(net, k, site):
-    """Return whether a site owns a bond of class k (1), and one that crosses a boundary (2); or 0.
+    """Return 1 if a site owns a bond of class k, 2 if it crosses a boundary, 0 without a bond.
 
     A boundary that is crossed is periodic.
     """
@@ -230,7 +230,7 @@ def _bond_at(net, k, site):
 
 @cuda.jit(cache=True)
 def make_bonds_kernel(net, points, exists, crossing):
-    """Write which bonds there are, and which of them cross a boundary; one thread a word."""
+    """Write which bonds exist, and which of them cross a boundary; one thread per word."""
     index = uint32(cuda.grid(1))
     if index < exists.size:
         k, word = int64(index // net.num_words), uint32(index % net.num_words)
@@ -248,7 +248,7 @@ def make_bonds_kernel(net, points, exists, crossing):
 
 @cuda.jit(cache=True)
 def open_between_kernel(net, exists, crossing, nodes, opened):
-    """Open the bonds between open sites; one thread a word of bonds.  nodes: words of sites."""
+    """Open the bonds between open sites; one thread per word of bonds.  nodes: words of sites."""
     index = uint32(cuda.grid(1))
     if index < exists.size:
         k, word = int64(index // net.num_words), uint32(index % net.num_words)
@@ -269,7 +269,7 @@ def open_between_kernel(net, exists, crossing, nodes, opened):
 
 @cuda.jit(cache=True)
 def fill_kernel(words, word):
-    """Write one word everywhere, uint32."""
+    """Fill an array with one word, uint32."""
     for step in range(PER_THREAD):
         index = element(step)
         if index < words.size:
@@ -278,7 +278,7 @@ def fill_kernel(words, word):
 
 @cuda.jit(cache=True)
 def count_new_kernel(before, after, part, counts):
-    """Count the bonds that open in each part of so many words, uint32."""
+    """Count the bonds that open in each part of ``part`` words, uint32."""
     n, count = uint32(cuda.grid(1)), uint32(0)
     if n < counts.size:
         first = uint32(n * part)
@@ -289,7 +289,7 @@ def count_new_kernel(before, after, part, counts):
 
 @cuda.jit(cache=True)
 def list_new_kernel(before, after, part, starts, net, bonds, ends, codes):
-    """List the bonds that open, those of each part from ``starts`` on: in their order.
+    """List the bonds that open by ascending number; those of each part begin at ``starts``.
 
     bonds, codes: int64 (n,), numbers and periods.  ends: uint32 (2 * n,), owners, then the others.
     """
@@ -314,7 +314,7 @@ def list_new_kernel(before, after, part, starts, net, bonds, ends, codes):
 
 @cuda.jit(device=True)
 def _find(labels, site):
-    """Return the root of a site; every site on the way skips the next, so that ways get short."""
+    """Return the root of a site; every site on the path skips its parent, to shorten paths."""
     before, root = site, labels[site]
     if root == site:
         return root
@@ -348,7 +348,7 @@ def _inside(net, opened, crossing, k, word):
 
 @cuda.jit(cache=True)
 def begin_labels_kernel(net, opened, crossing, labels):
-    """Label every site by the first of its row of open chain bonds, within its word."""
+    """Label every site by the first site that open chain bonds connect it with in its word."""
     for step in range(PER_THREAD):
         site = element(step)
         if site < labels.size:
@@ -364,10 +364,10 @@ def begin_labels_kernel(net, opened, crossing, labels):
 
 @cuda.jit(cache=True)
 def join_labels_kernel(net, opened, crossing, labels):
-    """Join the labels at the ends of open bonds that cross no boundary; one thread a word of bonds.
+    """Join the labels at the ends of open bonds that cross no boundary; one thread per bond word.
 
-    Of chain bonds those from word to word are left.  Of others a bond is left out if the sites at
-    both ends are joined, by chain bonds, to those before them, as the bond before does too.
+    Of chain bonds only those between words remain.  Another bond is skipped if the bond before it
+    is open and chain bonds join both pairs of ends: it joins the same clusters.
     """
     index = uint32(cuda.grid(1))
     if index < opened.size:
@@ -378,7 +378,7 @@ def join_labels_kernel(net, opened, crossing, labels):
         elif net.chain >= 0 and left != uint32(0):
             start, count = uint32(uint32(net.chain) * net.num_words), net.num_words
             joined = _inside(net, opened, crossing, net.chain, word)
-            # If neither this bond nor the one before leaves the array, their ends are in a row.
+            # If neither this bond nor the one before leaves the array, their ends are neighbours.
             joined = uint32(joined & other_bits(opened, start, count, net.deltas, k, word, left))
             left = uint32(left & ~uint32(uint32(left << uint32(1)) & joined))
         while left != uint32(0):
@@ -401,9 +401,9 @@ def list_ends_kernel(nodes, sites, flags, found, found_flags, count):
 
 @cuda.jit(cache=True)
 def list_open_kernel(opened, bonds, ends, codes, owners, others, found, count):
-    """List those of some bonds that are open, with their codes, in any order; count: uint32 (1,).
+    """List the open ones of some bonds, with their codes, in any order; count: uint32 (1,).
 
-    bonds, ends, codes: as of :func:`list_new_kernel`.
+    bonds, ends, codes: as for :func:`list_new_kernel`.
     """
     n = uint32(cuda.grid(1))
     if n < bonds.size:
@@ -416,7 +416,7 @@ def list_open_kernel(opened, bonds, ends, codes, owners, others, found, count):
 
 @cuda.jit(cache=True)
 def free_numbers_kernel(labels, sites, numbers):
-    """Take the number of the sites' clusters away, where there is any."""
+    """Clear the numbers of the sites' clusters."""
     n = uint32(cuda.grid(1))
     if n < sites.size:
         numbers[_find(labels, sites[n])] = uint32(FREE)
@@ -424,7 +424,7 @@ def free_numbers_kernel(labels, sites, numbers):
 
 @cuda.jit(cache=True)
 def number_roots_kernel(labels, sites, numbers, count):
-    """Number the clusters of sites that have no number, from ``count`` on, uint32 (1,)."""
+    """Number clusters of sites that have no number, starting at ``count``, uint32 (1,)."""
     n = uint32(cuda.grid(1))
     if n < sites.size:
         root = _find(labels, sites[n])
@@ -434,7 +434,7 @@ def number_roots_kernel(labels, sites, numbers, count):
 
 @cuda.jit(cache=True)
 def read_numbers_kernel(labels, sites, numbers):
-    """Write the number of its cluster in the place of every site."""
+    """Replace every site by the number of its cluster."""
     n = uint32(cuda.grid(1))
     if n < sites.size:
         sites[n] = numbers[_find(labels, sites[n])]
@@ -442,7 +442,7 @@ def read_numbers_kernel(labels, sites, numbers):
 
 @cuda.jit(cache=True)
 def flag_kernel(nodes, flags, reach):
-    """Set the flags of nodes, of which one may be listed several times."""
+    """Set the flags of nodes; a node may be listed several times."""
     n = uint32(cuda.grid(1))
     if n < nodes.size:
         cuda.atomic.or_(reach, nodes[n], flags[n])
@@ -461,7 +461,7 @@ def mark_targets_kernel(nodes, targets, places):
 
 @cuda.jit(cache=True)
 def begin_search_kernel(nodes, sources, search, count):
-    """Put the sources that are open into the queue; count: uint32 (1,)."""
+    """Append the open sources to the queue; count: uint32 (1,)."""
     n = uint32(cuda.grid(1))
     if n < sources.size and has_bit(nodes[sources[n] >> uint32(5)], sources[n] & uint32(31)):
         place = cuda.atomic.add(count, 0, uint32(1))
@@ -485,7 +485,7 @@ def _is_inner(net, site):
 
 @cuda.jit(device=True)
 def _follow(net, search, site, is_inner, slot):
-    """Return (whether a slot is open and leads to another site, this, periods, the bond).
+    """Return (whether a slot is open and leads to another site, that site, periods, the bond).
 
     Slot 2k of a site is its bond of class k, slot 2k + 1 that of class k which leads to it.
     """
@@ -507,7 +507,7 @@ def _num_slots(net):
 
 @cuda.jit(device=True)
 def _wait_for_all(search, turn):
-    """Wait until all blocks are here for the so many-th time, and see what they have written."""
+    """Wait until all blocks have arrived ``turn`` times; their writes are visible then."""
     cuda.syncthreads()
     if cuda.threadIdx.x == 0:
         cuda.threadfence()
@@ -520,14 +520,14 @@ def _wait_for_all(search, turn):
 
 @cuda.jit(device=True)
 def _claim(search, other, reached, count):
-    """List a free site among those that this block has reached, unless another thread does."""
+    """Add a free site to those that this block has reached, unless another thread claims it."""
     if cuda.atomic.cas(search.places, other, uint32(FREE), uint32(_CLAIMED)) == uint32(FREE):
         reached[cuda.atomic.add(count, 0, uint32(1))] = other
 
 
 @cuda.jit(device=True)
 def _put_in_queue(search, reached, count, level, end):
-    """Put the sites that this block has reached behind the queue, which ended at ``end``."""
+    """Append the sites that this block has reached to the queue, which ended at ``end``."""
     cuda.syncthreads()
     thread = uint32(cuda.threadIdx.x)
     if thread == uint32(0):
@@ -546,9 +546,9 @@ def _put_in_queue(search, reached, count, level, end):
 
 @cuda.jit(device=True)
 def _end_of(search, level, end):
-    """Return where the queue ends after a level, for which all have waited.
+    """Return the end of the queue after a level; all blocks have finished this level.
 
-    What is two levels on begins with nothing: no block is there yet, or before this level.
+    The counters of two levels later are cleared: no block uses them now.
     """
     if cuda.grid(1) == 0:
         following = uint32(uint32(level + uint32(2)) % uint32(3))
@@ -560,11 +560,11 @@ def _end_of(search, level, end):
 
 @cuda.jit(cache=True)
 def search_target_kernel(net, search, count, answer):
-    """Search the target that is the fewest open bonds from a source, and of those the least site.
+    """Find the target that is the fewest open bonds from a source; of several the lowest site.
 
     Blocks wait for each other, so all must fit on the device at once.  Shared memory: a uint32 for
     each thread.  count: uint32 (1,), of sources.  answer: uint64 (2,), the target, or NOTHING, and
-    how many bonds away it is.
+    its distance in bonds.
     """
     counts = cuda.shared.array(2, types.uint32)
     reached = cuda.shared.array(0, types.uint32)
@@ -574,7 +574,7 @@ def search_target_kernel(net, search, count, answer):
         counts[0], search.starts[0] = uint32(0), uint32(0)
     cuda.syncthreads()
     while begin < end and nearest == uint64(NOTHING):
-        # A thread for each slot of each site.
+        # One thread for each slot of each site.
         slots, first = uint64(_num_slots(net)), uint64(cuda.blockIdx.x * threads)
         while first < uint64(end - begin) * slots:
             n = uint64(first + uint64(thread))
@@ -599,10 +599,10 @@ def search_target_kernel(net, search, count, answer):
 
 @cuda.jit(device=True)
 def _lift(net, search, axis, n, begin, place):
-    """Find over how many periods the n-th site is reached, and loops that close there.
+    """Find the periods crossed on the way to the n-th site, and loops that close there.
 
-    begin: where its level begins.  Of its neighbours those before are a step nearer.  place: in
-    ``search.found``, of the least bond that closes a loop.
+    begin: where its level begins; neighbours before this place are a step nearer.  place: index in
+    ``search.found`` of the least bond that closes a loop.
     """
     site, lift, is_known = search.queue[n], int64(0), False
     is_inner = _is_inner(net, site)
@@ -621,11 +621,11 @@ def _lift(net, search, axis, n, begin, place):
 
 @cuda.jit(cache=True)
 def search_loop_kernel(net, search, axis, answer):
-    """Search the shortest loop of open bonds through the source that winds around an axis.
+    """Find the shortest loop of open bonds through the source that winds around an axis.
 
     Blocks and shared memory as for :func:`search_target_kernel`.  answer: uint64 (3,), the bond
-    between its two halves, of several the one with the least number, or NOTHING; the distance of
-    the farther of its sites, and whether both are as far.
+    between the loop's two halves, of several the one with the lowest number, or NOTHING; the
+    distance of its farther site; and whether both sites are equally far.
     """
     counts = cuda.shared.array(2, types.uint32)
     reached = cuda.shared.array(0, types.uint32)
@@ -678,7 +678,7 @@ def search_loop_kernel(net, search, axis, answer):
 
 @cuda.jit(cache=True)
 def way_back_kernel(net, search, site, steps, sites, codes):
-    """Write the sites from one, so many steps away, back to a source, and the periods to each.
+    """Write the sites from a site, ``steps`` steps away, back to a source, and the periods to each.
 
     sites: uint32 (steps + 1,).  codes: int64 (steps + 1,).  One block.
     """

@@ -1,9 +1,9 @@
 """Bonds in ascending order, joined one by one: the last step of Kruskal's algorithm (1956).
 
-Bonds of a sample are sorted by the first 32 digits of their uniform numbers, their *prefixes*;
-those few that agree in them by all digits, and then by their numbers.  Given keys are sorted by all
-their bits.  Digit k of the 32 bonds of a word is one word of its stream, a *plane*: turned over, 32
-planes are 32 prefixes.
+Bonds of a sample are sorted by the first 32 digits of their uniform numbers, their *prefixes*; the
+few bonds with equal prefixes are sorted by all digits, and then by number.  Given keys are sorted
+by all their bits.  Digit k of the 32 bonds of a word is one word of its stream, a *plane*: the
+transpose of 32 planes is 32 prefixes.
 """
 
 from typing import Any, NamedTuple
@@ -21,12 +21,12 @@ from percolab.kernels.neighbours import find_bond_end
 from percolab.kernels.union_find import find_halving
 from percolab.trees.weights import compute_key
 
-# Words that are made at once: the compiler works on 16 of them in one instruction.
+# Number of words made together: vector instructions process 16 of them.
 _BLOCK = 64
-# Eleven digits a pass: the counts of a pass fit into the fastest cache.
+# Eleven digits per pass: the counts of a pass fit into the fastest cache.
 _DIGITS, _PASSES = 11, 3
 _VALUES = 1 << _DIGITS
-#: The low half of a pair.
+#: Mask of the low half of a pair.
 LOW = 0xFFFFFFFF
 
 
@@ -34,8 +34,8 @@ LOW = 0xFFFFFFFF
 def _xorwow_planes(start, step, base, count, states, places, planes):
     """Write the planes of words ``base`` ..., the last digit first.
 
-    states: uint32 (32 + 5, _BLOCK), the outputs of the recurrence, and places: uint32 (_BLOCK,),
-    its counter: scratch.
+    Scratch: states: uint32 (32 + 5, _BLOCK), the outputs of the recurrence, and places: uint32
+    (_BLOCK,), its counter.
     """
     for n in range(count):
         v0, v1, v2, v3, v4, d = make_xorwow_state(start, step, uint64(base + uint64(n)))
@@ -97,14 +97,14 @@ def fill_prefixes(generator, seed, sample, prefixes):
 
 
 class BondList(NamedTuple):
-    """Bonds to be put in order, with their ends."""
+    """Bonds to be sorted, with their ends."""
 
     bonds: Any  # uint32, their numbers
     ends: Any  # int32 (2 * room,), the two nodes that bond n joins at 2 n and 2 n + 1
-    pairs: Any  # uint64 (2, room), what is sorted, and scratch
+    pairs: Any  # uint64 (2, room), the pairs to be sorted, and scratch
 
 
-#: Bytes that a bond list takes for each bond.
+#: Memory of a bond list in bytes per bond.
 BOND_LIST_BYTES = 4 + 8 + 16
 
 
@@ -152,9 +152,9 @@ def sort_pairs(pairs, count):
 
 @njit(nogil=True, cache=True)
 def order_by_all_digits(weights, bonds, count, order):
-    """Write the positions, int64, of bonds, uint32, in ascending order by keys, then by numbers.
+    """Write the positions, int64, of bonds, uint32, in ascending order by key, then by number.
 
-    For a few bonds: those that agree in the digits that were sorted by.
+    It is for few bonds: those whose sorted digits are equal.
     """
     keys = np.empty(count, np.uint64)
     for n in range(count):
@@ -171,7 +171,7 @@ def order_by_all_digits(weights, bonds, count, order):
 
 @inner_with_arrays
 def settle(weights, bonds, pairs, count):
-    """Put sorted pairs that agree in their high halves in order; ``bonds[low half]`` is the bond.
+    """Order sorted pairs with equal high halves by all digits; ``bonds[low half]`` is the bond.
 
     bonds: uint32; pairs: uint64 (count,)
     """
@@ -195,8 +195,8 @@ def settle(weights, bonds, pairs, count):
 def sort_bonds(weights, prefixes, bonds, pairs, count):
     """Write the positions of bonds in ascending order to the low halves of pairs.
 
-    bonds: uint32, listed by ascending numbers if keys are given.  Returns the row of ``pairs``,
-    uint64 (2, room), that holds the result.
+    bonds: uint32, in ascending order of number if keys are given.  Returns the row of ``pairs``,
+    uint64 (2, room), with the result.
     """
     if weights.given.size == 0:
         for n in range(count):
@@ -204,7 +204,7 @@ def sort_bonds(weights, prefixes, bonds, pairs, count):
         row = sort_pairs(pairs, count)
         settle(weights, bonds, pairs[row], count)
         return row
-    # By the low halves of the keys first, then by the high ones.
+    # Sort by the low halves of the keys first, then by the high halves.
     for n in range(count):
         pairs[0, n] = packed(weights.given[bonds[n]], n)
     for half in range(2):
@@ -224,12 +224,12 @@ def add_to_tree(tree, bond):
 
 @njit(nogil=True, cache=True)
 def join_in_order(pairs, bonds, ends, parents, tree):
-    """Join bonds in ascending order; return how many are in the tree.
+    """Join bonds in ascending order; return the number of bonds in the tree.
 
-    pairs:   uint64, their positions in the low halves, as :func:`sort_bonds` leaves them
+    pairs:   uint64, the bonds' positions in the low halves, as :func:`sort_bonds` writes them
     bonds:   uint32, their numbers
     ends:    int32 (2 * room,), the nodes at their ends
-    parents: int32, a union-find of the nodes, which goes on from what is joined
+    parents: int32, a union-find of the nodes, in which some may be joined already
     tree:    uint32, words of bonds
     """
     joined = int64(0)
@@ -246,9 +246,9 @@ def join_in_order(pairs, bonds, ends, parents, tree):
 
 @njit(nogil=True, cache=True)
 def list_bonds_between(weights, prefixes, low, high, exists, adjacency, parents, listed):
-    """List bonds from ``low`` to ``high``, uint64, whose ends are not joined; return how many.
+    """List bonds from ``low`` to ``high``, uint64, whose ends are not joined; return their number.
 
-    The limits, both included, are prefixes, or keys if these are given.
+    The limits, both included, are prefixes, or keys if keys are given.
     """
     count = int64(0)
     for word in range(exists.size):

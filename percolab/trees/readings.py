@@ -1,10 +1,10 @@
-"""What studies store of a minimum spanning tree: exact integers, the same on every device.
+"""Numbers that studies store of a minimum spanning tree: exact integers, equal on every device.
 
-The *path* between two sides is that of strong disorder (Cieplak, Maritan and Banavar 1994): of all
-ways from the one to the other it is the one whose largest weight is the least, and so is every part
-of it.  With all sites of a side as one node it is the path in the minimum spanning tree, whose
-bonds are among those of the tree with the sites apart.  The largest weight on it is the sample's
-spanning threshold T, as :mod:`percolab.coupled.thresholds` has it: the key of its bond and one.
+The *path* between two sides is that of strong disorder (Cieplak, Maritan and Banavar 1994): among
+all paths from side to side its largest weight is the least, and the same holds for every part of
+it.  If all sites of a side are joined to one node, it is the path in the minimum spanning tree,
+whose bonds are also bonds of the tree without joined sites.  The largest weight on it is the
+sample's spanning threshold T (:mod:`percolab.coupled.thresholds`): the key of its bond plus 1.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ if TYPE_CHECKING:
     from percolab.trees.readings_cuda import TreeSums
 
 Words = NDArray[np.uint32]
-#: The row of a sample's tree, and by the names of their datasets the sums of one sample.
+#: The row of a sample's tree, and the sums of the sample by name of their datasets.
 TreeRow = tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]
 
 
 class TreePath(NamedTuple):
     """The path between the two end layers of an axis."""
 
-    # T in units of 2^-63, the largest key on the path and one; 0 if the path has no bond
+    # T in units of 2^-63, the largest key on the path plus 1; 0 if the path has no bond
     threshold: int
-    length: int  # its bonds
+    length: int  # number of bonds
     largest: int  # the number of the bond with the largest key, -1 if there is none
 
 
 class TreeReading(NamedTuple):
-    """What is read off the tree of a sample."""
+    """The numbers read off the tree of a sample."""
 
-    bonds: int  # how many there are
-    # The sum of their weights, each rounded to a multiple of 2^-32, in units of that; a half is
-    # rounded up.  0 where keys are given
+    bonds: int  # number of bonds
+    # The sum of their weights in units of 2^-32, each rounded to a multiple, with halves rounded
+    # up; 0 if keys are given
     weight: int
-    # int64, how many sites have so many of them, by that number, up to the largest
+    # int64, number of sites by degree, up to the largest degree
     degrees: NDArray[np.int64]
-    # int64 (64,), the histogram of their weights; zeros where keys are given
+    # int64 (64,), the histogram of the weights; zeros if keys are given
     weights: NDArray[np.int64]
-    paths: dict[int, TreePath | None]  # by open axis, None where the two sides are not connected
+    paths: dict[int, TreePath | None]  # by open axis, None if the two sides are not connected
 
 
 class _SortedTree(NamedTuple):
@@ -63,7 +63,7 @@ class _SortedTree(NamedTuple):
 
 
 def read_tree(topology: Topology, weights: BondWeights, words: Words) -> TreeReading:
-    """Return what is read off the tree of a sample, or of given keys.
+    """Read the numbers off the tree of a sample, or of given keys.
 
     words: uint32 (words of all classes,), the bonds of a minimum spanning tree or forest
     """
@@ -104,7 +104,7 @@ def find_trunk(topology: Topology, weights: BondWeights, words: Words, axis: int
 def _listed(
     topology: Topology, words: Words, *, with_ends: bool
 ) -> tuple[_SortedTree, NDArray[np.int32]]:
-    """Return the bonds of a tree, not yet sorted, and how many there are at every site."""
+    """Return the bonds of a tree, not yet sorted, and the degree of every site."""
     room = int(np.bitwise_count(words).sum(dtype=np.int64)) if with_ends else 0
     bonds, ends = np.empty(room, np.uint32), np.empty((room, 2), np.int32)
     degrees = np.zeros(topology.num_points, np.int32)
@@ -135,7 +135,7 @@ def _path(topology: Topology, tree: _SortedTree, axis: int) -> tuple[NDArray[np.
 
 
 def read_rows(topology: Topology, generator: int, seed: int, sample: int, tree: Words) -> TreeRow:
-    """Return the row of a sample's tree, uint32 (words of all classes,), as studies store it.
+    """Return the row that studies store for a sample's tree, uint32 (words of all classes,).
 
     InputError: source and target, or two sides, are not connected, so that it spans at no p.
     """
@@ -153,7 +153,7 @@ def read_rows(topology: Topology, generator: int, seed: int, sample: int, tree: 
 
 
 def rows_from_sums(topology: Topology, sums: TreeSums) -> list[TreeRow]:
-    """Return the same of trees that were read on a device, without paths."""
+    """Return the rows of trees that were read on a device, without paths."""
     return [_make_row(topology, *sample) for sample in zip(*sums, strict=True)]
 
 
@@ -166,6 +166,6 @@ def _make_row(
 ) -> TreeRow:
     row = np.zeros(2 + 2 * topology.num_axes, np.int64)
     row[TREE_ROW.index("tree_bonds")], row[TREE_ROW.index("tree_weight")] = bonds, weight
-    # The last bin is for all degrees from there on.
+    # The last bin counts all larger degrees, too.
     bins = np.bincount(np.arange(degrees.size).clip(max=DEGREE_BINS - 1), degrees, DEGREE_BINS)
     return row, {"tree_degrees": bins.astype(np.int64), "tree_weights": weights}

@@ -1,4 +1,4 @@
-"""What is read off a tree on the CPU: weights, degrees, and the path between two sides."""
+"""Numbers read off a tree on the CPU: weights, degrees, and the path between two sides."""
 
 import numpy as np
 from numba import int32, int64, njit, uint32, uint64
@@ -9,7 +9,7 @@ from percolab.kernels.neighbours import find_bond_end
 from percolab.kernels.union_find import find_halving
 from percolab.trees.ordered_joins import LOW
 
-#: Digits of a weight that are summed up, and of its bin in the histogram.
+#: Number of digits of a weight that are summed up, and of its bin in the histogram.
 WEIGHT_DIGITS, BIN_DIGITS = 32, 6
 
 
@@ -17,7 +17,7 @@ WEIGHT_DIGITS, BIN_DIGITS = 32, 6
 def weigh_bonds(generator, seed, sample, tree, bins):
     """Return the sum of the tree's weights in units of 2^-32, each rounded to the nearest, int64.
 
-    A half is rounded up.  bins: int64, gains the histogram of the weights.
+    A half is rounded up.  bins: int64, the histogram of the weights is added.
     """
     planes, total = np.empty(WEIGHT_DIGITS + 1, np.uint32), int64(0)
     for word in range(tree.size):
@@ -28,7 +28,7 @@ def weigh_bonds(generator, seed, sample, tree, bins):
         for k in range(WEIGHT_DIGITS):
             ones = int64(popcount(uint32(planes[k] & left)))
             total += ones << int64(WEIGHT_DIGITS - 1 - k)
-        # The digit after the last decides which way it is rounded.
+        # The digit after the last one decides the direction of rounding.
         total += int64(popcount(uint32(planes[WEIGHT_DIGITS] & left)))
         while left != uint32(0):
             bit = uint32(trailing_zeros(left))
@@ -39,10 +39,10 @@ def weigh_bonds(generator, seed, sample, tree, bins):
 
 @njit(nogil=True, cache=True)
 def list_tree(tree, adjacency, bonds, ends, degrees):
-    """List the bonds of a tree with their ends, and count them at every site; return how many.
+    """List the bonds of a tree with their ends, and find degrees; return the number of bonds.
 
-    tree: uint32 words.  bonds: uint32, ascending, and ends: int32 (bonds, 2); both may be of length
-    0, and then nothing is listed.  degrees: int32 (points,), cleared.
+    tree: uint32 words.  bonds: uint32, ascending, and ends: int32 (bonds, 2); if both are of length
+    0, nothing is listed.  degrees: int32 (points,), must be 0.
     """
     count = int64(0)
     for word in range(tree.size):
@@ -61,15 +61,15 @@ def list_tree(tree, adjacency, bonds, ends, degrees):
 
 @njit(nogil=True, cache=True)
 def mark_path(pairs, ends, nodes, source, target, on_path):
-    """Mark the tree's bonds on the path between two nodes; return the last of them in order, or -1.
+    """Mark the tree's bonds on the path between two nodes; return the largest of them, or -1.
 
     pairs:   uint64 (bonds,), positions in their low halves, in ascending order of the bonds
     ends:    int32 (bonds, 2)
     nodes:   int32 (points,), the node of every site
-    on_path: bool (bonds,), cleared
+    on_path: bool (bonds,), must be False
 
-    Bonds are joined until the two nodes are.  Then loose ends are taken off, one by one, and what
-    remains is the path.  A loose end knows its last bond as the exclusive or of its bonds.
+    Bonds are joined until the two nodes are connected.  Then leaves are removed one by one until
+    only the path remains.  A node stores the XOR of its bonds, which for a leaf is its last bond.
     """
     parents = np.arange(nodes.size).astype(np.int32)
     degrees, crossed = np.zeros(nodes.size, np.int32), np.zeros(nodes.size, np.uint32)

@@ -1,6 +1,6 @@
-"""What studies store of trees, read on a CUDA device for all samples of a batch at a time.
+"""Numbers that studies store of trees, read on a CUDA device for all samples of a batch at once.
 
-Weights, and how many bonds sites have, are what :mod:`percolab.trees.readings` reads on the CPU.
+Weights and degrees are those that :mod:`percolab.trees.readings` reads on the CPU.
 
 tree: uint32, bond words of the entries; degrees: uint32 (entries * num_points,).
 """
@@ -21,26 +21,26 @@ from percolab.lattices.topology import Topology
 from percolab.trees.boruvka_cuda import BoruvkaCuda
 from percolab.trees.rounds_cuda import find_ends
 
-#: Digits of a weight that are summed up, with one more that rounds, and those of its bin.
+#: Number of digits of a weight that are summed up, after rounding, and of its bin.
 WEIGHT_DIGITS, BIN_DIGITS = 32, 6
 BINS = 1 << BIN_DIGITS
-#: Sites with fewer bonds are counted in shared memory first.
+#: Sites with fewer bonds than this are counted in shared memory first.
 SHARED_DEGREES = 64
 _PLANES = WEIGHT_DIGITS + 1
 _COLUMNS = THREADS * _PLANES
-# Words of a batch entry that one thread weighs, where there are many.
+# Number of words that one thread weighs if a batch entry has many words.
 _WORDS_A_THREAD = 8
-#: Columns of the sums of an entry: bonds, and their weights in units of 2^-32.
+#: Columns of the sums of an entry: number of bonds, and their weight in units of 2^-32.
 BONDS, WEIGHT, SUMS = 0, 1, 2
 
 
 @cuda.jit(cache=True)
 def weigh_kernel(generator, samples, tree, words_per_entry, is_drawn, sums, bins):
-    """Count the bonds of every tree, sum up their weights, and sort these into bins.
+    """Count the bonds of every tree, sum up their weights, and count these by bin.
 
-    A thread takes words of one entry, and draws the 33 planes of each.  is_drawn: 0 leaves weights
-    out, as for given keys.  sums: uint64 (entries * SUMS,), bins: uint32 (entries * BINS,), both
-    cleared.
+    A thread processes words of one entry, and draws the 33 planes of each.  is_drawn: 0 leaves out
+    weights, as for given keys.  sums: uint64 (entries * SUMS,), bins: uint32 (entries * BINS,),
+    both must be 0.
     """
     columns = cuda.shared.array(_COLUMNS, types.uint32)
     counts = cuda.shared.array(BINS, types.uint32)
@@ -92,7 +92,7 @@ def weigh_kernel(generator, samples, tree, words_per_entry, is_drawn, sums, bins
 
 @cuda.jit(cache=True)
 def degrees_kernel(tree, adjacency, words_per_entry, degrees):
-    """Count the bonds of the trees at every site of a graph: one thread a word."""
+    """Find the degrees of all sites of a graph in the trees: one thread per word."""
     word, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if word >= words_per_entry:
         return
@@ -108,10 +108,10 @@ def degrees_kernel(tree, adjacency, words_per_entry, degrees):
 
 @cuda.jit(cache=True)
 def lattice_degrees_kernel(tree, adjacency, words_per_entry, degrees):
-    """Count the bonds of the trees at every site of a lattice, but for those that others own.
+    """Count the bonds of the trees at every site of a lattice, without one kind of bonds.
 
-    These are counted if they are not across a periodic boundary, and so found by the index
-    difference.
+    Bonds that another site owns are counted only if they do not cross a periodic boundary, since
+    they are found by the index difference.
     """
     entry, points = uint32(cuda.blockIdx.y), uint32(adjacency.num_points)
     base = uint32(entry * words_per_entry)
@@ -124,7 +124,7 @@ def lattice_degrees_kernel(tree, adjacency, words_per_entry, degrees):
                 own = tree[uint32(uint32(base + first) + uint32(i >> uint32(5)))]
                 if has_bit(own, i & uint32(31)):
                     degree = uint32(degree + uint32(1))
-                # What would begin before the first site is beyond the last one.
+                # An owner before the first site wraps to a number beyond the last site.
                 j = uint32(i - uint32(adjacency.ends[k]))
                 if j < points:
                     word = uint32(first + uint32(j >> uint32(5)))
@@ -136,7 +136,7 @@ def lattice_degrees_kernel(tree, adjacency, words_per_entry, degrees):
 
 @cuda.jit(cache=True)
 def periodic_degrees_kernel(tree, adjacency, words_per_entry, degrees):
-    """Count the periodic bonds at the sites that do not own them: one thread a bond."""
+    """Count the periodic bonds at the sites that do not own them: one thread per bond."""
     n, entry = uint32(cuda.grid(1)), uint32(cuda.blockIdx.y)
     if n < uint32(adjacency.periodic_bonds.size):
         is_open, _, j = periodic_bond(n, tree, uint32(entry * words_per_entry), adjacency)
@@ -147,7 +147,7 @@ def periodic_degrees_kernel(tree, adjacency, words_per_entry, degrees):
 
 @cuda.jit(cache=True)
 def tally_degrees_kernel(degrees, occupied, points, width, tallies):
-    """Count the sites by how many bonds they have; tallies: uint32 (entries * width,), cleared."""
+    """Count the sites by degree; tallies: uint32 (entries * width,), must be 0."""
     counts = cuda.shared.array(SHARED_DEGREES, types.uint32)
     entry = uint32(cuda.blockIdx.y)
     for k in range(cuda.threadIdx.x, SHARED_DEGREES, THREADS):
@@ -169,18 +169,18 @@ def tally_degrees_kernel(degrees, occupied, points, width, tallies):
 
 
 class TreeSums(NamedTuple):
-    """Sums over the trees of some samples, int64 each, as ``TreeReading`` has them of one."""
+    """The numbers of ``TreeReading`` for several samples, int64 each."""
 
-    bonds: NDArray[np.int64]  # (entries,), how many there are
-    # (entries,), the sum of their weights in units of 2^-32; 0 where keys are given
+    bonds: NDArray[np.int64]  # (entries,), number of bonds
+    # (entries,), the sum of their weights in units of 2^-32; 0 if keys are given
     weight: NDArray[np.int64]
-    # (entries, most bonds of a site + 1), how many sites have so many of them
+    # (entries, largest degree + 1), number of sites by degree
     degrees: NDArray[np.int64]
     weights: NDArray[np.int64]  # (entries, 64), the histogram of the weights; 0 with given keys
 
 
 class ReadingsBatch:
-    """Reads the trees that :class:`BoruvkaCuda` found last."""
+    """A reader of the last trees that :class:`BoruvkaCuda` found."""
 
     def __init__(self, trees: BoruvkaCuda) -> None:
         self._trees = trees
@@ -190,12 +190,12 @@ class ReadingsBatch:
         pairs = tuple(zip(sizes, kinds, strict=True))
         self._device = tuple(cuda.device_array(size, kind) for size, kind in pairs)
         self._pinned = tuple(cuda.pinned_array(size, kind) for size, kind in pairs)
-        # What is counted begins as 0.
+        # Zeros to which all counts are reset.
         self._zeros = tuple(cuda.to_device(np.zeros(size, kind)) for size, kind in pairs)
 
     @staticmethod
     def memory(width: int, entries: int) -> Memory:
-        """Return the memory that it takes; width: most bonds of a site, and one."""
+        """Return the memory needed; width: largest degree of a site plus 1."""
         size = entries * (8 * SUMS + 4 * BINS + 4 * width)
         return Memory(host=size, device=2 * size)
 
@@ -234,7 +234,7 @@ class ReadingsBatch:
 
 
 def bound_site_degree(topology: Topology) -> int:
-    """Return a bound on the bonds of a site."""
+    """Return a bound on the number of bonds of a site."""
     if topology.neighbours is None:
         return 2 * topology.num_classes
     neighbours = topology.neighbours

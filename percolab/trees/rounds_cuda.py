@@ -2,20 +2,20 @@
 
 A batch is one graph that is not connected: site i of entry n is ``n * points + i``, and bond b is
 ``n * slots + b``, where ``slots`` is 32 * words of an entry; both are uint32.  Bonds are listed as
-``prefix << 32 | number``, where the prefix is the first 32 binary digits of the key: in the order
-(key, number) but for equal prefixes, where all digits are compared.
+``prefix << 32 | number``, where the prefix is the first 32 binary digits of the key.  This is their
+order (key, number), except that all digits are compared if prefixes are equal.
 
-A round has three kernels.  Every listed bond *offers* itself to the clusters at its ends, of which
-each keeps the least; a bond that was kept *hooks* the cluster to the one at its other end; and the
-bonds between two clusters are listed *again*, with what these are now.
+A round has three kernels.  Every listed bond *offers* itself to the clusters at its ends, each of
+which keeps its least bond; a bond that was kept *hooks* the cluster to the one at its other end;
+and the bonds that still join two clusters are listed *again*, with their new clusters.
 
-Bonds with a large prefix, the *heavy* ones, wait while rounds go over the *light* ones: most of
-them turn out to be within one cluster, and never go through a round.  The tree is the same, for a
-cluster that has a light bond has a light one as its least, and one that has none does not choose.
+Bonds with a large prefix, the *heavy* ones, wait while rounds process the *light* ones: most heavy
+bonds end up within one cluster, and never enter a round.  The tree is the same, since the least
+bond of a cluster with a light bond is light, and a cluster without one does not choose.
 
 exists: uint32, words; prefixes: uint32; given: uint64; lists of bonds: :class:`CandidateList`.
-``counts``, uint32 (COUNTS,), has the lengths of both lists, that of the first at the beginning, and
-how many bonds wait, at the end of the second list's memory.
+``counts``, uint32 (COUNTS,), has the lengths of both lists, the initial length of the first, and
+the number of bonds that wait at the end of the second list's memory.
 """
 
 from typing import Any, NamedTuple
@@ -32,9 +32,9 @@ from percolab.kernels.neighbours import find_periodic_number, has_bit, other_end
 #: No site, and no bond.
 NO_SITE = 0xFFFFFFFF
 NO_BOND = 0xFFFFFFFFFFFFFFFF
-#: Which digits of a prefix are kept: all of them, but where a test wants many to be equal.
+#: The digits of a prefix that are used: all, unless a test needs many equal prefixes.
 KEPT_DIGITS = 0xFFFFFFFF
-#: What is counted: the bonds of both lists, those of the first at the beginning, and heavy ones.
+#: Indices of counts: the bonds of both lists (0, 1), those of the first initially, and heavy ones.
 BEGINNING, HEAVY, COUNTS = 2, 3, 4
 # A column of planes, one word longer so that the threads of a warp meet different banks.
 _COLUMN = 33
@@ -42,23 +42,23 @@ _COLUMNS = THREADS * _COLUMN
 
 
 class RoundKeys(NamedTuple):
-    """What the keys of the bonds of a batch follow from."""
+    """The data that determine the keys of a batch's bonds."""
 
     generator: Any  # one of :data:`percolab.bonds.words.GENERATORS`' values
     samples: Any  # uint64 (1 + entries,), the seed and then every entry's sample
-    given: Any  # uint64 (slots,), given keys; or (1,), and then the keys are the samples' own
-    limits: Any  # uint64 (2,), the least and the largest of given keys
-    is_given: Any  # uint32, 1 where they are given
-    slots: Any  # uint32, bond numbers of an entry
+    given: Any  # uint64 (slots,), given keys; or (1,) if the keys are the samples' own
+    limits: Any  # uint64 (2,), the least and the largest given key
+    is_given: Any  # uint32, 1 if keys are given
+    slots: Any  # uint32, number of bond numbers per entry
 
 
 class BoruvkaForest(NamedTuple):
-    """What is known of the sites of a batch and of its trees."""
+    """The clusters and trees of a batch."""
 
     # uint32 (entries * points,), another site of the same cluster; roots have themselves. Before
-    # tiles are joined, the prefix of the least bond to another tile, or NO_SITE
+    # tiles are joined: the prefix of the least bond to another tile, or NO_SITE
     parents: Any
-    best: Any  # uint64 (entries * points,), at roots the least bond that was offered, as listed
+    best: Any  # uint64 (entries * points,), at roots the least offered bond, as listed
     tree: Any  # uint32 (entries * words,), the chosen bonds
 
 
@@ -71,9 +71,9 @@ class CandidateList(NamedTuple):
 
 @cuda.jit(cache=True)
 def begin_kernel(parents, sites, tree, words, counts, listed, is_tiled):
-    """Begin with no bond chosen, every site a cluster, and so many bonds in the first list.
+    """Initialize: no bond is chosen, every site is a cluster, and the first list has some bonds.
 
-    sites, words: of all entries.  is_tiled: parents begin as NO_SITE.
+    sites, words: of all entries.  listed: length of the list.  is_tiled: parents become NO_SITE.
     """
     for step in range(PER_THREAD):
         n = element(step)
@@ -89,7 +89,7 @@ def begin_kernel(parents, sites, tree, words, counts, listed, is_tiled):
 
 @cuda.jit(cache=True)
 def limits_kernel(exists, given, limits):
-    """Lower and raise the limits to the least and the largest given key of a bond that exists."""
+    """Extend the limits to the least and the largest given key of existing bonds."""
     for step in range(PER_THREAD):
         n = element(step)
         if n < uint32(given.size) and has_bit(exists[uint32(n >> uint32(5))], n & uint32(31)):
@@ -102,7 +102,7 @@ def limits_kernel(exists, given, limits):
 
 @cuda.jit(device=True)
 def _count_binary_digits(number):
-    """Return how many binary digits a uint64 has, 0 for 0."""
+    """Return the number of binary digits of a uint64, 0 for 0."""
     high = uint32(number >> uint64(32))
     if high != uint32(0):
         return highest_one(high) + 33
@@ -111,7 +111,7 @@ def _count_binary_digits(number):
 
 @cuda.jit(cache=True)
 def given_prefixes_kernel(given, limits, prefixes):
-    """Write the prefixes of given keys: of the difference to the least, by the largest's digits."""
+    """Write the prefixes of given keys minus the least key, scaled to the digits of the largest."""
     digits = _count_binary_digits(uint64(limits[1] - limits[0]))
     for step in range(PER_THREAD):
         n = element(step)
@@ -129,7 +129,7 @@ def prefixes_kernel(keys, words, words_per_entry, prefixes):
     """Write the prefixes of the bonds of samples: a thread draws the 32 planes of a word.
 
     Plane k has digit k of 32 numbers, one bit each; a number's prefix is its bit of all planes.  So
-    this is a transposition of 32 x 32 bits, half by half, quarter by quarter, and so on.
+    this is a transposition of 32 x 32 bits, by halves, quarters and so on.
     """
     columns = cuda.shared.array(_COLUMNS, types.uint32)
     thread = uint32(cuda.threadIdx.x)
@@ -171,13 +171,13 @@ def prefixes_kernel(keys, words, words_per_entry, prefixes):
 
 @cuda.jit(device=True)
 def listed_bond(prefixes, number):
-    """Return a bond as it is listed, uint64, by its number, uint32."""
+    """Return the listed form of a bond, uint64, by its number, uint32."""
     return uint64(uint64(uint64(prefixes[number]) << uint64(32)) | uint64(number))
 
 
 @cuda.jit(device=True)
 def _place_in(shared, counts, target, number):
-    """Return from where on among those that counts[target] counts a thread's bonds go, so many.
+    """Add ``number`` to counts[target], and return where this thread's bonds begin in the list.
 
     All threads of a block call it.  shared: uint32 (2,).
     """
@@ -196,7 +196,7 @@ def _place_in(shared, counts, target, number):
 
 @cuda.jit(cache=True)
 def list_all_kernel(exists, words, prefixes, listed, counts):
-    """Append all bonds to the first list: one thread a word."""
+    """Append all bonds to the first list: one thread per word."""
     shared = cuda.shared.array(2, types.uint32)
     word = uint32(cuda.grid(1))
     left = uint32(0)
@@ -226,9 +226,9 @@ def find_ends(own, adjacency):
 
 @cuda.jit(device=True)
 def _find_root(parents, i):
-    """Return the root of i, letting every second site on the way skip its parent.
+    """Return the root of i, and let every second site on the path skip its parent.
 
-    What another thread writes meanwhile leads to the same root.
+    Writes of other threads in the meantime lead to the same root.
     """
     parent = parents[i]
     while parent != i:
@@ -243,7 +243,7 @@ def _find_root(parents, i):
 def _append(shared, counts, target, forest, bond, i, j, listed):
     """Append a bond between roots i and j to a list unless i is j; all threads of a block call it.
 
-    The roots begin their next round without an offer; all threads write the same there.
+    The offers of both roots are cleared for the next round; all threads write the same value.
     """
     place = _place_in(shared, counts, target, uint32(i != j))
     if i != j:
@@ -270,10 +270,10 @@ def _find_roots(forest, adjacency, slots, bond):
 
 @cuda.jit(cache=True)
 def first_ends_kernel(forest, adjacency, slots, bonds, counts, light, listed):
-    """List the light bonds of the first list again, with their clusters, in the second.
+    """List the light bonds of the first list, with their clusters, in the second list.
 
-    light: the largest prefix of light bonds, uint32.  Heavy ones go to the end of the second list's
-    memory.  Notes how many bonds the first list should have had room for.
+    light: the largest prefix of light bonds, uint32.  Heavy bonds go to the end of the second
+    list's memory.  The length that the first list should have had is stored.
     """
     shared = cuda.shared.array(2, types.uint32)
     count = min(counts[0], uint32(bonds.size))
@@ -298,9 +298,9 @@ def first_ends_kernel(forest, adjacency, slots, bonds, counts, light, listed):
 
 @cuda.jit(cache=True)
 def heavy_ends_kernel(forest, adjacency, slots, bonds, counts, listed):
-    """Append the heavy bonds between two clusters to the first list, with these.
+    """Append the heavy bonds between two clusters, with these clusters, to the first list.
 
-    bonds: of the second list, at the end of which they wait.
+    bonds: of the second list, where heavy bonds wait at the end.
     """
     shared = cuda.shared.array(2, types.uint32)
     count, last = counts[HEAVY], uint32(uint32(bonds.size) - uint32(1))
@@ -317,7 +317,7 @@ def heavy_ends_kernel(forest, adjacency, slots, bonds, counts, listed):
 
 @cuda.jit(cache=True)
 def ends_kernel(forest, source, bonds, counts, listed):
-    """List the bonds of list number ``source`` that are between two clusters in the other list."""
+    """Copy the bonds between two clusters from list number ``source`` to the other list."""
     shared = cuda.shared.array(2, types.uint32)
     count = counts[source]
     begin = uint32(uint32(cuda.blockIdx.x) * uint32(THREADS))
@@ -349,7 +349,7 @@ def _read_key(keys, number):
 def _comes_before(one, other, keys, are_whole):
     """Return whether a listed bond comes before another, which may be NO_BOND.
 
-    are_whole: whether prefixes are all digits of the keys.
+    are_whole: whether prefixes contain all digits of the keys.
     """
     if are_whole or uint64(uint64(one ^ other) >> uint64(32)) != uint64(0):
         return one < other
@@ -389,9 +389,9 @@ def offer_kernel(keys, best, source, bonds, counts):
 
 @cuda.jit(cache=True)
 def hook_kernel(forest, source, bonds, counts):
-    """Choose the bonds of list number ``source`` that a cluster kept, and hook it to the other.
+    """Choose the bonds of list number ``source`` that a cluster kept, and hook the cluster by them.
 
-    Of two clusters that keep the same bond the larger root is hooked.  The other list is emptied.
+    If two clusters keep the same bond, the larger root is hooked.  The other list is emptied.
     """
     n, count = uint32(cuda.grid(1)), counts[source]
     if n == uint32(0):

@@ -1,19 +1,19 @@
-"""CUDA kernels of Boruvka's algorithm in tiles: what a block of threads finds in shared memory.
+"""CUDA kernels of Boruvka's algorithm in tiles: the part that a thread block does in shared memory.
 
-A tile is a box of sites.  Its clusters choose their least bond as long as that is an *inner* one,
-with both ends in the tile; for this every site next to another tile knows the least prefix of the
-bonds that lead there.  When no cluster can choose any more, what was chosen is of the tree.
+A tile is a box of sites.  Its clusters choose their least bond as long as that is an *inner* bond,
+with both ends in the tile; for this every site next to another tile has the least prefix of its
+bonds to other tiles.  When no cluster can choose any more, the chosen bonds are in the tree.
 
-Then bonds to other tiles are left out of account, and it goes on: an inner bond that is not chosen
-now is the greatest of a circle, and in no tree.  The others are listed for the rounds of
-:mod:`percolab.trees.rounds_cuda`, like all that a tile leaves undecided.
+In a second part bonds to other tiles are ignored: an inner bond that is not chosen now either is
+the largest bond of a cycle, and in no tree.  The others, like all bonds that a tile leaves
+undecided, are listed for the rounds of :mod:`percolab.trees.rounds_cuda`.
 
-The lowest bit of an inner bond's prefix is 1; 0 makes a cluster choose nothing.  That is a bond to
-another tile, and two inner bonds of one prefix, since no more digits are compared here.
+The lowest bit of an inner bond's prefix is 1; a least prefix with the bit 0 makes a cluster choose
+nothing.  It is 0 for bonds to other tiles, and for equal prefixes, as no more digits are compared.
 
-Every warp has a list of bonds of its own, from which bonds within one cluster are dropped.  Put
-aside at the end of its memory are heavy bonds for the first rounds, and in the first part bonds
-after the least outward ones of both their clusters, which cannot be chosen until the second.
+Every warp has its own list of bonds, from which bonds within one cluster are dropped.  At the end
+of its memory, bonds are put aside: heavy bonds during the first rounds, and in the first part bonds
+larger than the least outward bonds of both their clusters, which cannot be chosen until the second.
 """
 
 from typing import Any, NamedTuple
@@ -25,26 +25,26 @@ from percolab.kernels.cuda import SIMULATED, cuda
 from percolab.kernels.neighbours import has_bit
 from percolab.trees.rounds_cuda import NO_SITE, find_ends, listed_bond
 
-#: Sites of a tile, by their binary logarithm, and its threads; the simulator gets tiny tiles.
+#: Sites of a tile, by their binary logarithm, and its threads; the simulator has tiny tiles.
 SITE_BITS = 5 if SIMULATED else 10
 TILE_SITES = 1 << SITE_BITS
 #: Threads of a warp, and of a tile.
 LANES = 8 if SIMULATED else 32
 TILE_THREADS = 8 if SIMULATED else 256
 _WARPS = TILE_THREADS // LANES
-#: Sites of a tile that one warp lists the bonds of.
+#: Number of sites of a tile whose bonds one warp lists.
 _WARP_SITES = TILE_SITES // _WARPS
-#: A word has room for a bond's number in the tile, with its class, and the places of both its ends.
+#: A word has room for a bond's number in the tile, which includes its class, and for both its ends.
 MOST_CLASSES = 4
 _SITE_MASK = TILE_SITES - 1
-#: Rounds without heavy bonds.
+#: Number of rounds without heavy bonds.
 LIGHT_STEPS = 3
 #: Shared memory of one class: prefixes and ends.
 CLASS_BYTES = 8 * TILE_SITES
 _CHOSEN_WORDS = MOST_CLASSES * TILE_SITES // 32
-# What a block counts: the last round that joined something, bonds kept, bonds undecided, and where
-# they are listed; then for every warp the place of its undecided ones among them.  The simulator
-# has the votes of a warp behind them.
+# Counters of a block: the last round that joined clusters, bonds kept, undecided bonds, and their
+# place in the list; then for every warp the place of its undecided bonds among these.  In the
+# simulator the votes of a warp follow.
 _ROUND, _KEPT, _UNDECIDED, _PLACE, _OWN = range(5)
 _COUNTERS = _OWN + _WARPS + LANES
 
@@ -65,18 +65,18 @@ else:
         """Return (the lanes before this one that keep something, all lanes that do)."""
         votes = uint32(cuda.ballot_sync(0xFFFFFFFF, keeps))
         before = uint32(uint32(uint32(1) << uint32(cuda.laneid)) - uint32(1))
-        # What any lane has read was read before another writes.
+        # All lanes have read before any lane writes.
         cuda.syncwarp()
         return uint32(popcount(uint32(votes & before))), uint32(popcount(votes))
 
 
 class BoruvkaTiles(NamedTuple):
-    """How a topology is cut into tiles."""
+    """The tiles of a topology."""
 
     shape: Any  # three uint32, grid points along each axis
-    extents: Any  # three uint32, binary logarithms of a tile's
+    extents: Any  # three uint32, binary logarithms of a tile's edges
     counts: Any  # three uint32, tiles along each axis
-    shifts: Any  # int32 by class, the other end's place in the tile less the owner's
+    shifts: Any  # int32 by class, the other end's place in the tile minus the owner's
     inner: Any  # uint32 (words_per_entry,), the bonds with both ends in one tile
     num_words: Any  # uint32, words of one class
     words_per_entry: Any  # uint32, of all classes
@@ -85,7 +85,7 @@ class BoruvkaTiles(NamedTuple):
 
 @cuda.jit(cache=True)
 def crossing_kernel(crossing, adjacency, slots, prefixes, parents, bonds):
-    """List the bonds between tiles first, and give their ends the least prefix.
+    """List the bonds between tiles first, and write the least prefix at their ends.
 
     crossing: uint32 (n,), their numbers in an entry.
     """
@@ -116,7 +116,7 @@ def _tile_corner(tiles, number):
 
 @cuda.jit(device=True)
 def _locate_site(tiles, corner, place):
-    """Return (whether it is in the lattice, the number) of a place of a tile."""
+    """Return whether a place of a tile is in the lattice, and its site number."""
     wide, high, _ = tiles.extents
     row = uint32(place >> wide)
     layer = uint32(row >> high)
@@ -139,7 +139,7 @@ def _root_in(parents, place):
 
 @cuda.jit(device=True)
 def _offer_prefix(best, root, prefix):
-    """Lower the least prefix of a cluster; of two that are equal the lowest bit is taken away."""
+    """Lower the least prefix of a cluster; clear the lowest bit if two are equal."""
     if prefix <= best[root]:
         old = cuda.atomic.min(best, root, prefix)
         if old == prefix:
@@ -148,7 +148,7 @@ def _offer_prefix(best, root, prefix):
 
 @cuda.jit(device=True)
 def _chooses(best, outwards, root, prefix, is_first):
-    """Return whether a cluster takes the bond of this prefix, in the first part or the second."""
+    """Return whether a cluster chooses the bond with this prefix, in the first or second part."""
     return best[root] == prefix and (not is_first or prefix < outwards[root])
 
 
@@ -224,9 +224,9 @@ def _ends_word(identity, i, j):
 
 @cuda.jit(device=True)
 def _list_inner(tiles, corner, entry, lists, prefixes, forest, outwards, counters, light):
-    """List the inner bonds of a warp's sites; return how many, and how many heavy ones are aside.
+    """List the inner bonds of a warp's sites; return (bonds listed, heavy bonds put aside).
 
-    Writes the least outward prefix of every site, too.
+    Also write the least outward prefix of every site.
     """
     memory, far, begin, end = lists
     thread, count, aside = uint32(cuda.threadIdx.x), uint32(0), uint32(0)
@@ -263,11 +263,11 @@ def _list_inner(tiles, corner, entry, lists, prefixes, forest, outwards, counter
 
 @cuda.jit(device=True)
 def _list_again(lists, parents, outwards, counters, source, number, left, aside, room):
-    """List what is between two clusters again; return (bonds listed, bonds aside).
+    """List the bonds between two clusters again; return (bonds listed, bonds aside).
 
-    From ``source`` on ``number`` bonds of the warp's memory are gone through.  What stays is listed
-    from ``left`` on, which is not above ``source``.  Where there is ``room``, bonds that cannot be
-    chosen in the first part are put aside, down from where ``aside`` of them begin.
+    Reads ``number`` bonds of the warp's memory, starting at ``source``.  The remaining bonds are
+    listed from ``left`` on, which is not above ``source``.  If there is ``room``, bonds that cannot
+    be chosen in the first part are put aside, below the ``aside`` bonds that already are.
     """
     memory, far, begin, end = lists
     lane = uint32(uint32(cuda.threadIdx.x) & uint32(LANES - 1))
@@ -303,10 +303,10 @@ def _list_again(lists, parents, outwards, counters, source, number, left, aside,
 
 @cuda.jit(cache=True)
 def tile_kernel(tiles, prefixes, forest, bonds, counts, light):
-    """Join one tile; write the roots of its sites, its bonds of the tree, and what is left.
+    """Join one tile; write the roots of its sites, its bonds in the tree, and undecided bonds.
 
-    light: the largest prefix of light bonds, uint32.  What is left is counted even if the list has
-    no room for it.  Dynamic shared memory: CLASS_BYTES for every class.
+    light: the largest prefix of light bonds, uint32.  Undecided bonds are counted even if the list
+    has no room for them.  Dynamic shared memory: CLASS_BYTES for every class.
     """
     parents = cuda.shared.array(TILE_SITES, types.uint32)
     best = cuda.shared.array(TILE_SITES, types.uint32)
@@ -319,7 +319,7 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts, light):
     lane, warp = uint32(thread & uint32(LANES - 1)), uint32(thread // uint32(LANES))
     entry = uint32(cuda.blockIdx.y)
     corner = _tile_corner(tiles, uint32(cuda.blockIdx.x))
-    # A warp's memory begins and ends there: prefixes, and as far behind them the bonds' ends.
+    # The limits of a warp's memory: prefixes, and at the same distance behind them, bond ends.
     classes = uint32(len(tiles.shifts))
     far, size = uint32(classes << uint32(SITE_BITS)), uint32(classes * uint32(_WARP_SITES))
     begin = uint32(warp * size)
@@ -372,13 +372,13 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts, light):
                 best[place] = uint32(NO_SITE)
                 root = _root_in(parents, place)
                 if root != place:
-                    # Who passes by goes on from the parent or from the root.
+                    # Other threads that read this place go on from the parent or from the root.
                     parents[place] = root
                     if is_first and outwards[place] != uint32(NO_SITE):
                         cuda.atomic.min(outwards, root, outwards[place])
             place = uint32(place + uint32(TILE_THREADS))
-        # What is behind the list, and not put aside, is room.  Another warp may still lower
-        # ``outwards``: a bond that is listed once more for that is not chosen either.
+        # The room is between the list and the bonds put aside.  Another warp may still lower
+        # ``outwards``: a bond that is therefore listed once more is not chosen either.
         room = uint32(size - uint32(count + aside)) if is_first else uint32(0)
         count, aside = _list_again(
             lists, parents, outwards, counters, uint32(0), count, uint32(0), aside, room
@@ -399,7 +399,7 @@ def tile_kernel(tiles, prefixes, forest, bonds, counts, light):
             cuda.syncthreads()
         step = uint32(step + uint32(1))
     _write_chosen(tiles, corner, entry, chosen, forest.tree)
-    # What is left for the rounds over all tiles.
+    # List the undecided bonds for the rounds over all tiles.
     if lane == uint32(0):
         counters[_OWN + warp] = cuda.atomic.add(counters, _UNDECIDED, count)
     cuda.syncthreads()

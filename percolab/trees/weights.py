@@ -1,9 +1,9 @@
 """Weights of bonds: a sample's uniform numbers, or given ones, as integers that are compared.
 
-A bond is known by its *number*, 32 * word + bit in the words of all classes, one class after the
-other.  Its *key* is an integer, uint64, that is smaller where its weight is: of a sample's bond all
-63 binary digits of its uniform number.  Bonds are ordered by (key, number), so that the minimum
-spanning tree is one and the same however it is found; cut at p, it has the sample's clusters at p.
+A bond is identified by its *number*, 32 * word + bit in the words of all classes, one class after
+the other.  Its *key* is an integer, uint64, with the order of the weights: for a sample's bond, all
+63 binary digits of its uniform number.  Bonds are ordered by (key, number), so the minimum spanning
+tree is unique; without the bonds of weight p or more, it connects the sample's clusters at p.
 """
 
 from typing import NamedTuple
@@ -18,18 +18,18 @@ from percolab.lattices.graph_files.weights import make_weights
 #: Bond numbers are uint32.
 MOST_BONDS = 2**32
 _SIGN = np.uint64(1 << 63)
-#: The key of an infinite float: what has it is solid and never used.
+#: The key of an infinite float: a bond or site with it is solid and never used.
 SOLID = np.uint64(0xFFF << 52)
 
 
 class BondWeights(NamedTuple):
-    """What the keys of the bonds of one sample follow from."""
+    """The data that determine the keys of one sample's bonds."""
 
     generator: int  # one of :data:`percolab.bonds.words.GENERATORS`' values
     seed: np.uint64  # of the words
     sample: np.uint64
-    # uint64 (32 * words of all classes,), keys by the bonds' numbers; or of length 0, and then the
-    # keys are the sample's own
+    # uint64 (32 * words of all classes,), keys by bond number; or of length 0 if the keys are the
+    # sample's own
     given: NDArray[np.uint64]
 
 
@@ -38,7 +38,7 @@ def make_sample_weights(generator: int, seed: int, sample: int) -> BondWeights:
 
 
 def given_weights(keys: NDArray[np.uint64]) -> BondWeights:
-    """Return given weights, by the keys of all bonds: uint64 (32 * words of all classes,)."""
+    """Return given weights from the keys of all bonds, uint64 (32 * words of all classes,)."""
     return BondWeights(0, np.uint64(0), np.uint64(0), keys)
 
 
@@ -61,10 +61,10 @@ def make_bond_keys(weights, bonds):
 
 
 def values_to_keys(values: ArrayLike) -> NDArray[np.uint64]:
-    """Return keys that are ordered as values are: floats, inf among them, or integers, any shape.
+    """Return keys in the order of the values: floats, including inf, or integers, any shape.
 
-    Equal values have equal keys, -0.0 and 0.0 among them.  InputError: NaN, minus infinity, or
-    another kind of number.
+    Equal values have equal keys, also -0.0 and 0.0.  InputError: NaN, minus infinity, or another
+    kind of number.
 
     >>> keys = values_to_keys([-2.5, -0.0, 0.0, 1e-300])
     >>> bool(keys[0] < keys[1] == keys[2] < keys[3])

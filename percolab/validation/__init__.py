@@ -8,7 +8,7 @@ __all__ = ["LIMIT", "Check", "Conditions", "Outcome", "list_checks", "run_check"
 
 
 def list_checks(conditions: Conditions) -> tuple[Check, ...]:
-    """Return all checks under conditions, those of the cause before those of the effect."""
+    """Return all checks under these conditions, those of causes before those of effects."""
     return (
         *generator.CHECKS,
         *parity.checks(lattice_names() if conditions.full else parity.QUICK),

@@ -1,6 +1,6 @@
-"""A check: a function from conditions to outcomes, values next to their expectations.
+"""A check: a function from conditions to outcomes, which compare values with expectations.
 
-Statistics are outcomes as normal deviates, to which one limit applies.
+Statistics are converted to normal deviates, to which a single limit applies.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from percolab.run.stored import Interrupted
 
 #: The largest deviation, in standard deviations, that is attributed to chance.
 LIMIT = 4.0
-#: Eigenvalues of a correlation matrix below this are those of values that determine each other.
+#: Smaller eigenvalues of a correlation matrix mean that values determine each other.
 _DEPENDENT = 1e-8
 
 
@@ -36,7 +36,7 @@ _DEPENDENT = 1e-8
 class Conditions:
     """Where and how thoroughly the checks run.
 
-    device: a resolved one.  seed: every check draws its streams from it.  full: more samples and
+    device: resolved.  seed: the source of the streams of every check.  full: more samples and
     larger lattices, for a GPU.
     """
 
@@ -57,9 +57,9 @@ class Conditions:
 class Outcome:
     """One row of the table: a value, its expectation, and its standard deviation.
 
-    sigma: None where value and expectation must be equal.  note: a hint for failures, or the source
-    of the expectation.  correlated: whether it is of the same samples as its neighbours; a row of
-    all of them together follows, which replaces them where deviations are counted.
+    sigma: None if value and expectation must be equal.  note: a hint for failures, or the source
+    of the expectation.  correlated: whether it has the same samples as its neighbours; then a row
+    for all of them together follows, which replaces them when deviations are counted.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Check:
 
 
 def run_check(check: Check, conditions: Conditions) -> Iterator[Outcome]:
-    """Yield the outcomes of a check; an exception, Interrupted apart, is one that does not hold."""
+    """Yield the outcomes of a check; an exception, except Interrupted, is one that fails."""
     try:
         yield from check.run(conditions)
     except Interrupted:
@@ -115,12 +115,12 @@ def _deviate(exceeded: float) -> float:
     """Return the normal deviate that is exceeded with this probability."""
     from scipy.stats import norm
 
-    # Where a probability underflows, the deviate is tens of sigma either way.
+    # If a probability underflows, the deviate is tens of sigma anyway.
     return float(norm.isf(np.clip(exceeded, 1e-300, 1 - 1e-16)))
 
 
 def as_normal(name: str, chi_square: float, dof: int) -> Outcome:
-    """Return chi^2 as the normal deviate with the same probability to be exceeded."""
+    """Return chi^2 as the normal deviate that is exceeded with the same probability."""
     from scipy.stats import chi2
 
     deviate = _deviate(float(chi2.sf(chi_square, dof)))
@@ -132,7 +132,7 @@ def largest_as_normal(name: str, z: NDArray[np.float64]) -> Outcome:
     from scipy.stats import norm
 
     largest = float(np.max(np.abs(z)))
-    # The probability that one of them at least is as large.
+    # The probability that at least one of them is as large.
     exceeded = -np.expm1(z.size * np.log1p(-2 * norm.sf(largest)))
     return Outcome(name, _deviate(float(exceeded)), 0.0, 1.0, f"|z| {largest:.2f} of {z.size}")
 
@@ -142,9 +142,9 @@ def compare_means(
 ) -> Iterator[Outcome]:
     """Yield outcomes of means over the same samples, and one of all together, by their covariance.
 
-    values: by the name of the outcome, those of all samples, and the expected mean.  Hotelling's
-    T^2 of their mean deviations, as the normal deviate of the same probability: H. Hotelling,
-    Ann. Math. Stat. 2, 360 (1931).
+    values: by name of the outcome, the values of all samples, and the expected mean.  The last
+    outcome is Hotelling's T^2 of the mean deviations, as the normal deviate of the same
+    probability: H. Hotelling, Ann. Math. Stat. 2, 360 (1931).
     """
     from scipy.stats import f
 
@@ -169,10 +169,10 @@ def compare_means(
 def sum_differing(
     text: str, counted: Iterable[tuple[str, str, int]], note: str = ""
 ) -> Iterator[Outcome]:
-    """Yield for every labeler how many entries of all cases are not as expected.
+    """Yield for every labeler the number of entries, over all cases, that are not as expected.
 
-    counted: labeler, case, and how many differ there.  text: the name of a row, {} is the labeler.
-    note: of labelers that agree; that of others is their first case.
+    counted: (labeler, case, number of differences).  text: the name of a row, {} is the labeler.
+    note: for labelers without differences; for others it is the first case that differs.
     """
     wrong, notes = dict[str, int](), dict[str, str]()
     for name, case, count in counted:
@@ -194,9 +194,9 @@ def list_labelers(kind: str, structure: Lattice | Topology) -> list[str]:
 def read_samples(
     labeler: Labeler, drawn: tuple[int, int, Samples, Samples], read: Callable[[int], NDArray[Any]]
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
-    """Return the open bonds and what is read of batch entries, one a line.
+    """Return the open bonds of batch entries, and the result of ``read``, one entry per row.
 
-    drawn: generator, seed, samples and thresholds.  read: reads so many entries of the batch.
+    drawn: generator, seed, samples and thresholds.  read: called with the number of entries.
     """
     batch, opened, found = labeler.batch, [], []
     generator, seed, samples, limits = drawn
@@ -219,12 +219,12 @@ def measure_words(labeler: Labeler, words: NDArray[np.uint32]) -> NDArray[np.int
 
 
 def in_threads(work: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
-    """Return what work makes of each part, a thread for every part."""
+    """Return the results of work for each part, with a thread for every part."""
     with ThreadPoolExecutor(len(parts)) as executor:
         return list(executor.map(work, parts))
 
 
-#: Sites of a batch of samples, at most.
+#: The largest number of sites in a batch of samples.
 _SITES_PER_BATCH = 2**28
 
 
@@ -258,8 +258,8 @@ def mean_outcome(
 ) -> Outcome:
     """Return the outcome of a mean of independent values (n,), divided by ``scale``.
 
-    Few values have an uncertain scatter.  The standard error is widened so that a deviation in
-    units of it is the normal deviate as probable as Student's t.
+    The scatter of few values is uncertain, so the standard error is widened: a deviation in units
+    of it is the normal deviate with the same probability as Student's t.
     """
     from scipy.stats import norm, t
 
@@ -268,6 +268,6 @@ def mean_outcome(
     if sigma > 0:
         deviation = max(abs(mean - expected) / sigma, 1.0)
         exceeded = float(np.exp(t.logsf(deviation, values.size - 1)))
-        # Beyond what a normal deviate can be computed of, the ratio hardly matters.
+        # If the probability is too small to compute a normal deviate, the ratio hardly matters.
         sigma *= deviation / float(norm.isf(max(exceeded, 1e-300)))
     return Outcome(name, mean, expected, sigma, note)

@@ -34,8 +34,8 @@ def _spanning(
     return np.asarray(rows[:, SPANNING] & 1 == 1)
 
 
-#: Shapes that span with probability 1/2, with samples.  A rectangle of (n + 1) x n sites is its own
-#: dual, turned; either occupied sites cross a rhombus one way, or vacant ones the other.
+#: Shapes that span with probability 1/2, and numbers of samples: a rectangle of (n + 1) x n sites
+#: is its own dual, rotated; occupied sites cross a rhombus, or vacant ones cross it the other way.
 _SELF_DUAL: dict[tuple[int, ...], int] = {(6, 5): 400_000, (65, 64): 20_000}
 _SELF_MATCHING: dict[tuple[int, ...], int] = {(8, 8): 200_000, (48, 48): 10_000}
 
@@ -50,7 +50,7 @@ def _halves(
 
 
 def _cardy(conditions: Conditions) -> Iterator[Outcome]:
-    """Rectangles twice as long as wide; the correction, of order 1/width, is extrapolated away."""
+    """Check rectangles twice as long as wide; the correction of order 1/width is extrapolated."""
     width, samples = conditions.count(16, 128), conditions.count(200_000, 2_000_000)
     one, two = (
         _spanning(conditions, "square", (2 * h + 1, h), samples) for h in (width, 2 * width)
@@ -69,10 +69,10 @@ def _bethe(conditions: Conditions) -> Iterator[Outcome]:
         yield mean_outcome(name, rows[:, SPANNING] & 1, expected, note="by recursion")
 
 
-#: Period along y over that along x, of L x L grid points: the triangular lattice's axes are at 120
+#: Ratio of the periods along y and x of L x L grid points: the triangular lattice's axes are at 120
 #: degrees; a brick of the honeycomb is sqrt(3)/2 wide and 3/2 high.
 TORI = {"square": 1j, "triangular": cmath.exp(2j * math.pi / 3), "honeycomb": 1j * math.sqrt(3)}
-#: By L: samples, quick and full.  At L = 16 the term b / N is tens of sigma, at 256 a fraction.
+#: By L: samples, quick and full.  The term b / N is tens of sigma at L = 16, a fraction at 256.
 _SAMPLES = {16: (200_000, 5_000_000), 256: (1_000, 1_000_000)}
 _BOUNDARY = ("periodic", "periodic")
 

@@ -1,9 +1,9 @@
-"""Clusters of tori and of their duals: an identity that holds in every sample, without an error.
+"""Clusters of tori and of their duals: an identity that holds exactly in every sample.
 
-A bond of the dual is open where the bond that it crosses is closed.  With V sites, E open bonds, C
-clusters, and C* clusters of the dual, C - C* - V + E is 1 where a cluster winds in two independent
-directions, -1 where none winds, and 0 else.  C and the winding are those of a labeler, C* is
-counted by scipy.
+A bond of the dual is open if the bond that it crosses is closed.  With V sites, E open bonds, C
+clusters, and C* clusters of the dual, C - C* - V + E is 1 if a cluster winds in two independent
+directions, -1 if none winds, and 0 otherwise.  C and the winding come from a labeler, C* is counted
+by scipy.
 
 Source: S. Mertens and R. M. Ziff, Phys. Rev. E 94, 062152 (2016).
 """
@@ -39,21 +39,21 @@ from percolab.validation.check import (
     sum_differing,
 )
 
-#: Grid points along x and y at least, below and across the edges of words and tiles.
+#: Smallest numbers of grid points along x and y: below and across the edges of words and tiles.
 _SHAPES = ((2, 3), (7, 5), (33, 34), (130, 70))
-#: Faces whose clusters are counted at a time.
+#: Number of faces whose clusters are counted at a time.
 _FACES = 2**21
-#: Whose duals are also labeled as lattices, and cells along each axis.
+#: Lattices whose duals are also labeled as lattices, and cells along each axis.
 _LABELED, _CELLS = ("square", "triangular", "kagome"), 8
-#: Of the bond threshold.
+#: Values of p, relative to the bond threshold.
 _PARTS = (0.6, 1.0, 1.1)
 
 
 class Dual(NamedTuple):
     """The dual of a torus: a site in every face, a bond across every bond.
 
-    places: int64 (m,), where the words of a sample have the bonds of the lattice.  faces: int32
-    (m, 2), the two that each lies between.
+    places: int64 (m,), positions of the lattice's bonds in the words of a sample.  faces: int32
+    (m, 2), the two faces on either side of each bond.
     """
 
     places: NDArray[np.int64]
@@ -61,11 +61,11 @@ class Dual(NamedTuple):
 
     @classmethod
     def of_topology(cls, lattice: Lattice, topology: Topology) -> Dual:
-        """Return the dual of a torus of a lattice that is drawn without crossings."""
+        """Return the dual of a torus of a lattice whose drawing has no crossings."""
         return cls(list_bonds(topology).places, find_faces(lattice, topology))
 
     def count_clusters(self, words: NDArray[np.uint32]) -> NDArray[np.int64]:
-        """Return the clusters of every sample, int64 (n,); words: uint32 (n, words), its bonds."""
+        """Return the number of clusters of every sample, int64 (n,); words: uint32 (n, words)."""
         capacity = max(_FACES // (int(self.faces.max()) + 1), 1)
         counts: NDArray[np.int64] = measure_by_batches(self._count, capacity, words)
         return counts
@@ -80,13 +80,13 @@ class Dual(NamedTuple):
         whole = len(words) * number
         links = coo_array((np.ones(sample.size, np.int8), ends), shape=(whole, whole))
         labels = connected_components(links, directed=False)[1]
-        # A cluster lies in one sample, that of its first face.
+        # Each cluster is in one sample, that of its first face.
         first = np.unique(labels, return_index=True)[1]
         return np.bincount(first // number, minlength=len(words))
 
 
 def _winding(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return in how many directions clusters wind, less one, int64 (n,)."""
+    """Return the number of directions in which clusters wind, minus one, int64 (n,)."""
     flags = rows[:, SPANNING]
     in_two, in_any = flags >> TWO_DIRECTIONS & 1, flags >> FIRST_WRAPPING & 3
     return np.where(in_two, 1, np.where(in_any, 0, -1))
@@ -101,7 +101,7 @@ def _draw(labeler: Labeler, seed: int, samples: Samples, p: float) -> tuple[Any,
 
 
 def count_violations(labeler: Labeler, dual: Dual, seed: int, samples: Samples, p: float) -> int:
-    """Return in how many samples of a labeler's torus the identity does not hold."""
+    """Return the number of samples of a labeler's torus in which the identity does not hold."""
     words, rows, excess = _draw(labeler, seed, samples, p)
     return int((excess - dual.count_clusters(words) != _winding(rows)).sum())
 
@@ -109,9 +109,9 @@ def count_violations(labeler: Labeler, dual: Dual, seed: int, samples: Samples, 
 def count_labeled_violations(
     device: Device, lattice: Lattice, seed: int, samples: Samples, p: float
 ) -> int:
-    """Return the same of small tori whose dual is labeled as a lattice, and winds where it should.
+    """Return that number for small tori whose duals are labeled as lattices; compare winding, too.
 
-    InputError: the dual is no lattice.
+    InputError: the dual is not a lattice.
     """
     topology = lattice.topology(tuple(_CELLS * n for n in lattice.cell), ("periodic",) * 2)
     dual = make_dual_topology(lattice, topology)
@@ -135,9 +135,9 @@ def _identity_on(lattice: Lattice, conditions: Conditions) -> Iterator[Outcome]:
     samples = np.arange(count, dtype=np.uint64)
     threshold = lattice.threshold("bond")
     middle = 0.5 if threshold is None else threshold.value
-    # The other lattices differ in their bonds alone, of which few words and tiles have all.
+    # Other lattices differ only in their bonds, all kinds of which are in a few words and tiles.
     shapes = _SHAPES if name == "square" else _SHAPES[:-1]
-    # The reference takes a hundred times as long; parity compares the others with it.
+    # The reference is a hundred times slower, and the parity checks compare other labelers with it.
     names = sorted({*list_labelers(device.kind, lattice)} - {"reference"})
 
     def counted() -> Iterator[tuple[str, str, int]]:

@@ -1,7 +1,7 @@
 """All sets of open bonds of a tiny graph: counts of percolation, and means of the Potts model.
 
-**Percolation.**  Counts by the number n of open bonds: c[n] stands for the polynomial sum of c[n]
-p^n (1 - p)^(E - n).
+**Percolation.**  Counts c[n] by the number n of open bonds represent the polynomial sum of c[n] p^n
+(1 - p)^(E - n).
 
 **Potts model.**  Spins s = 1 ... q have the weight (1 - p)^(-satisfied), satisfied being the number
 of bonds between equal spins.  Sets of open bonds have the weight p^open (1 - p)^(bonds - open)
@@ -36,10 +36,10 @@ Integers = NDArray[np.int64]
 #: Values of quantities in every state, float64 (states,), by name.
 Values = dict[str, Floats]
 
-#: By number of open bonds.
+#: Counts by number of open bonds.
 Counts = tuple[int, ...]
 
-#: The most bonds whose sets are enumerated, and the most states of spins.
+#: The largest numbers of bonds whose sets are enumerated, and of states of spins.
 _MOST_BONDS, _MOST_STATES = 20, 2**20
 
 
@@ -48,8 +48,8 @@ def count_configurations(
 ) -> list[Counts]:
     """Return sums over the configurations with n open bonds, n = 0 ... E, of several quantities.
 
-    They are clusters, squared cluster sizes, and for each source and target of ``ends`` how many
-    configurations connect the two.
+    They are the number of clusters, the squared cluster sizes, and for each source and target of
+    ``ends`` whether they are connected.
 
     >>> count_configurations(2, [(0, 1)], [([0], [1])])
     [(2, 1), (2, 4), (0, 1)]
@@ -74,7 +74,7 @@ def evaluate_counts(counts: Counts, p: float) -> float:
 
 
 def mean_threshold(counts: Counts) -> float:
-    """Return the mean p at which samples become connected, 1 less the integral of counts.
+    """Return the mean p at which samples become connected, 1 minus the integral of counts.
 
     >>> round(mean_threshold((0, 2, 1)), 12)
     0.333333333333
@@ -86,9 +86,9 @@ def mean_threshold(counts: Counts) -> float:
 def bond_means(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, float]:
     """Return the means of all quantities and their squares, from all spins and sets of open bonds.
 
-    bonds: pairs of sites 0 ... num_sites - 1; repeated ones count as often, and a bond of a site
-    with itself is always satisfied.  ValueError where a site does not exist, q is below 2, p not in
-    [0, 1), or there are more than 20 bonds, or 2^20 spins but for their names.
+    bonds: pairs of sites 0 ... num_sites - 1; repeated bonds count repeatedly, and a bond from a
+    site to itself is always satisfied.  ValueError: a site does not exist, q is below 2, p is not
+    in [0, 1), there are more than 20 bonds, or more than 2^20 states up to relabeling of spins.
 
     >>> means = bond_means(2, [(0, 1)], q=10, p=0.5)
     >>> round(means["open_bonds"], 12), round(means["clusters"], 12)
@@ -127,7 +127,7 @@ def spin_means(num_sites: int, bonds: Bonds, *, q: int, p: float) -> dict[str, f
 
 
 def _all_spins(num_sites: int, q: int) -> Integers:
-    """Return all spins but for their names, int64 (states, num_sites): new ones are next in turn.
+    """Return all spins up to relabeling, int64 (states, num_sites): first uses of labels ascend.
 
     ValueError for more than 2^20 states.
     """
@@ -142,7 +142,7 @@ def _all_spins(num_sites: int, q: int) -> Integers:
 
 
 def _count_namings(spins: Integers, q: int) -> Floats:
-    """Return in how many ways q names can be given to the spins of every state."""
+    """Return the number of ways to assign q labels to the spins of every state."""
     namings = np.array([perm(q, seen) for seen in range(q + 1)], np.float64)
     return np.asarray(namings[spins.max(axis=1) + 1])
 

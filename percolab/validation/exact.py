@@ -1,4 +1,4 @@
-"""The engine against exact enumerations of tiny graphs: all configurations, and samples."""
+"""Comparison with exact enumerations of tiny graphs: of all configurations, and of samples."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -42,7 +42,7 @@ _TINY = {
 _BETHE = "Bethe lattice, 2 shells"
 
 
-#: What is read of a row, how, and its exact sums by number of open bonds.
+#: A quantity's name, the function that reads it from rows, and exact sums by number of open bonds.
 _Quantity = tuple[str, Callable[[NDArray[np.int64]], NDArray[np.int64]], Counts]
 
 

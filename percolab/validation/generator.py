@@ -1,4 +1,4 @@
-"""The random numbers: known outputs, the definition of an open bond, uniformity, independence."""
+"""Random numbers: known outputs, the definition of an open bond, uniformity, independence."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ from percolab.validation.check import (
 from percolab.validation.lane_counts import count_lanes
 
 #: cuRAND 13.0's XORWOW: the state after curand_init, v and d, and the next outputs of curand();
-#: by (seed, subsequence, offset), read off an NVIDIA H200.
+#: by (seed, subsequence, offset), as computed by an NVIDIA H200.
 CURAND_XORWOW = {
     (0, 0, 0): (
         (1478573778, 1163863128, 4171507460, 3705206908, 1360900310, 716983765),
@@ -57,17 +57,17 @@ PHILOX = (
 #: Short and long binary expansions: one digit decides at 1/2, many elsewhere.
 _P = (0.5, 0.3472963553338607, 0.9)
 _WORDS = 2**16
-#: Of pairs and triples: 1/3, and p of many digits, of the triangular and the honeycomb lattice
-#: nearly p_c; and the words of a sample.
+#: For pairs and triples: 1/3, and p of many digits close to p_c of the triangular and the honeycomb
+#: lattice; and the number of words of a sample.
 P_OF_LANES, _LANE_WORDS = (0.120164, 1 / 3, 0.652704), 2**14
 
 
-#: Writes the words of a sample, uint32 (words,).
+#: A function that writes the words of a sample, uint32 (words,).
 Fill = Callable[[int, NDArray[np.uint32]], None]
 
 
 def make_fill(rng: str, seed: int, p: float, words: int) -> Fill:
-    """Return what draws so many words of open bonds."""
+    """Return a function that draws a sample of this number of words of open bonds."""
     exists, limit = np.full(words, 2**32 - 1, np.uint32), np.uint64(p_to_threshold(p))
 
     def fill(sample: int, opened: NDArray[np.uint32]) -> None:
@@ -105,7 +105,7 @@ def _known_outputs(conditions: Conditions) -> Iterator[Outcome]:
 
 
 def _definition(conditions: Conditions) -> Iterator[Outcome]:
-    """A bond is open where its uniform number, made digit by digit, is below p."""
+    """Check that a bond is open if its uniform number, made digit by digit, is below p."""
     count, sample = 40, 3
     seed, opened = conditions.stream_seed("definition"), np.empty(40, np.uint32)
     for rng, generator in GENERATORS.items():
@@ -121,10 +121,10 @@ def _definition(conditions: Conditions) -> Iterator[Outcome]:
 
 
 def _count(pair: NDArray[np.uint32]) -> tuple[Any, ...]:
-    """Return counts of the words of two successive samples, uint32 (2, words).
+    """Return counts for the words of two successive samples, uint32 (2, words).
 
-    They are the words by the number of their open bonds; the open bonds by place in the word; the
-    bonds open in both of two neighbouring words; and those in the same word of the two samples.
+    They are: words by number of open bonds; open bonds by place in the word; bonds open in both of
+    two neighbouring words; and bonds open in the same word of both samples.
     """
     is_open = unpack_bits(pair.ravel(), 32 * pair.size).reshape(-1, 32)
     neighbours, in_next = pair[:, 0::2] & pair[:, 1::2], pair[0] & pair[1]
@@ -146,13 +146,13 @@ def _uniformity(conditions: Conditions) -> Iterator[Outcome]:
         by_open, by_place, *in_both = (sum(counts) for counts in zip(*parts))
         words, case = _WORDS * 2 * len(parts), f"p = {p:.4g}, {rng}"
         expected = words * binom.pmf(np.arange(33), 32, p)
-        # The cells of both tails are merged until each expects at least ten words.
+        # Cells in both tails are merged so that at least ten words are expected in each.
         inner = np.flatnonzero(expected >= 10)
         cells = np.clip(np.arange(33), inner[0], inner[-1]) - inner[0]
         counted, expected = (np.bincount(cells, each) for each in (by_open, expected))
         chi_square = float(np.sum((counted - expected) ** 2 / expected))
         yield as_normal(f"open bonds a word, {case}", chi_square, counted.size - 1)
-        # A bit has two cells, open and not.
+        # A bit has two cells, open and closed.
         chi_square = float(np.sum((by_place - words * p) ** 2) / (words * p * (1 - p)))
         yield as_normal(f"each bond of a word, {case}", chi_square, 32)
         pairs, both = 16 * words, p * p
@@ -161,13 +161,13 @@ def _uniformity(conditions: Conditions) -> Iterator[Outcome]:
             yield Outcome(f"open in both of two {name}, {case}", count / pairs, both, sigma)
 
 
-# Are the 32 bonds of a word independent of one another?  A correlation of two of them is seen only
-# in pairs and triples: sample version 1 had correlations of 2e-3, which 2^26 words show at 17 sigma
+# The 32 bonds of a word must be independent.  Correlations between them are seen only in pairs and
+# triples: sample version 1 had correlations of 2e-3, which 2^26 words show at 17 sigma
 # (docs/randomness.md).
 
 
 def _count_lanes(fill: Fill, samples: range) -> list[NDArray[np.int64]]:
-    """Return how often one, two and three bonds are open in the first words of some samples."""
+    """Return how often single bonds, pairs and triples are open in the words of some samples."""
     words = np.empty(_LANE_WORDS, np.uint32)
     counts = [np.zeros((32,) * bonds, np.int64) for bonds in (1, 2, 3)]
     for sample in samples:

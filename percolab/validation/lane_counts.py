@@ -1,4 +1,4 @@
-"""How often the bonds of a word are open alone, in pairs and in triples."""
+"""Counts of words in which single bonds, pairs and triples of bonds are open."""
 
 import numpy as np
 from numba import njit
@@ -8,10 +8,10 @@ from percolab.kernels.bits import popcount
 
 @njit(nogil=True, cache=True)
 def count_lanes(columns, one, two, three):
-    """Add up the words in which a bond, two, or three given bonds are open.
+    """Add up the words in which one, two, or three given bonds are open.
 
-    columns: uint32 (32, n), bit by bit the words of which each bond is open.  one, two, three:
-    int64 (32,), (32, 32) and (32, 32, 32), ascending indices.
+    columns: uint32 (32, n), for each bond the words in which it is open, one bit per word.  one,
+    two, three: int64 (32,), (32, 32) and (32, 32, 32), with ascending indices.
     """
     both = np.empty_like(columns[0])
     for i in range(32):

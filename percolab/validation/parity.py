@@ -27,7 +27,7 @@ from percolab.validation.check import (
 )
 
 QUICK = ("square", "triangular", "honeycomb", "kagome", "cubic")
-#: Lengths of one and two, and below, at and across the edges of words and of a GPU's tiles.
+#: Lengths of 1 and 2, and lengths below, at and across the edges of words and of a GPU's tiles.
 _SHAPES = {
     2: ((1, 1), (1, 37), (2, 2), (7, 5), (32, 3), (34, 6)),
     3: ((1, 1, 1), (2, 2, 2), (7, 4, 5), (34, 2, 3)),
@@ -36,7 +36,7 @@ _SHAPES = {
 }
 _MODELS = (BOND, Model.parse("site"))
 _SAMPLES = 2
-#: Linear sizes by dimension, quick and full, of many words and tiles.
+#: Linear sizes by dimension, quick and full, with many words and tiles.
 _LARGE = {2: (254, 4094), 3: (38, 254), 4: (14, 62), 5: (8, 26)}
 _CPU = Device("cpu")
 
@@ -61,7 +61,7 @@ def _small(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
 
 
 def _entries(lattice: Lattice) -> tuple[np.ndarray, np.ndarray]:
-    """Return batch entries (sample, threshold), uint64: p none, low, critical, high and all."""
+    """Return batch entries (sample, threshold), uint64, at p = 0, low, critical, high and 1."""
     middle = _middle(lattice)
     grid = [p_to_threshold(p) for p in (0.0, 0.3 * middle, middle, (1 + middle) / 2, 1.0)]
     numbers = np.arange(_SAMPLES, dtype=np.uint64)
@@ -83,7 +83,7 @@ def _cases(lattice: Lattice) -> Iterator[tuple[str, Topology, Model]]:
             topology = lattice.topology(shape, boundary)
             layers = topology.end_layers
             for model in _MODELS:
-                # Site models refuse a site that is in both end layers of an axis.
+                # Site models refuse sites that are in both end layers of an axis.
                 if model.draws_sites and any(np.intersect1d(*ends).size for ends in layers):
                     continue
                 case = f"{' x '.join(map(str, shape))}, {', '.join(boundary)}, {model}"
@@ -94,7 +94,7 @@ def _cases(lattice: Lattice) -> Iterator[tuple[str, Topology, Model]]:
 def _measure(
     name: str, device: Device, topology: Topology, model: Model, drawn: Any
 ) -> tuple[np.ndarray, ...]:
-    """Return open bonds, labels and rows of batch entries by a labeler, one a line."""
+    """Return open bonds, labels and rows of batch entries by a labeler, one entry per row."""
     coupling = fit_coupling(device, topology, model, name=name, most=len(drawn[2]))
     labeler = coupling.labeler
     opened, labels = read_samples(
@@ -116,7 +116,7 @@ def _large(lattice_name: str, conditions: Conditions) -> Iterator[Outcome]:
     grid = np.array([p_to_threshold(p) for p in steps], np.uint64)
     expected = new_coupling("raster", "cpu", topology).grid_rows(XORWOW, seed, samples, grid)
     for name in list_labelers(device.kind, lattice):
-        # The reference labeler would take minutes, and raster is compared with.
+        # The reference labeler would take minutes, and raster is what others are compared with.
         if name == "reference" or (device.kind, name) == ("cpu", "raster"):
             continue
         coupling = fit_coupling(device, topology, name=name, most=samples.size)

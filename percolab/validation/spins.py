@@ -1,4 +1,4 @@
-"""Chains of spins against Kaufman, enumerations of tiny graphs, identities, and each other.
+"""Comparison of chains of spins with Kaufman, tiny enumerated graphs, identities, and each other.
 
 Chains are the blocks of a task on the device.  Errors are those of the means of independent chains.
 """
@@ -39,22 +39,22 @@ from percolab.validation.enumeration import Bonds, bond_means
 Floats = NDArray[np.float64]
 
 _UPDATES = ("sw", "wolff", "few:8,flip=0.7")
-#: Of Kaufman's tori: L, and K over that of the transition.
+#: Tori for Kaufman's results: L, and K relative to the transition.
 _TORI = ((8, 1.1), (16, 0.9), (16, 1.0), (32, 1.0))
 _BURN_IN = {"sw": 60, "wolff": 300, "few:8,flip=0.7": 300}
-#: Tiny tori of L = 2, with bonds that are there twice, and a graph with parallel bonds and loops.
+#: Tiny tori of L = 2, which have double bonds, and a graph with parallel bonds and loops.
 _TINY = ("square", "triangular", "kagome", "graph")
-#: By q, where the spins of a few sites are neither ordered nor free.
+#: By q, values of p at which the spins of a few sites are neither ordered nor free.
 _TINY_P = {2: 0.4, 3: 0.45, 10: 0.6}
 _LOOPS: tuple[int, Bonds] = (6, [(0, 3), (3, 0), (1, 3), (2, 2), (2, 4), (4, 1), (1, 4), (5, 5)])
-#: Of identities: lattice, L, model, p, near where spins order, and the burn-in.  That of the last,
-#: of first order, is long: as long as chains relax, M^2 of a sweep is not S_2 of the same one.
+#: Cases of identities: lattice, L, model, p near the transition, and the burn-in.  The last, of
+#: first order, needs a long burn-in: while chains relax, M^2 of a sweep differs from its S_2.
 _CASES = (
     ("square", 32, "ising", 0.58, 60),
     ("triangular", 24, "potts:q=3", 0.47, 60),
     ("cubic", 10, "potts:q=4", 0.46, 600),
 )
-#: Of parity: lattices with shapes that are no whole number of words, and updates with their q.
+#: Cases of parity: lattices whose shapes are not a whole number of words, and updates with q.
 _PARITY = (("square", (33, 5)), ("honeycomb", (18, 6)), ("kagome", (18, 6)), ("cubic", (7, 5, 3)))
 _RULES = (("sw", 2), ("wolff", 3), ("few:8,flip=0.7", 7), ("sw", 256), ("sw", 7))
 
@@ -92,7 +92,7 @@ def _chains(
     labeler: str | None = None,
     **task: Any,
 ) -> _Means:
-    """Return chains of a periodic lattice or graph; stream: of the seed; task: its settings."""
+    """Return chains of a periodic lattice or graph; stream: names the seed; task: its settings."""
     defaults = {"model": "ising", "burn_in": 60, "block_size": 100}
     made = Task(
         structure=structure,
@@ -107,7 +107,7 @@ def _chains(
 
 
 def _kaufman(update: str, conditions: Conditions) -> Iterator[Outcome]:
-    """Energy and specific heat of the Ising model on tori; by slower labelers on the smallest."""
+    """Check energy and specific heat of Ising tori; slower labelers only on the smallest."""
     lattice = load_lattice("square")
     kind, smallest = conditions.device.kind, lattice.topology((8, 8), ("periodic",) * 2)
     names = [name for name in list_labelers(kind, smallest) if name != "reference"]
@@ -132,8 +132,8 @@ def _kaufman(update: str, conditions: Conditions) -> Iterator[Outcome]:
         )
         exact = ising_torus(size, size, coupling)
         satisfied = sites * (1 - exact.energy / 2)
-        energy = 2 - 2 * means.of("satisfied") / sites  # per site: bonds less twice the satisfied
-        # About the exact mean, so that the mean of a chain takes nothing away.
+        energy = 2 - 2 * means.of("satisfied") / sites  # per site: bonds minus twice the satisfied
+        # Variance about the exact mean, so that the mean of a chain gives no bias.
         apart = means.square("satisfied") - 2 * satisfied * means.of("satisfied") + satisfied**2
         text = f"{update}, L = {size}, K = {coupling:.4f}, {rng}, {labeler}"
         heat = 4 * coupling**2 * apart / sites
@@ -154,7 +154,7 @@ def _list_bonds(structure: Structure, size: int) -> tuple[int, Bonds]:
 
 
 def _enumerated(name: str, conditions: Conditions) -> Iterator[Outcome]:
-    """Means of tiny graphs: of spins, of open bonds, and of clusters."""
+    """Check means of spins, of open bonds and of clusters on tiny graphs."""
     is_graph = name == "graph"
     structure, size = (Graph.of_bonds(*_LOOPS), _LOOPS[0]) if is_graph else (load_lattice(name), 2)
     sites, bonds = _list_bonds(structure, size)
@@ -170,8 +170,8 @@ def _enumerated(name: str, conditions: Conditions) -> Iterator[Outcome]:
             model=f"potts:q={q}",
             update=update,
             rng=list(GENERATORS)[n % 2],
-            # At q = 10 on the triangular torus a random start is forgotten in some 13 sweeps, and
-            # means of fewer sweeps are skew.
+            # At q = 10 on the triangular torus chains forget a random start in about 13 sweeps, and
+            # means over fewer sweeps are skewed.
             burn_in=120 if update == "sw" else 100,
             block_size=400 if q == 10 else 100,
         )
@@ -196,7 +196,7 @@ def _enumerated(name: str, conditions: Conditions) -> Iterator[Outcome]:
 
 
 def _identities(conditions: Conditions) -> Iterator[Outcome]:
-    """What spins and clusters have in common at any size."""
+    """Check identities between spins and clusters, which hold at any size."""
     for name, size, model, p, burn_in in _CASES:
         lattice = load_lattice(name)
         means = _chains(
@@ -241,7 +241,7 @@ def _identities(conditions: Conditions) -> Iterator[Outcome]:
 
 
 def _advance(labeler: str, kind: str, topology: Topology, rule: Any, begun: Any) -> list[Any]:
-    """Return the rows, the numbers and the last spins of a chain; begun: how, and its sweeps."""
+    """Return the rows, numbers and final spins of a chain; begun: its start, number of sweeps."""
     chains = new_chains(labeler, kind, topology, rule)
     *start, sweeps = begun
     chains.begin(*start)
@@ -249,7 +249,7 @@ def _advance(labeler: str, kind: str, topology: Topology, rule: Any, begun: Any)
 
 
 def _parity(conditions: Conditions) -> Iterator[Outcome]:
-    """Chains of every labeler of the device, and those of the reference, bit for bit."""
+    """Compare chains of every labeler of the device with those of the reference, bit for bit."""
     kind, sweeps = conditions.device.kind, conditions.count(8, 200)
     conditions.device.open()
     for name, shape in _PARITY:

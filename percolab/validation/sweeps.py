@@ -1,4 +1,4 @@
-"""Sweeps as a whole: thresholds, interruptions, and the two generators."""
+"""Checks of whole sweeps: thresholds, interruptions, and the two generators."""
 
 import tempfile
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ _SIZES, _SAMPLES, _BLOCK = (8, 16), 400, 10
 
 
 class _Interrupter(Observer):
-    """Raises KeyboardInterrupt once, when the first blocks are finished."""
+    """An observer that raises KeyboardInterrupt once, when the first blocks are finished."""
 
     pressed = False
 
@@ -47,14 +47,14 @@ def _continuation(conditions: Conditions) -> Iterator[Outcome]:
         _run(once, conditions, _SAMPLES)
         observer = _Interrupter()
         try:
-            # A GPU makes all blocks in one call: half of them are left for the second run.
+            # A GPU makes all blocks in one call, so half of them are left for the second run.
             _run(twice, conditions, _SAMPLES // 2, observer)
         except Interrupted:
             if not observer.pressed:
                 raise
         blocks = sum(len(result.blocks) for result in read_results(twice).tasks.values())
         _run(twice, conditions, _SAMPLES)
-        # All that is stored but when and where it was made.
+        # Compare everything that is stored, except time and place of the runs.
         first, second = (encode(replace(read_results(path), runs=[])) for path in (once, twice))
     note = f"interrupted at {blocks} of {len(_SIZES) * _SAMPLES // _BLOCK} blocks"
     yield differing("files unlike those of a run in one go", int(first != second), note)
@@ -75,7 +75,7 @@ def _run(path: Path, conditions: Conditions, samples: int, observer: Any = None)
 
 
 def _generators(conditions: Conditions) -> Iterator[Outcome]:
-    """Samples of XORWOW and of Philox have the same means."""
+    """Check that samples of XORWOW and of Philox have the same means."""
     size, samples = conditions.count(32, 256), conditions.count(50_000, 500_000)
     boundary = ("open", "open")
     topology = load_lattice("square").topology((size, size), boundary)
@@ -91,7 +91,7 @@ def _generators(conditions: Conditions) -> Iterator[Outcome]:
     yield from compare_means("XORWOW and Philox", values, "value: XORWOW; expected: Philox")
 
 
-#: Site percolation takes about ten times as long a sample as bond percolation.
+#: A sample of site percolation takes about ten times as long as one of bond percolation.
 _THRESHOLD_SAMPLES = {"bond": 10_000, "site": 5_000}
 
 
@@ -109,7 +109,7 @@ def _threshold(lattice_name: str, model: str, conditions: Conditions) -> Iterato
     rule = StopRule(samples=dict.fromkeys(sizes, samples))
     fit = fit_results(run_study(study, rule, device=conditions.device))
     exact, note = THRESHOLDS[lattice_name, model], f"L = {', '.join(map(str, sizes))}"
-    # Not 1/nu: at these sizes the width of the transition has corrections beyond its error.
+    # 1/nu is not checked: at these sizes the transition's width has corrections above its error.
     yield Outcome(f"p_c, {lattice_name} {model}s", fit.threshold, exact, fit.threshold_error, note)
 
 

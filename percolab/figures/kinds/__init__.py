@@ -61,7 +61,7 @@ KINDS: dict[str, FigureKind] = {
 
 @dataclass(eq=False)
 class StudyFigures(StudyView):
-    """The figures that stored results give, by kind."""
+    """The figures of stored results, by kind."""
 
     def problem(self, kind: str) -> str | None:
         """Return why a kind of figure cannot be drawn, in a few words, or None if it can."""
@@ -101,13 +101,13 @@ def study_figure(
 ) -> Drawn:
     """Return a figure of a study and every number drawn.
 
-    kind: one of KINDS, InputError if the results do not give it.  None is the overview: sizes that
-    scale by their spanning curves; those of a graph or of a Bethe lattice by their clusters,
-    with the thresholds of each size alone; spins by their Binder ratios, trees as kind "tree",
-    files of ``percolab threshold`` by their roots.
-    ax: axes that a figure of one panel is drawn into; what is returned then is the figure that they
-    are in, and with kind None the curves alone.  InputError: the figure has more panels.
-    AnalysisError: nothing is there yet.
+    kind: one of KINDS, InputError if the results do not give it.  None is the overview: spanning
+    curves of sizes that scale; clusters, with the threshold of each size, for a graph or a Bethe
+    lattice; Binder ratios for spins; kind "tree" for trees; roots for files of ``percolab
+    threshold``.
+    ax: axes to draw a figure of one panel into; then their figure is returned, and with kind None
+    only the curves are drawn.  InputError: the figure has more panels.
+    AnalysisError: there are no samples yet.
     """
     figures = StudyFigures(results, fitted, observable, bootstrap)
     overview = figures.of_kind.overview

@@ -33,20 +33,20 @@ _SERIES: Mapping[str, str] = {
     "state_squares": r"$M^2$, by the spins",
     "sum_squares": r"$S_2$, by the clusters",
 }
-#: The axis of an autocorrelation ends at this value, or where rho is lost in its errors.
+#: The axis of an autocorrelation ends at this value, or where rho is smaller than its error.
 _LOWEST = 1e-3
-#: Series stand side by side, by this factor of L, so that none hides another.
+#: Series are shifted by this factor of L, so that none hides another.
 _ASIDE = 1.05
 _LINE: dict[str, Any] = {"linestyle": "-", "linewidth": 0.6, "elinewidth": 0.7}
 
 
 def _time_unit(study: Study) -> str:
-    """Return the unit of the times of series, which count measured sweeps."""
+    """Return the unit of autocorrelation times, which count measured sweeps."""
     return "updates" if study.every == 1 else f"{study.every} updates"
 
 
 def _near_transition(figures: StudyView, task: TaskResult) -> tuple[int, dict[str, Any]]:
-    """Return which of a task's p is nearest to the transition, and where that is."""
+    """Return the index of a task's p nearest to the transition, and a record of this place."""
     threshold, source = figures.taken_for_threshold()
     p = np.array(task.task.p)
     at = int(np.argmin(np.abs(p - threshold)))
@@ -68,7 +68,7 @@ def _draw_autocorrelation(figures: StudyView, into: Target) -> Drawn:
                 continue
             rho, errors = own.correlation, correlation_errors(task, name, at)
             lags = np.arange(rho.size)
-            # Up to the first whose rho is lost in its error.
+            # Draw up to the first rho that is smaller than its error.
             drawn = np.logical_and.accumulate(rho > np.maximum(np.nan_to_num(errors), _LOWEST))
             is_known, sign = np.isfinite(own.error), "=" if own.is_known else r"\geq"
             tau = format_with_error(own.tau, own.error) if is_known else f"{own.tau:.3g}"
@@ -132,7 +132,7 @@ def _draw_tau(figures: StudyView, into: Target) -> Drawn:
         axes.set_yscale("log")
         low, high = axes.get_ylim()
         if high < 4 * low:
-            # Times that are nearly equal are not drawn far apart.
+            # The axis spans enough that nearly equal times are not drawn far apart.
             middle = (low * high) ** 0.5
             axes.set_ylim(middle / 2, 2 * middle)
         elements.place_sizes(axes, sorted({row["L"] for row in rows}))
@@ -148,9 +148,9 @@ def _draw_tau(figures: StudyView, into: Target) -> Drawn:
 
 
 def _tau_rows(figures: StudyView) -> list[dict[str, Any]]:
-    """Return the times of every size at the p_c of the fit, as the z of the fit takes them.
+    """Return the times of every size at the p_c of the fit, as used for z.
 
-    Without a fit at the p taken for p_c; of a grid without it at its nearest end, which is its p.
+    Without a fit, at the p taken for p_c; if that is outside of the grid, at its nearest end.
     """
     fit = figures.spin_fit_or_problem
     at, source = figures.taken_for_threshold()
@@ -169,7 +169,7 @@ def _tau_rows(figures: StudyView) -> list[dict[str, Any]]:
 
 
 def _fit_z(rows: list[dict[str, Any]], omega: Known | None) -> PowerLaw | None:
-    """Return z of the known times, or None where there are too few."""
+    """Return z from the known times, or None if there are too few."""
     taken = [row for row in rows if row["complete"] and row["at_p_c"] and row["error"] > 0]
     taus = [(row["L"], (row["tau"], row["error"])) for row in taken]
     try:

@@ -1,4 +1,4 @@
-"""Sizes and number of clusters against p, and the thresholds that sizes of a graph give."""
+"""Sizes and number of clusters against p, and the thresholds from single sizes of a graph."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
 from percolab.tasks.study import Study
 
-#: Of figure clusters, a panel each: its axis, the same as plain text, and its meaning.
+#: The panels of figure clusters: the label of the axis, the same as plain text, and its meaning.
 PANELS: Mapping[str, tuple[str, str, str]] = {
     "percolation_strength": (
         r"$P_\infty = \langle s_1 \rangle / N$",
@@ -41,12 +41,12 @@ PANELS: Mapping[str, tuple[str, str, str]] = {
     ),
     "cluster_density": (r"$\langle n_c \rangle / N$", "<n_c>/N", "clusters per site"),
 }
-#: A mean cluster size that grows by more than this has a logarithmic axis.
+#: A mean cluster size that grows by more than this factor has a logarithmic axis.
 _WIDE = 20.0
 _OTHERS = "it is for graphs and Bethe lattices, whose sizes do not scale"
 _BARS: dict[str, Any] = {"linewidth": 0.7, "linestyle": "-", "capsize": 1.5}
 
-#: Of figure maxima, a panel each: its axis; an estimator of the same name is marked in it.
+#: The panels of figure maxima: the label of the axis; the estimator of this name is marked.
 _MAXIMA = {
     "largest": r"$\langle s_1 \rangle / N$",
     "second": r"$\langle s_2 \rangle / N$",
@@ -68,8 +68,8 @@ _MARKS: Mapping[str, tuple[str, str, Any]] = {
 class ClusterMeans:
     """The means of one task: one size, one p grid, one seed.
 
-    p: float64 (m,), ascending.  means, errors: of every name in PANELS, float64 (m,); errors are
-    one sigma, NaN where there is none.
+    p: float64 (m,), ascending.  means, errors: for every name in PANELS, float64 (m,); errors are
+    one sigma, NaN if unknown.
     """
 
     L: int
@@ -83,9 +83,9 @@ class ClusterMeans:
 def plot_clusters(
     curves: Sequence[ClusterMeans], figures: StudyView, into: Target = NEW_FIGURE
 ) -> Drawn:
-    """Draw every mean of PANELS against p, a panel each, one curve a task with its errors.
+    """Draw every mean of PANELS against p, a panel for each, with one curve and errors per task.
 
-    curves: at least one; of one p alone they are drawn against L.
+    curves: at least one; if all have a single p, they are drawn against L.
     """
     sites = {curve.L: curve.num_sites for curve in curves}
     at = elements.only_p(curves)
@@ -124,7 +124,7 @@ def plot_clusters(
 
 
 def _is_uneven(curves: Sequence[ClusterMeans] | Sequence[ClusterCurve]) -> bool:
-    """Return whether the p crowd at their low end, as those of a scale-free graph do."""
+    """Return whether p is denser at its low end, as for a scale-free graph."""
     p = np.unique(np.concatenate([curve.p for curve in curves]))
     steps = np.diff(p)
     return bool(steps.size > 1 and p[0] > 0 and steps[-1] > 10 * steps[0] and p[-1] > 10 * p[0])
@@ -173,8 +173,8 @@ def _describe_clusters(numbers: Numbers) -> list[str]:
 def draw_maxima(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
     """Draw s_1/N, s_2/N, chi and var(s_1)/s_1 against p, a panel each; above them R, if it exists.
 
-    Below them are the sites of the source's clusters, if they were counted.
-    Of a single size the estimators of p_c are marked, with a band one error wide on either side.
+    Below them are the sizes of the source's clusters, if they were counted.
+    For a single size the estimators of p_c are marked, with a band of one error on either side.
     """
     results, exact = figures.results, figures.exact
     clusters = read_cluster_curves(results)

@@ -16,7 +16,7 @@ from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
 from percolab.figures.style import PAGE_WIDTH, Axes, size_look
 from percolab.lattices.shown import counted
 
-#: Of cluster sizes: the axis before and after, the exponent kappa = sign * exponent, and the sign.
+#: For cluster sizes: axis labels before and after, the exponent kappa = sign * exponent, the sign.
 _CLUSTERS: Mapping[str, tuple[str, str, str, int]] = {
     "largest": (r"$P_\infty$", r"$P_\infty\, L^{\beta/\nu}$", r"\beta/\nu", -1),
     "second_largest": (
@@ -33,10 +33,10 @@ LEGEND_TITLE = (
 
 
 def _draw(figures: StudyView, into: Target) -> Drawn:
-    """Draw every collapse in a row of its own: before, and after against (p - p_c) L^(1/nu).
+    """Draw a row for every collapse: before, and after against (p - p_c) L^(1/nu).
 
-    That of a probability has the fit of the largest size without its corrections, which fall as
-    L^-omega: points of this size miss the line by these and by their errors.
+    The row of a probability has the fit of the largest size without corrections, which fall as
+    L^-omega: points of this size miss the line by the corrections and by their errors.
     """
     fit, exact = figures.fit, figures.exact
     collapses = figures.collapses
@@ -77,7 +77,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
         rows[-1][0].set_xlabel("$p$")
         lowest = rows[-1][1] if len(rows) > 1 or beneath is None else beneath
         lowest.set_xlabel(r"$(p - p_c)\, L^{1/\nu}$")
-        # The sizes are in the lists of both panels of a row.
+        # The legends of both panels of a row contain the sizes.
         others = [
             entry for entry in elements.legend_entries(rows[0][0]) if not elements.is_size(entry[1])
         ]
@@ -95,7 +95,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
 
 
 def _panels(sheet: Sheet, collapses: Sequence[Collapse]) -> tuple[list[tuple[Axes, Axes]], Any]:
-    """Return the panels before and after of every collapse, and one below that of a probability."""
+    """Return the two panels of every collapse, and the one below the collapse of a probability."""
     of_probability = [collapse.observable not in _CLUSTERS for collapse in collapses]
     heights = [part for tall in of_probability for part in ([1, 0.4] if tall else [1])]
     places: Any = sheet.grid(len(heights), 2, height_ratios=heights)
@@ -110,7 +110,7 @@ def _panels(sheet: Sheet, collapses: Sequence[Collapse]) -> tuple[list[tuple[Axe
             beneath = sheet.figure.add_subplot(places[at + 1, 1], sharex=rows[0][1])
         at += 1 + tall
     under = [] if beneath is None else [beneath]
-    # Only the lowest of each column has labels.
+    # Only the lowest panel of each column has labels.
     for column in ([before for before, _ in rows], [*(after for _, after in rows), *under]):
         lowest = max(column, key=lambda axes: axes.get_subplotspec().rowspan.stop)
         for axes in column:
@@ -119,7 +119,7 @@ def _panels(sheet: Sheet, collapses: Sequence[Collapse]) -> tuple[list[tuple[Axe
 
 
 def _draw_misses(axes: Axes, fit: ThresholdFit, collapse: Collapse, sizes: Sequence[int]) -> None:
-    """Draw the fitted points less the fit with its corrections, in standard errors."""
+    """Draw the fitted points minus the fit with its corrections, in standard errors."""
     series, fitted = [], _is_fitted(fit, collapse)
     for index, size in enumerate(sizes):
         own = np.equal(collapse.L, size) & fitted & (collapse.value_error > 0)
@@ -129,7 +129,7 @@ def _draw_misses(axes: Axes, fit: ThresholdFit, collapse: Collapse, sizes: Seque
 
 
 def _is_fitted(fit: ThresholdFit, collapse: Collapse) -> np.ndarray:
-    """Return which points of a collapse the fit uses, bool (n,): beyond them it means nothing."""
+    """Return which points of a collapse the fit uses, bool (n,); it is not valid beyond them."""
     used = {(curve.L, float(p)) for curve in fit.used for p in curve.p}
     points = zip(collapse.L.tolist(), collapse.p.tolist(), strict=True)
     return np.array([point in used for point in points])
@@ -138,7 +138,7 @@ def _is_fitted(fit: ThresholdFit, collapse: Collapse) -> np.ndarray:
 def draw_points(
     axes: Axes, L: np.ndarray, x: np.ndarray, y: np.ndarray, dy: np.ndarray, sizes: Sequence[int]
 ) -> None:
-    """Draw points with their errors, all arrays (n,), in the looks of their sizes."""
+    """Draw points with their errors, all arrays (n,), in the style of their sizes."""
     for index, size in enumerate(sizes):
         own = np.equal(L, size)
         if own.any():
@@ -149,8 +149,8 @@ def draw_points(
 def _draw_line(axes: Axes, fit: ThresholdFit, collapse: Collapse) -> dict[str, Any]:
     """Draw the fit of the largest L without its corrections; return the points of this line.
 
-    It covers the points that are fitted, of all sizes.
-    The fit's own 1/nu has the known value as a prior, unlike that of the axis: hence a size.
+    The line covers the fitted points of all sizes.
+    It belongs to one size, as the fit's 1/nu (with a prior) differs from that of the axis.
     """
     limit = replace(fit.scaling, corrections=(0.0, 0.0, 0.0, 0.0), field=(0.0, 0.0))
     fitted = collapse.x[_is_fitted(fit, collapse)]

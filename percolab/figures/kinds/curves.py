@@ -1,4 +1,4 @@
-"""R_L(p) with its threshold, its crossings close up in an inset, and their drift."""
+"""R_L(p) with its threshold, an inset with a close-up of its crossings, and their drift."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ from percolab.figures.study_view import (
 )
 from percolab.lattices.shown import counted
 
-#: Where the close-up may stand: below the curves on the right, or above them on the left.
+#: Possible places of the close-up: below the curves on the right, or above them on the left.
 _INSET_PLACES = (
     (0.655, 0.125, 0.325, 0.36),
     (0.655, 0.125, 0.325, 0.22),
@@ -34,7 +34,7 @@ _INSET_PLACES = (
     (0.12, 0.27, 0.28, 0.22),
     (0.12, 0.4, 0.28, 0.22),
 )
-#: Height of a line in the legend of the sizes, in the upper left corner, and of its margins.
+#: Height of a line, and of the margins, of the legend of sizes in the upper left corner.
 _LEGEND_LINE, _LEGEND_MARGINS = 0.055, 0.035
 
 _INTERVALS = "68 % Wilson intervals"
@@ -47,12 +47,12 @@ def draw_spanning(
     sizes: Sequence[int] | None = None,
     with_drift: bool = True,
 ) -> Drawn:
-    """Draw R_L(p) with its threshold, the crossings close up, and the drift of the crossings.
+    """Draw R_L(p) with its threshold, a close-up of the crossings, and the drift of the crossings.
 
-    Without crossings there is no panel of their drift.  Where no threshold can be had they are bare
-    curves, and if they are several at one p alone, they are drawn against L.  sizes: of the fitted
-    curves to draw, all unless given.  with_drift: draw the drift next to the curves, on the width
-    of a page; else the curves alone, on that of a column.
+    Without crossings there is no panel of their drift.  Without a threshold only curves are drawn,
+    against L if there are several at a single p.  sizes: of the fitted curves to draw, all unless
+    given.  with_drift: draw the drift next to the curves, on the width of a page; otherwise only
+    the curves, on the width of a column.
     """
     fit = None if isinstance(figures.fit_or_problem, str) else figures.fit_or_problem
     if fit is not None and sizes is not None:
@@ -67,7 +67,7 @@ def draw_spanning(
     with into.sheet(*size, style=style.STYLE if with_drift else style.COLUMN_STYLE) as sheet:
         panels: Any = sheet.subplots(1, 1 + two, width_ratios=[1.9, 1] if two else None)
         main, side = panels if two else (panels, None)
-        # Narrow figures name N only where there is no L in addition to it.
+        # Narrow figures show N only if there is no L in addition to it.
         sites = figures.num_sites
         if not with_drift and any(L != N for L, N in sites.items()):
             sites = {}
@@ -78,7 +78,7 @@ def draw_spanning(
         low = min(float(curve.interval()[0].min()) for curve in curves)
         high = max(float(curve.interval()[1].max()) for curve in curves)
         margin = 0.08 * (high - low)
-        # From 0 to 1, or of the curves if they rise but little.
+        # The axis is from 0 to 1, or the range of the curves if they rise only a little.
         little = 0 < high - low < 0.5
         main.set_ylim(*((low - margin, high + margin) if little else (-0.03, 1.03)))
         if at is None:
@@ -115,7 +115,7 @@ def draw_spanning(
 
 
 def _draw_median(axes: style.Axes, median: Estimate) -> None:
-    """Draw where half of the samples span: what is found of a graph with a source and a target."""
+    """Draw the p where half of the samples span, for a graph with a source and a target."""
     label = f"$R = 1/2$ at $p = {format_with_error(median.p, median.error)}$"
     if np.isfinite(median.error):
         elements.draw_band(axes, median.p, median.error)
@@ -129,7 +129,7 @@ def _draw_curves(
     fit: ThresholdFit | None,
     num_sites: Mapping[int, int],
 ) -> list[dict[str, Any]]:
-    """Points with Wilson bars and a fitted line for each size; return the lines."""
+    """Draw points with Wilson bars and a fitted line for each size; return the lines."""
     lines = []
     against_size = elements.only_p(curves) is not None
     for curve, look, new in style.choose_looks(curves):
@@ -147,7 +147,7 @@ def _draw_curves(
 def _fitted_line(
     curves: Sequence[SpanningCurve], fit: ThresholdFit | None
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """The simultaneous fit, or without one the size's own fit, over the p that were fitted."""
+    """Return the simultaneous fit, or without one the size's own fit, over the fitted p."""
     size = curves[0].L
     if fit is not None:
         own = [curve.p for curve in fit.used if size == curve.L]
@@ -167,7 +167,7 @@ def _fitted_line(
 def _symmetric_range(
     curves: Sequence[SpanningCurve], fit: ThresholdFit | None
 ) -> tuple[float, float]:
-    """Range of p where any R_L rises, centred so that the corners next to the curves stay free."""
+    """Return the range of p where any R_L rises, centred so that corners stay free."""
     p = np.concatenate([curve.p for curve in curves])
     probability = np.concatenate([curve.probability for curve in curves])
     centre = fit.threshold if fit else float(p[np.argmin(np.abs(probability - 0.5))])
@@ -180,7 +180,7 @@ def _symmetric_range(
 
 
 def _add_legends(sheet: Sheet, main: style.Axes, *, columns: int) -> None:
-    """Sizes in the upper left corner where it is free, everything else below the panels."""
+    """Add sizes in the upper left corner if it is free, and everything else below the panels."""
     entries = elements.legend_entries(*sheet.panels)
     sizes = [(handle, label) for handle, label in entries if elements.is_size(label)]
     rest = [entry for entry in entries if entry not in sizes]
@@ -200,7 +200,7 @@ def _add_legends(sheet: Sheet, main: style.Axes, *, columns: int) -> None:
 def _hides_a_line(axes: style.Axes) -> bool:
     figure: Any = axes.figure.canvas.figure
     layout = figure.get_layout_engine()
-    # Where axes and legend come to lie; a figure of the user's may have no layout.
+    # Find the places of axes and legend; a user's figure may have no layout engine.
     if layout is not None:
         layout.execute(figure)
     legend: Any = axes.get_legend()
@@ -221,7 +221,7 @@ def _describe_curves(numbers: Numbers) -> list[str]:
 
 
 def draw_close_up(main: style.Axes, fit: ThresholdFit) -> None:
-    """Draw an inset with the own fits of the sizes drawn, where they cross."""
+    """Draw an inset where curves cross, with the separate fits of the sizes drawn."""
     from matplotlib import ticker
 
     sizes = sorted({curve.L for curve in fit.curves})
@@ -243,7 +243,7 @@ def draw_close_up(main: style.Axes, fit: ThresholdFit) -> None:
         number = sizes.index(own.L)
         grid = np.linspace(*p_range, 100)
         grid = grid[(grid >= own.p_low) & (grid <= own.p_high)]
-        # Markers tell the lines apart in grey; not at the same p, where lines cross.
+        # Markers distinguish the lines in grey; they are at different p, since lines cross.
         inset.plot(
             grid, own.probability(grid), **style.size_look(number), linewidth=0.9, markersize=2.6,
             markevery=(6 + 7 * number % 24, 30),
@@ -252,7 +252,7 @@ def draw_close_up(main: style.Axes, fit: ThresholdFit) -> None:
     look |= {"markersize": 3, "zorder": 4, "xerr": p_error}
     elements.draw_bars(inset, p, r, r_error, look)
     inset.set(xlim=p_range, ylim=_padded(r, r_error, least=0.02))
-    # Labels at the ends of the axes would stick out of the panel.
+    # Labels at the ends of the axes would extend beyond the panel.
     for axis in (inset.xaxis, inset.yaxis):
         axis.set_major_locator(ticker.MaxNLocator(3, prune="both"))
         axis.set_major_formatter(ticker.ScalarFormatter(useOffset=False))
@@ -261,14 +261,14 @@ def draw_close_up(main: style.Axes, fit: ThresholdFit) -> None:
 
 
 def _free_place(axes: style.Axes, curves: Sequence[SpanningCurve]) -> Any:
-    """Place for an inset (left, bottom, width, height in axes fractions) that hides nothing."""
+    """Return a place for an inset (left, bottom, width, height in axes fractions) that is free."""
     lines = 1 + len({curve.L for curve in curves})
     legend = 1.0 - _LEGEND_MARGINS - _LEGEND_LINE * lines
     low, high = axes.get_xlim()
     bottom, top = axes.get_ylim()
     grid = np.linspace(0.0, 1.0, 400)
     for left, base, width, height in _INSET_PLACES:
-        # The tick labels of the inset stand outside its left and lower edge.
+        # The tick labels of the inset are outside its left and lower edge.
         near = (grid > left - 0.1) & (grid < left + width + 0.02)
         p = low + grid[near] * (high - low)
         hidden = left < 0.5 and base + height > legend
@@ -288,7 +288,7 @@ def _padded(values: np.ndarray, errors: np.ndarray, *, least: float) -> tuple[fl
 
 
 def plot_drift(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
-    """Draw the crossings of neighbouring sizes against L, one at least, and where they drift to."""
+    """Draw the crossings of neighbouring sizes, at least one, against L, and their limit."""
     fit = figures.fit
     with into.column(3.2) as (sheet, axes):
         drift = draw_drift(axes, fit)
@@ -308,9 +308,9 @@ def plot_drift(figures: StudyView, into: Target = NEW_FIGURE) -> Drawn:
 def draw_estimate(
     axes: style.Axes, fit: ThresholdFit, *, across: bool = False, labelled: bool = True
 ) -> None:
-    """Draw p_c as a band one error wide on either side, with its value in the legend.
+    """Draw p_c as a band of one error on either side, with its value in the legend.
 
-    Where there is no answer, the legend says why, and nothing is drawn.
+    Without a p_c nothing is drawn, and the legend gives the reason.
     """
     if fit.problem is not None:
         reason = elements.rejection_label(fit.chi_square) or fit.problem.partition(";")[0]
@@ -325,7 +325,7 @@ def draw_estimate(
 
 
 def draw_drift(axes: style.Axes, fit: ThresholdFit) -> dict[str, Any]:
-    """Crossings against Lbar^-(omega + y_t), with the extrapolation; return what is drawn."""
+    """Draw crossings against Lbar^-(omega + y_t), with the extrapolation; return the numbers."""
     exponent = fit.omega + fit.y_t
     crossings = [crossing for crossing in fit.by_size.crossings if crossing.found]
     x = np.array([crossing.mean_size**-exponent for crossing in crossings])
@@ -336,7 +336,7 @@ def draw_drift(axes: style.Axes, fit: ThresholdFit) -> dict[str, Any]:
     elements.draw_bars(axes, x, p, errors, look, capsize=1.5, label=label)
     drift = fit.by_size.drift
     if drift is not None:
-        # Of sizes that differ by the mean factor of those that cross.
+        # The line is for sizes whose ratio is the mean ratio of those that cross.
         factor = np.exp(np.mean([np.log(each.L2 / each.L1) for each in crossings]))
         end = np.linspace(0.01, 1.04, 60) * x.max()
         small = end ** (-1 / exponent) / factor**0.5

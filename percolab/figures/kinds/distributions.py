@@ -1,4 +1,4 @@
-"""Distributions of what flows between two terminals, size by size: path lengths and currents."""
+"""Distributions of path lengths and currents between two terminals, for every size."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _LEAST_COUNT = 10
 class Distribution:
     """The distribution of the lengths of a task's paths, or of its currents, at one p.
 
-    low, high: (bins,), shortest and longest length of each bin, int64, or the currents between
-    which it is, float64.  count: int64 (bins,), the samples or bonds in it.  density, error:
-    float64 (bins,), of one length, or of ln i, over all that are counted.
+    low, high: (bins,), shortest and longest length of each bin, int64, or the limits of its
+    currents, float64.  count: int64 (bins,), the samples or bonds in it.  density, error:
+    float64 (bins,), per length, or per ln i, relative to all counts.
     """
 
     L: int
@@ -43,16 +43,16 @@ class Distribution:
 
     @classmethod
     def of_task(cls, item: TaskResult, p: float, word: str) -> Distribution:
-        """Return that of the word of a measurement, at the p of a task that is nearest to one."""
+        """Return the distribution for a measurement's word, at the task's p nearest to ``p``."""
         at = int(np.argmin(np.abs(np.array(item.task.p) - p)))
         counts: Any = item.extra(word)[:, at]
         if word == "currents":
-            # Without the last bin, of what is too small, and of bonds that carry nothing.
+            # Leave out the last bin, of bonds whose current is too small or zero.
             counts, ends = counts[:, -2::-1], current_edges()[::-1]
             low, high, width = ends[:-1], ends[1:], np.diff(np.log(ends))
         else:
             edges = quarter_edges(item.task.num_points)
-            # Some quarters of bins are empty.
+            # Some quarters of bins contain no integer.
             counts, edges = counts[:, np.diff(edges) > 0], np.unique(edges)
             low, high, width = edges[:-1], edges[1:] - 1, np.diff(edges)
         blocks, count, total = len(counts), counts.sum(axis=0), max(counts.sum(), 1)

@@ -1,4 +1,4 @@
-"""What flows at p_c against L: the backbone, the shortest path, red bonds and the conductance."""
+"""Flow at p_c against L: the backbone, the shortest path, red bonds and the conductance."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
 from percolab.figures.style import PAGE_WIDTH, Axes, size_look
 from percolab.lattices.shown import counted
 
-#: By column: what is drawn, and its exponent in mathematics.
+#: By column: the name of the quantity, and its exponent in mathematics.
 _LABELS = {
     "bridge_free_largest": ("largest cluster without bridges", "D_B"),
     "backbone_sites": ("sites of the backbone", "D_B"),
@@ -22,7 +22,7 @@ _LABELS = {
 
 
 def _draw(figures: StudyView, into: Target) -> Drawn:
-    """Draw the mean over samples that span of every column against L, with its power law."""
+    """Draw the mean of every column over spanning samples against L, with its power law."""
     fits = figures.exponents
     assert fits is not None
     drawn = [column for column in fits.values if column.quantity in FLOW_QUANTITIES]

@@ -53,7 +53,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
         for axes, logarithmic in ((left, "xy"), (beneath, "x"), (right, "y")):
             _make_logarithmic(axes, logarithmic)
         _finish_slopes(left, beneath, radius)
-        # Every size has its own grid of p.
+        # Grids of p may differ between sizes.
         at = {task["p_of_radius"] for task in numbers}
         text = f"$p = {min(at):.6g}$" if len(at) == 1 else f"$p$ nearest to ${threshold:.6g}$"
         left.annotate(text, (0.05, 0.95), None, "axes fraction", va="top", fontsize=9)
@@ -72,7 +72,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
 
 
 def _finish_slopes(above: Axes, axes: Axes, radius: RadiusFit | None) -> None:
-    """Draw 1/d_f as it is known, and give the local slopes the horizontal axis of the radii."""
+    """Draw the known 1/d_f, and give the local slopes the horizontal axis of the radii."""
     if radius is not None and radius.known is not None:
         label = f"$1/d_f = {1 / radius.known.value:.4g}$, {elements.known_word(radius.known)}"
         axes.axhline(1 / radius.known.value, label=label, zorder=0, **DOTTED_LINE)
@@ -82,9 +82,9 @@ def _finish_slopes(above: Axes, axes: Axes, radius: RadiusFit | None) -> None:
 
 
 def _make_logarithmic(axes: Axes, names: str) -> None:
-    """Make the axes of these names logarithmic where there are points, or say that none are."""
+    """Make the axes of these names logarithmic if there are points; else note that none are."""
     if not any(line.get_xdata().size for line in axes.lines):  # type: ignore[union-attr]
-        # Nothing is positive, which a logarithmic axis has to be.
+        # A logarithmic axis needs positive values.
         axes.annotate("too few samples", (0.5, 0.5), None, "axes fraction", ha="center")
         axes.set(**{f"{name}ticks": [] for name in names})
         return
@@ -99,7 +99,7 @@ def _draw_task(
     look: dict[str, Any],
     label: str | None,
 ) -> dict[str, Any]:
-    """Draw R_s, those of its local slopes that are well known, and xi; return the numbers."""
+    """Draw R_s, its local slopes with small errors, and xi; return the numbers."""
     at = int(np.argmin(np.abs(task.p - threshold)))
     s, squared, without = task.radii(at)
     radius, error = np.sqrt(squared), jackknife_error(np.sqrt(without))
@@ -107,7 +107,7 @@ def _draw_task(
     xi, xi_error = task.correlation_length()
     shown = radius > 0
     style: dict[str, Any] = {"markersize": 3.0}
-    # The first panel names the sizes.
+    # The first panel has the labels of sizes.
     points = (s[shown], radius[shown], error[shown])
     elements.draw_bars(panels[0], *points, look, **style, label=label)
     steep = ~(slopes.error > _LARGEST_ERROR)

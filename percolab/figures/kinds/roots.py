@@ -20,19 +20,19 @@ from percolab.figures.study_view import Drawn, FigureKind, Numbers, StudyView
 from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, PAGE_WIDTH, Axes, size_look
 from percolab.lattices.shown import counted
 
-#: Greys of p_c plus and minus its whole error, and the statistical part of that.
+#: Greys of the bands of p_c: with its whole error, and with the statistical part.
 _WHOLE: dict[str, Any] = {"color": "0.88", "alpha": 1, "linewidth": 0, "zorder": -2}
 _STATISTICAL = _WHOLE | {"color": "0.72"}
 _PRIOR: dict[str, Any] = {"color": "0.35", "linestyle": (0, (1, 2)), "linewidth": 0.8}
-#: Of P(two directions) - P(none wraps) what is drawn.
+#: The largest |P(two directions) - P(none wraps)| that is drawn.
 _MOST = 0.5
-#: Neighbouring quantities are drawn so far apart, as a factor of L.
+#: Neighbouring quantities are shifted by this factor of L.
 _APART = 1.03
 _NAMES = {"wrapping_any": "any axis", "wrapping_axis": "one axis", "wrapping_all": "all axes"}
 
 
 def draw_threshold(axes: Axes, value: Value, problem: str | None, symbol: str = "p") -> None:
-    """Draw p_c with its whole error and the statistical part of that; symbol: of what p is."""
+    """Draw p_c with its whole error and the statistical part; symbol: of the quantity p."""
     if problem is not None:
         axes.plot([], [], " ", label=elements.rejection_label(value.quality) or problem)
         return
@@ -45,7 +45,7 @@ def draw_threshold(axes: Axes, value: Value, problem: str | None, symbol: str = 
 
 
 def _show_all(axes: Axes, points: Iterable[tuple[float, float]], margin: float) -> None:
-    """Let the vertical axis show all values with their errors, and a part of them as margin."""
+    """Let the vertical axis show all values with their errors, and a relative margin."""
     ends = [value + sign * error for value, error in points for sign in (-1, 1)]
     margin *= max(ends) - min(ends)
     axes.set_ylim(min(ends) - margin, max(ends) + margin)
@@ -81,7 +81,7 @@ def _draw_differences(
         )
         near = np.abs(mean) <= _MOST
         p, mean, error = p[near], mean[near], error[near]
-        # Of one p the tangent goes on to the root, and as far beyond as the error does.
+        # With a single p, draw the tangent beyond the root by three errors.
         reach = 3 * root.value.error if p.size == 1 else 0.0
         every = [*p, at - reach, at + reach]
         ends = np.array([min(every), max(every)])
@@ -163,7 +163,7 @@ def _draw_crossings(figures: StudyView, into: Target) -> Drawn:
         elements.place_sizes(axes, sorted({crossing.L2 for crossing in crossings}))
         elements.draw_exact(axes, figures.exact, across=True, zorder=1)
         axes.set(ylabel="crossing with the next smaller size, $p$")
-        # The smallest sizes may lie far away.
+        # The crossings of the smallest sizes may be far away.
         near = [each for each in crossings if each.error < 20 * fit.p_c.error] or crossings
         _show_all(axes, [(crossing.p, crossing.error) for crossing in near], 0.1)
         sheet.set_title(figures.title)

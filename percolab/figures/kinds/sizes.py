@@ -1,4 +1,4 @@
-"""The cluster numbers n_s: at p_c against s, their flat region, their cut-off, and off p_c."""
+"""Cluster numbers n_s: at p_c against s, their flat region, their cut-off, and away from p_c."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -34,10 +34,10 @@ from percolab.lattices.shown import counted
 _LEAST_COUNT = 10
 #: Local slopes with a larger error are not drawn.
 _LARGEST_ERROR, _AROUND_TAU = 0.25, 0.6
-#: Off p_c: the smallest s, and the largest as a part of <s_1>, where neither single sites nor the
-#: size of the lattice shows.
+#: Away from p_c: the smallest s, and the largest s relative to <s_1>, in between which neither the
+#: discreteness nor the size of the lattice matters.
 _SMALLEST, _PART = 30, 0.1
-#: The close-up of what is flat: from this part of it below to twice as much above, or more.
+#: The close-up of the flat part: this fraction below it to twice as much above, or more.
 _AROUND = 0.15
 _TICKS = r"ticks at the foot: $\langle s_1 \rangle$"
 _FOOT: dict[str, Any] = {"marker": 2, "markersize": 8, "markeredgewidth": 1.6, "linestyle": "none"}
@@ -46,11 +46,11 @@ _LINE: dict[str, Any] = {"color": "black", "linewidth": 0.9, "zorder": 4}
 
 @dataclass(frozen=True, eq=False)
 class SizeCurve:
-    """n_s of one task at one p, in four bins a power of two: what is drawn.
+    """n_s of one task at one p, as it is drawn: in four bins for each power of two.
 
-    p: where n_s is; counted_p: the grid point nearest to it, at which `count` clusters were
-    counted.  s_low, s_high: int64 (bins,), smallest and largest size of each bin; s, n_s, error:
-    float64 (bins,).  largest: <s_1>.
+    p: of n_s; counted_p: the nearest grid point, at which `count` clusters were counted.  s_low,
+    s_high: int64 (bins,), smallest and largest size of each bin; s, n_s, error: float64 (bins,).
+    largest: <s_1>.
     """
 
     L: int
@@ -68,12 +68,12 @@ class SizeCurve:
 
     @property
     def drawn(self) -> NDArray[np.bool_]:
-        """Which bins hold clusters enough to be drawn."""
+        """Which bins have enough clusters to be drawn."""
         return (self.count >= _LEAST_COUNT) & (self.n_s > 0)
 
 
 def size_curve(task: SizeCounts, p: float) -> SizeCurve:
-    """Return n_s at p: interpolated inside the p grid, as for the fit; else at its nearest end."""
+    """Return n_s at p: interpolated inside the grid, as for the fit; else at its nearest end."""
     task = task.coarse()
     near = task.nearest(p)
     if not task.p[0] <= p <= task.p[-1]:
@@ -89,9 +89,9 @@ def size_curve(task: SizeCounts, p: float) -> SizeCurve:
 def _draw(figures: StudyView, into: Target) -> Drawn:
     """Draw n_s at the p_c of the fit against s; with a fit of tau, s^tau n_s in further panels too.
 
-    Without a fit it is a p of the grid that is taken for p_c.  With the 1/nu of the fit s^tau n_s
-    off p_c is drawn against (p - p_c) s^sigma, sigma = (tau - 1) / (d nu); not of a lattice with
-    open sides, which keep the points of different L apart.
+    Without a fit, a p of the grid is taken for p_c.  With the 1/nu of the fit, s^tau n_s away from
+    p_c is drawn against (p - p_c) s^sigma, sigma = (tau - 1) / (d nu); not for a lattice with open
+    sides, for which points of different L do not collapse.
     """
     threshold, source = figures.find_threshold()
     fit, fisher = _find_fits(figures, threshold)
@@ -102,7 +102,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     slopes: list[LocalSlopes] = []
     if fisher is not None and y_t is not None and not fisher.is_open:
         off = _off_points(tasks, fisher, threshold, y_t)
-    # Small lattices have no clusters that are both large and far from the lattice's size.
+    # Small lattices have no clusters that are large but far below the lattice's size.
     with_off = any(point["s"] for point in off)
     height = 3.6 if fisher is None else 8.4 if with_off else 6.4
     with into.sheet(COLUMN_WIDTH if fisher is None else PAGE_WIDTH, height) as sheet:
@@ -135,21 +135,21 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
 
 
 def _find_fits(figures: StudyView, threshold: float) -> tuple[ThresholdFit | None, TauFit | None]:
-    """Return the fit of p_c and that of tau, None where there is none."""
+    """Return the fit of p_c and the fit of tau, each None if there is none."""
     with suppress(UserError):
         return figures.fit, figures.exponents.tau_fit if figures.exponents is not None else None
     with suppress(AnalysisError):
-        # What is known of tau is of percolation.
+        # Known values of tau are those of percolation.
         return None, None if figures.model.chains else tau_at(figures.results, threshold)
     return None, None
 
 
 def _add_legend(sheet: Sheet, panels: Sequence[Axes], *, in_last: bool, title: str | None) -> None:
-    """Add the legend below the panels, or where the last of them would stand."""
+    """Add the legend below the panels, or in the place of the last panel."""
     from matplotlib.lines import Line2D
 
     tick = Line2D([], [], color="black", **_FOOT | {"marker": "|"})
-    # Of the local slopes the third panel has the published one.
+    # The third panel, of local slopes, has the published value.
     others = elements.legend_entries(panels[2]) if len(panels) > 2 else []
     entries = [*elements.legend_entries(panels[0]), (tick, _TICKS), *others]
     if in_last:
@@ -166,7 +166,7 @@ def _write_p(axes: Axes, threshold: float, fit: ThresholdFit | None) -> None:
         text = f"$p_c = {format_with_error(threshold, fit.threshold_error)}$"
     rejection = elements.rejection_label(None if fit is None else fit.chi_square)
     if rejection:
-        # In one line it would run into the points.
+        # A single line would overlap the points.
         text = "\n".join([text, *rejection.split(" (")]).replace("\n$p$-", "\n($p$-")
     axes.annotate(text, (0.95, 0.95), None, "axes fraction", ha="right", va="top", fontsize=9)
 
@@ -174,7 +174,7 @@ def _write_p(axes: Axes, threshold: float, fit: ThresholdFit | None) -> None:
 def _draw_numbers(
     axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit | None, threshold: float
 ) -> None:
-    """Draw n_s against s on logarithmic axes, the fit, and where <s_1> of each size is."""
+    """Draw n_s against s on logarithmic axes, the fit, and a tick at <s_1> of each size."""
     axes.set(xscale="log", yscale="log", xlabel="$s$ (sites)", ylabel="$n_s$ (per site)")
     sites = {curve.L: curve.num_sites for curve in curves}
     for curve, look, new in choose_looks(curves):
@@ -197,7 +197,7 @@ def _draw_numbers(
 
 def _draw_flat(axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit) -> None:
     for curve, look, _ in choose_looks(curves):
-        # Beyond <s_1> n_s ends, and would cross the panel once more.
+        # Beyond <s_1> n_s drops, and would cross the panel again.
         kept = curve.drawn & (curve.s <= curve.largest)
         _bars(axes, (curve.s, *_flattened(curve, fisher)), kept, look | {"linestyle": ":"})
     s = np.geomspace(fisher.s_min, max(fisher.s_max), 100)
@@ -205,7 +205,7 @@ def _draw_flat(axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit) -> None:
     axes.plot(s, flat, **_LINE)
     top = flat
     if fisher.is_open:
-        # The open sides of every size add their own.
+        # With open sides every size has its own correction.
         for L, end in zip(fisher.sizes, fisher.s_max):
             part = s[s <= end]
             of_size = part**fisher.tau * fisher.numbers(part, L)
@@ -240,13 +240,13 @@ def _draw_slopes(
     axes.axvspan(fisher.s_min, max(fisher.s_max), color="0.93", linewidth=0, zorder=-1)
     axes.set(xscale="log", xlabel="$s$ (sites)")
     axes.set_ylabel(r"$-\mathrm{d}\ln n_s\,/\,\mathrm{d}\ln s$")
-    # Where the size of the lattice cuts n_s off, slopes leave the panel.
+    # Where the size of the lattice cuts off n_s, slopes are outside of the panel.
     axes.set_ylim(fisher.tau - _AROUND_TAU, fisher.tau + _AROUND_TAU)
     return slopes
 
 
 def _draw_cutoff(axes: Axes, curves: Sequence[SizeCurve], fisher: TauFit) -> None:
-    """Draw s^tau n_s against s / L^d_f: the cut-off of all sizes in one place."""
+    """Draw s^tau n_s against s / L^d_f, where the cut-offs of all sizes coincide."""
     d_f = fisher.fractal_dimension
     for curve, look, _ in choose_looks(curves):
         x = curve.s / float(curve.L) ** d_f
@@ -266,7 +266,7 @@ def _off_points(
     for task in (task_counts.coarse() for task_counts in tasks):
         numbers, errors, s = task.numbers(), task.errors(), task.sizes
         largest = task.largest.sum(axis=0) / task.samples.sum()
-        # Below p_c <s_1> is a cluster of the correlation length: the lattice is not seen there.
+        # Below p_c, <s_1> is set by the correlation length, so use <s_1> at p_c.
         reach = _PART * max(task.largest_at(threshold), 1.0)
         for index, p in enumerate(task.p):
             enough = task.counts[:, index].sum(axis=0) >= _LEAST_COUNT
@@ -280,7 +280,7 @@ def _off_points(
 
 
 def _draw_off(axes: Axes, points: Sequence[dict[str, Any]], sigma: float) -> None:
-    """Draw s^tau n_s against (p - p_c) s^sigma, which is one curve for all p and L."""
+    """Draw s^tau n_s against (p - p_c) s^sigma, a single curve for all p and L."""
     sizes = sorted({point["L"] for point in points})
     for point in points:
         look = size_look(sizes.index(point["L"])) | {"markersize": 2.2}
@@ -300,7 +300,7 @@ def _flattened(curve: SizeCurve, fisher: TauFit) -> tuple[Floats, Floats]:
 def _bars(
     axes: Axes, points: tuple[Floats, Floats, Floats], kept: Any, look: dict[str, Any]
 ) -> None:
-    """Draw those of some points, x, y and errors, that are kept."""
+    """Draw the points (x, y, errors) selected by ``kept``."""
     style: dict[str, Any] = {"markersize": 3.0, "linewidth": 0.6, "zorder": 3}
     x, y, errors = (each[kept] for each in points)
     elements.draw_bars(axes, x, y, errors, style | look)

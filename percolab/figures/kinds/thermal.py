@@ -1,4 +1,4 @@
-"""Thermal means of spins against temperature, with what is known exactly: six kinds of figures."""
+"""Thermal means of spins against temperature, with known exact results: six kinds of figures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ from percolab.figures.study_view import Drawn, FigureKind, StudyView, describe_p
 from percolab.figures.style import Axes, choose_looks
 from percolab.lattices.lattice import AXIS_NAMES
 
-#: Temperatures at which exact curves are evaluated, and couplings their formulae are accurate for.
+#: Number of temperatures of exact curves, and the range of couplings with accurate formulae.
 _POINTS, _COUPLINGS = 160, (1e-3, 20.0)
-#: Panels of correlation lengths that a page has room for.
+#: The largest number of panels of correlation lengths.
 _MOST_AXES = 3
 #: xi / L at T_c of the Ising model on a large square torus.
 _XI_AT_CRITICALITY, _XI_SOURCE = 0.9050488292, "Salas and Sokal 2000"
@@ -60,7 +60,7 @@ class ThermalPanel:
     """One panel.
 
     name: in THERMAL, or of another quantity with its ``meaning``.  label: of the vertical axis.
-    hollow: a second estimator, drawn hollow.  logarithmic: whether the vertical axis may be.
+    hollow: a second estimator, drawn hollow.  logarithmic: if the vertical axis may be logarithmic.
     """
 
     name: str
@@ -80,7 +80,7 @@ def _is_square_ising(figures: StudyView, *, on_torus: bool = False) -> bool:
 def _make_panel(
     figures: StudyView, name: str, label: str, *, hollow: str | None = None, **options: Any
 ) -> ThermalPanel:
-    """Return the panel of a thermal mean with its exact curves; hollow: of a second estimator."""
+    """Return the panel of a thermal mean with its exact curves; hollow: a second estimator."""
     tasks = stored_spins.compute_thermodynamics(figures.results)
     on_torus = _is_square_ising(figures, on_torus=True)
     curves = [_make_curve(task, name, on_torus=on_torus) for task in tasks]
@@ -120,11 +120,11 @@ def _draw(
     *,
     with_fit: bool = False,
 ) -> Drawn:
-    """Draw thermal means against temperature, a panel each side by side, one curve a task.
+    """Draw thermal means against temperature in panels side by side, with one curve per task.
 
-    At a single temperature they are drawn against L.  Below a panel whose curves are known
-    exactly are the deviations in standard errors.  level: a value across the panels of an Ising
-    torus, and its label.  with_fit: whether the fitted T_c is drawn.
+    At a single temperature they are drawn against L.  Below a panel with known exact curves are the
+    deviations in standard errors.  level: a horizontal line for an Ising torus, as value and label.
+    with_fit: whether the fitted T_c is drawn.
     """
     model, critical = figures.model, figures.critical_temperature
     fit = figures.spin_fit_or_problem if with_fit else ""
@@ -158,7 +158,7 @@ def _draw(
             axes.set_xlabel("")
         label = "$L$" if against_size else axis
         for axes in grid[-1]:
-            # Three panels side by side have no room for long labels.
+            # Three panels side by side have no space for long labels.
             axes.set_xlabel(label.replace("    ", "\n") if len(panels) > 2 else label)
         at = f", $k_B T / J = {curves[0].temperature[0]:.6g}$" if against_size else ""
         sheet.set_title(figures.title + at)
@@ -202,12 +202,12 @@ def _draw_panel(axes: Axes, panel: ThermalPanel, *, against_size: bool) -> None:
     if panel.logarithmic and low > 0 and high > 20 * low:
         axes.set_yscale("log")
     elif any(infinite):
-        # A divergence of the infinite lattice does not stretch the axis.
+        # A divergence of the infinite lattice must not stretch the axis.
         axes.set_ylim(low - 0.06 * (high - low or 1), high + 0.12 * (high - low or 1))
 
 
 def _draw_exact(axes: Axes, panel: ThermalPanel, *, against_size: bool) -> None:
-    """Draw the exact values: of each torus in the colour of its size, of one temperature dashes."""
+    """Draw exact values: curves in the colour of each torus, or dashes for one temperature."""
     label = "exact, torus of each size"
     if against_size:
         dash: dict[str, Any] = {"linestyle": "none", "marker": "_", "markersize": 14, "zorder": 1}
@@ -243,7 +243,7 @@ def _draw_deviations(axes: Axes, curves: Sequence[ThermalCurve], *, against_size
 def _draw_critical(
     axes: Axes, critical: elements.Exact | None, fitted: tuple[float, Any] | None
 ) -> None:
-    """Draw the published critical temperature where the axis shows it, and the fitted as a band."""
+    """Draw the published critical temperature if the axis shows it, and the fitted as a band."""
     low, high = axes.get_xlim()
     if critical is not None and low < critical[0] < high:
         label = f"$k_B T_c / J = {critical[0]:.8g}$ {typeset(critical[1])}"
@@ -295,8 +295,8 @@ def _periodic_axes(figures: StudyView) -> list[int]:
 def _correlation_lengths(figures: StudyView, axis: int) -> list[ThermalCurve]:
     """Return xi / L along a periodic axis of every task, where it is finite.
 
-    There is none where S(k) exceeds S(0), as chance may have it far above the transition, and at
-    infinite temperature.
+    It does not exist where S(k) exceeds S(0), which can happen by chance far above the transition,
+    or at infinite temperature.
     """
     curves = []
     index = _periodic_axes(figures).index(axis)
@@ -322,7 +322,7 @@ def _no_correlation_length(figures: StudyView) -> str | None:
 
 
 def _make_kind(name: str, label: str, **fields: Any) -> FigureKind:
-    """Return the kind that draws one thermal mean of this name, unless fields say otherwise."""
+    """Return the kind that draws the thermal mean of this name; fields override its defaults."""
 
     def problem(figures: StudyView) -> str | None:
         for task in stored_spins.compute_thermodynamics(figures.results):

@@ -16,9 +16,9 @@ from percolab.figures.sheet import NEW_FIGURE, Target
 from percolab.figures.study_view import Drawn, FigureKind, StudyView
 from percolab.figures.style import COLOURS, PAGE_WIDTH, Axes, choose_looks
 
-#: Sizes whose deviations differ by more than this are drawn on a logarithmic axis.
+#: If deviations differ by more than this factor, the axis of densities is logarithmic.
 _WIDE = 4.0
-#: Columns of a histogram, over all but the outermost part of the T on either side.
+#: Largest and smallest number of bins, and the fraction of T on either side without bins.
 _MOST_BINS, _FEWEST_BINS, _TAIL = 28, 5, 0.002
 
 
@@ -26,8 +26,8 @@ _MOST_BINS, _FEWEST_BINS, _TAIL = 28, 5, 0.002
 class ThresholdSample:
     """T of all samples of one size.
 
-    thresholds: float64 (n,), ascending, in [0, 1].  never: samples that span at no p, which are
-    in no number below.
+    thresholds: float64 (n,), ascending, in [0, 1].  never: number of samples that span at no p,
+    which are not in the results below.
     """
 
     L: int
@@ -38,9 +38,9 @@ class ThresholdSample:
     def moments(self) -> dict[str, float]:
         """Return mean, median and standard deviation of T, with standard errors; NaN without T.
 
-        The error of the median is half the width of its 68 % interval of order statistics, that of
-        the deviation comes from the fourth moment.  Source: A. Stuart and J. K. Ord, Kendall's
-        Advanced Theory of Statistics, vol. 1 (1994), chapters 10 and 14.
+        The error of the median is half the width of its 68 % interval of order statistics; the
+        error of the deviation is from the fourth moment.  Source: A. Stuart and J. K. Ord,
+        Kendall's Advanced Theory of Statistics, vol. 1 (1994), chapters 10 and 14.
         """
         t, count = self.thresholds, self.thresholds.size
         if count < 2:
@@ -62,13 +62,13 @@ class ThresholdSample:
         }
 
     def histogram(self) -> dict[str, Floats]:
-        """Return edges (k + 1,) of the columns, and the density of T (k,) with its errors.
+        """Return edges (k + 1,) of the bins, and the density of T (k,) with its errors.
 
-        The error is that of a binomial count.
+        Errors are those of binomial counts.
         """
         t, count = self.thresholds, self.thresholds.size
         low, high = np.quantile(t, [_TAIL, 1 - _TAIL])
-        # Columns as wide as the cube root rule has it (Scott 1979), in a readable number.
+        # The width of bins follows the cube root rule (Scott 1979), within limits of their number.
         most = int(2 * count ** (1 / 3))
         bins = int(np.clip(most, _FEWEST_BINS, _MOST_BINS))
         edges = np.linspace(low, high, bins + 1) if high > low else np.array([low, low + 1e-12])
@@ -86,9 +86,9 @@ def plot_thresholds(
 ) -> Drawn:
     """Draw the density of T of every size with its normal fit, and mean and median against L.
 
-    Of a single size mean and median are marked where they are.
+    For a single size, mean and median are marked on the axis of T.
 
-    samples: one a size, ascending in L, at least one with samples that span.  The normal fit has
+    samples: one per size, ascending in L, at least one with samples that span.  The normal fit has
     the mean and the deviation of the T.
     """
     exact, symbol = figures.exact, f"T{figures.symbol[1:]}"
@@ -113,7 +113,7 @@ def plot_thresholds(
         sheet.set_title(figures.title)
         widths = [one["deviation"] for one in moments if one["deviation"] > 0]
         if widths and max(widths) > _WIDE * min(widths):
-            # Narrow distributions next to wide ones: normal ones are parabolas on this scale.
+            # For narrow next to wide distributions; normal ones are parabolas on this scale.
             lowest = min(min(filter(None, number["density"]), default=1.0) for number in numbers)
             main.set_yscale("log")
             main.set_ylim(bottom=0.5 * lowest)
@@ -154,7 +154,7 @@ def _draw_density(
 
 
 def _mark_moments(axes: Axes, moments: Mapping[str, float]) -> None:
-    """Mark mean and median of the only size where they are, the median with its error."""
+    """Mark mean and median of the only size on the axis of T, the median with its error."""
     marks = (("mean", COLOURS[2], (0, (6, 2))), ("median", COLOURS[1], (0, (1, 1.5))))
     for name, colour, dashes in marks:
         value, error = moments[name], moments[f"{name}_error"]
@@ -166,7 +166,7 @@ def _mark_moments(axes: Axes, moments: Mapping[str, float]) -> None:
 def _draw_moments(axes: Axes, sizes: Sequence[int], moments: Sequence[dict[str, float]]) -> None:
     for number, name in enumerate(("mean", "median")):
         errors = np.array([each[f"{name}_error"] for each in moments])
-        # Side by side, so that neither error bar hides the other.
+        # Shift the points, so that neither error bar hides the other.
         x, values = np.array(sizes) * (0.97, 1.03)[number], [each[name] for each in moments]
         look = {"marker": "os"[number], "markerfacecolor": ("black", "white")[number]}
         look |= {"color": "black", "label": f"{name} of each size"}
@@ -178,7 +178,7 @@ def _draw_moments(axes: Axes, sizes: Sequence[int], moments: Sequence[dict[str, 
 def _draw(figures: StudyView, into: Target) -> Drawn:
     samples, stored = [], _thresholds(figures)
     for size in dict.fromkeys(each for each, _ in stored):
-        # Of whatever seeds.
+        # Tasks with other seeds are joined.
         thresholds = np.concatenate([own for each, own in stored if each == size])
         spanning = np.sort(thresholds[thresholds != np.uint64(NEVER)]) / TOP
         never = thresholds.size - spanning.size

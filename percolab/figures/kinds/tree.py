@@ -1,4 +1,4 @@
-"""Minimum spanning trees: which bonds they take, degrees, weight a site, and the way across."""
+"""Minimum spanning trees: accepted bonds, degrees, weight per site, and paths across."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
 
 
 def _draw_accepted(axes: Any, means: tuple[TreeMeans, ...], *, is_self_dual: bool) -> None:
-    """Draw f(w), the share of bonds with weight w that are in the tree."""
+    """Draw f(w), the fraction of bonds with weight w that are in the tree."""
     middles = (np.arange(WEIGHT_BINS) + 0.5) / WEIGHT_BINS
     for n, mean in enumerate(means):
         line = {"color": size_look(n)["color"], "linestyle": DASHES[n % len(DASHES)]}
@@ -78,7 +78,7 @@ def _draw_weights(axes: Any, fit: TreeFit, *, periodic: bool) -> None:
         elements.draw_bars(axes, 0, value, error, {"color": "black", "marker": "_"}, markersize=9)
         axes.axhline(value, **EXACT_LINE)
         shown = f"$L \\to \\infty$: {fit.limit}"
-        # Where no point is: on a torus they lie below the limit, with an open side above it.
+        # Place the text where no point is: on a torus points are below the limit, else above it.
         corner, side = ((0.06, 0.06), "bottom") if periodic else ((0.06, 0.94), "top")
         axes.annotate(shown, corner, None, "axes fraction", va=side, fontsize=8)
     axes.set_xlim(left=min(0, -0.04 * max(place(mean) for mean in fit.means)))

@@ -1,6 +1,6 @@
-"""The ways in which clusters wrap around periodic axes, against p, a panel each.
+"""The ways in which clusters wrap around periodic axes, against p, with a panel for each.
 
-Those of Markov chains, which have no spanning curves, also span open axes here.
+For Markov chains, which have no spanning curves, panels also show how clusters span open axes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ from percolab.figures.study_view import (
 from percolab.figures.style import COLUMN_WIDTH, PAGE_WIDTH, Axes, choose_looks
 from percolab.measure.columns import spanning_names, wrapping_names
 
-#: Theory's value at p_c, in every panel that has one.
+#: The line of the theoretical value at p_c, in every panel that has one.
 _VALUE: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 0.9, "zorder": 1}
 
 
@@ -38,9 +38,9 @@ _VALUE: dict[str, Any] = {"color": "black", "linestyle": ":", "linewidth": 0.9, 
 class WrappingCurve:
     """How many of `samples` samples of one task wrap, int64 (m,), at each p, float64 (m,).
 
-    errors: of the probability, float64 (m,), where samples are sweeps of spins and so correlated;
-    None where they are independent.  block_means: float64 (blocks, m), of blocks of so many
-    samples, int64 (blocks,), or None if unknown.
+    errors: of the probability, float64 (m,), if samples are sweeps of spins and thus correlated;
+    None if they are independent.  block_means: float64 (blocks, m), with the numbers of samples in
+    the blocks, int64 (blocks,), or None if unknown.
     """
 
     L: int
@@ -53,7 +53,7 @@ class WrappingCurve:
 
     @property
     def probability(self) -> Floats:
-        """The part of the samples that wraps, float64 (m,)."""
+        """The fraction of the samples that wraps, float64 (m,)."""
         return self.counts / self.samples
 
     def interval(self) -> tuple[Floats, Floats]:
@@ -64,10 +64,10 @@ class WrappingCurve:
         return wilson_interval(self.counts, self.samples)
 
     def at(self, p: float) -> tuple[float, float] | None:
-        """Return the probability at p and its error, or None where p is not inside the grid.
+        """Return the probability at p and its error, or None if p is not inside the grid.
 
-        A polynomial through the nearest p of the grid, with the error from the scatter of blocks; a
-        single p is taken as it is.
+        It is a polynomial through the nearest p of the grid, with the error from the scatter of
+        blocks; at a single p it is the value there.
         """
         means, samples = self.block_means, self.block_samples
         if means is None or samples is None or len(means) < 2 or not self.p[0] <= p <= self.p[-1]:
@@ -81,7 +81,7 @@ class WrappingCurve:
 class WrappingPanel:
     """One way to wrap: the curve of every task, and the exact value at p_c.
 
-    name, meaning: of the observable.  symbol: what the axis says, in matplotlib's mathematics.
+    name, meaning: of the observable.  symbol: the label of the axis in matplotlib's mathematics.
     """
 
     name: str
@@ -98,9 +98,9 @@ def plot_wrapping(
     *,
     fitted: tuple[float, float] | None = None,
 ) -> Drawn:
-    """Draw the probability of every way to wrap against p, for all sizes, with theory's at p_c.
+    """Draw the probability of every way to wrap against p, for all sizes, with theory at p_c.
 
-    panels: at least one, with curves of the same tasks; of one p alone they are drawn against L.
+    panels: at least one, with curves of the same tasks; for a single p they are drawn against L.
     fitted: p_c of a fit, and its error.
     """
     exact = figures.exact
@@ -174,8 +174,8 @@ def plot_wrapping(
 def _compared(
     panels: Sequence[WrappingPanel], exact: elements.Exact | None
 ) -> list[dict[str, Any]]:
-    """Return every probability at the published p_c with theory's value, where both are known."""
-    # What one panel shows can be drawn into given axes.
+    """Return every probability at the published p_c with its theoretical value, if known."""
+    # A single panel may be drawn into given axes, so it has no panel below.
     if exact is None or len(panels) == 1:
         return []
     return [
@@ -188,7 +188,7 @@ def _compared(
 
 
 def _draw_compared(axes: Axes, compared: Sequence[dict[str, Any]]) -> None:
-    """Draw what is measured at p_c less theory's values, the sizes of each side by side."""
+    """Draw measured minus theoretical values at p_c, with the sizes of each side by side."""
     symbols = {each["observable"]: f"${each['symbol']}(p_c)$" for each in compared}
     names, sizes = list(symbols), sorted({each["L"] for each in compared})
     series = []
@@ -215,13 +215,13 @@ def _draw_panel(
         axes.axhline(panel.known.value, **_VALUE)
         axes.set_title(f"theory at $p_c$: {panel.known.value:.5f}", fontsize=8)
     if not against_size:
-        # What does not rise with p is small: it has an axis of its own.
+        # Probabilities that do not rise with p are small, so their axis does not end at 1.
         top = max(float(curve.interval()[1].max()) for curve in panel.curves) or 1.0
         axes.set_ylim(-0.04 * top, 1.06 * top)
 
 
 def _entries(axes: Axes, panels: Sequence[WrappingPanel]) -> list[tuple[Any, str]]:
-    """Return what the legend lists, with one entry for theory's lines in all panels."""
+    """Return the entries of the legend, with a single one for theory's lines in all panels."""
     from matplotlib.lines import Line2D
 
     entries = elements.legend_entries(axes)
@@ -243,13 +243,13 @@ def _problem(figures: StudyView) -> str | None:
 
 
 def _names(figures: StudyView) -> list[str]:
-    """Return those that all tasks have: files of 0.2.0 lack the newest."""
+    """Return the observables that all tasks have: files of 0.2.0 lack the newest."""
     tasks = figures.measured("grid")
     return [name for name in _ways(figures) if all(task.has(name) for task in tasks)]
 
 
 def _ways(figures: StudyView) -> list[str]:
-    """Return the names of the ways to wrap; of chains also of those to span, which come first."""
+    """Return the names of the ways to wrap; for chains also, and first, of the ways to span."""
     boundary = figures.study.boundary
     return [*(spanning_names(boundary) if figures.model.chains else ()), *wrapping_names(boundary)]
 
@@ -259,7 +259,7 @@ def _draw(figures: StudyView, into: Target) -> Drawn:
     observables = {each.name: each for each in study.observables}
     panels = []
     for name in _names(figures):
-        # Theory's value is that of percolation, not of the clusters of spins.
+        # Theoretical values are those of percolation, not of the clusters of spins.
         known = None
         if not figures.model.chains:
             known = critical_probability(study.structure, study.boundary, name, study.model)
