@@ -157,11 +157,10 @@ def _bond_length(lattice: Lattice) -> float:
 
 def _of_unit_scale(lattice: Lattice) -> Lattice:
     """Return a lattice whose bonds are of length 1 to 2, as places are compared to _EPSILON."""
-    scale = 2.0 ** -np.floor(np.log2(_bond_length(lattice)))
+    scale = 2.0 ** -float(np.floor(np.log2(_bond_length(lattice))))
+    vectors = tuple(tuple(scale * x for x in vector) for vector in lattice.vectors)
     shifts = tuple((at, tuple(scale * x for x in shift)) for at, shift in lattice.shifts)
-    return replace(
-        lattice, vectors=tuple(map(tuple, scale * np.array(lattice.vectors))), shifts=shifts
-    )
+    return replace(lattice, vectors=vectors, shifts=shifts)
 
 
 def _draw_plane(axes: Axes, lattice: Lattice) -> list[Line2D]:
