@@ -282,8 +282,9 @@ def read_estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[Siz
 def _is_exact(study: Study) -> bool:
     """Return whether sites or bonds are removed in one known order; that of a file is not known."""
     graph = study.structure
-    is_known = isinstance(graph, Graph) and graph.content is not None
-    return is_known and study.order not in (RANDOM, *ADAPTIVE) and has_one_order(graph)
+    if study.order in (RANDOM, *ADAPTIVE) or not isinstance(graph, Graph):
+        return False
+    return graph.content is not None and has_one_order(graph)
 
 
 def _known_of_network(results: StoredResults, items: Sequence[TaskResult]) -> dict[str, Any]:
