@@ -216,6 +216,7 @@ def estimate_size(
     bootstrap: int = 200,
     seed: int = 0,
     steps: bool = False,
+    is_exact: bool = False,
 ) -> SizeEstimates:
     """Return the estimators of one size from its cluster and spanning curves.
 
@@ -223,15 +224,16 @@ def estimate_size(
     bootstrap: replicas; 0, or fewer than MIN_BLOCKS blocks in a curve, gives no errors.  steps: the
     curves are those of a given order, at every single removal.  Then a maximum is at the highest
     point itself, the median is the first point with R >= 1/2, and "ratio" is left out, since
-    nothing but chance makes s_1 vary.
+    nothing but chance makes s_1 vary.  is_exact: nothing is left to chance, and all errors are 0.
     """
     rng = np.random.default_rng(seed)
     curves: Sequence[ClusterCurve | SpanningCurve] = [*clusters, *spanning]
     estimates, notes, coarse = [], [], []
     few = min(curve.samples.size for curve in curves)
-    if few < MIN_BLOCKS:
+    if few < MIN_BLOCKS and not is_exact:
         blocks = "1 block is" if few == 1 else f"{few} blocks are"
-        notes.append(f"{blocks} too few for an error (at least {MIN_BLOCKS}): add samples")
+        unless = ", unless the order has no ties, and the values are exact" if steps else ""
+        notes.append(f"{blocks} too few for an error (at least {MIN_BLOCKS}): add samples{unless}")
         bootstrap = 0
     means = [
         own.means(with_data_first(draw_blocks(own.samples.size, rng, bootstrap)))

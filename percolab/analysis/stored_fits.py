@@ -43,7 +43,7 @@ from percolab.errors import AnalysisError, InputError
 from percolab.lattices.ensemble import Ensemble
 from percolab.lattices.graph import Graph
 from percolab.lattices.lattice import Lattice
-from percolab.lattices.removal import RANDOM
+from percolab.lattices.removal import ADAPTIVE, RANDOM, has_one_order
 from percolab.measure.columns import axis_observables, open_axes
 from percolab.store.results import StoredResults
 from percolab.store.task_result import TaskResult
@@ -270,6 +270,7 @@ def read_estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[Siz
             num_sites=num_sites,
             bootstrap=bootstrap,
             steps=study.order != RANDOM,
+            is_exact=_is_exact(study),
         )
         for size, num_sites in sorted(sites.items())
     )
@@ -278,13 +279,22 @@ def read_estimates(results: StoredResults, *, bootstrap: int = 200) -> tuple[Siz
     return (replace(first, notes=notes, order=study.order, **known), *ordered)
 
 
+def _is_exact(study: Study) -> bool:
+    """Return whether sites or bonds are removed in one known order; that of a file is not known."""
+    graph = study.structure
+    if study.order in (RANDOM, *ADAPTIVE) or not isinstance(graph, Graph):
+        return False
+    return graph.content is not None and has_one_order(graph)
+
+
 def _known_of_network(results: StoredResults, items: Sequence[TaskResult]) -> dict[str, Any]:
     study, graph, codec = results.study, results.study.structure, results.study.kind.codec
     known: dict[str, Any] = {}
     if not isinstance(graph, Graph | Ensemble):
         return known
     if len(items) == 1 and not codec.holds_columns and not codec.holds_thresholds:
-        known["robustness"] = measure_robustness(items[0])
+        found = measure_robustness(items[0])
+        known["robustness"] = Value(found.value, 0.0) if _is_exact(study) else found
     if not isinstance(graph, Graph) or graph.content is None:
         return known
     if study.model in ("bond", "site") and graph.num_bonds <= MOST_BONDS:

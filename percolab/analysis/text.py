@@ -24,7 +24,7 @@ from percolab.analysis.trees import TreeFit
 from percolab.analysis.value import Value, published_text
 from percolab.analysis.value import format_with_error as format_with_error
 from percolab.lattices.removal import RANDOM, describe_removal
-from percolab.lattices.shown import Table, few
+from percolab.lattices.shown import Table, counted, few
 from percolab.tasks.study import Study
 
 Rows = list[tuple[Any, ...]]
@@ -142,7 +142,8 @@ def estimate_table(sizes: Sequence[SizeEstimates]) -> str:
             for p, meaning in ((size.bounds.mean_field, MEAN_FIELD), (size.bounds.bound, BOUND)):
                 rows.append((f"p = {format_with_error(p, 0.0)}", meaning))
         notes = [f"note: {note}" for note in size.notes]
-        head = f"{lead}{size.num_sites} sites, {size.samples} samples{describe_removal(size.order)}"
+        counts = f"{counted(size.num_sites, 'site')}, {counted(size.samples, 'sample')}"
+        head = f"{lead}{counts}{describe_removal(size.order)}"
         parts.append("\n".join([head, *Table((), rows).lines(), *notes]))
     return "\n\n".join(parts)
 

@@ -13,7 +13,7 @@ from percolab.configurations.tree import IN_FILE, take_weighted_graph
 from percolab.errors import InputError, refuse_given, refuse_mask
 from percolab.kernels.device import Device, open_device
 from percolab.lattices.graph import Graph
-from percolab.lattices.graph_files.weights import make_weights
+from percolab.lattices.graph_files.weights import NOT_FINITE, make_weights
 from percolab.lattices.lattice import AXIS_NAMES, Lattice, load_lattice
 from percolab.lattices.shown import csv_text
 from percolab.lattices.structure import Structure, load_structure
@@ -23,6 +23,9 @@ from percolab.tasks.study import axis_boundaries
 from percolab.tasks.values import take_flag
 from percolab.trees.levels import Levels, LevelSearch, levels_too_large
 
+_FINITE_ABOVE = (
+    "but for levels from above a bond of a graph has a finite weight: leave out what never opens"
+)
 PATH_CSV = Kind("a path of percolab's", begins(rb"axis,step,site,"))
 
 
@@ -119,9 +122,18 @@ def _view(weights: Any, device: Device) -> tuple[Any, Device]:
 def _levels_of_graph(graph: Any, weights: Any, above: bool, options: dict[str, Any]) -> Levels:
     if isinstance(graph, Graph):
         refuse_given("the graph has its own", **options)
-        taken, values = graph, make_weights(weights)
-    else:
-        taken, values, _ = take_weighted_graph(graph, weights, **options)
+    try:
+        if isinstance(graph, Graph):
+            taken, values = graph, make_weights(weights)
+        else:
+            taken, values, _ = take_weighted_graph(graph, weights, **options)
+    except InputError as error:
+        text = str(error)
+        if above and text.endswith(NOT_FINITE):
+            raise InputError(text.removesuffix(NOT_FINITE) + _FINITE_ABOVE) from error
+        raise
+    if above and np.isinf(values).any():
+        raise InputError(f"weight inf, {_FINITE_ABOVE}")
     if values.shape != (taken.num_bonds,):
         raise InputError(f"{values.size} weights, but {taken.name} has {taken.num_bonds} bonds")
     topology = taken.topology((taken.num_sites,))

@@ -7,7 +7,7 @@ refused.  matplotlib is imported when a figure is made.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from percolab.figures import COLOURS, new_figure
 from percolab.figures.math_text import plain_text
 from percolab.figures.style import Axes, Figure
 from percolab.lattices.lattice import Lattice
+from percolab.lattices.toml_table import spans_space
 from percolab.lattices.topology import unpack_bits
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def why_no_places(lattice: Lattice) -> str | None:
     """Return why the sites of a lattice have no coordinates in 2 or 3 dimensions, or None."""
     if lattice.dimension not in (2, 3):
         return f"{lattice.name} has dimension {lattice.dimension}; only 2 and 3 can be drawn"
-    if not lattice.vectors or abs(np.linalg.det(lattice.vectors)) < _EPSILON:
+    if not lattice.vectors or not spans_space(lattice.vectors):
         vectors = np.eye(lattice.dimension, dtype=int).tolist()
         if "unit_cell" in lattice.source:
             return (
@@ -70,7 +71,27 @@ def why_no_places(lattice: Lattice) -> str | None:
             f"{lattice.name}: to be drawn it needs independent [drawing] vectors, as in "
             f"drawing = {{ vectors = {vectors} }}"
         )
+    if pair := _sites_at_one_place(lattice):
+        return f"{lattice.name}: to be drawn sites need places of their own, but {pair} have one"
     return None
+
+
+def _sites_at_one_place(lattice: Lattice) -> str:
+    """Return the names of two sites of the cell that have one place, copies included, or ""."""
+    from scipy.spatial import cKDTree
+
+    sites, shifts = sorted(lattice.sites), dict(lattice.shifts)
+    nowhere = (0.0,) * lattice.dimension
+    places = np.array(sites) @ lattice.vectors + [shifts.get(each, nowhere) for each in sites]
+    parts = places @ np.linalg.inv(_steps(lattice))
+    # 1 - 1e-17 is 1, which is a copy of 0.
+    found = cKDTree(parts % 1.0 % 1.0, boxsize=1.0).query_pairs(_EPSILON)
+    if not found:
+        return ""
+    first, second = (sites[n] for n in min(found))
+    if "unit_cell" in lattice.source:
+        return f"{first[0]} and {second[0]}"
+    return f"{list(first)} and {list(second)}"
 
 
 def check_places(lattice: Lattice) -> None:
@@ -132,6 +153,14 @@ def _bond_length(lattice: Lattice) -> float:
     patch = _patch(lattice, *np.zeros((2, lattice.dimension)))
     start, end = patch.places[patch.bonds].swapaxes(0, 1)
     return float(np.linalg.norm(start - end, axis=1).mean())
+
+
+def _of_unit_scale(lattice: Lattice) -> Lattice:
+    """Return a lattice whose bonds are of length 1 to 2, as places are compared to _EPSILON."""
+    scale = 2.0 ** -float(np.floor(np.log2(_bond_length(lattice))))
+    vectors = tuple(tuple(scale * x for x in vector) for vector in lattice.vectors)
+    shifts = tuple((at, tuple(scale * x for x in shift)) for at, shift in lattice.shifts)
+    return replace(lattice, vectors=vectors, shifts=shifts)
 
 
 def _draw_plane(axes: Axes, lattice: Lattice) -> list[Line2D]:
@@ -198,6 +227,7 @@ def _draw_space(axes: Axes, lattice: Lattice) -> list[Line2D]:
 
     The cell is marked if it fits into the block; oblique cells may not fit.
     """
+    lattice = _of_unit_scale(lattice)
     low, high, fits = _block(lattice)
     patch, view = _patch(lattice, low, high), _View.of(low, high)
     # Including the surface of the box.

@@ -431,7 +431,7 @@ def _check_one_piece(lattice: Lattice, *, where: str) -> None:
     if separate is None:
         return
     if isinstance(separate, int):
-        missing = f"from a cell to the next one along axis {separate}"
+        missing = f"from a cell to the next one along axis {AXIS_NAMES[separate]}"
     elif lattice.per_size[0] > 1:  # a folded unit cell
         missing = f"from site 0 to any copy of site {separate[0]}"
     else:

@@ -83,6 +83,12 @@ def order_graph(graph: Graph, order: Any, *, sites: bool) -> tuple[str, Graph]:
     return GIVEN, graph.with_ranks(_rank(_score_entries(graph, entries, sites)))
 
 
+def has_one_order(graph: Graph) -> bool:
+    """Return whether the ranks of a graph leave nothing to chance: no two are equal."""
+    ranks = graph.bonds.ranks
+    return ranks is not None and np.unique(ranks).size == ranks.size
+
+
 def _rank(scores: Scores) -> NDArray[np.int64]:
     """Return the ranks of scores: 0 for the largest score, 1 for the next smaller one, ..."""
     return np.unique(-scores, return_inverse=True)[1].astype(np.int64)

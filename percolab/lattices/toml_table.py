@@ -17,6 +17,9 @@ from numpy.typing import ArrayLike
 
 from percolab.errors import InputError, check_regular, nearest, unreadable
 
+#: The least volume of a cell in units of that of a box with edges as long.
+_INDEPENDENT = 1e-9
+
 
 def shown(value: Any, most: int = 80) -> str:
     """Return a value as text for a message, a long one cut short.
@@ -144,6 +147,13 @@ class Table:
         return [Table(each, known, f"{where}[{n}]") for n, each in enumerate(self.sequence(key))]
 
 
+def spans_space(vectors: ArrayLike) -> bool:
+    """Return whether d vectors (d, d), in any unit of length, are linearly independent."""
+    steps = np.asarray(vectors, float)
+    lengths = np.linalg.norm(steps, axis=1)
+    return bool(lengths.all() and abs(np.linalg.det(steps / lengths[:, None])) > _INDEPENDENT)
+
+
 def cell_text(
     vectors: ArrayLike,
     sites: ArrayLike,
@@ -164,6 +174,11 @@ def cell_text(
     dimension = len(steps)
     if steps.shape != (dimension, dimension) or not dimension:
         raise InputError(f"{where}: vectors have the shape {steps.shape}, but d vectors are (d, d)")
+    if not spans_space(steps):
+        raise InputError(
+            f"{where}: vectors = {shown(steps.tolist())} are linearly dependent, but a cell needs "
+            f"{dimension} independent ones"
+        )
     places = _numbers(sites, f"{where}: sites")
     if places.ndim != 2 or places.shape[1] != dimension or not len(places):
         raise InputError(

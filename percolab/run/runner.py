@@ -77,7 +77,8 @@ def _describe_start(
     until = []
     if counts := list((rule.samples or {}).values()):
         equal = len(set(counts)) == 1
-        until.append(f"{counts[0]} samples of each" if equal else f"{few(counts)} samples")
+        each = f"{counted(counts[0], 'sample')} of each"
+        until.append(each if equal else f"{few(counts)} samples")
     if rule.target_error:
         until.append(f"until the error of p_c is {rule.target_error:g}")
     devices, workers = map(str, engine.devices), counted(engine.workers, "worker")

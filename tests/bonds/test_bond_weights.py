@@ -10,7 +10,7 @@ from cli_support import answer, refusal
 from helpers import assert_z, label_pairs, slow_but
 
 import percolab
-from percolab import InputError, load_lattice, sweep
+from percolab import InputError, label, load_lattice, sweep
 from percolab.bonds.batch import new_batch
 from percolab.bonds.model import BOND, Model
 from percolab.bonds.models import MODELS, ModelEntry, bond_weights
@@ -121,6 +121,8 @@ def test_edges_and_their_weights_may_be_a_tuple():
         assert one.means("largest")[1] == other.means("largest")[1]
     with pytest.raises(InputError, match="1 weights for 2 bonds"):
         sweep(graph=(names, weights[:1]), model="bond-weight", **given)
+    with pytest.raises(InputError, match="1 weights for 2 bonds"):
+        label(graph=(names, weights[:1]))
 
 
 def test_probabilities_in_titles_are_mathematics():

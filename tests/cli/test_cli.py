@@ -345,6 +345,8 @@ def test_a_sweep_says_first_what_it_is_about_to_do():
         "1 worker; file results.h5"
     )
     assert run(*TINY, "--device", "cpu").stderr == ""  # nothing is missing
+    one = run(*changed(TINY, "--samples", "1", "--out", "one.h5"), "--device", "cpu").stderr
+    assert "; 1 sample of each; " in one.splitlines()[0]
     first = run(*changed(TINY, "--samples", "30,20"), "--device", "cpu").stderr.splitlines()[0]
     assert "; p = 0.5; 30, 20 samples; on cpu" in first
     more = "--boundary", "open,periodic", "--out", "b.h5", "--target-error", "0.1"

@@ -21,7 +21,7 @@ from percolab.figures.colours import LARGEST, MUTED, NO_SITE, SINGLE, SPANNING, 
 from percolab.figures.lattice import plot_lattice
 from percolab.figures.networks import network_places
 from percolab.lattices.graph import make_graph
-from percolab.lattices.lattice import lattice_from_text, lattice_names, load_lattice
+from percolab.lattices.lattice import Lattice, lattice_from_text, lattice_names, load_lattice
 
 FLAT = [name for name in lattice_names() if load_lattice(name).dimension == 2]
 #: Sites of the block that is drawn: cubes of one period along the axes, or two if it is short.
@@ -144,6 +144,20 @@ def test_lattice_without_places_is_not_drawn(drawing):
     item = lattice_from_text(TEXTS["kagome"].partition("[drawing]")[0] + drawing, where="x")
     with pytest.raises(InputError, match=r"kagome: to be drawn it needs independent \[drawing\]"):
         plot_lattice(item)
+
+
+@pytest.mark.parametrize("place", [[0.0, 0.0], [1.0, 0.0]])
+def test_sites_at_one_place_are_not_drawn(place):
+    bonds = [(0, 1, (0, 0)), (1, 0, (1, 0)), (1, 0, (0, 1))]
+    item = Lattice.from_cell(np.eye(2) * 1e-10, [[0, 0], place], bonds, name="x")
+    with pytest.raises(InputError, match=r"^x: to be drawn .* places of their own, but 0 and 1"):
+        plot_lattice(item)
+
+
+def test_a_lattice_in_space_is_drawn_in_any_unit_of_length():
+    bonds = [(0, 0, (1, 0, 0)), (0, 0, (0, 1, 0)), (0, 0, (0, 0, 1))]
+    cells = (Lattice.from_cell(np.eye(3) * unit, [[0, 0, 0]], bonds) for unit in (1, 1e-10, 1e10))
+    assert len({len(plot_lattice(item).axes[0].lines) for item in cells}) == 1
 
 
 def test_dollar_sign_in_a_title_begins_no_mathematics(tmp_path):

@@ -118,11 +118,11 @@ IN_PIECES = {
     ),
     "a ladder a cell": (
         [([1, 0], "all"), ([0, 1], [[0, 0], [1, 0]])],
-        "from a cell to the next one along axis 1",
+        "from a cell to the next one along axis y",
     ),
     "every second row of cells": (
         [([1, 0], "all"), ([0, 1], [[0, 0]]), ([0, 3], [[0, 1]])],
-        "from a cell to the next one along axis 1",
+        "from a cell to the next one along axis y",
     ),
     "chains through a site alone": (
         [([1, 0], [[0, 0], [1, 0]]), ([0, 1], [[0, 0], [0, 1]])],

@@ -114,6 +114,20 @@ def test_a_file_a_list_and_a_mapping_are_one_order_which_is_exact(tmp_path):
     assert len(ids) == 1
 
 
+@pytest.mark.parametrize("samples", [1, 5])
+def test_a_complete_order_is_exact_however_few_samples_it_has(samples, tmp_path):
+    ways = {"graph": NETWORKS["karate"], "model": "site", "samples": samples, **OPTIONS}
+    listed = list(NETWORKS["karate"])
+    (found,) = sweep(order=listed, out=tmp_path / "a.h5", **ways).estimates()
+    assert found.notes == ()
+    assert {own.error for own in (*found.estimates, found.robustness)} == {0.0}
+    (stored,) = percolab.open_results(tmp_path / "a.h5").estimates()
+    assert "unless the order has no ties, and the values are exact" in stored.notes[0]
+    for order in ("degree", "degree:adaptive", listed[:30]):
+        (found,) = sweep(order=order, **ways).estimates()
+        assert "too few for an error" in found.notes[0]
+
+
 def test_names_with_commas_are_quoted_in_a_file(tmp_path):
     """As those of coauthors are; by sites and by bonds."""
     names = {0: "Newman, M", 1: "Watts, D", 2: "A B", 3: "C"}

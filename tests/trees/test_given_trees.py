@@ -282,7 +282,7 @@ SQUARE = np.zeros((2, 4, 4))
         ([(0, -1, 2)], {}, "a bond names site -1"),
         ([(0, 9, 2)], {"num_sites": 5}, "a bond names site 9, but sites are 0 to 4"),
         ([], {}, "names no sites"),
-        (([(0, 1)], [1, 2]), {}, "2 weights for 1 bonds"),
+        (([(0, 1)], [1, 2]), {}, "2 weights for 1 bond"),
         (([(0, 1, 2)], [1]), {}, "pairs of sites are an integer array (n, 2)"),
         (np.array([[0, 1.5, 2]]), {}, "site 1.5, but sites are integers"),
         (np.array([[0, 0.5, 2], [0.5, 0, 1], [2, 1, 0]]), {}, "an array (3, 3) may be an adj"),

@@ -386,6 +386,15 @@ def test_solid_never_opens_and_large_integers_are_not_rounded():
         ({"weights": np.array([[1, np.nan]])}, "a value is nan, but it must be finite, or inf"),
         ({"weights": np.array([[1, -np.inf]])}, "a value is -inf"),
         ({"weights": np.array([[1, np.inf]]), "above": True}, "a value is inf, .*, or -inf"),
+        *(
+            ({"graph": graph, "weights": given, "above": True, "source": 0, "target": 2}, of_graph)
+            for infinity in (np.inf, -np.inf)
+            for graph, given in (
+                ([(0, 1, 1.0), (1, 2, infinity)], "file"),
+                ([(0, 1), (1, 2)], np.array([1.0, infinity])),
+            )
+            for of_graph in [f"^weight {infinity}, but for levels from above .* finite weight"]
+        ),
         ({"lattice": "square", "weights": np.ones((2, 1, 3))}, "axis y: site 0 is on both sides"),
         ({"weights": np.ones(3)}, "1 dimensions; name its lattice"),
         ({"weights": np.ones((2, 2), complex)}, "holds complex128"),

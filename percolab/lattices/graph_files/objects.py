@@ -21,6 +21,7 @@ from percolab.lattices.graph_files.graph_data import (
 from percolab.lattices.graph_files.matrices import edges_of_matrix
 from percolab.lattices.graph_files.through_networkx import edges_of_networkx
 from percolab.lattices.graph_files.weights import make_weights
+from percolab.lattices.shown import counted
 from percolab.lattices.topology import MAX_POINTS
 
 
@@ -95,7 +96,10 @@ def _split_columns(graph: Any, requested: Sequence[Any], weights: bool) -> list[
         pairs = np.asarray(graph[0])
         if pairs.size and pairs.shape[1:] != (2,):
             raise InputError("pairs of sites are an integer array (n, 2)")
-        return [*pairs.reshape(-1, 2).T, make_weights(graph[1])][:count]
+        values = make_weights(graph[1])
+        if values.shape != (len(pairs),):
+            raise InputError(f"{values.size} weights for {counted(len(pairs), 'bond')}")
+        return [*pairs.reshape(-1, 2).T, values][:count]
     row = ", ".join(("site", "site", "weight")[:count])
     if isinstance(graph, Iterable) and not isinstance(graph, np.ndarray | dict | str | bytes):
         graph = list(graph)
@@ -171,8 +175,6 @@ def _edges_of_columns(columns: Sequence[Any], num_sites: int | None) -> Edges:
     else:
         pairs = np.stack([_whole(np.asarray(column)) for column in columns[:2]], axis=1)
     values = make_weights(columns[2]) if len(columns) > 2 else None
-    if values is not None and values.shape != (len(pairs),):
-        raise InputError(f"{values.size} weights for {len(pairs)} bonds")
     if num_sites is None and not len(pairs):
         raise InputError("names no sites; give num_sites if that is meant")
     most = (num_sites or MAX_POINTS) - 1
