@@ -100,7 +100,7 @@ def autocorrelation(lagged: ArrayLike, edges: ArrayLike, updates: int) -> Autoco
     """
     lagged, edges = np.asarray(lagged, np.float64), np.asarray(edges, np.float64)
     if lagged.ndim != 2 or lagged.shape != edges.shape or not lagged.size:
-        raise AnalysisError("lagged products and edges need one shape, (blocks, lags + 1)")
+        raise AnalysisError("lagged products and edges must both have the shape (blocks, lags + 1)")
     if updates < 2 or lagged.shape[1] < 2:
         raise AnalysisError("an autocorrelation needs at least 2 updates and 1 lag")
     lags = min(lagged.shape[1], updates)
@@ -195,7 +195,7 @@ def compare_starts(ordered: ArrayLike, random: ArrayLike) -> float:
     """
     starts = [np.asarray(values, np.float64) for values in (ordered, random)]
     if min(values.size for values in starts) < 2:
-        raise AnalysisError("a comparison of starts needs at least 2 blocks of each")
+        raise AnalysisError("comparing ordered and random starts needs at least 2 blocks of each")
     difference = float(starts[0].mean() - starts[1].mean())
     parts = [(float(values.var(ddof=1)) / values.size, values.size - 1) for values in starts]
     variance = sum(part for part, _ in parts)

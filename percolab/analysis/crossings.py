@@ -258,7 +258,9 @@ def ratio_crossings(
     """
     sizes = sorted({curve.L for curve in clusters})
     if len(sizes) < 2:
-        raise AnalysisError("need at least two sizes with cluster sizes to cross their ratios")
+        raise AnalysisError(
+            "need cluster sizes of at least two L to find crossings of their ratios"
+        )
     rng = np.random.default_rng(seed)
     weights = [
         with_data_first(draw_blocks(curve.samples.size, rng, bootstrap)) for curve in clusters

@@ -202,7 +202,7 @@ MAXIMA = {
     "ratio": "peak of (<s_1^2> - <s_1>^2)/<s_1>",
 }
 _COARSE = (
-    "p is sampled coarsely about a maximum, whose error leaves out that of the polynomial there: "
+    "p is sampled coarsely near a maximum, whose error leaves out that of the interpolation: "
     "give more p about it (-p)"
 )
 MEDIAN = "median of the p at which a sample spans: R = 1/2"

@@ -161,7 +161,7 @@ def choose_quantities(
     for name in names:
         problem = ""
         if name == "all":
-            problem = f"stands alone, for {', '.join(default)}: leave out the others"
+            problem = f"means {', '.join(default)}: leave out the other names"
         elif name not in known:
             raise InputError(f"unknown quantity {name!r}; {nearest(name, [*known, 'all'])}")
         elif name not in available:
@@ -300,7 +300,7 @@ def observe(moments: BlockMoments, quantities: Sequence[Quantity]) -> Observatio
     moments = moments.grouped()
     blocks, points = moments.samples.size, moments.p.size
     if lack := find_block_lack(moments, len(own)):
-        fewer = "ask for fewer quantities, or " if blocks >= 2 * MIN_BLOCKS_PER_VALUE else ""
+        fewer = "fit fewer quantities, or " if blocks >= 2 * MIN_BLOCKS_PER_VALUE else ""
         raise AnalysisError(f"{lack}: {fewer}add samples")
     # The most combinations that the blocks suffice for: orthonormal polynomials on the grid.
     count = min(blocks // (MIN_BLOCKS_PER_VALUE * len(own)), MAX_COMBINATIONS, points)
@@ -344,9 +344,9 @@ def find_lack(quantity: Quantity, moments: Sequence[BlockMoments]) -> str | None
     sizes = sorted({each.L for each in own})
     if len(sizes) < least_sizes(moments):
         shown = ", ".join(f"L = {size}" for size in sizes) or "no size"
-        return f"quantity {quantity.name!r} is there at too few sizes ({shown})"
+        return f"quantity {quantity.name!r} is measured at too few sizes ({shown})"
     if max(len({p for m in own if size == m.L for p in m.p.tolist()}) for size in sizes) < 2:
-        return f"quantity {quantity.name!r} is there at one p a size, so its slope is unknown"
+        return f"quantity {quantity.name!r} is measured at one p per size, so its slope is unknown"
     return None
 
 

@@ -193,8 +193,8 @@ def make_fitter(
         raise AnalysisError(f"need at least two sizes for a joint fit, got {shown}")
     if all(len({p for task in used if task.L == L for p in task.p.tolist()}) < 2 for L in sizes):
         raise AnalysisError(
-            "each size has one p, so nothing has a slope: sample several p about the transition, "
-            "of spins several T"
+            "each size has one p, so slopes are unknown: sample several p (T for spins) near the "
+            "transition"
         )
     for quantity in quantities:
         if lack := find_lack(quantity, used):
@@ -266,5 +266,7 @@ def list_dropped(moments: Sequence[BlockMoments], near: Sequence[BlockMoments]) 
     lost = sorted({task.L for task in moments} - {task.L for task in near})
     notes = [f"L = {size} not used: none of its p is near p_c" for size in lost]
     before, after = (sum(task.p.size for task in tasks) for tasks in (moments, near))
-    far = f"{before - after} of {before} p (of all sizes) are too far from p_c, or say too little"
+    far = (
+        f"{before - after} of {before} p (of all sizes) not used: too far from p_c, or too few data"
+    )
     return [*notes, far] if after < before else notes

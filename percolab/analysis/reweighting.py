@@ -76,7 +76,7 @@ def reweight(
     energies = _checked(satisfied)
     columns = [np.asarray(values, np.float64) for values in series]
     if not columns or any(values.shape != energies.shape for values in columns):
-        raise AnalysisError("series to reweight need the shape of the satisfied bonds")
+        raise AnalysisError(f"every series must have the shape of satisfied, {energies.shape}")
     at = np.atleast_1d(np.asarray(betas, np.float64))
     # Sums of every chain: of the weights, and of each series times the weights.
     sums = np.zeros((1 + len(columns), len(energies), len(at)))

@@ -287,8 +287,8 @@ def find_root(items: Iterable[TaskResult]) -> SizeRoot:
     has_both = np.unique(p).size > 1 and mean.min() <= 0 <= mean.max()
     if not has_both and not slopes:
         raise AnalysisError(
-            "P(two directions) - P(no direction) needs p on both sides of its root, at which it is "
-            f"between -{_WINDOW} and {_WINDOW}, and {LEAST_BLOCKS} blocks"
+            f"P(two directions) - P(no direction) needs {LEAST_BLOCKS} blocks, and p on both sides "
+            f"of its root at which it is between -{_WINDOW} and {_WINDOW}"
         )
     slope, start = (
         (slopes[0], mean[0] - slopes[0] * p[0]) if slopes else np.polyfit(p, mean, 1).tolist()
@@ -500,8 +500,8 @@ def forecast(length: float, states: float = 1) -> tuple[float, float]:
 
 #: Why a threshold study has no curves: its p are few, and near p_c.
 NO_CURVES = (
-    "the samples are at a few p next to p_c, for the roots of P(two directions) - P(none wraps); "
-    "a curve takes percolab sweep --boundary periodic"
+    "percolab threshold samples only a few p near p_c, for roots of P(two directions) - P(none "
+    "wraps); for a curve use percolab sweep --boundary periodic"
 )
 
 

@@ -170,11 +170,11 @@ def check_shared(named: Named) -> None:
         study, lattice = results.study, results.study.structure
         if not asks_for_wrapping(results) or not isinstance(lattice, Lattice):
             what = "percolab threshold in three dimensions and more"
-            raise InputError(f"{name}: several files in one fit must be of {what}")
+            raise InputError(f"{name}: files that are fitted together must be of {what}")
         if not (Model.parse(study.model).keeps_symmetry and is_isotropic(lattice)):
             raise InputError(
-                f"{name}: directions of {lattice.name}, {study.model}, are not alike by symmetry "
-                "as it is drawn, so it shares no wrapping probabilities with other models"
+                f"{name}: directions of {lattice.name}, {study.model}, are not equivalent by "
+                "symmetry, so its wrapping probabilities are not those of others: fit it alone"
             )
         lattices.append(lattice)
     for n, k in combinations(range(len(named)), 2):
@@ -182,8 +182,8 @@ def check_shared(named: Named) -> None:
         sides, others = torus_shape(lattices[n]), torus_shape(lattices[k])
         if sides.shape != others.shape or not np.allclose(sides, others):
             raise InputError(
-                f"{both} have tori of different shapes, axis by axis, whose wrapping probabilities "
-                "at p_c may differ"
+                f"{both} have tori of different shapes, whose wrapping probabilities at p_c may "
+                "differ: fit each alone"
             )
         models = [named[at][1].study.model for at in (n, k)]
         if lattices[n].digest == lattices[k].digest and models[0] == models[1]:

@@ -210,9 +210,9 @@ def short_blocks(items: Sequence[TaskResult]) -> str | None:
     times, result, p, one = min(found, key=itemgetter(0))
     most = "" if one.complete else "at most "
     return (
-        f"blocks of one chain are short: at L = {result.task.size}, p = {p:.6g} they are "
+        f"blocks of one chain are too short: at L = {result.task.size}, p = {p:.6g} they have "
         f"{result.task.block_size} measured sweeps, {most}{times:.2g} autocorrelation times, so "
-        "that errors are too small"
+        "errors are too small"
     )
 
 
@@ -227,11 +227,11 @@ def few_chains(items: Sequence[TaskResult]) -> str | None:
     name = "block" if any(result.task.is_serial for result in sampled) else "chain"
     more = f"add samples, or make {name}s shorter (--sweeps)"
     if few == 1:
-        return f"one {name} has no scatter, so there are no errors: {more}"
+        return f"a single {name} gives no errors: {more}"
     beyond = [f"{200 * float(stdtr(few - 1, -n)):.0f} %" for n in (1, 2)]
     return (
-        f"errors are the scatter of {few} {name}s: {beyond[0]} of the means are off by more than "
-        f"one, not 32 %, and {beyond[1]} by more than two, not 5 %; {more}"
+        f"errors come from only {few} {name}s: {beyond[0]} of the means are off by more than one "
+        f"error, not 32 %, and {beyond[1]} by more than two, not 5 %; {more}"
     )
 
 

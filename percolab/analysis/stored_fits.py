@@ -136,7 +136,7 @@ def compute_exponents(
     """Return the exponents at the p_c of a fit; AnalysisError: the fit has a problem."""
     _check_scalable(results.study)
     if isinstance(fit, ThresholdFit) and fit.problem is not None:
-        raise AnalysisError(f"no exponents, which are read off at p_c: {fit.problem}")
+        raise AnalysisError(f"no exponents, which are measured at p_c: {fit.problem}")
     return fit_exponents(
         fit,
         stored.read_cluster_curves(results),

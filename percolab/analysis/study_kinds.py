@@ -220,7 +220,7 @@ class SpinAnalysis(KindAnalysis):
 class TreeAnalysis(KindAnalysis):
     """The analysis of trees, which have means and no p."""
 
-    no_curve = "trees have no thresholds of clusters; percolab fit has their means"
+    no_curve = "trees have no spanning curve; percolab fit shows their means"
 
 
 #: By the name of the kind.

@@ -367,14 +367,16 @@ def fit_series(
     AnalysisError (one line): the data cannot give x_c.
     """
     if take_flag("kappa", kappa) and (series.is_probability or not series.values.min() > 0):
-        raise AnalysisError("--kappa: y = L^kappa f is fitted to means that are all above 0")
+        raise AnalysisError(
+            "--kappa: y = L^kappa f needs means, not probabilities, that are all above 0"
+        )
     allowed = (min_size or 1) <= series.L
     if len(series.at(allowed).lines) < 2:
         above = "" if min_size is None else f" of L >= {min_size}"
         raise AnalysisError(f"need at least two sizes{above} with two {series.axis} each")
     if not np.ptp(series.values[allowed]):
         same = f"{series.quantity} = {series.values[allowed][0]:g} in every row"
-        raise AnalysisError(f"{same}: there is no transition in it")
+        raise AnalysisError(f"{same}: this shows no transition")
     unit, scaled = series.unit, series
     if not series.is_probability:
         scaled = replace(series, values=series.values / unit, errors=series.errors / unit)
@@ -431,11 +433,13 @@ def fit_series(
         by_size = SizeAnalysis.of(fits, cross_replicas(fits, rises=slope > 0), **own)
     apart = [f"{each.L1} and {each.L2}" for each in by_size.crossings if not each.found]
     if apart:
-        why = "" if series.is_probability else ": a mean that has a power of L needs --kappa"
+        why = (
+            "" if series.is_probability else ": a mean that scales with a power of L needs --kappa"
+        )
         notes.append(f"L = {few(apart)} do not cross at the sampled {series.axis}{why}")
     facts = assess_threshold(best.threshold, wide.threshold, sampled, notes, axis=series.axis)
     if apart and len(apart) == len(by_size.crossings):
-        nowhere = "no neighbouring sizes cross where they were sampled"
+        nowhere = f"no neighbouring sizes cross at the sampled {series.axis}"
         facts["problem"] = facts["problem"] or f"no {series.axis}_c: {nowhere}"
     return TableFit(
         **facts,
@@ -472,8 +476,8 @@ def _near(
         near = allowed & _within(start, series, REACHES[series.is_probability][0])
         if len(series.at(near).lines) < 2:
             raise AnalysisError(
-                f"fewer than two sizes have two {series.axis} near the crossing, which a first fit "
-                f"has at {start.threshold:.6g}: use a finer grid there"
+                f"fewer than two sizes have two {series.axis} near the crossing, which is at about "
+                f"{start.threshold:.6g}: use a finer grid there"
             )
         if np.array_equal(near, used):
             break

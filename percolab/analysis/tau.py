@@ -421,8 +421,8 @@ class ClusterNumbers:
         members = [fit for fit in fits if fit is not None]
         if not members:
             raise AnalysisError(
-                f"tau from n_s: no {LEAST_BINS} bins of sizes from s = {S_MIN[0]} to "
-                f"{CUTOFFS[0]:g} <s_1> hold {LEAST_COUNT} clusters in {MIN_BLOCKS} blocks"
+                f"tau from n_s: fewer than {LEAST_BINS} bins of sizes from s = {S_MIN[0]} to "
+                f"{CUTOFFS[0]:g} <s_1> have {LEAST_COUNT} clusters in {MIN_BLOCKS} blocks"
             )
         return average(members, self.covariance())
 

@@ -205,14 +205,14 @@ def collapse_table(collapses: Sequence[Collapse], axis: str = "p") -> str:
             )
         if np.unique(own.L).size == 2 and own.y_t_error > 0:
             notes.append(
-                f"note: {own.observable} has two sizes, which do not say how large corrections to "
-                "scaling are: errors leave them out"
+                f"note: {own.observable} has two sizes, too few to estimate corrections to "
+                "scaling, which errors leave out"
             )
         elif own.others < NEAREST and not own.threshold_error == own.y_t_error == 0:
             notes.append(
-                f"note: {own.observable} has only {own.others} points to make the curve of other "
-                "sizes: errors leave out what it misses between them, and may leave out "
-                f"corrections to scaling; take more {axis} or sizes"
+                f"note: {own.observable} has only {own.others} points for the curve of other "
+                "sizes; errors leave out that of the interpolation, and may leave out "
+                f"corrections to scaling; sample more {axis} or sizes"
             )
     head = ("collapse of", "L", "quality S", "points", f"{axis}_c", "1/nu", "kappa")
     x = f"({axis} - {axis}_c) L^(1/nu)"

@@ -324,8 +324,8 @@ def select(
     is_within = any(0 < R < 1 for curve in allowed for R in curve.probability)
     if all(len(curve.p) == 1 for curve in allowed) and is_within:
         raise AnalysisError(
-            "each size has one p, so R(p) has no slope; exponents at this p: percolab fit "
-            "--exponents"
+            "each size has one p, so R(p) has no slope; percolab fit --exponents finds exponents "
+            "at this p"
         )
     used: list[SpanningCurve] = []
     notes: list[str] = []
@@ -409,7 +409,7 @@ def compute_information(
     give a threshold.
     """
     if len({curve.label for curve in curves}) != len(curves):
-        raise ValueError("every curve needs a label of its own")
+        raise ValueError("two curves have the same label")
     used, _ = select(curves, min_size=None)
     information = MemberFits.of(used, omega=omega, y_t=y_t).best.information(y_t)
     if information is None:

@@ -159,7 +159,7 @@ def _describe_apart(apart: Sequence[PhasesApart]) -> str:
         "first order: chains that started ordered and at random stay in two phases (at "
         f"{len(apart)} sizes and p), {heat} {best.name.removesuffix('_bonds')} bonds a site apart "
         f"at L = {best.L}, p = {best.p:.6g}; between p = {min(each.p for each in apart):.6g} and "
-        f"{max(each.p for each in apart):.6g} both live long"
+        f"{max(each.p for each in apart):.6g} both are long-lived"
     )
 
 

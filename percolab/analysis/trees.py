@@ -88,7 +88,7 @@ def fit_trees(results: StoredResults) -> TreeFit:
     items = joined(results).measured
     items = [result for result in items if result.has("tree_weight") or result.has("tree_bonds")]
     if not items:
-        raise InputError("no trees here: percolab tree, or sweep with --method tree")
+        raise InputError("no trees in these results: sample them by percolab sweep --method tree")
     means = tuple(map(compute_means, sorted(items, key=lambda result: result.task.size)))
     if not results.study.structure.is_scalable:
         return TreeFit(means, None, {}, ())

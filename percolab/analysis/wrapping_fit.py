@@ -76,7 +76,7 @@ def why_no_wrapping(study: Study) -> str:
     if set(study.boundary) != {"periodic"}:
         return "clusters wrap on tori (--boundary periodic)"
     if not (study.kind.independent and study.kind.codec.holds_columns):
-        return "these are no samples of percolation at given p"
+        return "the samples are not of percolation at given p"
     return ""
 
 
@@ -121,7 +121,9 @@ def fit_wrapping(
 
 
 #: Why options of fits are refused where results of ``percolab threshold`` are drawn.
-FIXED_FIT = "figures of percolab threshold show its own fit; percolab fit has such options"
+FIXED_FIT = (
+    "figures of percolab threshold show the fit that it made; percolab fit takes these options"
+)
 
 
 def search_options(results: StoredResults) -> tuple[str, ...]:

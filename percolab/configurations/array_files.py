@@ -62,7 +62,7 @@ def read_array(name: str | Path, check: Check, *, as_grey: bool = False) -> np.n
     if dataset is None and suffix in HDF5_SUFFIXES:
         raise InputError(
             f"{name}: name the dataset as well, as in {name}:/path/to/dataset; "
-            "percolab status shows what a file of percolab's own holds"
+            "percolab status shows what a file of percolab holds"
         )
     if suffix not in (".npy", *IMAGES, *HDF5_SUFFIXES):
         network = "; a network is given as --graph FILE" if suffix in _TEXTS else ""
@@ -107,7 +107,7 @@ class Slices:
     def _read(self, name: str, check: Check) -> np.ndarray:
         def is_flat(shape: tuple[int, ...], dtype: np.dtype) -> str:
             if len(shape) != 2:
-                return f"{len(shape)} axes, but each slice of a stack is an image of two"
+                return f"{len(shape)} axes, but each slice of a stack must be an image with two"
             return check(shape, dtype)
 
         return read_array(name, is_flat, as_grey=self._as_grey)
@@ -136,14 +136,14 @@ def find_slices(name: str | Path | Sequence[str | Path]) -> list[str] | None:
         kinds = sorted({each.suffix for each in files})
         if len(kinds) != 1:
             what = f"holds {' and '.join(kinds)}" if kinds else f"a folder without {few(SLICES)}"
-            advice = f"; name those of one kind, as in {path}/*{kinds[0]}" if kinds else ""
+            advice = f"; give those of one kind, as in {path}/*{kinds[0]}" if kinds else ""
             raise InputError(f"{name}: {what}{advice}")
         return sorted(map(str, files), key=_natural_order)
     if path.exists() or not glob.has_magic(text) or split_name(text)[1] is not None:
         return None
     slices = sorted(glob.glob(text), key=_natural_order)
     if not slices:
-        raise InputError(f"{name}: no file has such a name")
+        raise InputError(f"{name}: no file matches this pattern")
     return slices
 
 
@@ -417,15 +417,17 @@ def _followed(file: Any, name: str, path: Path) -> Any:
         members = here if isinstance(here, h5py.Group) else {}
         if part not in members:
             raise InputError(
-                f"{path}: no dataset {name!r}: {here.name} holds {_few_names(members)}, and no "
-                f"{part!r}"
+                f"{path}: no dataset {name!r}: {here.name} has no {part!r}; it holds "
+                f"{_few_names(members)}"
             )
         link = here.get(part, getlink=True)
         if not isinstance(link, h5py.HardLink):
             raise InputError(f"{path}: {name!r}: {part!r} is a link, and links are not followed")
         here = here[part]
     if not isinstance(here, h5py.Dataset):
-        raise InputError(f"{path}: {here.name} is a group, no dataset; it holds {_few_names(here)}")
+        raise InputError(
+            f"{path}: {here.name} is a group, not a dataset; it holds {_few_names(here)}"
+        )
     return here
 
 

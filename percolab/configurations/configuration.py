@@ -167,8 +167,8 @@ def take_open_bonds(
         words = given
     else:
         raise InputError(
-            f"opened is {given.dtype} {given.shape}, but the bonds of {what} are bool {flags}, or "
-            f"packed uint32 {packed}"
+            f"opened is {given.dtype} {given.shape}, but open bonds of {what} must be bool "
+            f"{flags}, or packed uint32 {packed}"
         )
     strange = np.argwhere(words & ~topology.exists)
     if strange.size:
@@ -299,7 +299,7 @@ def read_image(
         if hasattr(name, "__cuda_array_interface__"):
             raise InputError(f"{text}: is in the memory of a GPU; copy it to the host first")
         if not (hasattr(name, "shape") and hasattr(name, "dtype")):
-            raise InputError(f"an image is an array or a file, no {type(name).__name__}")
+            raise InputError(f"an image must be an array or a file, not {type(name).__name__}")
         refuse_mask(text, name)
         if problem := wrong(name.shape, np.dtype(name.dtype)):
             raise InputError(f"{text}: {problem}")

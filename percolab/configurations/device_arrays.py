@@ -52,8 +52,8 @@ def _label(
     """Return the labels of an array of this GPU, which is the current one."""
     if np.dtype(given.dtype).kind not in "biu":
         raise InputError(
-            f"label: an array of {np.dtype(given.dtype)} on a GPU, but it must hold whole numbers "
-            "or truth values; compare it there first, as image > 0.5"
+            f"label: an array of {np.dtype(given.dtype)} on a GPU, but it must hold integers or "
+            "booleans; compare it on the GPU first, as image > 0.5"
         )
     if not given.is_c_contiguous():
         raise InputError("label: an array on a GPU must be contiguous (torch: image.contiguous())")

@@ -104,13 +104,13 @@ def _read(graph: Any, num_sites: int | None, columns: Any) -> tuple[GraphData, b
     if isinstance(graph, str | Path):
         if set(Path(graph).suffixes) & set(_MATRIX_FILES):
             raise InputError(
-                f"{graph}: of a matrix the directions are not read: give it as a scipy.sparse array"
+                f"{graph}: a matrix file has no directions here; give it as a scipy.sparse array"
             )
         return read_graph(graph, **options), False
     if hasattr(graph, "tocoo"):
         entries = graph.tocoo()
         if entries.shape[0] != entries.shape[1]:
-            raise InputError(f"a matrix {entries.shape} is not square")
+            raise InputError(f"the matrix has the shape {entries.shape}, but it must be square")
         edges = Edges(entries.shape[0], np.stack(entries.coords, axis=1).astype(np.int32))
         return merge_edges(edges, "the matrix", multi=True), False
     is_directed = getattr(graph, "is_directed", None)

@@ -113,7 +113,7 @@ def exact(
     check_choice("model", model, ("bond", "site"))
     found = make_graph(graph, source=source, target=target, multi=multi, columns=columns)
     if not found.num_targets:
-        raise InputError("exact: give a source and a target, which are connected or not")
+        raise InputError("exact: give a source and a target")
     sites = model == "site"
     count = found.num_sites if sites else found.num_bonds
     total, width = _count_connected(found, sites, count + 1), count + 1

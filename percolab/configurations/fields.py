@@ -42,13 +42,13 @@ def gaussian_field(
     (2, 3)
     """
     if (exponent is None) == (correlation is None):
-        raise InputError("gaussian_field: give exponent or correlation, one of them")
+        raise InputError("gaussian_field: give either exponent or correlation")
     if not np.iterable(shape):
-        raise InputError(f"shape = {shape}, but it must be a length an axis, as (64, 64)")
+        raise InputError(f"shape = {shape}, but it must have a length for each axis, as (64, 64)")
     sizes = tuple(take_integer("shape", n) for n in shape)
     if min(sizes, default=0) < 1 or prod(sizes) > MAX_POINTS:
-        raise InputError(f"shape = {sizes}, but it has lengths of at least 1 and at most "
-                         f"{MAX_POINTS} sites")  # fmt: skip
+        raise InputError(f"shape = {sizes}, but lengths must be at least 1, and sites at "
+                         f"most {MAX_POINTS}")  # fmt: skip
     # Noise, distances and two transforms are in memory at the same time.
     check_free(f"shape = {sizes}: needs", 40 * prod(sizes))
     chords = [(n / np.pi * np.sin(np.pi * np.arange(n) / n)) ** 2 for n in sizes]
@@ -63,8 +63,8 @@ def gaussian_field(
     spectrum = np.fft.rfftn(np.broadcast_to(target, sizes)).real
     # Rounding can make small values negative.
     if not spectrum.min() > -1e-9 * spectrum.max():
-        raise InputError("correlation: its spectrum on this torus is negative somewhere: no field "
-                         "has it")  # fmt: skip
+        raise InputError("correlation: its spectrum on this torus is negative somewhere, so no "
+                         "field has this correlation")  # fmt: skip
     noise = np.random.Generator(np.random.Philox(take_sample_key("seed", seed)))
     waves = np.fft.rfftn(noise.standard_normal(sizes))
     waves *= np.sqrt(np.maximum(spectrum, 0.0))

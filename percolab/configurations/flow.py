@@ -153,11 +153,11 @@ def find_tortuosities(
     """
     topology = chosen.topology
     if len(chosen.phase_names) > 1:
-        raise InputError("tortuosity is that of one phase: give one (--phase 0, or 0+1 as one)")
+        raise InputError("tortuosity needs a single phase: give one (--phase 0, or 0+1 as one)")
     if _phase(chosen, None) is None:
         raise InputError(
-            "tortuosity is that of an image on the square or cubic lattice, between two open "
-            "sides: leave out --lattice and --connectivity, and leave an axis open (--boundary)"
+            "tortuosity needs an image on the square or cubic lattice, between two open sides: "
+            "leave out --lattice and --connectivity, and leave an axis open (--boundary)"
         )
     sides = _take_voxel(voxel, chosen)
     return {AXIS_NAMES[axis]: _tortuosity(chosen, axis, sides) for axis in topology.open_axes}
@@ -184,8 +184,8 @@ def _take_voxel(voxel: Any, chosen: Configuration) -> NDArray[np.float64] | None
     if sides.shape != (axes,) or not 0 < sides.max() / _LONGEST <= sides.min() < np.inf:
         names = ", ".join(AXIS_NAMES[axis] for axis in range(axes))
         raise InputError(
-            f"--voxel {shown_voxel}: the sides along "
-            f"{names} are {axes} positive numbers, the largest at most {_LONGEST:g} of the smallest"
+            f"--voxel {shown_voxel}: the sides along {names} "
+            f"must be {axes} positive numbers, the largest at most {_LONGEST:g} times the smallest"
         )
     return sides
 
@@ -219,7 +219,7 @@ def _terminals(chosen: Configuration, ends: dict[str, Any], axis: str | None) ->
     if axis is not None:
         names = {AXIS_NAMES[each]: each for each in topology.open_axes if topology.shape}
         if not isinstance(axis, str) or axis not in names:
-            raise InputError(f"axis {axis!r}: there is no such open axis; {nearest(axis, names)}")
+            raise InputError(f"axis {axis!r}: no open axis has this name; {nearest(axis, names)}")
         along = names[axis]
     terminals = find_terminals(topology, ends, along)
     for (key, given), sites in zip(ends.items(), terminals, strict=True):
@@ -238,7 +238,7 @@ def _take_conductances(
     try:
         values = np.asarray(given, np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError("conductances are numbers") from error
+        raise InputError("conductances must be numbers") from error
     topology = chosen.topology
     expected = (topology.num_classes, *chosen.shape)
     if isinstance(chosen.lattice, Graph):

@@ -132,7 +132,9 @@ def make_invaders(given: Mapping[str, Any], sizes: Sequence[Any] | None = None) 
     elif not isinstance(lattice, str | Path | Structure):
         graph = lattice
     if isinstance(graph, tuple) and weights is None:
-        raise InputError("invade: give the pairs alone as the graph, and their weights as weights")
+        raise InputError(
+            "invade: give only the pairs of sites as graph, and their weights as weights"
+        )
     if graph is not None and not isinstance(graph, Structure) and way["target"] is not None:
         # The sample of a sweep with this source and target.
         named |= {name: way.pop(name) for name in ("source", "target")}
@@ -322,7 +324,7 @@ class Invader:
                 site = both[0] if field.inner is None else self._outer_numbers[both[0]]
                 raise InputError(f"site {site} is both in the source and in the target")
         if trapping and not self.has_target:
-            raise InputError("trapping: a target is needed, the way out for what is displaced")
+            raise InputError("trapping: give a target, through which the displaced fluid leaves")
         self._check_memory()
         self.ground = field.ground
         self.given = None if weights is None else self._given(weights)
@@ -375,7 +377,7 @@ class Invader:
         field, structure = self.field, self.field.structure
         if isinstance(structure, Graph):
             if structure.content is None or not structure.num_sources:
-                raise InputError(f"{structure.name}: name the source")
+                raise InputError(f"{structure.name}: give the source")
             return structure.content.source
         open_axes = [name for name, kind in zip(field.axes, field.boundary) if kind == "open"]
         return f"{open_axes[-1]}-" if open_axes else CENTRE[0]
@@ -422,7 +424,7 @@ class Invader:
         if field.is_lattice and is_word:
             known = [*name_sides(len(field.axes)), CENTRE[0]]
             raise InputError(
-                f"{what} {sites!r} is no side; {nearest(str(sites), known)}, or a site"
+                f"{what} {sites!r} is not a side; {nearest(str(sites), known)}, or a site"
             )
         listed = np.unique(find_sites(what, sites, field.num_points, names))
         if listed.dtype.kind not in "iu":
@@ -501,7 +503,7 @@ class Invader:
         shaped = expected[:-1] + field.shape[::-1] if field.is_lattice else expected
         if values.shape not in (expected, shaped):
             raise InputError(
-                f"weights: shape {values.shape}, but those of the {self.model}s of "
+                f"weights have the shape {values.shape}, but those of the {self.model}s of "
                 f"{structure.name} have {shaped}"
             )
         if number.size == 0:

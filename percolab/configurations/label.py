@@ -117,8 +117,8 @@ def label(
     ways: dict[str, Any] = {"labeler": labeler, "device": device}
     if isinstance(configuration, list) and not is_mask_file(configuration):
         raise InputError(
-            "label: a list given: a mask is an array (numpy.array), and a list of edges goes with "
-            "graph="
+            "label: a list is given, but a mask is an array (numpy.array), and a list of edges "
+            "goes with graph="
         )
     serial, observer = take_flag("serial", serial), take_observer(observer)
     if not isinstance(labeler, str | None):
@@ -132,7 +132,9 @@ def label(
         why = "an array on a GPU is a configuration already"
         refuse_given(why, **{name: given[name] for name in excluded})
         refuse_given("labels on a GPU are smallest sites", serial=serial)
-        refuse_given("compare on the GPU", threshold=threshold, below=below, phase=phase)
+        refuse_given(
+            "compare on the GPU, as image > 0.5", threshold=threshold, below=below, phase=phase
+        )
         rule: dict[str, Any] = {"connectivity": connectivity, "labeler": labeler}
         return label_device_array(
             configuration, load_labeled_lattice(lattice), boundary or "open", **rule
@@ -244,6 +246,6 @@ def refuse_spins(draw: Model) -> None:
     """Raise InputError for a model whose samples are sweeps of a chain."""
     if draw.chains:
         raise InputError(
-            f"model {draw}: a single sample is one of percolation; those of {draw.chains} are "
-            "sweeps of a chain (percolab sweep)"
+            f"model {draw}: {draw.chains} have no single samples, only sweeps of a chain: use "
+            "percolab sweep"
         )

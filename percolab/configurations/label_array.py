@@ -153,7 +153,7 @@ class Labels(np.ndarray):
         """The clusters with their labels, lattice and record; AttributeError for a copy."""
         if self._known is None:
             raise AttributeError(
-                "only the labels that percolab.label returned know their clusters, no copy of them"
+                "only the array that percolab.label returned has clusters, not a copy of it"
             )
         return self._known
 

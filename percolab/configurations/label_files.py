@@ -92,7 +92,7 @@ def read_labels(
         is_own = bool(_NPY.is_own and _NPY.is_own(path))
         return _labels_of_array(name, labels, lattice, boundary, is_own)
     if lattice is not None or boundary is not None:
-        raise InputError(f"{name}: holds its lattice and boundary; leave out these options")
+        raise InputError(f"{name}: the file has its lattice and boundary; leave out these options")
     record, text, labels, phases, names = _read_hdf5(path)
     if record.get("graph"):
         return _labels(name, labels, None, (), record, names=names)
@@ -221,7 +221,7 @@ def _wrong_labels(shape: tuple[int, ...], dtype: np.dtype) -> str:
     if dtype.kind not in "iu":
         return f"holds {dtype}, but labels are integers"
     if not 1 <= prod(shape) <= MAX_POINTS:
-        return f"{prod(shape)} sites, but there are 1 to {MAX_POINTS}"
+        return f"{prod(shape)} sites, but there must be 1 to {MAX_POINTS}"
     return ""
 
 

@@ -139,11 +139,13 @@ def label_in_slabs(
     reach = max(abs(bond.offset[-1]) for bond in lattice.bonds) or 1
     if lattice.cell[-1] != 1 or image.shape[0] < reach:
         raise InputError(
-            f"slabs: {lattice.name} on {image.shape[0]} layers cannot be cut; leave it out"
+            f"slabs: {lattice.name} with {image.shape[0]} layers cannot be cut; leave slabs out"
         )
     bounds = _cut(image.shape, slabs, reach)
     if sites.threshold == "otsu":
-        raise InputError(f"{sites.name}: in slabs Otsu's threshold is not known; give a number")
+        raise InputError(
+            f"{sites.name}: Otsu's threshold needs the whole image, not slabs; give a number"
+        )
     if sites.phases is not None and sites.phases.every:
         sites.phases = Phases.of_values(_values(image, bounds), sites.name)
     points = prod(image.shape)
@@ -391,7 +393,9 @@ def _cut(shape: tuple[int, ...], slabs: int | str, reach: int) -> list[tuple[int
         )
     count = min(count, depth // reach)
     if (-(-depth // count) + reach) * layer > MAX_POINTS:
-        raise InputError(f"slabs = {slabs}: a slab has at most {MAX_POINTS} points; cut into more")
+        raise InputError(
+            f"slabs = {slabs}: a slab can have at most {MAX_POINTS} points; use more slabs"
+        )
     ends = [n * depth // count for n in range(count + 1)]
     return list(pairwise(ends))
 
@@ -406,7 +410,7 @@ def _open_target(out: Any, shape: tuple[int, ...], kind: np.dtype) -> AbstractCo
     """Return the array that labels are written to; InputError if it cannot be used."""
     if isinstance(out, str | Path):
         if Path(out).suffix.lower() != ".npy":
-            raise InputError(f"{out}: in slabs labels are written as .npy")
+            raise InputError(f"{out}: with slabs labels can only be written as .npy")
         check_output(out, _KIND)
         return large_array(Path(out), shape, kind, _KIND)
     if not hasattr(out, "shape"):

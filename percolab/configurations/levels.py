@@ -78,7 +78,7 @@ def find_given_levels(
             return (f"has the shape {shape}, but the weights of sites have ({names}), and those of "
                     f"bonds ({classes}, {names})")  # fmt: skip
         if not 1 <= prod(points) <= MAX_POINTS:
-            return f"{prod(points)} sites, but there are 1 to {MAX_POINTS}"
+            return f"{prod(points)} sites, but there must be 1 to {MAX_POINTS}"
         if where.kind == "cuda":
             return ""
         return levels_too_large(prod(points), classes, dtype.itemsize * prod(shape))

@@ -86,10 +86,12 @@ class Phases:
         flat = [value for values in phases for value in values]
         if not flat or len(set(flat)) < len(flat):
             twice = [value for value in flat if flat.count(value) > 1]
-            what = f"{_value_text(twice[0])} is there twice" if twice else "there is no value"
+            what = f"{_value_text(twice[0])} is given twice" if twice else "it has no value"
             raise InputError(f"phase = {given}: {what}")
         if len(phases) > MOST_PHASES:
-            raise InputError(f"phase: {len(phases)} phases, but {MOST_PHASES} at most")
+            raise InputError(
+                f"phase: {len(phases)} phases are given, but at most {MOST_PHASES} are possible"
+            )
         return cls(phases)
 
     @classmethod
@@ -97,8 +99,8 @@ class Phases:
         """Return a phase for each value; InputError if there are too many or one is not finite."""
         if values.size > MOST_PHASES or not np.isfinite(values.astype(np.float64)).all():
             raise InputError(
-                f"{name}: {values.size} values, but all: takes {MOST_PHASES} finite ones at most; "
-                "name the phases, or use a threshold"
+                f"{name}: {values.size} values, but phase all takes at most {MOST_PHASES}, all "
+                "finite; name the phases, or use a threshold"
             )
         return cls(tuple((_number(value),) for value in values.tolist()))
 
@@ -168,9 +170,11 @@ class SiteRule:
         """Return the rule of these options; InputError where they exclude each other."""
         below = take_flag("below", below)
         if below and threshold is None:
-            raise InputError(f"{name}: below: says which side of a threshold is occupied: give it")
+            raise InputError(
+                f"{name}: below says which side of a threshold is occupied: give a threshold"
+            )
         if phase is not None and threshold is not None:
-            raise InputError(f"{name}: phase and threshold: each says what sites are; give one")
+            raise InputError(f"{name}: phase and threshold both say what is occupied; give one")
         if threshold is not None and not (isinstance(threshold, str) and threshold == "otsu"):
             threshold = _take_threshold(threshold)
         return cls(name, threshold, below, None if phase is None else Phases.parse(phase))

@@ -82,12 +82,12 @@ def draw_flow_picture(lattice: Structure, size: int, **keys: Any) -> Drawn:
     InputError: a lattice that cannot be drawn, a sample that does not exist, no open axis.
     """
     if not isinstance(lattice, Lattice):
-        raise InputError(f"{lattice.name}: the backbone is drawn between two sides of a lattice")
+        raise InputError(f"{lattice.name}: a backbone is drawn only between two sides of a lattice")
     check_tree_drawable(lattice, prod(lattice.shape(size)), "backbones")
     kinds = axis_boundaries(lattice, keys.get("boundary"))
     axes = open_axes(kinds)
     if not axes:
-        raise InputError("the backbone is between two sides, but no axis is open (--boundary)")
+        raise InputError("a backbone needs two sides, but no axis is open (--boundary)")
     sample_flow = flow(lattice, size, **keys)
     record = {"L": size, **keys, "boundary": kinds}
     title = _sample_title(lattice, record)
@@ -130,11 +130,11 @@ def draw_tree_picture(
 def draw_stored_labels(stored: LabeledClusters, name: str) -> Drawn:
     """Return the picture of labels that were read from a file of this name, and its numbers."""
     if stored.lattice is None:
-        places = "name the lattice with percolab show --lattice"
+        places = "give the lattice of these labels by percolab show --lattice"
         if stored.record.get("graph"):
             places = (
-                "labels of a graph, whose sites have no places in the file; percolab show --graph "
-                "finds places for those of a sample"
+                "the file of a graph's labels has no coordinates; percolab show --graph draws a "
+                "sample of the graph"
             )
         raise InputError(f"{name}: {places}")
     kind = stored.record.get("kind")
@@ -224,8 +224,8 @@ def draw_stored_invasion(file: str) -> Drawn:
     """
     record, sites = read_invasion(file)
     if record["weights"] is not None:
-        raise InputError(f"{file}: its weights were given and are not in the file; draw such an "
-                         "invasion when it is made (percolab invade --plot)")  # fmt: skip
+        raise InputError(f"{file}: its weights were given and are not in the file; draw it "
+                         "when it is made (percolab invade --plot)")  # fmt: skip
     no_graph = dict.fromkeys(("graph", "multi", "columns"))
     (invader,) = make_invaders(record | no_graph)
     invasion = invader.run(record["sample"])

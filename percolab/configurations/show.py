@@ -100,7 +100,7 @@ _REFUSED: dict[str, tuple[str, ...]] = {
              "labels", "tree", "backbone", "graph", "out", *OF_SPINS),
     "graph": ("a graph is drawn with its clusters alone",
               "lattice", "L", "boundary", "labels", "tree", "backbone", *OF_SPINS),
-    "backbone": ("what flows is drawn of a sample of percolation", "labels", "tree", *OF_SPINS),
+    "backbone": ("a backbone is drawn for a sample of percolation", "labels", "tree", *OF_SPINS),
     "labels": ("labels have none (a lattice goes with --lattice)",
                "L", "p", *OF_SAMPLE, "tree", *OF_SPINS),
     "weights": ("weights are given", *OF_SAMPLE),
@@ -152,7 +152,7 @@ def draw(**given: Any) -> tuple[Any, dict[str, Any]]:
         return sample_page(structure, L, p, model=model, **keys)
     if given["backbone"]:
         if draw_from.chains:
-            raise InputError(f"model {model}: what flows is drawn of percolation, not of spins")
+            raise InputError(f"model {model}: a backbone is drawn for percolation, not for spins")
         return draw_flow_picture(structure, L, p=p, model=model, **keys)
     return draw_sample_picture(structure, L, p, model=model, **keys, **spins)
 

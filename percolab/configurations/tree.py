@@ -208,7 +208,9 @@ def _check_array(
     """Return the grid points and boundary per axis for an array of weights; InputError if wrong."""
     kinds = axis_boundaries(lattice, boundary)
     if dtype.kind not in "iuf" or dtype.itemsize > 8:
-        raise InputError(f"weights are {dtype}, but they must be integers or floats of 64 bits")
+        raise InputError(
+            f"weights are {dtype}, but they must be integers or floats of 64 bits at most"
+        )
     if L is not None:
         lattice.check_size(L, kinds)
         points = lattice.shape(L)
@@ -217,7 +219,7 @@ def _check_array(
     if isinstance(lattice, Lattice):
         classes, axes = lattice.num_classes, "zyx"[-lattice.dimension :]
     elif L is None:
-        raise InputError(f"L: weights of {lattice.name} need its size as well")
+        raise InputError(f"L: give the size as well, for weights of {lattice.name}")
     else:
         classes, axes = lattice.topology(points, kinds).num_classes, "x"
     expected = axes if L is None else points[::-1]
@@ -228,7 +230,7 @@ def _check_array(
             f"({', '.join(map(str, (classes, *expected)))}): classes of bonds first, then sites"
         )
     if not 1 <= prod(points) <= MAX_POINTS:
-        raise InputError(f"{prod(points)} sites, but there are 1 to {MAX_POINTS}")
+        raise InputError(f"{prod(points)} sites, but there must be 1 to {MAX_POINTS}")
     return points, kinds
 
 
@@ -256,7 +258,7 @@ def _of_sample(
         refuse_given(_NO_MEANING, L=L, boundary=boundary)
         L, boundary = structure.num_sites, structure.boundaries * structure.dimension
     if L is None:
-        raise InputError(f"L = {L!r}, but a sample of {structure.name} has an integer size L")
+        raise InputError(f"L = {L!r}, but a sample of {structure.name} needs an integer size L")
     L, seed = take_integer("L", L), take_integer("seed", seed)
     sample = take_sample_key("sample", sample)
     check_choice("rng", rng, GENERATORS)

@@ -33,7 +33,9 @@ def check_tree_file(path: str | Path, *, of_graph: bool, inputs: Iterable[str | 
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix == ".npy" and of_graph:
-        raise InputError(f"{path}: a graph's bonds have no words of their own; write .csv or .npz")
+        raise InputError(
+            f"{path}: a .npy file stores trees of lattices, not of graphs; write .csv or .npz"
+        )
     files.check_suffix(path, SUFFIXES, "a tree")
     files.check_output(path, _KINDS.get(suffix), inputs)
 

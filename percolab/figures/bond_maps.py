@@ -40,7 +40,9 @@ def check_tree_drawable(lattice: Lattice, num_points: int, what: str = "trees") 
     if lattice.dimension != 2:
         raise InputError(f"{lattice.name}: only {what} in two dimensions are drawn")
     if num_points > MOST_POINTS:
-        raise InputError(f"{num_points} grid points, but {what} are drawn of at most {MOST_POINTS}")
+        raise InputError(
+            f"{num_points} grid points, but {what} are drawn for at most {MOST_POINTS}"
+        )
 
 
 @contextmanager
@@ -82,9 +84,7 @@ def plot_spanning_tree(
     lattice = tree.structure
     if not isinstance(lattice, Lattice):
         name = "this" if lattice is None else lattice.name
-        raise InputError(
-            f"{name}: only the trees of lattices are drawn, as sites have places there"
-        )
+        raise InputError(f"{name}: only trees on lattices are drawn, whose sites have coordinates")
     check_tree_drawable(lattice, tree.topology.num_points)
     import matplotlib
     from matplotlib.colors import ListedColormap, Normalize

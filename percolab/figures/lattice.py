@@ -63,12 +63,12 @@ def why_no_places(lattice: Lattice) -> str | None:
         vectors = np.eye(lattice.dimension, dtype=int).tolist()
         if "unit_cell" in lattice.source:
             return (
-                f"{lattice.name}: to be drawn its [unit_cell] needs the vectors of the cell, as "
-                f"vectors = {vectors}, and the places of its sites in parts of them, as "
+                f"{lattice.name}: to draw it, [unit_cell] needs the cell's vectors, as "
+                f"vectors = {vectors}, and the sites' positions in units of these, as "
                 f"sites = [{[0] * lattice.dimension}, {[0.5] * lattice.dimension}]"
             )
         return (
-            f"{lattice.name}: to be drawn it needs independent [drawing] vectors, as in "
+            f"{lattice.name}: to draw it, [drawing] needs independent vectors, as in "
             f"drawing = {{ vectors = {vectors} }}"
         )
     if pair := _sites_at_one_place(lattice):

@@ -135,7 +135,7 @@ def _draw_sites(
 
 def check_network(graph: Graph) -> None:
     if graph.num_sites > MOST_GRAPH_SITES:
-        most = f"but of a graph at most {MOST_GRAPH_SITES} are drawn"
+        most = f"but only graphs of at most {MOST_GRAPH_SITES} are drawn"
         raise InputError(f"{graph.name}: {graph.num_sites} sites, {most}")
 
 

@@ -16,7 +16,7 @@ from percolab.figures.style import COLUMN_STYLE, COLUMN_WIDTH, STYLE, Axes, new_
 
 #: How far below the axes a second legend is, in points.
 _BELOW = 32
-_ALONE = "but ax is one: leave out ax, and it is a figure of its own"
+_ALONE = "but ax is a single one: leave out ax to get a new figure"
 
 Entry = tuple[Any, str]
 

@@ -140,8 +140,8 @@ _ERRORS_OF_CROSSINGS = (
 
 _CROSSINGS = KindInFigures(
     "crossings",
-    "the samples are at a few p next to p_c, for the fit of wrapping probabilities; a curve takes "
-    "percolab sweep",
+    "percolab threshold samples only a few p near p_c, for the fit of wrapping probabilities; for "
+    "a curve use percolab sweep",
     errors=_ERRORS_OF_CROSSINGS,
 )
 
@@ -155,19 +155,19 @@ OF_KIND = {
     ),
     "chains": KindInFigures(
         "binder",
-        "its errors and fits are of independent samples, which sweeps are not: binder, wrapping",
+        "it needs independent samples, which sweeps are not: draw binder or wrapping",
         _SWEEP,
         _ERRORS_OF_SPINS,
     ),
     "clusters": KindInFigures(
         "wrapping",
-        "its errors and fits are of independent samples, which sweeps are not: wrapping, clusters",
+        "it needs independent samples, which sweeps are not: draw wrapping or clusters",
         _SWEEP_OF_CLUSTERS,
         _ERRORS_OF_SPINS,
     ),
     "trees": KindInFigures(
         "tree",
-        "these are trees, which have no probability at p (--method grid or threshold)",
+        "trees have no spanning probability at p: sweep with --method grid or threshold",
         _TREES,
         has_means=False,
     ),

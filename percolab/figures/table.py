@@ -24,7 +24,7 @@ def draw_table(fit: TableFit, kind: str | None = None, into: Target = NEW_FIGURE
     InputError: an unknown kind.  AnalysisError: the fit does not give this figure.
     """
     if kind is not None and (not isinstance(kind, str) or kind not in KINDS):
-        raise InputError(f"--kind {kind}: tables have {', '.join(KINDS)}")
+        raise InputError(f"--kind {kind}: figures of tables are {', '.join(KINDS)}")
     kind = kind or "curves"
     figure, numbers = KINDS[kind](fit, into)
     named = {"kind": kind, "title": plain_text(fit.name)}

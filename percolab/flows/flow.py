@@ -44,9 +44,7 @@ class Circuit:
     def __post_init__(self) -> None:
         both = np.intersect1d(self.source, self.target)
         if both.size:
-            raise InputError(
-                f"site {both[0]} is in both terminals, but a flow needs two without common sites"
-            )
+            raise InputError(f"site {both[0]} is in both terminals, but these must not share sites")
 
     @cached_property
     def net(self) -> Net:
@@ -57,7 +55,7 @@ class Circuit:
     def joined(self) -> Net:
         """The bonds between sites and the two terminals; InputError if there are no terminals."""
         if not (self.source.size and self.target.size):
-            raise InputError("there are no terminals, so there is no flow between them")
+            raise InputError("a flow needs two terminals: open sides, or source and target")
         return make_net(self.bonds, self.num_points, self.source, self.target)
 
 
@@ -236,7 +234,7 @@ class Flow(Shown):
         InputError: not an image on the square or cubic lattice, or with terminals or conductances.
         """
         if self._between_faces is None:
-            raise InputError("tortuosity is that of an image between two opposite faces")
+            raise InputError("tortuosity needs the flow between two opposite faces of an image")
         voxels, length = self.phase or (0, 1)
         conductance = self._between_faces.conductance
         return voxels / (conductance * length**2) if conductance else float("inf")

@@ -70,7 +70,7 @@ class FlowReader(Reader):
             parse_terminal(key, text, len(boundary), axes)
         if cls.with_terminals and not axes and len(ends) < 2:
             what = "an open axis (--boundary)" if structure.is_scalable else "--source and --target"
-            raise InputError(f"measure {cls.word}: between two terminals; give {what}")
+            raise InputError(f"measure {cls.word} needs two terminals: give {what}")
 
     @classmethod
     def memory(cls, extent: Extent) -> Memory:

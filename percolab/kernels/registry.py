@@ -42,5 +42,5 @@ def load_class(what: str, entries: Mapping[str, Entry], name: str, kind: str) ->
     classes = entries[name].classes
     if kind not in classes:
         able = ", ".join(each for each, entry in entries.items() if kind in entry.classes)
-        raise InputError(f"{what} {name!r} does not run on {kind}; there: {able}")
+        raise InputError(f"{what} {name!r} does not run on {kind}; these do: {able}")
     return load(classes[kind])

@@ -40,14 +40,14 @@ class ChainsOfSpins(Kind):
     name = "chains"
     settings = frozenset({"update", "burn_in", "every", "chains", "sweeps", "beta", "T", "K"})
     refused_measures: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(MEASUREMENTS, "it is measured in percolation, not of chains"),
-        WRAPPING: "cluster sizes are left out in percolation alone, not with spins",
+        **dict.fromkeys(MEASUREMENTS, "it is measured for percolation, not for chains"),
+        WRAPPING: "cluster sizes can be left out only for percolation, not for chains",
     }
     refusals: ClassVar[Mapping[str, str]] = {
-        "parts": "{model} has spins, of which a sweep needs all at once",
-        "functions": "functions of labels are measured in percolation by method grid, not of "
+        "parts": "a sweep of {model} needs all spins at once",
+        "functions": "functions of labels are measured by method grid for percolation, not for "
         "{model}",
-        "target_error": "a target error needs samples that are the same at all p, and those of "
+        "target_error": "a target error needs samples that are coupled at all p, and those of "
         "spins are not",
         "ensembles": "the spins of {model} are on one graph",
     }
@@ -63,7 +63,7 @@ class ChainsOfSpins(Kind):
 
     def check(self, sampling: Task | Study) -> None:
         if "correlation" in sampling.measure and "periodic" not in sampling.boundary:
-            raise InputError("measure correlation: a wave vector needs a periodic axis")
+            raise InputError("measure correlation needs a periodic axis (--boundary)")
         if sampling.burn_in < AUTO:
             raise InputError(f"burn_in = {sampling.burn_in}, but it must be at least 0")
 
@@ -136,7 +136,9 @@ class ChainsOfSpins(Kind):
         """Raise ValueError unless planes are the state of a chain, uint32 (m, planes, words)."""
         digits = np.moveaxis(unpack_bits(planes, task.num_points), 1, 2)
         if (digits @ (1 << np.arange(planes.shape[1]))).max() >= task.draw.states:
-            raise ValueError(f"task {task.id}: a spin is none of {task.draw.states} states")
+            raise ValueError(
+                f"task {task.id}: a stored spin is not one of {task.draw.states} states"
+            )
 
     def new_chains(self, task: Task, name: str, topology: Topology, **room: Any) -> Chains:
         """Return chains of a task.  name, and the rest: as :func:`new_chains` takes them."""

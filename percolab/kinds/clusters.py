@@ -26,11 +26,11 @@ class ChainsOfClusters(ChainsOfSpins):
     settings = ChainsOfSpins.settings - {"update", "K"}
     refused_measures: ClassVar[Mapping[str, str]] = {
         **ChainsOfSpins.refused_measures,
-        "correlation": f"a correlation length is measured of spins, and {_NO_SPINS}",
+        "correlation": f"a correlation length is measured for spins, and {_NO_SPINS}",
     }
     refusals: ClassVar[Mapping[str, str]] = {
         **ChainsOfSpins.refusals,
-        "parts": "{model} is sampled by sweeps, which need the whole lattice at once",
+        "parts": "a sweep of {model} needs the whole lattice at once",
     }
     series: ClassVar[Sequence[int]] = CLUSTER_SERIES
     planes_are = "active sites and open bonds after the last block, 32 a word [p, plane, word]"

@@ -57,19 +57,19 @@ class Grid(Kind):
         flows = [each.with_terminals for each in readers]
         if given and not (isinstance(sampling.structure, Lattice) and any(flows)):
             raise InputError(
-                f"{given[0]}: source and target belong to a graph (--graph), or to what flows "
-                "through a lattice: measure path, backbone or conductance"
+                f"{given[0]}: source and target need a graph (--graph), or on a lattice measure "
+                "path, backbone or conductance"
             )
         if WRAPPING in sampling.measure and {*sampling.boundary} != {"periodic"}:
             raise InputError(
-                "measure wrapping: nothing but wrapping around the lattice is measured, so every "
-                "axis must be periodic (--boundary periodic)"
+                "measure wrapping: only wrapping is measured, so every axis must be periodic "
+                "(--boundary periodic)"
             )
         unread = {"sizes", "gyration"}.intersection(sampling.measure)
         if WRAPPING in sampling.measure and unread:
             raise InputError(
-                f"measure {', '.join(sorted(unread))}: clusters are not measured with wrapping "
-                "alone; leave one of them out (without measure wrapping it is measured as well)"
+                f"measure {', '.join(sorted(unread))}: with measure wrapping no clusters are "
+                "measured; leave out wrapping, whose probabilities are measured in any case"
             )
         for reader, has_ends in zip(readers, flows, strict=True):
             ends = sampling.ends if has_ends else {}
@@ -276,8 +276,8 @@ class UserFunctions:
                     total = float(sums[function.name][block, k, 0]) + function.call_function(own)
                     if not math.isfinite(total):
                         raise InputError(
-                            f"observable {function}: its sum over a block is {total}, but sums "
-                            "are finite"
+                            f"observable {function}: its sum over a block is {total}, but it "
+                            "must be finite"
                         )
                     sums[function.name][block, k, 0] = total
         return sums

@@ -56,8 +56,8 @@ def check_memory(
     most = task.kind.algorithms.most_points(algorithm, device.kind, axes)
     if most is not None and task.num_points > most:
         raise InputError(
-            f"L = {task.size}: {task.num_points} sites and the marks of {axes} axes "
-            f"do not fit 32 bits on {device}; use --device cpu"
+            f"L = {task.size}: {task.num_points} sites in {axes} dimensions are too many for "
+            f"32-bit labels on {device}; use --device cpu"
         )
     free = share * device.free_memory()
     if needed.device > free:

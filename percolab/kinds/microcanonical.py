@@ -43,9 +43,7 @@ class OneByOne(Algorithms):
 
     def choose(self, name: str | None, kind: str, structure: Structure) -> tuple[str, str]:
         if kind != "cpu":
-            raise InputError(
-                "method microcanonical opens bonds one by one, on the CPU alone: use --device cpu"
-            )
+            raise InputError("method microcanonical runs only on the CPU: use --device cpu")
         return NEWMAN_ZIFF, ""
 
 
@@ -57,8 +55,8 @@ class Microcanonical(Kind):
     fixed_p = ()
     refused_measures: ClassVar[Mapping[str, str]] = dict.fromkeys(
         MEASURES,
-        "method microcanonical, which every --order takes, sums the observables alone; on a grid "
-        "of p, without --order, it is measured",
+        "method microcanonical, which --order uses, does not measure it; method grid without "
+        "--order does",
     )
     refusals: ClassVar[Mapping[str, str]] = {
         "parts": workplace.OPENS_IN_ORDER,

@@ -28,7 +28,7 @@ class Threshold(Kind):
     name = "threshold"
     fixed_p = ()
     refused_measures: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        MEASURES, "method threshold finds T, nothing else"
+        MEASURES, "method threshold measures only T, the p at which a sample spans"
     )
     refusals: ClassVar[Mapping[str, str]] = {"parts": OPENS_IN_ORDER, "functions": NO_FUNCTIONS}
     always_has_pilot = True

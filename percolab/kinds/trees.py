@@ -28,12 +28,12 @@ class SpanningTrees(Kind):
     name = "trees"
     fixed_p = ALL_BONDS
     refused_measures: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        MEASURES, "method tree finds trees, nothing else"
+        MEASURES, "method tree measures only trees"
     )
     refusals: ClassVar[Mapping[str, str]] = {
-        "parts": "method tree chooses from the bonds of the whole lattice",
+        "parts": "method tree needs the whole lattice at once",
         "functions": NO_FUNCTIONS,
-        "target_error": "trees have no p_c with a target error",
+        "target_error": "trees have no p_c, so no target error",
         "ensembles": "method tree is of one graph",
     }
     sums = "weights"
@@ -43,10 +43,10 @@ class SpanningTrees(Kind):
 
     def check(self, sampling: Task | Study) -> None:
         if sampling.p not in (None, ALL_BONDS):
-            raise InputError("method tree chooses from all bonds: leave out p")
+            raise InputError("method tree uses all bonds: leave out p")
         if sampling.model != "bond":
             raise InputError(
-                f"method tree: bonds have the weights, so the model is bond, not {sampling.model}"
+                f"method tree: only bonds have weights, so model must be bond, not {sampling.model}"
             )
 
     def columns(

@@ -28,10 +28,8 @@ _ROWS_PER_CALL = 2**22
 _LABELINGS_PER_CPU_CALL = 2**19
 
 # What several kinds refuse, in the words of Kind.refusals.
-OPENS_IN_ORDER = "method {method} opens the bonds of a whole sample in order; give p"
-NO_FUNCTIONS = (
-    "functions of labels are measured in percolation by method grid, not of method {method}"
-)
+OPENS_IN_ORDER = "method {method} needs whole samples, whose bonds it opens in order; give p"
+NO_FUNCTIONS = "functions of labels are measured by method grid, not by method {method}"
 
 _T = TypeVar("_T")
 IsStopped = Callable[[], bool]

@@ -112,16 +112,16 @@ def fitting_labeler(name: str | None, kind: str, lattice: Structure) -> tuple[st
     offsets = tuple(bond.offset for bond in lattice.bonds) if isinstance(lattice, Lattice) else ()
     problem = _check_bonds(name, kind, offsets)
     if problem:
-        return "four_step", f"{name} {problem}; four_step takes its place"
+        return "four_step", f"{name} {problem}; four_step is used instead"
     if not isinstance(lattice, Lattice):
         chosen = name or DEFAULT_LABELER[kind]
         if chosen != "tiled" or kind not in LABELERS["tiled"].classes:
             return chosen, ""
-        return "four_step", "tiled needs a lattice; four_step takes its place" if name else ""
+        return "four_step", "tiled needs a lattice; four_step is used instead" if name else ""
     name = name or DEFAULT_LABELER[kind]
     chain = (-1,) + (0,) * (lattice.dimension - 1)
     if name == "tiled" and all(bond.offset == chain for bond in lattice.bonds):
-        return "four_step", "tiled needs bonds off a chain; four_step takes its place"
+        return "four_step", "tiled needs bonds along two axes; four_step is used instead"
     return name, ""
 
 

@@ -27,7 +27,9 @@ class SourceClusters(Reader):
     @classmethod
     def check(cls, structure: Structure, boundary: Sequence[str]) -> None:
         if not isinstance(structure, Graph) or not structure.num_sources:
-            raise InputError("measure source: it needs a graph with a source; give --source")
+            raise InputError(
+                "measure source needs a graph with a source: give --graph and --source"
+            )
 
     @classmethod
     def memory(cls, extent: Extent) -> Memory:

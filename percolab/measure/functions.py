@@ -77,7 +77,7 @@ class LabelFunction:
         """Return the function's value for a sample's arrays; InputError unless it is finite."""
         if self.call is None:
             raise InputError(
-                f"{_origin(self)}: its function is not in a results file: give it in Python "
+                f"{_origin(self)}: a results file does not store its function: give it in Python "
                 "(percolab.sweep(..., observables={...}))"
             )
         try:
@@ -88,7 +88,9 @@ class LabelFunction:
         except Exception as error:  # a user's function may raise any exception
             raise InputError(f"{_origin(self)}: {_one_line(error)}") from error
         if not math.isfinite(value):
-            raise InputError(f"{_origin(self)}: is {value} of a sample, but sums are finite")
+            raise InputError(
+                f"{_origin(self)}: its value in a sample is {value}, but it must be finite"
+            )
         return value
 
 
@@ -107,7 +109,7 @@ class Plugin:
         except Exception as error:  # another package's code may raise any exception
             raise InputError(f"{_origin(self)}: {_one_line(error)}") from error
         if not callable(function):
-            raise InputError(f"{_origin(self)}: {self.entry.value} is no function")
+            raise InputError(f"{_origin(self)}: {self.entry.value} is not a function")
         return function
 
 
@@ -140,7 +142,7 @@ def _find_plugin(name: str) -> Plugin:
         packages = " and ".join(plugin.package for plugin in own)
         raise InputError(f"observable {name}: both {packages} have one; uninstall one of them")
     listed = ", ".join(f"{plugin.name} (of {plugin.package})" for plugin in known)
-    text = f"known: {listed}" if listed else "no package that is installed has any"
+    text = f"known: {listed}" if listed else "no installed package declares observables"
     raise InputError(f"unknown observable {name!r}; {text}")
 
 
@@ -162,13 +164,13 @@ def take_functions(
     if isinstance(given, Mapping):
         for name, call in given.items():
             if not callable(call):
-                raise InputError(f"observable {name}: {call!r} is no function of labels")
+                raise InputError(f"observable {name}: {call!r} is not a function of labels")
         named = sorted(given.items(), key=lambda setting: str(setting[0]))
         return tuple(LabelFunction(name, call) for name, call in named)
     names = [given] if isinstance(given, str) else () if given is None else given
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise InputError(
-            f"observables: {type(given).__name__} given, but they are functions by name: "
+            f"observables: {type(given).__name__} given, but they must be functions by name, "
             '{"name": function}, or names that a package declares'
         )
     if "" in (name.strip(" ,") for name in names):
@@ -189,7 +191,7 @@ def check_functions(functions: Sequence[Any], others: Sequence[Column]) -> None:
                 f"observable {name!r}: a name has letters, digits and underscores, no digit first"
             )
         if name in taken or name.endswith("_error"):
-            why = "a table has it already" if name in _TAKEN else "is measured already"
-            why = "_error ends the name of an error" if name.endswith("_error") else why
+            why = "tables use this name" if name in _TAKEN else "it is measured already"
+            why = "names of errors end in _error" if name.endswith("_error") else why
             raise InputError(f"observable {name}: {why}; choose another name")
         taken.add(name)

@@ -240,7 +240,7 @@ def find_closing(interface: Interface) -> Meeting:
     """Return the meeting of the two faces of a torus; errors: as for :func:`close`."""
     if interface.layers != interface.num_layers:
         raise InputError(
-            f"{interface.layers} layers of {interface.num_layers} cannot be closed to a torus"
+            f"a torus needs all {interface.num_layers} layers; only {interface.layers} are here"
         )
     return _checked(Meeting((interface,), interface.low, interface.high, (no_face(), no_face())))
 
@@ -250,7 +250,7 @@ def _checked(meeting: Meeting) -> Meeting:
     if below != above:
         raise InputError(
             f"slabs do not fit together: {below} open bonds below a face, {above} above; if this "
-            "sample went on from a checkpoint, remove that"
+            "sample continued from a checkpoint, remove the checkpoint"
         )
     if meeting.num_clusters >= INSIDE:
         raise InputError(

@@ -73,8 +73,8 @@ class Available:
         """Raise InputError if this host would have more ranks than are allowed."""
         if self.local is None and ranks > _MOST_RANKS:
             raise InputError(
-                f"{ranks} ranks on one host, but at most {_MOST_RANKS}; --workers 1 measures all "
-                "in one"
+                f"{ranks} ranks on one host, but at most {_MOST_RANKS} are possible; --workers 1 "
+                "uses a single one"
             )
 
     def count_local(self, ranks: int) -> int:

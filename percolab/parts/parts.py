@@ -60,18 +60,20 @@ class Whole:
 
     def __post_init__(self) -> None:
         if not isinstance(self.lattice, Lattice):
-            raise InputError("only a lattice is cut at its layers, not a graph or a Bethe lattice")
+            raise InputError("only a lattice can be cut into slabs, not a graph or a Bethe lattice")
         if self.model.chains:
             raise InputError(
                 f"model {self.model}: the {self.model.chains} of a chain must all be in memory"
             )
         if self.model.has_own_record:
             raise InputError(
-                f"model {self.model}: it is not drawn in parts; measure samples as a whole"
+                f"model {self.model}: it cannot be drawn in parts; measure whole samples"
             )
         self.lattice.check_cells(self.shape, self.boundary)
         if (self.lattice.num_classes + 1) * self.num_words > _MOST_WORDS:
-            raise InputError(f"{self.num_points} sites, but bond words have numbers of 60 bits")
+            raise InputError(
+                f"{self.num_points} sites are too many: numbers of bond words have 60 bits"
+            )
         if self.model.draws_sites and not self.is_closed and 2 * self.depth > self.num_layers:
             raise InputError(
                 f"site percolation needs two end layers, but {self.num_layers} layers along axis "
@@ -141,13 +143,13 @@ class Whole:
         """Raise InputError unless these layers are a slab that can be a part."""
         if layers < max(self.reach, 1):
             raise InputError(
-                f"a slab of {layers} layers, but bonds of {self.lattice.name} reach {self.reach} "
-                "layers far: a slab must be as thick"
+                f"a slab of {layers} layers is too thin: bonds of {self.lattice.name} reach over "
+                f"{self.reach} layers"
             )
         if first_layer < 0 or first_layer + layers > self.num_layers:
             last = first_layer + layers - 1
             raise InputError(
-                f"layers {first_layer} to {last}, but there are {self.num_layers}, from 0 on"
+                f"layers {first_layer} to {last}, but the lattice has 0 to {self.num_layers - 1}"
             )
         if layers * self.layer_points > MAX_POINTS:
             raise InputError(

@@ -203,7 +203,7 @@ class RankJob:
         if transport.place >= len(self.devices):
             raise InputError(
                 f"--split lattice: {transport.on_host} ranks on one host, which has "
-                f"{', '.join(self.devices)}; every rank needs a GPU of its own"
+                f"{', '.join(self.devices)}; every rank needs a separate GPU"
             )
         return Device.parse(self.devices[transport.place])
 

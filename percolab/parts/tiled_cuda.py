@@ -272,7 +272,7 @@ class SlabTiled:
             room = _border_capacity(self.whole, part.layers)
             labeler = SlabLabels(batch, tally=self.tally, room=room)
             if labeler.tiling.num_entries > MAX_ENTRIES:
-                raise InputError("its tiles share more bonds than have a 32-bit name")
+                raise InputError("its tiles share more bonds than 32-bit numbers can name")
             if self._arrays.replaced > before:
                 # The old labelers refer to memory that was too small for this one.
                 self._labelers.clear()

@@ -313,7 +313,7 @@ class Sockets(Transport):
                 if self.lost:
                     raise RankLost(self.lost)
                 if time.monotonic() > until:
-                    raise RankLost(f"rank {to} did not come in {_PATIENCE:.0f} s")
+                    raise RankLost(f"rank {to} did not connect within {_PATIENCE:.0f} s")
                 time.sleep(_MOST)
             self._out[to] = target = socket.socket(socket.AF_UNIX)
             try:

@@ -50,7 +50,9 @@ class ClusterChain(CpuChain):
         active, kept = np.split(planes.ravel(), [self.spins.planes.size])
         batch = self.labeler.batch
         if (active & ~batch.topology.occupied).any() or (kept & ~batch.exists.ravel()).any():
-            raise InputError("the stored state of a chain has sites or bonds that are not there")
+            raise InputError(
+                "the stored state of a chain has sites or bonds that the lattice lacks"
+            )
         self.spins.planes[:], self._kept[:] = active, kept
         self.sweep = sweep
 

@@ -62,7 +62,7 @@ class Update:
             raise InputError(f"unknown update {text!r}; {nearest(name, UPDATES)}")
         if name != "few":
             if colon:
-                raise InputError(f"update {text!r}: {name} has nothing to choose")
+                raise InputError(f"update {text!r}: {name} has no options")
             return cls(name, int(name == "wolff"))
         count, _, last = rest.partition(",")
         key, _, number = last.partition("=")
@@ -73,8 +73,8 @@ class Update:
         is_known = count.strip().isdecimal() and (not last or key.strip() == "flip")
         if not is_known or not 0 < flip < 1 or not 1 <= int(count) <= _MOST_SEEDS:
             raise InputError(
-                f"update {text!r}, but few clusters are written as few:8,flip=0.5: from 1 to "
-                f"{_MOST_SEEDS} of them, and a probability above 0 and below 1"
+                f"update {text!r}, but it must be like few:8,flip=0.5: from 1 to {_MOST_SEEDS} "
+                "clusters, and a probability above 0 and below 1"
             )
         return cls(name, int(count), flip)
 

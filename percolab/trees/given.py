@@ -80,7 +80,7 @@ class SpanningTree(Shown):
             return math.fsum(values) if self.weights.dtype.kind == "f" else sum(values)
         except OverflowError as error:
             raise InputError(
-                f"weights: their sum is beyond {sys.float_info.max:.4g}; what is solid has inf"
+                f"weights: their sum is beyond {sys.float_info.max:.4g}; solid bonds have inf"
             ) from error
 
     @property
@@ -160,7 +160,9 @@ def keys_from_array(topology: Topology, values: NDArray[Any]) -> NDArray[np.uint
     points, classes = topology.num_points, topology.num_classes
     if values.size != classes * points or len(values) != classes:
         expected = (classes, *(topology.shape[::-1] or (points,)))
-        raise InputError(f"weights have the shape {values.shape}, but bonds have {expected}")
+        raise InputError(
+            f"weights have the shape {values.shape}, but those of the bonds have {expected}"
+        )
     flat = values.reshape(classes, points)
     exists = np.stack([unpack_bits(words, points) for words in topology.exists])
 

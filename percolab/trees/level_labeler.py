@@ -121,7 +121,7 @@ def turned(values: Values, *, above: bool) -> Values:
 def refuse_value(value: Any, *, above: bool) -> None:
     """Raise InputError for a value that cannot be a level."""
     solid = "-inf" if above else "inf"
-    raise InputError(f"a value is {value}, but it must be finite, or {solid} for what never opens")
+    raise InputError(f"a weight is {value}, but it must be finite, or {solid} if it never opens")
 
 
 def join_loop(one: FoundPath, other: FoundPath, loop: int) -> FoundPath:

@@ -143,8 +143,10 @@ def read_rows(topology: Topology, generator: int, seed: int, sample: int, tree: 
     row, sums = _make_row(topology, *reading[:4])
     for axis, path in reading.paths.items():
         if path is None:
-            ends = f"both sides along {AXIS_NAMES[axis]}" if topology.shape else "source and target"
-            raise InputError(f"{ends} are not connected, so there is no way between them")
+            ends = (
+                f"the two sides along {AXIS_NAMES[axis]}" if topology.shape else "source and target"
+            )
+            raise InputError(f"{ends} are not connected, so there is no path between them")
         # T has 63 binary digits, a row fewer.
         shift = 63 - WEIGHT_BITS
         row[TREE_ROW.index(f"tree_threshold_{axis}")] = (path.threshold + (1 << shift - 1)) >> shift

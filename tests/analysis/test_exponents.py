@@ -266,8 +266,12 @@ def test_the_points_are_those_of_the_formula():
 def test_a_collapse_on_few_points_or_two_sizes_says_that_its_errors_leave_something_out():
     every, few = measured(0), measured(0, sizes=SIZES[:3], points=5)
     texts = [collapse_table([collapsed(own, bootstrap=2)]) for own in (every, few, every[:2])]
-    assert ["errors leave out what it misses" in text for text in texts] == [False, True, False]
-    assert ["errors leave them out" in text for text in texts] == [False, False, True]
+    assert ["errors leave out that of the interpolation" in text for text in texts] == [
+        False,
+        True,
+        False,
+    ]
+    assert ["which errors leave out" in text for text in texts] == [False, False, True]
 
 
 def test_errors_of_a_collapse_contain_corrections_to_scaling():

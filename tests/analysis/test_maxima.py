@@ -138,7 +138,7 @@ def test_a_grid_that_is_coarse_at_a_maximum_is_noted_where_its_error_is_small():
 
     coarse = slice(1, None, 4)
     assert not notes(curve_of(1), slice(None))
-    assert "p is sampled coarsely about a maximum" in notes(curve_of(1), coarse)[0]
+    assert "p is sampled coarsely near a maximum" in notes(curve_of(1), coarse)[0]
     assert not notes(curve_of(1, blocks=10, noise=0.1), coarse)
 
 

@@ -189,7 +189,7 @@ def test_what_the_data_cannot_tell_is_said_in_one_line():
     rng = np.random.default_rng(17)
     single = [task(rng, L, points=1, samples=10**5, blocks=100) for L in SIZES]
     same = [replace(m, p=np.array([P_C])) for m in single]
-    with pytest.raises(AnalysisError, match="each size has one p, so nothing has a slope"):
+    with pytest.raises(AnalysisError, match="each size has one p, so slopes are unknown"):
         analysed(same)
     with pytest.raises(AnalysisError, match=r"at least two sizes .* got L = 8$"):
         analysed(three_p(rng)[:1])
@@ -197,10 +197,12 @@ def test_what_the_data_cannot_tell_is_said_in_one_line():
     for m in study[2:]:
         rest = {name: sums for name, sums in m.moments.items() if "sum" not in name}
         lacking.append(replace(m, moments=rest))
-    with pytest.raises(AnalysisError, match=r"'Q_2' is there at too few sizes \(L = 8, L = 12\)"):
+    with pytest.raises(
+        AnalysisError, match=r"'Q_2' is measured at too few sizes \(L = 8, L = 12\)"
+    ):
         analysed(study[:2] + lacking)
     once = [task(rng, L, points=1, samples=10**6, blocks=100) for L in SIZES]
-    with pytest.raises(AnalysisError, match="'Q_2' is there at one p a size"):
+    with pytest.raises(AnalysisError, match="'Q_2' is measured at one p per size"):
         analysed(lacking + once)
 
 

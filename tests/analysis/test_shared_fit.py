@@ -242,8 +242,8 @@ def test_a_search_and_the_name_of_its_file_are_results(searched, folder):
     [
         (("bonds", "bcc"), (), "tori of different shapes"),
         (("bonds", "plane"), (), "must be of percolab threshold in three dimensions"),
-        (("sites", "stacked"), (), "stacked-triangular, bond, are not alike by symmetry"),
-        (("sites", "fixed"), (), "cubic, bond:z=0.3, are not alike by symmetry"),
+        (("sites", "stacked"), (), "stacked-triangular, bond, are not equivalent by symmetry"),
+        (("sites", "fixed"), (), "cubic, bond:z=0.3, are not equivalent by symmetry"),
         (("bonds", "bonds"), (), "of one lattice and model"),
         (("bonds", "sites"), ("--degree", 3), "the fit of several files does not take it"),
         (("bonds", "sites"), ("--quantities", "all"), "the fit of several files does not take it"),

@@ -176,13 +176,14 @@ def test_sizes_that_do_not_cross_give_no_answer():
     # Drawn with p_c = 0.1031 and nu = 1.5, where the best fit has p_c = 0.0913(4).
     k = [4391, 5190, 3577, 4630, 2709, 3654, 1941, 2901, 943, 1826, 471, 1196]
     fit = fit_series(Series.of_counts(("", "p", "errors/shots"), L, p, k, 20_000))
-    assert fit.problem == "no p_c: no neighbouring sizes cross where they were sampled"
+    assert fit.problem == "no p_c: no neighbouring sizes cross at the sampled p"
 
 
 def test_a_mean_with_a_power_of_the_size_is_told_by_sizes_that_do_not_cross():
     wrong, right = (fit_series(means(kappa=-0.3, seed=1), kappa=kappa) for kappa in (False, True))
-    assert "do not cross at the sampled T: a mean that has a power of L needs --kappa" in str(
-        wrong.notes
+    assert (
+        "do not cross at the sampled T: a mean that scales with a power of L needs --kappa"
+        in str(wrong.notes)
     )
     assert "--kappa" not in str([right.notes, fit_series(means(seed=1)).notes])
 
@@ -220,5 +221,5 @@ def test_one_size_or_one_x_is_no_table_to_fit():
 def test_rows_of_one_value_have_no_transition(share):
     L, p = grid((5, 9), 0.5, 0.1, 5)
     n = np.full(L.size, 100)
-    with pytest.raises(AnalysisError, match=rf"k/n = {share:g} in every row: there is no trans"):
+    with pytest.raises(AnalysisError, match=rf"k/n = {share:g} in every row: this shows no trans"):
         fit_series(Series.of_counts(("", "p", "k/n"), L, p, share * n, n))

@@ -79,7 +79,7 @@ def test_a_model_with_a_record_of_its_own_is_drawn_by_it_and_refused_where_none_
     opened = open_study(request.study, request.rule, request.options)
     with pytest.raises(InputError, match="CPU alone"):
         choose_engine(opened, {"device": Device("cuda")}, Observer())
-    with pytest.raises(InputError, match="model doubled: it is not drawn in parts"):
+    with pytest.raises(InputError, match="model doubled: it cannot be drawn in parts"):
         sweep("square", model="doubled", L=[8], p=[0.3], samples=5, slabs=2, **OPTIONS)
 
 
@@ -211,9 +211,9 @@ def test_the_command_line_and_label_take_weights(tmp_path):
         ({"lattice": "square"}, "and square is none: give graph"),
         ({"graph": percolab.Graph.of_bonds(2, [(0, 1)])}, "give them by Graph.with_weights"),
         ({"graph": SHARES, "method": "microcanonical", "p": None}, "the model is bond or site"),
-        ({"graph": SHARES, "method": "tree", "p": None}, "the model is bond"),
+        ({"graph": SHARES, "method": "tree", "p": None}, "model must be bond"),
         ({"graph": SHARES, "source": 0}, "source is given without target"),
-        ({"graph": SHARES, "measure": "source"}, "measure source: "),
+        ({"graph": SHARES, "measure": "source"}, "measure source needs a graph"),
         ({"graph": SHARES, "measure": "source", "source": 9}, "source names site 9"),
     ],
 )

@@ -83,7 +83,7 @@ def test_a_labeler_that_does_not_run_on_the_device_is_refused(monkeypatch):
     monkeypatch.setattr("percolab.kernels.device.open_device", lambda name: None)
     monkeypatch.setattr("percolab.kernels.device.gpu_count", lambda name: 1)
     told = refusal(*TINY, "--device", "cuda", "--labeler", "raster")
-    assert told.startswith("labeler 'raster' does not run on cuda; there: four_step, label_equ")
+    assert told.startswith("labeler 'raster' does not run on cuda; these do: four_step, label_equ")
     assert left_in() == []
 
 
@@ -106,7 +106,7 @@ TORUS = ("sweep", "--lattice", "square", "--boundary", "periodic", "-L", "4", "-
 ISING = (*TORUS, "--model", "ising")
 P = ("-p", "0.5")
 FERROMAGNETS = "but it must be above 0: cluster updates are those of ferromagnets"
-FEW = "but few clusters are written as few:8,flip=0.5: from 1 to 1048576 of them"
+FEW = "but it must be like few:8,flip=0.5: from 1 to 1048576 clusters"
 
 MODELS = [
     ("potts", "model potts needs its number of states, as in potts:q=3; q = 1 is bond"),
@@ -179,9 +179,9 @@ BAD = [
     ((*P, "--method", "threshold"), "those of ising are different at every p: leave it out"),
     (("--method", "threshold"), "those of ising are different at every p: leave it out"),
     ((*P, "-L", "4,6", "--target-error", "0.01"), "those of spins are not: give the number of"),
-    ((*P, "--measure", "gyration"), "measure gyration: it is measured in percolation"),
+    ((*P, "--measure", "gyration"), "measure gyration: it is measured for percolation"),
     ((*P, "--update", "woolf"), "unknown update 'woolf'; did you mean 'wolff'?"),
-    ((*P, "--update", "sw:3"), "update 'sw:3': sw has nothing to choose"),
+    ((*P, "--update", "sw:3"), "update 'sw:3': sw has no options"),
     ((*P, "--update", "few:0"), FEW),
     ((*P, "--update", "few:3,flip=0"), FEW),
     ((*P, "--update", "few:3,flip=nan"), FEW),
@@ -266,7 +266,7 @@ def test_curves_of_coupled_samples_are_not_drawn_of_chains():
     answer(*changed(ISING, "-L", "4,6", "-p", "0.3,0.5,0.52,0.9", "--burn-in", "20", "--quiet"))
     for kind in ("curves", "drift", "collapse"):
         told = refusal("plot", "results.h5", "--kind", kind, "--out", "plot.png")
-        assert "are of independent samples, which sweeps are not" in told
+        assert "needs independent samples, which sweeps are not" in told
     assert left_in() == [".results.h5.lock", "results.h5"]
 
 

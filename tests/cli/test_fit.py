@@ -272,7 +272,7 @@ def test_a_table_is_drawn(codes, tmp_path):
         (("--quantities", "all"), "--quantities: the fit of a table does not take it"),
         (("--series", "decoder=minority"), "did you mean 'decoder=majority'"),
         (("--columns", "x=q"), "--columns x=q"),
-        (("--series", "decoder=majority", "--kappa"), "means that are all above 0"),
+        (("--series", "decoder=majority", "--kappa"), "not probabilities, that are all above 0"),
         (("--min-size", 33), "at least two sizes of L >= 33"),
     ],
 )
@@ -282,7 +282,7 @@ def test_options_that_a_table_has_no_use_for_are_refused(codes, options, problem
 
 def test_a_figure_is_of_one_series(codes):
     assert "give a --series, one of: decoder=lone; decoder=majority" in refusal("plot", codes)
-    assert "tables have curves, crossings, collapse" in refusal(
+    assert "figures of tables are curves, crossings, collapse" in refusal(
         "plot", codes, "--series", "decoder=majority", "--kind", "drift", "--degree", 3
     )
 
@@ -366,7 +366,7 @@ def test_options_hold_what_they_give(path):
         (("--quantities", "al"), "unknown quantity 'al'; did you mean 'all'?"),
         (
             ("--quantities", "all,Q_2"),
-            "quantity 'all' stands alone, for wrapping_any, wrapping_all, Q_1, Q_2, ",
+            "quantity 'all' means wrapping_any, wrapping_all, Q_1, Q_2, ",
         ),
         (("--quantities", "Q_1", "--exponents"), "--exponents: not with --quantities"),
         (("--quantities", "Q_1", "--collapse"), "--collapse: not with --quantities"),
@@ -390,7 +390,7 @@ def test_too_few_blocks_are_told_with_how_many_quantities_they_are_enough_for(tm
     names = "wrapping_any,wrapping_all,Q_1,Q_2,s_2/s_1"
     assert refusal("fit", path, "--quantities", names) == (
         "L = 8: 24 blocks are too few for the covariance of 5 quantities (at least 50; they are "
-        "enough for 2): ask for fewer quantities, or add samples"
+        "enough for 2): fit fewer quantities, or add samples"
     )
     assert fitted(path, "--quantities", "wrapping_any,Q_1")["samples"]["8"] == 4800
     # Without names as many are fitted as there are blocks for.
@@ -430,10 +430,10 @@ def test_all_leaves_out_what_has_no_slope(tmp_path):
     record = fitted(path, "--quantities", "all")
     assert "Q_B" not in [item["name"] for item in record["quantities"]]
     assert (
-        "quantity 'Q_B' is there at one p a size, so its slope is unknown: left out"
+        "quantity 'Q_B' is measured at one p per size, so its slope is unknown: left out"
         in (record["notes"])
     )
-    assert "'Q_B' is there at one p a size" in refusal("fit", path, "--quantities", "Q_1,Q_B")
+    assert "'Q_B' is measured at one p per size" in refusal("fit", path, "--quantities", "Q_1,Q_B")
 
 
 @pytest.mark.slow

@@ -264,7 +264,7 @@ def test_lattice_that_tiles_cannot_have_is_labeled_by_four_steps_and_said_so(
     options = ("--lattice", name, "-L", size, "-p", 0.3, *labeler)
     done = run("label", *options, "--device", "auto", "--out", "labels.npy")
     assert done.exit_code == 0, done.output
-    note = "tiled needs bonds off a chain; four_step takes its place\n"
+    note = "tiled needs bonds along two axes; four_step is used instead\n"
     assert done.stderr == (note if chosen == "four_step" else "")
     expected = percolab.label(
         name, size, 0.3, device="auto", labeler=labeler[-1] if labeler else None
@@ -359,11 +359,14 @@ def test_labels_of_a_graph_have_a_status_and_a_report_and_no_picture():
         rows = [f"{site},{label}\n" for site, label in zip(sites, (0, 0, 0, 3, 3))]
         assert answer("export", name, "--sites") == "site,label\n" + "".join(rows)
     refused = (
-        "g.h5: labels of a graph, whose sites have no places in the file; percolab show --graph "
-        "finds places for those of a sample"
+        "g.h5: the file of a graph's labels has no coordinates; percolab show --graph draws a "
+        "sample of the graph"
     )
     assert refusal("plot", "g.h5") == refusal("show", "g.h5") == refused
-    assert refusal("plot", "g.npy") == "g.npy: name the lattice with percolab show --lattice"
+    assert (
+        refusal("plot", "g.npy")
+        == "g.npy: give the lattice of these labels by percolab show --lattice"
+    )
 
 
 # --- images and arrays ---
@@ -458,7 +461,7 @@ def test_a_mask_from_python_is_that_of_the_command_line():
         (np.ones((2, 2), complex), {}, "the array: holds complex128; a site"),
         (np.ones(3), {}, "the array: an array of 1 dimensions; name its lattice"),
         (np.ones((2, 2)), {"L": 2}, "L: an image is a configuration already; leave it out"),
-        (np.ones((2, 2)), {"below": True}, "the array: below: says which side of a threshold"),
+        (np.ones((2, 2)), {"below": True}, "the array: below says which side of a threshold"),
         ("scan.h5", {"phase": 0}, "scan.h5: name the dataset as well, as in scan.h5:/path"),
         ("square", {"lattice": "square"}, "lattice: only an image has it; leave it out"),
     ],
@@ -643,14 +646,14 @@ def test_slabs_are_as_many_as_the_memory_takes(free_memory):
         ("--slabs 5 --phase 1", "slabs = 5, but it must be auto or an integer from 1 to 4"),
         ("--slabs few --phase 1", "slabs = 'few', but it must be auto or"),
         ("--slabs 2 --phase 9", "image.npy: no phase 9 in it; its values are 0, 1, 2"),
-        ("--slabs 2 --threshold otsu", "image.npy: in slabs Otsu's threshold is not known"),
-        ("--slabs 2 --phase 1 --out a.h5", "a.h5: in slabs labels are written as .npy"),
+        ("--slabs 2 --threshold otsu", "image.npy: Otsu's threshold needs the whole image"),
+        ("--slabs 2 --phase 1 --out a.h5", "a.h5: with slabs labels can only be written as .npy"),
         ("--slabs 2 --phase 1 --serial", "--serial: labels in slabs (--slabs) have none"),
         (
             "--slabs 2 --phase 1 --out a.npy --sizes a.csv",
             "--sizes: not with --slabs; percolab export a",
         ),
-        ("--slabs 2 --phase 1 --lattice diamond", "slabs: diamond on 4 layers cannot be cut"),
+        ("--slabs 2 --phase 1 --lattice diamond", "slabs: diamond with 4 layers cannot be cut"),
         ("--slabs 2 -L 4 --lattice square", "-L: an image (--slabs) has none; leave it out"),
         ("--slabs 2 --out image.npy --phase 1", "image.npy: is the input itself"),
     ],

@@ -353,14 +353,14 @@ def test_what_is_no_stack_is_refused_in_one_line():
     )
     np.save("slices/more.npy", np.zeros((4, 5), np.uint8))
     assert refusal("label", "slices") == (
-        "slices: holds .npy and .png; name those of one kind, as in slices/*.npy"
+        "slices: holds .npy and .png; give those of one kind, as in slices/*.npy"
     )
-    assert refusal("label", "none/*.png") == "none/*.png: no file has such a name"
+    assert refusal("label", "none/*.png") == "none/*.png: no file matches this pattern"
     Path("empty").mkdir()
     assert refusal("label", "empty").startswith("empty: a folder without .npy, .png")
     np.save("cube.npy", np.zeros((2, 2, 2), np.uint8))
     assert refusal("label", "cube.npy", "slices/s0.png") == (
-        "cube.npy: 3 axes, but each slice of a stack is an image of two"
+        "cube.npy: 3 axes, but each slice of a stack must be an image with two"
     )
 
 
@@ -368,9 +368,9 @@ def test_what_is_no_stack_is_refused_in_one_line():
     ("options", "told"),
     [
         ("--phase 7", "image.npy: no phase 7 in it; its values are 0, 1, 2, 5"),
-        ("--phase 1,1", "phase = 1,1: 1 is there twice"),
+        ("--phase 1,1", "phase = 1,1: 1 is given twice"),
         ("--phase 1,x", "phase: 'x', but a phase is a number, the value of its"),
-        ("--phase 1 --threshold 2", "image.npy: phase and threshold: each says what sites are"),
+        ("--phase 1 --threshold 2", "image.npy: phase and threshold both say what is occupied"),
         ("--phase 1 --connectivity 8", "connectivity = 8, but in 3 dimensions it is 6, 18, 26"),
         ("--phase 1 --connectivity 6 --lattice cubic", "connectivity: cubic has its own"),
         ("--phase 1 --connectivity 5", "Invalid value for '--connectivity': '5' is not one of"),
@@ -403,7 +403,7 @@ def test_labels_are_an_array_that_knows_its_clusters():
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(labels)), labels.array)
         assert isinstance(labels[0, 0], np.int32)
         assert isinstance(labels.max(), np.integer)
-        with pytest.raises(AttributeError, match="no copy of them"):
+        with pytest.raises(AttributeError, match="not a copy of it"):
             _ = labels.copy().sizes
 
 

@@ -112,7 +112,7 @@ KINDS = "not .npy, .png, .tif, or an HDF5 dataset (file.h5:/path/to/dataset)"
         ("cut.tif", "cut.tif: is not a TIFF image, or is truncated or damaged, or has 64 bits"),
         ("three.npy --threshold high", 'threshold = \'high\', but it must be a number or "otsu"'),
         ("nan.npy --threshold 0.5", "nan.npy: holds nan, which is neither above nor below"),
-        ("good.npy --below", "good.npy: below: says which side of a threshold is"),
+        ("good.npy --below", "good.npy: below says which side of a threshold is"),
         ("bonds.npy -L 4 --threshold 1", "--threshold: only an image has it; leave it out"),
         (
             "grey.png",
@@ -124,11 +124,11 @@ KINDS = "not .npy, .png, .tif, or an HDF5 dataset (file.h5:/path/to/dataset)"
         (
             "data.h5",
             "data.h5: name the dataset as well, as in data.h5:/path/to/dataset; "
-            "percolab status shows what a file of percolab's own holds",
+            "percolab status shows what a file of percolab holds",
         ),
-        ("data.h5:/absent", "data.h5: no dataset '/absent': / holds away, claims, group"),
-        ("data.h5:/mask/deep", "data.h5: no dataset '/mask/deep': /mask holds nothing"),
-        ("data.h5:/group", "data.h5: /group is a group, no dataset; it holds inner"),
+        ("data.h5:/absent", "data.h5: no dataset '/absent': / has no 'absent'; it holds away"),
+        ("data.h5:/mask/deep", "data.h5: no dataset '/mask/deep': /mask has no 'deep'; it holds"),
+        ("data.h5:/group", "data.h5: /group is a group, not a dataset; it holds inner"),
         ("data.h5:/soft", "data.h5: '/soft': 'soft' is a link, and links are not followed"),
         ("data.h5:/away", "data.h5: '/away': 'away' is a link, and links are not followed"),
         ("data.h5:/virtual", "data.h5:/virtual takes its data from another file"),

@@ -374,9 +374,9 @@ def test_another_fit_of_the_samples_of_a_search_says_so(searches):
     assert "another fit" not in answer("fit", space, "--min-size", "8")
     for command in ("plot", "report"):
         message = refusal(command, space, "--min-size", "9")
-        assert "--min-size: figures of percolab threshold show its own fit" in message
+        assert "--min-size: figures of percolab threshold show the fit that it made" in message
         assert "--priors: figures" in refusal(command, space, "--priors", 2)
-    with pytest.raises(InputError, match="degree: figures of percolab threshold show its own"):
+    with pytest.raises(InputError, match="degree: figures of percolab threshold show the fit"):
         percolab.open_results(space).plot(degree=3)
 
 
@@ -387,7 +387,9 @@ def test_a_field_is_written_and_percolates():
     site = ("--lattice", "square", "--model", "site", "--weights", "field.npy")
     assert "invaded" in answer("invade", *site, "-L", "16x8")
     told = refusal("invade", *site, "-L", "8x16")
-    assert told == "weights: shape (8, 16), but those of the sites of square 1x2 have (16, 8)"
+    assert (
+        told == "weights have the shape (8, 16), but those of the sites of square 1x2 have (16, 8)"
+    )
     assert run("threshold", "--weights", "field.npy", "--boundary", "periodic").exit_code == 0
     answer("field", "8x8", "--exponent", "2")
     np.save("mine.npy", field)

@@ -135,14 +135,18 @@ def test_a_unit_cell_without_places_of_its_sites_is_told_how_they_are_given():
     bonds = "{ from = 0, to = 0, cell = [1, 0] }, { from = 0, to = 0, cell = [0, 1] }"
     unit_cell = f"[unit_cell]\nsites = 1\nbonds = [{bonds}]\n"
     flat = lattice_from_text(f'name = "own"\ndimension = 2\n{unit_cell}', where="own")
-    with pytest.raises(InputError, match=r"own: to be drawn its \[unit_cell\] needs the vectors"):
+    with pytest.raises(
+        InputError, match=r"own: to draw it, \[unit_cell\] needs the cell's vectors"
+    ):
         plot_lattice(flat)
 
 
 @pytest.mark.parametrize("drawing", ["", "[drawing]\nvectors = [[1, 0], [2, 0]]\n"])
 def test_lattice_without_places_is_not_drawn(drawing):
     item = lattice_from_text(TEXTS["kagome"].partition("[drawing]")[0] + drawing, where="x")
-    with pytest.raises(InputError, match=r"kagome: to be drawn it needs independent \[drawing\]"):
+    with pytest.raises(
+        InputError, match=r"kagome: to draw it, \[drawing\] needs independent vectors"
+    ):
         plot_lattice(item)
 
 
@@ -287,11 +291,11 @@ def test_the_command_line_draws_a_graph_and_refuses_what_it_has_not(tmp_path):
     networkx.write_edgelist(networkx.path_graph(1001), "long.txt", data=False)
     show = ("show", "--graph", "p.txt", "-p", "0.5")
     for command, message in (
-        (("show", "--graph", "long.txt", "-p", 0.5), "1001 sites, but of a graph at most 1000"),
+        (("show", "--graph", "long.txt", "-p", 0.5), "1001 sites, but only graphs of at most 1000"),
         (("show", "--graph", "p.txt"), "a picture of a sample needs -p"),
         ((*show, "--tree"), "--tree: a graph is drawn with its clusters alone"),
         ((*show, "-L", 8), "-L: a graph is drawn with its clusters alone"),
-        ((*show, "--model", "ising"), "a single sample is one of percolation"),
+        ((*show, "--model", "ising"), "spins have no single samples"),
     ):
         assert message in refusal(*command)
 

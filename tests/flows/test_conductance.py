@@ -218,7 +218,7 @@ def test_sides_of_voxels_are_those_of_a_weighted_dense_solve():
         assert percolab.flow(bent, voxel=(x, y)).tortuosity == pytest.approx(expected)
     assert percolab.flow(bent, voxel=(5, 5)).tortuosity == percolab.flow(bent).tortuosity
     for wrong in ((1,), (1, 0), (1, "a"), "ab", (1, 2, 3), (1, np.inf)):
-        with pytest.raises(InputError, match=r"voxel .*the sides along x, y are 2 positive"):
+        with pytest.raises(InputError, match=r"voxel .*the sides along x, y must be 2 positive"):
             percolab.flow(bent, voxel=wrong)
     with pytest.raises(InputError, match="only an image on the square or cubic lattice"):
         percolab.flow("square", 4, voxel=(1, 2))
@@ -240,7 +240,7 @@ def test_the_command_takes_the_sides_of_voxels():
     assert told["tortuosity"]["y"] == pytest.approx(percolab.flow(bent, voxel=(3, 1)).tortuosity)
     assert "only --tortuosity takes" in refusal("label", "bent.npy", "--voxel", "3,1")
     line = refusal("label", "bent.npy", "--tortuosity", "--voxel", "3")
-    assert "--voxel 3: the sides along x, y are 2 positive numbers" in line
+    assert "--voxel 3: the sides along x, y must be 2 positive numbers" in line
     for sides in ("1e300,1", "inf,inf", "1e308,-1"):
         line = refusal("label", "bent.npy", "--tortuosity", "--voxel", sides)
         assert f"--voxel {sides}: " in line
@@ -260,7 +260,7 @@ def test_the_command_takes_the_sides_of_voxels():
     ],
 )
 def test_what_is_no_image_between_faces_has_none(make):
-    with pytest.raises(InputError, match="tortuosity is that of an image between two opposite"):
+    with pytest.raises(InputError, match="tortuosity needs the flow between two opposite"):
         _ = make().tortuosity
 
 
@@ -276,7 +276,7 @@ def test_the_command_writes_it_for_every_open_axis():
     assert "tortuosity" not in json.loads(answer("label", "channel.npy", "--json"))
     np.save("phases.npy", image + 1)
     phases = "phases.npy", "--phase", "1,2"
-    assert refusal("label", *phases, "--tortuosity").startswith("tortuosity is that of one phase")
+    assert refusal("label", *phases, "--tortuosity").startswith("tortuosity needs a single phase")
     for words in (
         ("channel.npy", "--lattice", "triangular"),
         ("channel.npy", "--boundary", "periodic"),

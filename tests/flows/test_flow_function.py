@@ -48,7 +48,7 @@ def test_given_bonds_are_taken_packed_or_as_an_array():
     words = topology.exists.copy()
     words[1 - vertical] = 0
     assert percolab.flow("square", 4, opened=words, boundary="open").conductance == 4 / 3
-    with pytest.raises(InputError, match=r"opened is float64 \(2, 4\), but the bonds of square"):
+    with pytest.raises(InputError, match=r"opened is float64 \(2, 4\), but open bonds of square"):
         percolab.flow("square", 4, opened=np.zeros((2, 4)))
     with pytest.raises(InputError, match="opens a bond that does not exist"):
         percolab.flow("square", 4, opened=np.ones((2, 4, 4), bool), boundary="open")
@@ -88,7 +88,7 @@ def test_conductances_of_bonds_are_weights():
         (("square", 8, 0.0), {"source": 3, "model": "site"}, "source: site 3 is vacant"),
         (("square", 8), {"source": "up"}, "source 'up': is no open side"),
         (("square", 8), {"source": 1.5}, "source = 1.5, but it must be a side"),
-        (("square", 8), {"axis": "z"}, "axis 'z': there is no such open axis"),
+        (("square", 8), {"axis": "z"}, "axis 'z': no open axis has this name"),
         (("square", 1), {}, "site 0 is in both terminals"),
         (("square", 8), {"boundary": "periodic", "source": 3}, "target: there is no open axis"),
         (("square",), {}, "a sample needs L"),
@@ -96,7 +96,7 @@ def test_conductances_of_bonds_are_weights():
         (("square", 8), {"conductances": [1.0]}, "conductances have the shape (1,), but must"),
         (("square", 8, 1.0), {"conductances": np.zeros((2, 8, 8))}, "is 0, but it must be posi"),
         (("square", 8, 1.0), {"conductances": -np.ones((2, 8, 8))}, "is -1, but it must be pos"),
-        (("square", 8, 1.0), {"conductances": "x"}, "conductances are numbers"),
+        (("square", 8, 1.0), {"conductances": "x"}, "conductances must be numbers"),
         (("square", 8, 1.0), {"conductances": np.full((2, 8, 8), np.nan)}, "is nan, but it must"),
         (("square", 8), {"multi": True}, "only a graph has it"),
         ((np.ones((3, 3)),), {"L": 3}, "an image is a configuration already"),
@@ -122,7 +122,7 @@ def test_without_terminals_there_are_bridges_alone():
     found = percolab.flow("square", 16, 0.5, boundary="periodic")
     assert found.summary().keys() == {"open_bonds", "bridges"}
     assert "bridges" in repr(found)
-    with pytest.raises(InputError, match="there are no terminals"):
+    with pytest.raises(InputError, match="a flow needs two terminals"):
         _ = found.num_red
     pair = percolab.flow("square", 16, 0.8, boundary="periodic", source=[0, 1], target=[100])
     assert pair.connected

@@ -148,9 +148,9 @@ def test_a_torus_has_bridges_and_no_terminals():
     found = percolab.sweep("square", measure="bridges", **torus)
     (item,) = found.tasks.values()
     assert item.extra("bridges").all()
-    with pytest.raises(InputError, match="measure path: between two terminals; give an open axis"):
+    with pytest.raises(InputError, match="measure path needs two terminals: give an open axis"):
         percolab.sweep("square", measure="path", **torus)
-    with pytest.raises(InputError, match=r"measure backbone: .* give source and target"):
+    with pytest.raises(InputError, match=r"measure backbone needs .* give source and target"):
         percolab.sweep(graph=[(0, 1), (1, 2)], measure="backbone", p=0.5, samples=10)
 
 
@@ -206,10 +206,10 @@ def test_terminals_are_part_of_a_study_and_of_its_means(tmp_path):
     ("asked", "message"),
     [
         ({"source": "middle"}, "source 'middle': is no open side; "),
-        ({"source": "centre", "boundary": "periodic"}, "measure path: between two terminals"),
+        ({"source": "centre", "boundary": "periodic"}, "measure path needs two terminals"),
         ({"source": "y-", "target": "64"}, "target: there is no site 64"),
         ({"source": "y-", "target": [3, 40]}, "site 3 is in both terminals"),
-        ({"source": "y-", "measure": "bridges"}, "source = y-: source and target belong to"),
+        ({"source": "y-", "measure": "bridges"}, "source = y-: source and target need"),
         ({"source": "y-", "lattice": "bethe:3", "L": [3]}, "source = y-: source and target"),
         ({"target": "y-", "method": "threshold", "p": None, "measure": ()}, "target: of a lattice"),
         ({"target": 0.5}, "target = 0.5, but only integers are allowed"),

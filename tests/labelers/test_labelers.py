@@ -178,7 +178,7 @@ def test_registry_names_classes_that_exist():
     ("name", "kind", "message"),
     [
         ("rastr", "cpu", "unknown labeler 'rastr'; did you mean 'raster'"),
-        ("raster", "cuda", "labeler 'raster' does not run on cuda; there: four_step"),
+        ("raster", "cuda", "labeler 'raster' does not run on cuda; these do: four_step"),
     ],
 )
 def test_labeler_that_is_not_there_is_named(name, kind, message):

@@ -171,7 +171,7 @@ def test_a_lattice_that_cannot_be_tiled_gets_the_four_steps_with_a_note():
     name, note = fitting_labeler("tiled", "cuda", lattice_from_text(CHAIN, where="chain"))
     assert name in LABELERS
     assert name == "four_step"
-    assert "four_step takes its place" in note
+    assert "four_step is used instead" in note
 
 
 @pytest.mark.parametrize(

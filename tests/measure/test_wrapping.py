@@ -177,7 +177,7 @@ def test_only_what_wraps_is_collapsed(tmp_path):
 
 @pytest.mark.parametrize("word", ["sizes", "gyration"])
 def test_it_is_refused_with_numbers_of_clusters_that_it_leaves_out(word):
-    message = f"measure {word}: clusters are not measured with wrapping alone"
+    message = f"measure {word}: with measure wrapping no clusters are"
     with pytest.raises(InputError, match=message):
         percolab.sweep("square", boundary="periodic", measure=["wrapping", word], **GIVEN)
 
@@ -187,7 +187,7 @@ def test_it_is_refused_with_numbers_of_clusters_that_it_leaves_out(word):
     [
         ({"boundary": "open"}, "every axis must be periodic"),
         ({"boundary": ("periodic", "open")}, "every axis must be periodic"),
-        ({"boundary": "periodic", "model": "ising"}, "left out in percolation alone"),
+        ({"boundary": "periodic", "model": "ising"}, "left out only for percolation"),
     ],
 )
 def test_it_is_refused_where_clusters_may_span_or_are_of_spins(given, message):

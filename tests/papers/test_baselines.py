@@ -47,7 +47,7 @@ def assert_served_by(name, structure, topology, chosen):
         assert note == ""
     else:
         assert note.startswith(f"{name} ")
-        assert note.endswith("; four_step takes its place")
+        assert note.endswith("; four_step is used instead")
 
 
 @needs_cuda

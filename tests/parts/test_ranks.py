@@ -284,7 +284,7 @@ def test_layers_are_even():
     ):
         with pytest.raises(InputError, match=message):
             choose_rank_layers(kagome, *given)
-    with pytest.raises(InputError, match="bonds of far_reaching reach 2 layers far"):
+    with pytest.raises(InputError, match="bonds of far_reaching reach over 2 layers"):
         choose_rank_layers(far, 5, 5)
 
 

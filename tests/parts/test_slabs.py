@@ -324,21 +324,24 @@ OPEN = "open", "open"
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: Whole(bethe_lattice("bethe:3"), (5,), ("open",)), "only a lattice is cut"),
+        (lambda: Whole(bethe_lattice("bethe:3"), (5,), ("open",)), "only a lattice can be cut"),
         (lambda: Whole(lattice("square"), (4, 6), OPEN, Model.parse("ising")), "spins"),
         (lambda: Whole(lattice("kagome"), (4, 5), ("open", "periodic")), "cut a cell of 2"),
         (lambda: Whole(lattice("square"), (4, 1), OPEN, Model.parse("site")), "two end layers"),
-        (lambda: Whole(lattice("square"), (4, 2**62), OPEN), "numbers of 60 bits"),
+        (lambda: Whole(lattice("square"), (4, 2**62), OPEN), "bond words have 60 bits"),
         (lambda: row_by_slabs(WHOLE, DRAW, slabs=7), "7 slabs, but there are 6 layers"),
         (lambda: row_by_slabs(WHOLE, DRAW, slabs=0), "slabs = 0"),
         (lambda: row_by_slabs(WHOLE, DRAW, slabs=[3, 2]), "slabs of 5 layers"),
         (lambda: row_by_slabs(WHOLE, DRAW, slabs=[6, 0]), "a slab of 0 layers"),
-        (lambda: Parts(WHOLE).part(4, 3), "layers 4 to 6, but there are 6"),
-        (lambda: Parts(Whole(FAR_REACHING, (4, 6), OPEN)).part(0, 1), "reach 2 layers far"),
+        (lambda: Parts(WHOLE).part(4, 3), "layers 4 to 6, but the lattice has 0 to 5"),
+        (lambda: Parts(Whole(FAR_REACHING, (4, 6), OPEN)).part(0, 1), "reach over 2 layers"),
         (lambda: Parts(Whole(lattice("square"), (2**20, 2**12), OPEN)).part(0, 2**11), "at most"),
         (lambda: join(*interfaces_of(WHOLE, DRAW, [2, 2, 2])[::2]), "no neighbours from 4 on"),
         (lambda: make_row(interfaces_of(WHOLE, DRAW, [3, 3])[0]), "a row needs all 6 layers"),
-        (lambda: close(interfaces_of(WHOLE, DRAW, [3, 3])[0]), "cannot be closed"),
+        (
+            lambda: close(interfaces_of(WHOLE, DRAW, [3, 3])[0]),
+            "a torus needs all 6 layers; only 3 are here",
+        ),
     ],
 )
 def test_what_is_no_slab_or_no_row_is_refused(call, words):

@@ -484,7 +484,10 @@ def test_merging_refuses_what_is_no_part_of_the_same_chain():
     ("change", "message"),
     [
         (lambda g: g.attrs.modify("sweeps", g.attrs["sweeps"] - 1), "is not that of blocks 0 to 5"),
-        (lambda g: replace_dataset(g, "spins", lambda x: x[...] | 0xFFFFFFFF), "none of 3 states"),
+        (
+            lambda g: replace_dataset(g, "spins", lambda x: x[...] | 0xFFFFFFFF),
+            "not one of 3 states",
+        ),
         (lambda g: g["block"].__setitem__(slice(1, 6), range(2, 7)), "not that of blocks 0 to 5"),
         (lambda g: g.__delitem__("spins"), "dataset spins is missing"),
         (lambda g: replace_dataset(g, "spins", lambda x: x[...] ^ 1), "not match its checksum"),
@@ -517,7 +520,7 @@ def test_blocks_are_no_shorter_than_the_burn_in():
 
 def test_few_chains_are_reported_with_what_their_errors_miss():
     for chains, words in (
-        (1, "there are no errors"), (2, "2 chains: 50 % of the means"), (4, "4 chains: 39 %")
+        (1, "gives no errors"), (2, "2 chains: 50 % of the means"), (4, "4 chains: 39 %")
     ):  # fmt: skip
         given = {"chains": 0, "sweeps": 20, "burn_in": 5, "samples": 15 * chains, "L": [4]}
         note = few_chains(list(sweep("square", **(LONG | given)).tasks.values()))
@@ -537,8 +540,8 @@ def test_short_blocks_are_reported_and_a_single_start_is_not_compared():
     items = list(undivided().tasks.values())
     message = short_blocks(items)
     assert message is not None
-    assert "they are 15 measured sweeps," in message
-    assert message.endswith("so that errors are too small")
+    assert "they have 15 measured sweeps," in message
+    assert message.endswith("so errors are too small")
     assert short_blocks(list(sweep("square", **(LONG | {"chains": 0})).tasks.values())) is None
     cold = sweep("square", **(LONG | {"burn_in": 0, "sweeps": 3, "samples": 12, "p": [0.01]}))
     assert start_differences(list(cold.tasks.values())) == []

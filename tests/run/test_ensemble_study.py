@@ -146,8 +146,8 @@ def test_the_command_line_gives_robustness_and_the_published_threshold(tmp_path)
         ({"method": "threshold"}, "needs a source and a target"),
         ({"boundary": "periodic"}, "boundary = periodic, but er:k=4 has none"),
         ({"slabs": 2}, "no layers"),
-        ({"source": [1]}, "belong to a graph"),
-        ({"measure": "conductance"}, "between two terminals"),
+        ({"source": [1]}, "source and target need a graph"),
+        ({"measure": "conductance"}, "needs two terminals"),
         ({"L": 4}, "needs more than 4 sites"),
     ],
 )

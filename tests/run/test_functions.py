@@ -137,13 +137,17 @@ def test_functions_are_stored_tabulated_and_continued_by_name():
 @pytest.mark.parametrize(
     ("own", "options", "message"),
     [
-        ({"clusters": clusters}, {}, "observable clusters: is measured already; choose another"),
+        ({"clusters": clusters}, {}, "observable clusters: it is measured already; choose another"),
         ({"a b": clusters}, {}, "observable 'a b': a name has letters, digits and underscores"),
-        ({"x": 5}, {}, "observable x: 5 is no function of labels"),
-        ({"x": lambda labels: np.nan}, {}, "observable x: is nan of a sample, but sums are finite"),
+        ({"x": 5}, {}, "observable x: 5 is not a function of labels"),
+        (
+            {"x": lambda labels: np.nan},
+            {},
+            "observable x: its value in a sample is nan, but it must",
+        ),
         ({"x": lambda labels: 1 / 0}, {}, "observable x: ZeroDivisionError: division by zero"),
         ({"x": clusters}, {"method": "threshold", "p": None}, "observables: functions of labels"),
-        ({"x": clusters}, {"model": "ising"}, "observables: functions of labels are measured in"),
+        ({"x": clusters}, {"model": "ising"}, "observables: functions of labels are measured by"),
         ({"x": clusters}, {"executor": "processes"}, "observables: functions from Python are"),
         ({"x": clusters}, {"slabs": 2}, "observables: functions of labels need whole samples"),
     ],
@@ -253,7 +257,7 @@ def test_another_version_of_a_package_is_another_observable(package):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("clusters", "observable clusters: is measured already; choose another name"),
+        ("clusters", "observable clusters: it is measured already; choose another name"),
         ("fails", "observable fails of package percolab_mine 0.3: KeyError: 'no such thing'"),
         (
             "absent",

@@ -270,7 +270,7 @@ def test_networkx_and_the_readers_are_loaded_when_a_graph_is_read():
 #: What a sweep of a graph can get wrong, as options or as the text of the graph's file.
 WRONG = {
     ("--graph", "nowhere.txt"): "nowhere.txt: no such file",
-    ("--source", "0"): "belong to a graph",
+    ("--source", "0"): "source and target need a graph",
     ("--graph", "g.txt", "--source", "0"): "source is given without target",
     ("--graph", "g.txt", "--source", "0", "--target", "9"): "target: sites '9': site '9', but",
     ("--graph", "g.txt", "--source", "0", "--target", "far"): "target: far: no such file",

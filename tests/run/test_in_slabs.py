@@ -391,11 +391,11 @@ def test_sums_beyond_64_bits_have_two_columns(way, monkeypatch):
 NOT_IN_PARTS = [
     (("--measure", "gyration"), "the radii of clusters are not known at a face"),
     (("--measure", "openings"), "they are counted where a sample is in one piece"),
-    (("--model", "ising"), "ising has spins, of which a sweep needs all at once"),
+    (("--model", "ising"), "a sweep of ising needs all spins at once"),
     (("--lattice", "bethe:3"), "bethe:3 has no layers to be cut at"),
     (("--labeler", "reference"), "on cpu they are labeled by raster, not by reference"),
-    (("--method", "threshold"), "method threshold opens the bonds of a whole sample in order"),
-    (("--method", "tree"), "method tree chooses from the bonds of the whole lattice"),
+    (("--method", "threshold"), "method threshold needs whole samples"),
+    (("--method", "tree"), "method tree needs the whole lattice at once"),
     (("-p", ""), "give p (-p)"),
     (("-p", "", "--plan"), "give p (-p)"),
 ]
@@ -417,8 +417,8 @@ def test_what_parts_cannot_do_is_refused_in_one_line(way, given, message):
 @pytest.mark.parametrize(
     ("way", "message"),
     [
-        (("--slabs", "4"), "a slab of 2 layers, but bonds of far reach 3 layers far"),
-        (("--split", "lattice", "--workers", "3"), "but bonds of far reach 3 layers far"),
+        (("--slabs", "4"), "a slab of 2 layers is too thin: bonds of far reach over 3"),
+        (("--split", "lattice", "--workers", "3"), "bonds of far reach over 3 layers"),
         (("--split", "lattice", "--blocks", "1x4"), "along axis y, but bonds of far reach 3 far"),
     ],
 )

@@ -220,9 +220,9 @@ def test_a_graph_without_terminals_has_its_clusters_at_any_p(tmp_path):
         (("--model", "site-bond"), "the model is bond or site, not site-bond"),
         (("--model", "bond:x=p,y=0.3"), "the model is bond or site, not bond:y=0.3"),
         (("--chains", "1"), "chains"),
-        (("--measure", "sizes"), "which every --order takes, sums the observables alone"),
-        (("--slabs", "2"), "opens the bonds of a whole sample in order"),
-        (("--split", "lattice"), "opens the bonds of a whole sample in order"),
+        (("--measure", "sizes"), "which --order uses, does not measure it"),
+        (("--slabs", "2"), "needs whole samples, whose bonds it opens"),
+        (("--split", "lattice"), "needs whole samples, whose bonds it opens"),
         (("--target-error", "1e-3"), "few large blocks"),
         (("--labeler", "raster"), "unknown labeler of method microcanonical 'raster'"),
         (("-L", "4096"), "L = 4096: 33546240 bonds on 16777216 grid points, but"),
@@ -237,7 +237,7 @@ def test_what_it_does_not_have_is_refused_in_a_line(options, message, tmp_path):
 
 
 def test_it_runs_on_the_cpu_alone():
-    with pytest.raises(InputError, match="on the CPU alone: use device cpu"):
+    with pytest.raises(InputError, match="runs only on the CPU: use device cpu"):
         KIND.algorithms.choose(None, "cuda", load_lattice("square"))
     assert KIND.algorithms.choose(None, "cpu", load_lattice("square")) == ("newman_ziff", "")
     with pytest.raises(InputError, match="block_size = 1125899906842624, but at L = 8"):

@@ -163,7 +163,7 @@ def test_a_lattice_that_cannot_span_is_reported():
     with pytest.raises(InputError, match="rows spans at p = 1 in no sample: give the p values"):
         place_probabilities(study, PILOT)
     # Method threshold takes no p.
-    with pytest.raises(InputError, match=r"in no sample: give p values to method grid \(p\)"):
+    with pytest.raises(InputError, match=r"in no sample: use method grid with p values \(p\)"):
         place_windows(study, [8], (), PILOT)
 
 

@@ -113,7 +113,7 @@ def test_status_says_how_few_chains_there_are():
         samples=80, device="cpu",
     )  # fmt: skip
     last = answer("status", stored(Path("few.h5"), few)).splitlines()[-1]
-    assert last.startswith("errors are the scatter of 4 chains: 39 % of the means are off")
+    assert last.startswith("errors come from only 4 chains: 39 % of the means are off")
 
 
 def test_a_fit_of_spins_has_the_means_in_its_json():

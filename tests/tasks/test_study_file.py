@@ -241,7 +241,7 @@ WRONG = {
     "# nothing\n": "is empty",
     'lattice = ""': "unknown lattice ''",
     'out = "r.txt"': "out = r.txt ends in .txt",
-    f'source = "{LONG}"': "source and target belong to a graph",
+    f'source = "{LONG}"': "source and target need a graph",
     f'graph = "graph.txt"\nsource = "{LONG}"\ntarget = 1': "source: ",
     f'graph = "graph.txt"\norder = "{LONG}"': "no such file",
     f'lattice = "config:{LONG}"': "no such file",

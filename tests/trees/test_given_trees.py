@@ -299,7 +299,7 @@ SQUARE = np.zeros((2, 4, 4))
         ("square", {"weights": SQUARE, "source": [1]}, "source: only a graph has it"),
         ("kagome", {"weights": np.zeros((3, 3, 3)), "boundary": "periodic"}, "cut a cell"),
         ("square", {"weights": np.full((2, 4, 4), 2**63, np.uint64)}, "weight 9223372036854775808"),
-        ("square", {}, "L = None, but a sample of square has an integer size L"),
+        ("square", {}, "L = None, but a sample of square needs an integer size L"),
         ("square", {"L": 4, "method": "prin"}, "unknown tree method 'prin'; did you mean"),
         ("square", {"L": 4, "method": "prim:persistent"}, "does not run on cpu"),
         ("nowhere.csv", {}, "nowhere.csv: no such file"),
@@ -323,7 +323,7 @@ def test_what_has_no_tree_is_refused_in_one_line(given, options, message):
 
 def test_a_sum_of_weights_that_is_no_float_is_refused():
     found = percolab.tree([(0, 1, 1e308), (1, 2, 1e308)])
-    with pytest.raises(InputError, match="what is solid has inf"):
+    with pytest.raises(InputError, match="solid bonds have inf"):
         _ = found.weight
 
 

@@ -391,7 +391,10 @@ def test_mass_within_a_distance_uses_the_places_of_sites():
         ({"source": []}, "source: names no sites"),
         ({"sample": -1}, "sample = -1, but it must be an integer from 0"),
         ({"stop": True}, "stop = True, but only integers are allowed"),
-        ({"weights": np.ones((2, 3))}, "weights: shape (2, 3), but those of the bonds of square"),
+        (
+            {"weights": np.ones((2, 3))},
+            "weights have the shape (2, 3), but those of the bonds of square",
+        ),
         (
             {"weights": np.full((2, 64), np.nan)},
             "weight nan, but a weight is a finite number, or inf",

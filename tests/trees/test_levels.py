@@ -383,9 +383,9 @@ def test_solid_never_opens_and_large_integers_are_not_rounded():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"weights": np.array([[1, np.nan]])}, "a value is nan, but it must be finite, or inf"),
-        ({"weights": np.array([[1, -np.inf]])}, "a value is -inf"),
-        ({"weights": np.array([[1, np.inf]]), "above": True}, "a value is inf, .*, or -inf"),
+        ({"weights": np.array([[1, np.nan]])}, "a weight is nan, but it must be finite, or inf"),
+        ({"weights": np.array([[1, -np.inf]])}, "a weight is -inf"),
+        ({"weights": np.array([[1, np.inf]]), "above": True}, "a weight is inf, .*, or -inf"),
         *(
             ({"graph": graph, "weights": given, "above": True, "source": 0, "target": 2}, of_graph)
             for infinity in (np.inf, -np.inf)
@@ -462,12 +462,12 @@ def test_a_field_is_a_function_of_its_arguments():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((8, 1.0), "shape = 8, but it must be a length an axis"),
+        ((8, 1.0), "shape = 8, but it must have a length for each axis"),
         (((8, 0), 1.0), "shape = .8, 0."),
         (((8, 2**40), 1.0), "at most"),
         (((8, 8), 0), "exponent = 0, but it must be a finite number above 0"),
         (((8, 8), np.nan), "exponent = nan"),
-        (((8, 8),), "give exponent or correlation, one of them"),
+        (((8, 8),), "give either exponent or correlation"),
         (((8, 8), None, lambda r: 1.0 * (r < 2)), "spectrum on this torus is negative"),
         (((8, 8), None, lambda r: np.nan * r), "a finite number for each distance"),
     ],

@@ -32,9 +32,9 @@ def test_simulated_levels_are_those_of_the_cpu(name):
 def test_what_has_no_levels_and_what_does_not_fit_is_refused_on_cuda_too():
     refused, memory, of_array = simulated("refused", "memory", "device array")
     assert refused == [
-        "a value is nan, but it must be finite, or inf for what never opens",
-        "a value is -inf, but it must be finite, or inf for what never opens",
-        "a value is inf, but it must be finite, or -inf for what never opens",
+        "a weight is nan, but it must be finite, or inf if it never opens",
+        "a weight is -inf, but it must be finite, or inf if it never opens",
+        "a weight is inf, but it must be finite, or -inf if it never opens",
     ]
     assert memory == "6 sites need 0.0 GB of GPU memory; 0.0 GB are free"
     assert of_array == record(percolab.threshold(**call("open")))

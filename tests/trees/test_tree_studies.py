@@ -81,9 +81,9 @@ def test_what_is_printed_is_what_the_file_gives(trees, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["sweep", "--method", "tree", "-p", "0.5"], "method tree chooses from all bonds"),
-        (["sweep", "--method", "tree", "--model", "site"], "the model is bond, not site"),
-        (["sweep", "--method", "tree", "--measure", "sizes"], "finds trees, nothing else"),
+        (["sweep", "--method", "tree", "-p", "0.5"], "method tree uses all bonds"),
+        (["sweep", "--method", "tree", "--model", "site"], "model must be bond, not site"),
+        (["sweep", "--method", "tree", "--measure", "sizes"], "measures only trees"),
         (
             ["sweep", "--method", "tree", "-L", "8,16", "--target-error", "0.01"],
             "give the number of samples",
@@ -116,7 +116,7 @@ def test_unconnected_sides_of_a_lattice_are_reported():
     skew = percolab.Lattice.from_cell(
         np.eye(2), [[0, 0], [0.5, 0]], [(0, 1, (0, 0)), (0, 0, (1, 1)), (0, 0, (1, 0))]
     )
-    with pytest.raises(InputError, match="both sides along y are not connected"):
+    with pytest.raises(InputError, match="the two sides along y are not connected"):
         percolab.sweep(skew, L=[(1, 2)], method="tree", samples=1, device="cpu")
 
 
@@ -133,7 +133,7 @@ def test_trees_are_fitted_from_python(of):
     results = percolab.sweep(**of, method="tree", samples=8, device="cpu")
     assert results.fit().to_dict() == fit_trees(results).to_dict()
     assert results.summary() == tree_table(fit_trees(results))
-    with pytest.raises(AnalysisError, match="trees have no thresholds of clusters"):
+    with pytest.raises(AnalysisError, match="trees have no spanning curve"):
         results.estimates()
     with pytest.raises(InputError, match="of trees all means are fitted"):
         results.fit("spanning_y")

@@ -111,7 +111,7 @@ def place_windows(
             windows[size] = find_threshold_range(thresholds)
             continue
         before = windows[max(windows)] if windows else (0.0, 1.0)
-        task, remedy = make_pilot_task(study.tasks[size]), "give p values to --method grid (-p)"
+        task, remedy = make_pilot_task(study.tasks[size]), "use --method grid with p values (-p)"
         thresholds = _sample_thresholds(task, before, pilot, remedy)
         low, high = windows[size] = find_threshold_range(thresholds)
         pilot.on_note(f"pilot: L = {size}: samples begin to span from {low:.4g} to {high:.4g}")

@@ -54,11 +54,11 @@ def refusal(topology: Topology) -> str:
         return problem
     tiling = make_tiling(topology, TILE_WORDS, LANES)
     if prod(tiling.tiles[1:]) > MAX_ROWS:
-        return "it has more rows of tiles than a launch"
+        return "it has more rows of tiles than a launch can have"
     if len(tiling.classes) > MAX_CLASSES:
-        return "a site has more bonds than tiles serve"
+        return "a site has more bonds than tiles allow"
     if tiling.num_entries > MAX_ENTRIES:
-        return "its tiles share more bonds than have a 32-bit name"
+        return "its tiles share more bonds than 32-bit numbers can name"
     return ""
 
 
