@@ -57,8 +57,8 @@ def test_a_lattice_from_python_is_swept_and_stored(tmp_path):
     ("change", "message"),
     [
         ({"vectors": [[1, 0]]}, "lattice x: vectors have the shape (1, 2), but d vectors"),
-        ({"vectors": [[1, 0], [0, np.nan]]}, "lattice x: vectors hold a value that is no finite"),
-        ({"vectors": "ab"}, "lattice x: vectors are no table of numbers"),
+        ({"vectors": [[1, 0], [0, np.nan]]}, "lattice x: vectors must be finite numbers"),
+        ({"vectors": "ab"}, "lattice x: vectors must be a table of numbers"),
         ({"sites": [0, 0]}, "lattice x: sites have the shape (2,), but those of 2 axes are (n, 2)"),
         ({"bonds": [(0, 1)]}, "lattice x: bond 0 is (0, 1), but a bond is (from, to, cell)"),
         ({"bonds": []}, "lattice x: a lattice needs at least one bond"),
