@@ -86,8 +86,8 @@ def compare_choices():
     observer.noted = notes.append
     found = sweep(CHAIN_OF_TWO, **chain, device="auto", observer=observer)
     assert found.runs[0]["device"] == "cpu"
-    assert any(line.startswith("on the CPU, since on cuda:0 it cannot be") for line in notes)
-    with pytest.raises(InputError, match="on cuda:0 they are labeled by tiled, not by four_step"):
+    assert any(line.startswith("measuring on the CPU, as cuda:0 cannot") for line in notes)
+    with pytest.raises(InputError, match="on cuda:0 the labeler is tiled, not four_step"):
         sweep("square", **chain, device="cuda", labeler="four_step")
     open_square = {"boundary": ("open", "open"), "p": (0.5,)}
     task = Task(load_lattice("square"), 2**22, **open_square)

@@ -222,7 +222,7 @@ class CudaBatch:
         self.topology, self.capacity = topology, min(capacity, fitting, _MAX_GRID_Y)
         self.model = model
         if model.has_own_record:
-            raise InputError(f"model {model} is one of the CPU alone: use --device cpu")
+            raise InputError(f"model {model} is sampled only on the CPU: use --device cpu")
         self.launches, self.arrays = launches or Launches(), arrays or Arrays()
         words = self.capacity * topology.num_bond_words
         self.opened = self.arrays.reserve("opened", words, np.uint32)

@@ -145,17 +145,17 @@ def _make_jobs(
         return setting, [times.time_sweeps]
     for key in ("update", "chains"):
         if getattr(options, key) is not None:
-            raise InputError(f"--{key}: of spins alone (--model ising)")
+            raise InputError(f"--{key}: only for spins (--model ising)")
     further = tuple(stage for stage in FURTHER_STAGES if stage in options.stages)
     is_timed = bool(further) and set(options.stages) <= _STAGES_OF_MODELS and not model.chains
     if str(model) != "bond" and not is_timed:
         raise InputError(
-            f"--model {options.model}: bench times bonds, or spins (ising, potts:q=3), and another "
-            f"model with --stage {' or '.join(sorted(_STAGES_OF_MODELS))}"
+            f"--model {options.model}: bench times bond, ising or potts:q=3, and other models "
+            f"only with --stage {' or '.join(sorted(_STAGES_OF_MODELS))}"
         )
     for key in _FURTHER_OPTIONS if not further else ():
         if getattr(options, key) is not None:
-            raise InputError(f"--{key}: of --stage {', '.join(FURTHER_STAGES)} alone")
+            raise InputError(f"--{key}: only with --stage {', '.join(FURTHER_STAGES)}")
     setting = _make_setting(options, model, several={"split", "study"} & set(further) != set())
     for stage in further:
         times.check_stage(stage, setting)
@@ -165,7 +165,7 @@ def _make_jobs(
         times.check_samples(setting, "honeycomb", "open")
         jobs.insert(0, partial(times.time_samples, stages=stages))
     elif options.plot_file is not None:
-        raise InputError(f"--plot: draws {', '.join(STAGES)}; name one of them by --stage")
+        raise InputError(f"--plot: draws only {', '.join(STAGES)}; add one with --stage")
     return setting, jobs
 
 

@@ -98,7 +98,7 @@ def write_table(
     chosen = [name for name, is_chosen in tables.items() if is_chosen]
     if len(chosen) > 1:
         names = " and ".join(f"--{name}" for name in chosen)
-        raise InputError(f"{names}: each is a table of its own; give one of them")
+        raise InputError(f"{names}: each writes a different table; give only one")
     table = chosen[0] if chosen else ""
     if form != "netcdf":
         return _write(out, form, _make_table(stored, p, table), _KINDS[form])
@@ -146,9 +146,9 @@ def _make_table(stored: StoredResults, p: tuple[float, ...] | None, table: str) 
     from percolab.tasks.study import check_probabilities
 
     if p is not None and table == "thresholds":
-        raise InputError("-p and --thresholds: T of a sample has no p; give one of them")
+        raise InputError("-p and --thresholds: T of a sample does not depend on p; leave -p out")
     if p is not None and table == "sizes":
-        own = "clusters are counted at the p of the grid alone"
+        own = "clusters are counted only at the p of the sweep"
         raise InputError(f"-p and --sizes: {own}; leave -p out")
     if table in ("thresholds", "sizes"):
         return (threshold_table if table == "thresholds" else size_table)(stored)

@@ -100,7 +100,7 @@ def command(
         min_size = more.pop("min_size", None)
         shared.refuse(more, "the fit of several files does not take it; leave it out")
         if table := next(filter(shared.is_table, files), None):
-            raise InputError(f"{table}: is a table; fit it by itself")
+            raise InputError(f"{table}: is a table; fit it without other files")
         answer = _fit_several(files, universal=universal, min_size=min_size)
         shared.write_answer(*answer, as_json=as_json)
         return
@@ -137,7 +137,7 @@ def command(
 def _note_other_fit(answer: Answer, others: list[str]) -> Answer:
     """Add to a fit of a file of percolab threshold that it is not the one of that command."""
     (record, text), names = answer, ", ".join("--" + name.replace("_", "-") for name in others)
-    note = f"another fit of these samples than that of percolab threshold, which has no {names}"
+    note = f"this fit is not that of percolab threshold, which has no {names}"
     return record | {"notes": [*record.get("notes", []), note]}, f"{text}\n\nnote: {note}"
 
 
@@ -245,7 +245,7 @@ def _find_exponents(stored: StoredResults, fit: ThresholdFit, bootstrap: int) ->
     from percolab.analysis.text import exponent_table, ratio_table
 
     if fit.problem is not None:
-        return {"exponents": None}, ["no exponents: they are read off at p_c"]
+        return {"exponents": None}, ["no exponents, as they need p_c"]
     exponents = compute_exponents(stored, fit, bootstrap=bootstrap)
     record, texts = {"exponents": exponents.to_dict()}, [exponent_table(exponents)]
     ratios = cross_ratios(stored, fit, bootstrap=bootstrap)
@@ -286,7 +286,7 @@ def _find_exponents_at(
     from percolab.analysis.stored_fits import compute_exponents
     from percolab.analysis.text import exponent_table
 
-    shared.refuse(shared.without_defaults(options), "there is one p, so no fit")
+    shared.refuse(shared.without_defaults(options), "nothing is fitted, as there is only one p")
     exponents = compute_exponents(stored, given, bootstrap=options["bootstrap"])
     text = f"at p = {given.threshold:.10g}, which is taken for p_c without an error:"
     record = {"threshold": given.threshold, "exponents": exponents.to_dict()}

@@ -100,14 +100,14 @@ def command(
 
     sizes, out, voxel = given["sizes"], given["out"], given.pop("voxel")
     if voxel is not None and not given["tortuosity"]:
-        raise InputError("--voxel: only --tortuosity takes the sides of voxels; leave it out")
+        raise InputError("--voxel: only with --tortuosity; leave it out")
     given = with_usual(given)
     if given["connectivity"] is not None:
         given["connectivity"] = int(given["connectivity"])
     name = configuration[0] if len(configuration) == 1 else configuration or None
     if name is not None and given["graph"] is None and given["L"] is not None:
         if name is configuration:
-            raise InputError(f"{name[1]}: a configuration of bonds (-L) is one file")
+            raise InputError(f"{name[1]}: -L takes one file of open bonds; leave the others out")
         given["opened"] = name
     else:
         given["mask"] = name
@@ -118,7 +118,7 @@ def command(
     if given["slabs"] is not None:
         given["serial"] = serial
         if sizes is not None:
-            raise InputError(f"--sizes: not with --slabs; percolab export {target} has them later")
+            raise InputError(f"--sizes: not with --slabs; afterwards use percolab export {target}")
         refuse(given, "labels in slabs (--slabs) have none", "serial", "tortuosity")
         _label_in_slabs(given, target, as_json=as_json)
         return
@@ -147,7 +147,7 @@ def _label_in_slabs(given: dict[str, Any], target: str, *, as_json: bool) -> Non
     excluded = ("L", "p", "graph", *OF_SAMPLE, *OF_SPINS, *OF_GRAPH)
     refuse(given, "an image (--slabs) has none", *excluded)
     if given["mask"] is None:
-        raise InputError("--slabs: only an INPUT of sites has it; leave it out")
+        raise InputError("--slabs: only for an INPUT of sites; leave it out")
     slabs = given["slabs"]
     count = int(slabs) if slabs.isascii() and slabs.isdigit() else slabs
     ways: dict[str, Any] = {"labeler": given["labeler"], "device": given["device"], "slabs": count}

@@ -88,9 +88,9 @@ def _boundary(text: str) -> tuple[str, ...]:
         if kind not in known:
             raise InputError(f"--boundary {text}: unknown {kind!r}; {nearest(kind, known)}")
     if TERMINALS in kinds and len(kinds) > 1:
-        raise InputError(f"--boundary {text}: {TERMINALS} are those of a graph, which has no axes")
+        raise InputError(f"--boundary {text}: {TERMINALS} is for a graph, which has no axes")
     if len(kinds) > len(AXIS_NAMES):
-        raise InputError(f"--boundary {text}: at most {len(AXIS_NAMES)} axes have a name")
+        raise InputError(f"--boundary {text}: there are at most {len(AXIS_NAMES)} axes")
     return kinds * 2 if len(kinds) == 1 and TERMINALS not in kinds else kinds
 
 

@@ -229,7 +229,7 @@ def estimates_answer(results: StoredResults, *, bootstrap: int = 200) -> tuple[A
     sizes = read_estimates(results, bootstrap=bootstrap)
     texts = [estimate_table(sizes), *map(outbreak_line, read_outbreaks(results))]
     for line in published_lines(results.study):
-        of = "of the infinite lattice: finite ones do not scale to it"
+        of = "of the infinite lattice, which finite ones do not approach"
         is_ensemble = isinstance(results.study.structure, Ensemble)
         texts.append(f"{line}, {'of infinitely many sites' if is_ensemble else of}")
     return [size.to_dict() for size in sizes], "\n\n".join(texts)
@@ -350,6 +350,6 @@ def exit_if_interrupted(out: str | Path) -> Iterator[None]:
     except Interrupted as error:
         state = f"finished blocks are in {out}"
         if not error.stored:
-            state = f"{out} lacks the blocks since its last save"
+            state = f"blocks finished since the last save of {out} are lost"
         echo(f"{error.reason}; {state}. Run the same command again to go on.", err=True)
         sys.exit(error.exit_code)

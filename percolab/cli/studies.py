@@ -25,5 +25,5 @@ def command(name: str | None, as_json: bool) -> None:
         write_answer(table.to_json(), table.to_text(), as_json=as_json)
         return
     if as_json:
-        raise InputError("--json is of the list of studies: leave out the name")
+        raise InputError("--json: only for the list of studies; leave out the name")
     echo(read_text(find_study(name)), nl=False)

@@ -93,13 +93,12 @@ def _sweep(study: str | None, given: Mapping[str, Any]) -> None:
         request = read_request(find_study(study), overrides)
     ways = {**request.options, "observer": ProgressBar(silent=given["quiet"] or plan)}
     if as_json and not plan:
-        own = "percolab fit --json writes the numbers of a file"
-        raise InputError(f"--json goes with --plan; {own}")
+        raise InputError("--json: only with --plan; for results use percolab fit --json")
     for name, is_given in (("plan", plan), ("prepare", prepare)):
         if is_given and ways["part"] != WHOLE:
-            raise InputError(f"--{name} is of the whole study: leave out --part")
+            raise InputError(f"--{name}: only for the whole study; leave out --part")
     if plan and prepare:
-        raise InputError("--plan writes nothing, and --prepare a file: give one of them")
+        raise InputError("--plan and --prepare exclude each other: give one of them")
     if plan:
         _write_plan(request, ways, as_json=as_json)
         return
@@ -225,7 +224,7 @@ def _totals(plan: Plan) -> list[str]:
     ]
     if plan.rounds > 1:
         # What is there already has been judged; what is to come will be, by its own samples.
-        about = ", or one more or less: the sweep judges its own samples" if plan.seconds else ""
+        about = ", or one more or less, as the samples of the sweep decide" if plan.seconds else ""
         lines.append(f"rounds  {plan.rounds}{about}")
     if plan.threshold_error is not None:
         lines.append(f"error   sigma(p_c) = {plan.threshold_error:.1e}")

@@ -127,7 +127,7 @@ def _answer(results: StoredResults, out: Path, error: float | None) -> tuple[dic
     if fit.problem is not None:
         return of_plane.threshold_record(study, fit), "\n".join([fit.problem, *notes])
     if error is not None and value.error > error:
-        reason = "these sizes leave more, and larger ones are not given or do not fit in memory"
+        reason = "these sizes give a larger one; larger sizes are not given or do not fit in memory"
         notes.insert(0, f"note: --error {error:g} is not reached: {reason}")
     if of_plane.why_no_roots(study):
         sizes = ", ".join(map(str, fit.sizes))
@@ -136,7 +136,7 @@ def _answer(results: StoredResults, out: Path, error: float | None) -> tuple[dic
     else:
         roots = ", ".join(f"{root.value} at L = {root.size}" for root in fit.roots)
         way = f"roots of {of_plane.difference_text(study.model)} on tori: {roots}"
-        quality = f"{value.quality}" if value.quality.dof else "one size, so no test of its drift"
+        quality = f"{value.quality}" if value.quality.dof else "one size, its drift not tested"
     rows = of_plane.coupling_rows(value, study.model)
     couplings = ", ".join(f"{name} = {text}" for name, text, _ in rows)
     lines = [

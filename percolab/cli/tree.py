@@ -110,7 +110,7 @@ def _find_given_tree(
     if out is not None:
         check_tree_file(out, of_graph="graph" in settings, inputs=shared.input_files())
     if len(sizes) > 1:
-        raise InputError(f"-L: weights are those of one size, but {len(sizes)} are given")
+        raise InputError(f"-L: weights have one size, but {len(sizes)} sizes are given")
     if "lattice" in settings:
         settings["lattice"] = load_structure(settings["lattice"])
     ways = {"weights": weights, "method": method, "device": "auto"}

@@ -49,8 +49,8 @@ def make_dual(
     both = [*dual, *((b, a, [-n for n in offset]) for a, b, offset in dual)]
     if any(both.count(bond) > 1 for bond in dual):
         raise InputError(
-            f"{lattice.name}: its dual has two bonds between the same two sites, across the bonds "
-            "of a site that has only two, and a lattice cannot have these"
+            f"{lattice.name}: its dual has two bonds between the same two sites (across the bonds "
+            "of a site that has only two), which a lattice cannot have"
         )
     return Lattice.from_cell(
         cell.periods, parts, dual, name=name, title=title, thresholds=thresholds

@@ -94,20 +94,20 @@ class Ensemble:
             raise InputError(f"ensemble {self.name!r}: give its name, one like {_EXAMPLES}")
         model, _, text = self.name.partition(":")
         if model not in _MODELS:
-            raise InputError(f"ensemble {self.name}; {nearest(model, _MODELS)}")
+            raise InputError(f"unknown ensemble {self.name}; {nearest(model, _MODELS)}")
         cells = [cell.strip() for cell in text.split(",") if cell.strip()]
         is_multi = _MULTI in cells
         cells = [cell for cell in cells if cell != _MULTI]
         degrees = tuple(self.degrees) if np.iterable(self.degrees) else self.degrees
         if not isinstance(degrees, tuple):
-            raise InputError(f"degrees = {degrees!r}, but they are a list of integers")
+            raise InputError(f"degrees = {degrees!r}, but they must be a list of integers")
         values: dict[str, float] = {}
         if model == "config" and len(cells) == 1 and "=" not in cells[0] and not len(degrees):
             degrees = _read_degrees(Path(cells[0]))
         if not len(degrees):
             values = self._read_values(model, cells)
         elif model != "config":
-            raise InputError(f"ensemble {self.name}: degrees are those of config")
+            raise InputError(f"ensemble {self.name}: only config takes degrees")
         found = [f"{key}={value:.12g}" for key, value in values.items()]
         # The file's name is only a name: ids depend on the degrees.
         found = found or ([] if not cells else cells[:1])
@@ -123,13 +123,13 @@ class Ensemble:
             raise InputError(f"ensemble {self.name}: it must be one like {_EXAMPLES}")
         least = given.get("min", 1)
         if least < 1 or given.get("max", least) < least or given.get("m", 1) < 1:
-            raise InputError(f"ensemble {self.name}: m and min are at least 1, max at least min")
+            raise InputError(f"ensemble {self.name}: m, min must be at least 1, max at least min")
         if not 0 <= given.get("beta", 0) <= 1:
-            raise InputError(f"ensemble {self.name}: beta is from 0 to 1")
+            raise InputError(f"ensemble {self.name}: beta must be from 0 to 1")
         k = given.get("k", 1)
         if k <= 0 or (model in ("config", "ws") and k % (1 if model == "config" else 2)):
             allowed = {"config": "an integer above 0", "ws": "an even number above 0"}
-            raise InputError(f"ensemble {self.name}: k is {allowed.get(model, 'above 0')}")
+            raise InputError(f"ensemble {self.name}: k must be {allowed.get(model, 'above 0')}")
         return given
 
     @property
@@ -168,12 +168,12 @@ class Ensemble:
         if not 1 <= size <= MOST_SITES:
             raise InputError(f"L = {size}: {self.name} has from 1 to {MOST_SITES} sites")
         if self.degrees and size != len(self.degrees):
-            raise InputError(f"L = {size}, but {self.name} has the degrees of {len(self.degrees)}")
+            raise InputError(f"L = {size}, but {self.name} has {len(self.degrees)} degrees")
         k = self._values.get("k", 0)
         if k > size - 1 and self.model != "config":
             raise InputError(f"L = {size}: {self.name} needs more than {k:g} sites")
         if self.model == "config" and k * size % 2:
-            raise InputError(f"L = {size}: {self.name} has an odd number of stubs")
+            raise InputError(f"L = {size}: degrees of {self.name} have an odd sum; give an even L")
         if (self._values.get("max", 0) or self._values.get("min", 0)) > size:
             raise InputError(f"L = {size}: {self.name} has a degree larger than L")
 
@@ -373,7 +373,7 @@ def _read_degrees(path: Path) -> tuple[int, ...]:
     degrees = []
     for place, text in places_and_lines(path):
         if not (text.isascii() and text.isdecimal() and len(text) < 10):
-            raise InputError(f"{place}: {text[:40]!r} is no degree, an integer from 0")
+            raise InputError(f"{place}: {text[:40]!r}, but a degree is an integer of at least 0")
         degrees.append(int(text))
     return tuple(degrees)
 

@@ -158,7 +158,7 @@ def count_bonds(structure: Structure, shape: tuple[int, ...], boundary: tuple[st
         return structure.num_bonds  # known even if the graph comes from a results file
     if isinstance(structure, Ensemble):
         if (count := structure.num_bonds(*shape)) is None:
-            advice = "take sites (--model site), or graphs of as many bonds each, as gnm:k=4"
+            advice = "use --model site, or graphs with equal numbers of bonds, as gnm:k=4"
             reason = f"its graphs have different numbers of bonds; {advice}"
             raise InputError(f"{structure.name}: {reason}")
         return count

@@ -214,7 +214,7 @@ class Graph(Shown):
     def bonds(self) -> _Bonds:
         """The bonds and their data; InputError if they are not here."""
         if self.content is None:
-            raise InputError(f"the bonds of {self.name} are not in a results file: give --graph")
+            raise InputError(f"a results file lacks the bonds of {self.name}: give --graph")
         return self.content
 
     def with_weights(self, weights: np.ndarray) -> Graph:
@@ -229,7 +229,7 @@ class Graph(Shown):
 
         values = make_weights(weights)
         if values.shape != (self.num_bonds,):
-            raise InputError(f"weights: {values.size} for {self.num_bonds} bonds")
+            raise InputError(f"weights: {values.size} given for {self.num_bonds} bonds")
         if values.max(initial=0) == np.inf:
             raise InputError(f"{self.name}: weight inf, but the weights of a study are finite")
         return self._with(weights=values)
@@ -346,7 +346,7 @@ def make_graph(
     if isinstance(graph, Graph):
         if source is not None or target is not None or multi or columns is not None:
             raise InputError(
-                "source, target, multi and columns are read with a graph's file: this one is read"
+                "source, target, multi and columns are only for a file, not for a Graph"
             )
         if weights and graph.bonds.weights is None:
             raise InputError("this graph has no weights: give them by Graph.with_weights")

@@ -229,7 +229,7 @@ class Lattice(Shown):
         for axis in self._cut_axes(shape, boundary):
             raise InputError(
                 f"{self.name}: {shape[axis]} grid points along the periodic axis "
-                f"{AXIS_NAMES[axis]} cut a cell of {self.cell[axis]}"
+                f"{AXIS_NAMES[axis]} are not a multiple of its cell, {self.cell[axis]}"
             )
         # A block that is cut along one axis may have lost all sites of a layer along another.
         # Slabs, whose last axis has no end layers, are parts of a lattice that has them.
@@ -240,9 +240,9 @@ class Lattice(Shown):
             layers = {0, (n - 1) % cell} if kind == "open" and depth == 1 else set()
             if not layers <= {site[axis] for site in inside}:
                 raise InputError(
-                    f"{self.name}: of {n} layers along {AXIS_NAMES[axis]} the first or the last "
-                    f"has no site, so that nothing spans: its block of {cell} points has vacant "
-                    "layers; choose another L, --boundary periodic, or a [unit_cell]"
+                    f"{self.name}: the first or the last of {n} layers along {AXIS_NAMES[axis]} "
+                    f"has no site, so that nothing spans (its block of {cell} points has vacant "
+                    "layers); choose another L, --boundary periodic, or a [unit_cell]"
                 )
 
     def _take_shape(self, shape: Any) -> Point:
@@ -327,9 +327,8 @@ def load_lattice(name: str | Path) -> Lattice:
         return _load_neighbourhood(name)
     if re.fullmatch(r"\.[A-Za-z]\w*", Path(name).suffix):
         raise InputError(
-            f"{name}: is no lattice, which is a name (percolab lattices) or a .toml file; a "
-            "network is given by --graph, values to percolab threshold by --weights, and percolab "
-            "fit finds p_c of results"
+            f"{name}: is no lattice, which is a name (percolab lattices) or a .toml file; for a "
+            "network use --graph, for values percolab threshold --weights, for results percolab fit"
         )
     if name not in known:
         raise InputError(f"unknown lattice {name!r}; {nearest(name, known)} (or give a .toml file)")
@@ -552,7 +551,7 @@ def _gather_classes(
         classes[offset].add(owner)
         if names.setdefault(offset, name) != name:
             raise InputError(
-                f"{place}: bonds of one offset, here {list(offset)}, are one class, but it has the "
+                f"{place}: bonds of one offset, here {list(offset)}, are one class, but have the "
                 f"names {names[offset] or 'none'} and {name or 'none'}; choose cells or a block in "
                 "which their offsets differ (docs/lattice-format.md)"
             )

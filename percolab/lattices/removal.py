@@ -173,8 +173,8 @@ def _score_entries(graph: Graph, entries: Iterable[_Entry], sites: bool) -> Scor
         width = width or len(cells)
         if len(cells) != width or not columns <= width <= columns + 1:
             form = "a site" if sites else "the two sites of a bond"
-            raise InputError(f"{where}: {len(cells)} columns, but a line has {form}, and all lines "
-                             "or none have a score")  # fmt: skip
+            raise InputError(f"{where}: {len(cells)} columns, but each line has {form} and, in all "
+                             "lines or none, a score")  # fmt: skip
         key = tuple(cells[:columns]) if sites else tuple(sorted(cells[:columns]))
         shown = " ".join(cells[:columns])
         numbers = places.get(key[0] if sites else key)

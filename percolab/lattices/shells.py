@@ -87,7 +87,7 @@ def neighbourhood_text(lattice: DrawnLattice, name: str) -> str:
     """
     shells = parse_shells(name.partition(":")[2], name)
     if not lattice.vectors:
-        raise InputError(f"{name}: {lattice.name} has no coordinates to find shells by")
+        raise InputError(f"{name}: shells need coordinates, which {lattice.name} lacks")
     every = find_shells(lattice, shells[-1], name)
     return _text(lattice, {shell: every[shell - 1] for shell in shells})
 

@@ -58,7 +58,7 @@ def find_terminals(topology: Topology, ends: Mapping[str, Any], axis: int | None
     if missing and axis is None:
         if len(missing) == len(ends):
             return np.empty(0, np.int32), np.empty(0, np.int32)
-        raise InputError(f"{missing[0]}: there is no open axis whose side it could be; give sites")
+        raise InputError(f"{missing[0]}: without an open axis there are no sides; give sites")
     layers: Any = (None, None) if axis is None else topology.end_layers[axis]
     return tuple(
         layer if given is None else _find_terminal(key, given, topology)

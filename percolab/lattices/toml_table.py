@@ -215,9 +215,9 @@ def _numbers(values: ArrayLike, where: str) -> np.ndarray:
     try:
         numbers = np.asarray(values, np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{where} are no table of numbers") from error
+        raise InputError(f"{where} must be a table of numbers") from error
     if not np.isfinite(numbers).all():
-        raise InputError(f"{where} hold a value that is no finite number")
+        raise InputError(f"{where} must be finite numbers")
     return numbers
 
 

@@ -87,8 +87,8 @@ class _WorkerState:
         number = 0 if names == ("cpu",) or self.number is None else self.number
         if number >= len(names):
             raise InputError(
-                f"worker {number + 1} on {socket.gethostname()} has no GPU of its own: there "
-                f"{'is' if len(names) == 1 else 'are'} {', '.join(names)}; start one per GPU"
+                f"worker {number + 1} on {socket.gethostname()} has no GPU left of "
+                f"{', '.join(names)}; start one worker per GPU"
             )
         return Device.parse(names[number])
 

@@ -171,7 +171,7 @@ def choose_engine(opened: Opened, options: SweepOptions, observer: Observer) -> 
     study, device, is_split = opened.requested, options["device"], options.get("split") is not None
     if what := _on_cpu_alone(study):
         if device.kind == "cuda":
-            raise InputError(f"{what} is sampled on the CPU alone: use --device cpu")
+            raise InputError(f"{what} is sampled only on the CPU: use --device cpu")
         device = Device("cpu")
     devices = device.resolve_all()
     if is_split and study.functions:
@@ -184,14 +184,12 @@ def choose_engine(opened: Opened, options: SweepOptions, observer: Observer) -> 
         is_whole = not is_split and options.get("slabs") is None
         if is_whole or options["device"].kind != "auto" or not devices[0].is_shared:
             raise
-        note = f"on the CPU, since on {devices[0]} it cannot be: {error}"
+        note = f"measuring on the CPU, as {devices[0]} cannot: {error}"
         engine = make((Device("cpu"),), study, options, observer)
         observer.noted(note)
     if (engine.slabs or is_split) and None in opened.missing.values():
         option = "--split lattice" if is_split else "slabs"
-        raise InputError(
-            f"{option}: give p (-p); the pilot that finds it measures samples as a whole"
-        )
+        raise InputError(f"{option}: give p (-p); the pilot that finds p needs whole samples")
     return engine
 
 
@@ -223,8 +221,8 @@ def _engine_on(
         raise InputError("observables: functions of labels need whole samples: leave out slabs")
     if study.functions and (options.get("executor") not in (None, "threads") or others):
         raise InputError(
-            "observables: functions from Python are called by threads, on one device: leave out "
-            "the executor"
+            "observables: Python functions run in threads on one device: give one device and no "
+            "executor"
         )
     labeler, note = study.kind.algorithms.choose(
         options.get("labeler"), device.kind, study.structure

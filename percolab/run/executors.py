@@ -59,8 +59,8 @@ def check_processes(executor: str | Executor | None) -> None:
     """Raise InputError on Windows, which lacks blocked signals and local sockets."""
     if executor == "processes" and not can_start_processes():
         raise InputError(
-            "executor processes: only on Linux and macOS; threads (with one GPU at most), MPI and "
-            "Dask work without them"
+            "executor processes: only on Linux and macOS; use threads (with at most one GPU), MPI "
+            "or Dask"
         )
 
 
@@ -81,13 +81,13 @@ def check_executor(
     if split is not None and not isinstance(executor, RankExecutor):
         name = "Dask" if isinstance(executor, str) else "this executor"
         raise InputError(
-            f"--split lattice: the workers of {name} do not send to each other, as ranks do; take "
-            "threads, processes or mpi"
+            f"--split lattice: the workers of {name} cannot exchange data; use threads, processes "
+            "or mpi"
         )
     if split is None and slabs is not None:
         # Their checkpoints are on the host of the results file.
         raise InputError(
-            "--slabs: threads or processes of one host measure slabs; on many hosts take --part "
+            "--slabs: only with threads or processes of one host; for several hosts use --part "
             "k/n on each, or --split lattice with --executor mpi"
         )
 

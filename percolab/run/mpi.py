@@ -126,8 +126,8 @@ def _worker_communicator(mpi: Any) -> Any:
     world = mpi.COMM_WORLD
     if world.Get_size() < 2:
         raise InputError(
-            "--executor mpi: this is one process; mpiexec -n 9 percolab sweep ... --executor mpi "
-            "has 8 that measure and one that writes"
+            "--executor mpi: there is only one process; start more, as in mpiexec -n 9 percolab "
+            "sweep ... --executor mpi (8 measure, one writes)"
         )
     return world
 

@@ -57,9 +57,9 @@ LABELERS = {"cpu": "raster", "cuda": "tiled"}
 _PATIENCE = 0.1
 # Measurements that are not made in parts, and why.
 _OF_WHOLE_SAMPLES = {
-    **dict.fromkeys(MEASUREMENTS, "it is read from a sample as a whole"),
-    "gyration": "the radii of clusters are not known at a face",
-    OPENINGS: "they are counted where a sample is in one piece",
+    **dict.fromkeys(MEASUREMENTS, "it needs whole samples"),
+    "gyration": "radii of clusters need whole samples",
+    OPENINGS: "they are counted only in whole samples",
 }
 
 
@@ -67,7 +67,7 @@ def make_split_lattice(task: Task) -> Whole:
     """Return the lattice of a task, to be cut; InputError, in one line, if it cannot be."""
     lattice, reason = task.structure, task.refusal("parts")
     if not isinstance(lattice, Lattice):
-        raise InputError(f"{lattice.name} has no layers to be cut at")
+        raise InputError(f"{lattice.name} has no layers, so it cannot be cut")
     measured = (word for word in _OF_WHOLE_SAMPLES if word in task.measure)
     if word := next(measured, ""):
         reason = reason or f"measure {word}: {_OF_WHOLE_SAMPLES[word]}; leave it out"
@@ -118,7 +118,7 @@ def choose_slabs(
 def check_labeler(labeler: str | None, device: Device) -> None:
     own = LABELERS[device.kind]
     if labeler not in (None, own):
-        raise InputError(f"slabs: on {device} they are labeled by {own}, not by {labeler}")
+        raise InputError(f"slabs: on {device} the labeler is {own}, not {labeler}; leave it out")
 
 
 class Ranks(Protocol):
@@ -294,8 +294,8 @@ class PartsSampler(BlockSampler):
         if not is_own or len(checkpoint.rows) > len(self.items(checkpoint.number)):
             assert self.checkpoints is not None
             raise InputError(
-                f"{self.checkpoints.find_checkpoint(*checkpoint.key)}: is damaged, as its rows are "
-                "none of its task; remove it to measure what it has anew"
+                f"{self.checkpoints.find_checkpoint(*checkpoint.key)}: is damaged: its rows do not "
+                "fit its task; remove it to measure them again"
             )
 
     def uses_interface(self, checkpoint: Checkpoint, rows: int) -> bool:

@@ -136,8 +136,8 @@ def plan_study(study: Study, rule: StopRule, **options: Unpack[SweepOptions]) ->
     engine = choose_engine(opened, options, observer)
     if counted is not None and engine.device.is_shared:
         raise InputError(
-            "--plan: GPUs of --executor mpi are not planned; leave out --executor on one of the "
-            "hosts, or take --device cpu"
+            "--plan: no GPUs with --executor mpi; leave out --executor on one of the hosts, or use "
+            "--device cpu"
         )
     base = psutil.Process().memory_info().rss
     try:
@@ -165,7 +165,7 @@ class _Planning:
             self._hosts = counted.at_once / min(engine.workers, usable_cores())
             self._workers, where = counted.total, f"{counted.here} of {counted.total} workers"
             if counted.here < counted.total:
-                self._notes.append(f"memory at most: of this host, which has {where}")
+                self._notes.append(f"the memory is that of this host, which has {where}")
         self._observer, self._kind = observer, engine.device.kind
         self._results, self._tasks = opened.results, list[Task]()
         # Hints for samplers, by size, such as the window in which T is looked for first.
@@ -469,7 +469,7 @@ class _Planning:
         """Return the information of one sample of these tasks, or why there is none."""
         results, curves = self._results, list[SpanningCurve]()
         if not results.study.structure.is_scalable:
-            return None, "thresholds are of each size alone here, and their errors not predicted"
+            return None, "each size has a separate threshold, whose error is not predicted"
         items = {key: pilot.result for key, pilot in self._pilots.items()}
         sizes = {task.size: items[task.id].task.size for task in self._tasks if task.id in items}
         items = {x.task.id: x for x in items.values() if not isinstance(x.task, _Layers)}

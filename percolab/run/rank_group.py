@@ -195,10 +195,10 @@ def _check_gpus(ranks: int, available: Available, executor: str | Executor) -> N
     if local > len(available.devices):
         raise InputError(
             f"{local} ranks on one host, which has {device_names(available.devices)}; "
-            "every rank needs a GPU of its own"
+            "every rank needs a separate GPU"
         )
     if local and ranks > 1 and executor == "threads":
-        raise InputError("threads drive one GPU; take --executor processes")
+        raise InputError("threads can use only one GPU; give --executor processes")
 
 
 Opened = tuple[RankExecutor, Callable[[], Exception | None]]

@@ -152,8 +152,7 @@ def _check_part(opened: Opened, part: JobPart) -> None:
         return
     if opened.rule.target_error is not None:
         raise InputError(
-            f"part {part}: a target error is assessed on all blocks of a study: give the number of "
-            "samples"
+            f"part {part}: a target error needs all blocks of the study: give the number of samples"
         )
     if opened.results.study.is_serial:
         raise InputError(f"part {part}: one long chain (chains 1) has no parts")
@@ -161,7 +160,7 @@ def _check_part(opened: Opened, part: JobPart) -> None:
         is_p = None in opened.missing.values()
         what = "p" if is_p else opened.requested.kind.unplaced(opened.requested)
         raise InputError(
-            f"part {part}: {what} must be the same in all parts: give it, or place it once with "
+            f"part {part}: {what} must be the same in all parts: give it, or find it once with "
             "--prepare and start each part from a copy of that file"
         )
 
@@ -219,7 +218,7 @@ def _check_graph(stored: StoredResults, graph: Graph, path: Path | None) -> None
     names = before.names if isinstance(before, Graph) else None
     if names is not None and graph.names is not None and names != graph.names:
         raise InputError(
-            f"{path}: its sites have other names than those of {graph.name}; choose another --out"
+            f"{path}: its site names differ from those of {graph.name}; choose another --out"
         )
 
 

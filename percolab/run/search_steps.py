@@ -119,9 +119,9 @@ def refuse_end(study: Study, size: int, p: float) -> NoReturn:
     """Raise AnalysisError: wrapping at p = 0 or 1 shows that p_c is not between them."""
     name, tori = f"{study.structure.title}, {study.model}", f"tori of L = {size}"
     if p > 0.5:
-        reason = f"no p_c is found: at p = 1 clusters wrap around fewer {tori} than at a threshold"
+        reason = f"no p_c is found: at p = 1 clusters wrap around fewer {tori} than expected at p_c"
         raise AnalysisError(f"{name}: {reason}")
-    reason = f"at p = 0 clusters wrap around more {tori} than at a threshold"
+    reason = f"at p = 0 clusters wrap around more {tori} than expected at p_c"
     raise AnalysisError(f"{name}: {reason}; give larger sizes (-L)")
 
 

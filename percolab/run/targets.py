@@ -174,7 +174,7 @@ def why_unmet(results: StoredResults, target: float) -> str | None:
             return f"{line}; add larger sizes"
         if information.remaining_systematic(samples, target) <= target:
             return f"{line}; add larger sizes, up to L = {size}"
-    return f"{line}, and so it does at sizes sixteen times as large"
+    return f"{line}, even at sizes sixteen times as large"
 
 
 def expected_curve(function: ScalingFunction, size: int, p: Floats, label: str) -> SpanningCurve:

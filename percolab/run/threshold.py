@@ -100,9 +100,9 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
         refuse_graph(structure)
     if not isinstance(structure, Lattice):
         name = getattr(structure, "name", type(structure).__name__)
-        raise InputError(f"{name}: only a lattice has tori of several sizes")
+        raise InputError(f"{name}: p_c is found on tori, which only lattices have")
     if structure.dimension == 1:
-        raise InputError(f"{structure.name}: p_c is 1 in one dimension, where every gap cuts")
+        raise InputError(f"{structure.name}: p_c is 1 in one dimension: any gap cuts the chain")
     boundary = ("periodic",) * structure.dimension
     sizes: Any = given.pop("L", None)
     # Any size will do in the plane until the right ones are known.
@@ -125,9 +125,7 @@ def request_threshold(lattice: str | Path | Structure, goal: Goal, **given: Any)
         study = request.study
     reason = roots.why_no_roots(study)
     if reason and model.chains:
-        raise InputError(
-            f"{study.model}: {reason}; percolab sweep finds the transition of other spins"
-        )
+        raise InputError(f"{study.model}: {reason}; for other spins use percolab sweep")
     if reason:
         _check_scaling(study)
         return replace(request, study=_measure_wrapping(study))
@@ -142,7 +140,7 @@ def refuse_graph(graph: Any) -> NoReturn:
     is_file = isinstance(graph, str | Path)
     name = graph if is_file else getattr(graph, "name", "") or "the graph"
     raise InputError(
-        f"{name}: a finite graph has no p_c, which needs sizes that grow; percolab sweep --graph "
+        f"{name}: a finite graph has no p_c, a limit of growing sizes; percolab sweep --graph "
         f"{graph if is_file else 'FILE'} --order random --method microcanonical finds its critical "
         "share"
     )
@@ -165,7 +163,7 @@ def _check_fixed(lattice: Lattice, model: Model) -> None:
         reason = f"has no p_c: without bonds {names[0]} the lattice is in pieces"
     wires = [end for name, end in ends if fixed.get(name) == 1]
     if has_lines(lattice.cell, lattice.sites, wires):
-        reason = f"p_c is 0: bonds {names[1]}, which are always open, make lines without end"
+        reason = f"p_c is 0: bonds {names[1]}, which are always open, form infinite lines"
     if reason:
         raise InputError(f"{lattice.name}, {model}: {reason}")
 
@@ -177,11 +175,11 @@ def _check_scaling(study: Study) -> None:
     from percolab.analysis.wrapping_fit import why_no_wrapping
 
     if reason := why_no_wrapping(study):
-        raise InputError(f"{study.structure.name}: no way to its threshold here: {reason}")
+        raise InputError(f"{study.structure.name}: its threshold cannot be found: {reason}")
     if len(study.sizes) < LEAST_SIZES:
         raise InputError(
-            f"L = {', '.join(map(str, study.sizes))}: in three dimensions and more a threshold "
-            f"takes at least {LEAST_SIZES} sizes (leave out -L, and they are chosen)"
+            f"L = {', '.join(map(str, study.sizes))}: in three or more dimensions p_c needs at "
+            f"least {LEAST_SIZES} sizes; give more, or leave out -L"
         )
 
 
@@ -191,8 +189,8 @@ def _check_drift(study: Study, goal: Goal) -> None:
     drift = roots.choose_drift(study).of_length(axis_length(study.structure, size))
     if not others and goal.error is not None and drift > _AIM * goal.error:
         raise InputError(
-            f"L = {size}: the root of a torus so small may be off by {drift:.1e}, which no samples "
-            f"bring to an error of {goal.error:g}; give larger sizes, or leave out -L"
+            f"L = {size}: the estimate of so small a torus may be off by {drift:.1e}, more than "
+            f"the error {goal.error:g} allows; give larger sizes, or leave out -L"
         )
 
 
@@ -214,7 +212,7 @@ def _with_sizes(study: Study, goal: Goal, device: Device) -> Study:
             sizes.append(size)
     raise InputError(
         f"{study.structure.name}: an error of {error:g} needs tori of more than {_LADDER[-1]} "
-        "points along an axis, since the roots of smaller ones may be off by more than that"
+        "points along an axis, as smaller ones may be off by more; give a larger error"
     )
 
 
@@ -309,8 +307,8 @@ def find_p(study: Study, engine: Engine) -> float:
     if change < _FLAT * expected * (high - low):
         raise AnalysisError(
             f"{study.structure.title}, {study.model}: wrapping around tori of L = {size} hardly "
-            "depends on p, as one axis is easier to cross; percolab sweep has longer sides along "
-            "it (-L 32x8,64x16)"
+            "depends on p, as one axis is easier to cross; use percolab sweep with longer sides "
+            "along it (-L 32x8,64x16)"
         )
     return rounded(p, error / slope)
 

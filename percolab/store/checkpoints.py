@@ -191,10 +191,10 @@ def _decoded_interface(node: Node) -> Interface:
         for name in ("low", "high")
     )
     if sizes.size != flags.size:
-        raise ValueError("its clusters have other flags than sizes")
+        raise ValueError("the numbers of its cluster flags and sizes differ")
     for face in (low, high):
         if face.codes.size not in (0, face.num_bonds):
-            raise ValueError("its bonds have other codes than clusters")
+            raise ValueError("the numbers of its bond codes and clusters differ")
         if face.num_bonds and face.clusters.max() >= sizes.size:
             raise ValueError("a bond leads to a cluster that is not there")
     powers = node.array("powers", np.uint64, _POWERS[1:])

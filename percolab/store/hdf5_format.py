@@ -95,12 +95,12 @@ def check_shapes(root: Node, path: Path) -> None:
         check_tables(group)
     names = root.datasets.get("site_names")
     if names and names.values.shape != (getattr(lattice, "num_sites", 0),):
-        raise ValueError("there are other names than sites")
+        raise ValueError("the numbers of names and sites differ")
     if names and names.values.dtype.itemsize > LONGEST_NAME:
         raise ValueError(f"a name of a site has {names.values.dtype.itemsize} bytes")
     unknown = sum(_check_task(group, lattice) for group in _tasks_in(root).values())
     if unknown > _MOST_UNKNOWN * path.stat().st_size:
-        raise ValueError(f"columns that are not known claim {unknown} bytes, more than is likely")
+        raise ValueError(f"its unknown columns claim {unknown} bytes, too many for this file")
 
 
 def _check_task(node: Node, lattice: Structure) -> int:
@@ -215,12 +215,12 @@ def _decode_task(node: Node, lattice: Structure) -> TaskResult:
 def _check_groups(task: Task, numbers: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
     """Raise ValueError for blocks that are not in order, and for impossible groups."""
     if np.any(np.diff(numbers, prepend=-1) < 1):
-        raise ValueError(f"task {task.id}: its block numbers do not ascend from 0 or more")
+        raise ValueError(f"task {task.id}: its block numbers are negative or not ascending")
     most = _MOST_SAMPLES // task.block_size if task.most_groups is not None else 1
     if np.any((counts < 1) | (counts > most) | (numbers > _MOST_SAMPLES)):
-        raise ValueError(f"task {task.id}: so many blocks cannot be one group")
+        raise ValueError(f"task {task.id}: a group of blocks is empty or too large")
     if np.any(counts & (counts - 1)) or np.any(numbers % counts):
-        raise ValueError(f"task {task.id}: its groups of blocks are not those of neighbours")
+        raise ValueError(f"task {task.id}: its groups are not aligned powers of two of blocks")
     if np.any(numbers[1:] < numbers[:-1] + counts[:-1]):
         raise ValueError(f"task {task.id}: a block is in two groups")
 
@@ -259,7 +259,7 @@ def _find_end(node: Node, task: Task, numbers: NDArray[np.int64]) -> ChainEnd | 
     is_whole = numbers.tolist() == list(range(numbers.size)) and len(planes) == len(task.p)
     if not is_whole or sweeps != task.sweeps_after(numbers.size):
         raise ValueError(
-            f"task {task.id}: the end of its chain is not that of blocks 0 to {numbers.size - 1}"
+            f"task {task.id}: the end of its chain does not fit blocks 0 to {numbers.size - 1}"
         )
     task.kind.check_planes(task, planes)
     return ChainEnd(sweeps, planes)
@@ -287,7 +287,7 @@ def _find_task(node: Node, lattice: Structure) -> Task:
     shape = node.attributes.get("shape")
     is_own = isinstance(shape, np.ndarray) and shape.tolist() == list(task.shape)
     if not is_own or node.integer("stream_seed") != task.stream_seed:
-        raise ValueError(f"task {task.id}: its shape or the seed of its streams is not its own")
+        raise ValueError(f"task {task.id}: its shape or stream seed does not fit its settings")
     return task
 
 
@@ -330,7 +330,7 @@ def _unknown_sums(node: Node, name: str, task: Task) -> Column:
     data = node.datasets[name]
     shape, kind = data.values.shape, data.values.dtype.type
     if len(shape) != 3 or shape[1] != len(task.p) or kind not in (np.int64, np.float64):
-        raise ValueError(f"task {task.id}: {name} is not known, and no sums at each p")
+        raise ValueError(f"task {task.id}: {name} is unknown and has no sums at each p")
     texts = Node(data.attributes)
     meaning = texts.text("meaning").removesuffix(SUM_AXES)
     how = SumColumn("", kind, shape[2])

@@ -84,8 +84,8 @@ def _check_whole(name: str, result: TaskResult) -> None:
     missing = np.setdiff1d(np.arange(len(result.blocks)), result.numbers)
     if missing.size:
         raise InputError(
-            f"{name}: block {missing[0]} of the chain of L = {result.task.size} is missing, and "
-            "what comes after it cannot be joined"
+            f"{name}: block {missing[0]} of the chain of L = {result.task.size} is missing; "
+            "without it later blocks cannot be joined"
         )
 
 
@@ -122,7 +122,7 @@ def _check_alike(name: str, study: Study, others: Study) -> None:
             raise InputError(f"{name}: has {what} {own}, not {theirs} like the others")
     own_names, names = (getattr(each.structure, "names", None) for each in (study, others))
     if own_names is not None and names is not None and own_names != names:
-        raise InputError(f"{name}: its sites have other names than those of the others")
+        raise InputError(f"{name}: its site names differ from those of the others")
     if lattice.digest != known.digest:
         raise InputError(
             f"{name}: its {lattice.name} differs in content from that of the others "

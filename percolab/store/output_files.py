@@ -75,7 +75,7 @@ def is_labels(path: str | Path) -> bool:
         return read_format(path) == LABELS
     is_own = begins(rb"\x93NUMPY", _file_signature("labels"), at_end=True)
     if not path.stat().st_size or not is_own(path):
-        raise InputError(f"{path}: holds no labels that percolab label wrote")
+        raise InputError(f"{path}: has no labels from percolab label")
     return True
 
 
@@ -166,10 +166,7 @@ def check_output(
         raise InputError(f"{path}: is the input itself; give another name")
     kind = kind or KINDS.get(path.suffix.lower())
     if kind is None or kind.is_own is None:
-        raise InputError(
-            f"{path}: exists already, and files of this kind do not say who wrote them; give "
-            "another name"
-        )
+        raise InputError(f"{path}: exists already, and perhaps not by percolab; give another name")
     try:
         is_own = path.stat().st_size == 0 or kind.is_own(path)
     except OSError as error:
@@ -236,7 +233,7 @@ def write_rescued(path: Path, content: bytes) -> Path:
             rescued.unlink(missing_ok=True)
             raise
         return rescued
-    raise InputError(f"{rescued}: so many files are rescued here already; nothing is written")
+    raise InputError(f"{rescued}: too many rescued files exist; remove some (nothing is written)")
 
 
 def replace_file(path: Path, content: bytes, *, name: Path | None = None) -> None:

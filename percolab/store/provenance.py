@@ -59,14 +59,14 @@ _RUN_KINDS: dict[str, tuple[type, ...]] = {
 def check_run(record: Any) -> None:
     """Raise ValueError unless a stored record is one that :func:`run_record` could have begun."""
     if not isinstance(record, dict) or not isinstance(record.get("blocks"), dict):
-        raise ValueError("a run's record is no table of blocks")
+        raise ValueError("a run's record has no table of blocks")
     from percolab.store.reading import check_kinds  # imports h5py
 
     check_kinds(record, _RUN_KINDS, "a run's record")
     if not all(type(text) is str for text in (*record["command"], *record["versions"].values())):
         raise ValueError("a run's record has a command or versions that are not text")
     if not all(type(count) is int and count >= 0 for count in record["blocks"].values()):
-        raise ValueError("a run's record has blocks that are no numbers of blocks")
+        raise ValueError("a run's record has invalid numbers of blocks")
     if not (math.isfinite(record["seconds"]) and record["seconds"] >= 0):
         raise ValueError(f"a run's record has seconds = {record['seconds']}")
 

@@ -115,8 +115,8 @@ class ResultsWriter:
     def _check_links(self) -> None:
         if self._target.exists() and self._target.stat().st_nlink > 1:
             raise InputError(
-                f"{self.path}: has a second name (a hard link), which a save would leave with what "
-                "there is now; copy the file, or remove the other name"
+                f"{self.path}: has a second name (a hard link), which would keep the old contents; "
+                "copy the file, or remove the other name"
             )
 
     def __enter__(self) -> ResultsWriter:
@@ -170,7 +170,7 @@ class ResultsWriter:
 
     def _reason_to_leave(self) -> str:
         if _identity(self._target) not in (None, self._seen):
-            return f"{self.path}: another program has put a file here, which is left as it is"
+            return f"{self.path}: another program has written this file, which is not replaced"
         try:
             check_place(self.path)
             self._check_links()
@@ -220,8 +220,8 @@ def read_results(path: str | Path) -> StoredResults:
     except (OSError, RuntimeError) as error:
         reason = "is not a readable HDF5 file (truncated, or another format)"
         if path.suffix.lower() not in (".h5", ".hdf5"):
-            reason = "is no results file of percolab, which ends in .h5 or .hdf5; a table (.csv, "
-            reason += ".tsv, .txt, .dat) is for percolab fit and plot, and percolab.open_table"
+            reason = "is no results file of percolab, which ends in .h5 or .hdf5; for tables "
+            reason += "(.csv, .tsv, .txt, .dat) use percolab fit or plot, or percolab.open_table"
         raise InputError(f"{path}: {reason}") from error
     except DAMAGE as error:
         raise InputError(f"{path}: is damaged or not a percolab file: {one_line(error)}") from error
@@ -245,7 +245,7 @@ def _check_complete(results: StoredResults) -> None:
         there = results.tasks[key].num_blocks if key in results.tasks else 0
         if there < count:
             raise ValueError(
-                f"blocks of task {key}: its runs made {count}, and there are {there}; the file is "
+                f"task {key}: its runs made {count} blocks, but the file has {there}; it is "
                 "neither read nor overwritten"
             )
 
@@ -258,6 +258,6 @@ def _check_own_tasks(results: StoredResults) -> None:
         known = {(task.seed, task.rng, task.model) for task in tasks}
         if (study.seed, study.rng, study.model) not in known:
             raise ValueError(
-                f"its study has L = {size}, seed {study.seed}, {study.rng}, {study.model}, of "
-                "which there is no task"
+                f"it has no task for L = {size}, seed {study.seed}, {study.rng}, {study.model} of "
+                "its study"
             )

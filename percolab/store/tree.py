@@ -235,14 +235,14 @@ def check_tables(node: Node, *known: str) -> None:
     """Raise ValueError for a dataset of several axes, or of texts, that is none of these."""
     for name, data in node.datasets.items():
         if name not in known and (data.values.ndim > 1 or data.values.dtype.kind == "S"):
-            raise ValueError(f"{name} is a dataset that no such file has")
+            raise ValueError(f"{name} is a dataset that percolab does not write")
 
 
 def _read_group(
     group: h5py.Group, allowance: Allowance, levels: int, later: list[tuple[Data, h5py.Dataset]]
 ) -> Node:
     if not levels:
-        raise ValueError(f"{group.name} is a group where data should be")
+        raise ValueError(f"{group.name} is a group, but must be a dataset")
     check_links(group)
     node = Node(dict(_attributes(group, allowance)))
     for name in group:
@@ -289,7 +289,7 @@ def _attributes(owner: Any, allowance: Allowance) -> Iterator[tuple[str, Value]]
         if kind.get_class() not in (h5py.h5t.STRING, h5py.h5t.INTEGER, h5py.h5t.FLOAT):
             raise ValueError(f"{where} is neither text nor numbers")
         if kind.get_class() == h5py.h5t.STRING and kind.is_variable_str():
-            raise ValueError(f"{where} is a text of variable length, which no such file has")
+            raise ValueError(f"{where} is a text of variable length, which percolab does not write")
         allowance.take(where, kind.get_size() * prod(opened.shape))
         yield name, _value(owner.attrs[name], where)
 

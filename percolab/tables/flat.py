@@ -47,9 +47,7 @@ def task_means(
     """
     for result in _ordered(results):
         if p is not None and result.holds_columns:
-            raise InputError(
-                "-p: only studies of method threshold and microcanonical are known at every p"
-            )
+            raise InputError("-p: only for method threshold or microcanonical; leave it out")
         grid, means = find_analysis(result.task).means(result, p)
         yield result, grid, means | read_thermal_means(result) | _mean_single_sums(result)
 
@@ -144,7 +142,7 @@ def threshold_table(results: StoredResults) -> Table:
     letters = axis_names(results.study.boundary)
     items = [result for result in _ordered(results) if result.holds_thresholds]
     if not items:
-        raise InputError("no thresholds of single samples here: sweep with --method threshold")
+        raise InputError("no thresholds of samples are stored: sweep with --method threshold")
     rows = []
     for result, number in ((item, n) for item in items for n in sorted(item.blocks)):
         lead, first = _list_leading(result), number * result.task.block_size
@@ -180,7 +178,7 @@ def size_table(results: StoredResults) -> Table:
             columns = zip(*bins, count, numbers, map(finite, errors), strict=True)
             rows += [[*lead, p, result.num_samples, *row] for row in columns]
     if not rows:
-        raise InputError("no cluster sizes were counted here: sweep with --measure sizes")
+        raise InputError("no cluster sizes are stored: sweep with --measure sizes")
     return list(SIZE_HEADER), rows
 
 

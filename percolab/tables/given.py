@@ -72,7 +72,7 @@ class GivenTable(Shown):
         if name is None:
             raise InputError(f"{self.source}: give a --series, one of: {'; '.join(names)}")
         if not isinstance(name, str) or name not in self.series:
-            there = nearest(name, names) if any(names) else "the table has one series, without name"
+            there = nearest(name, names) if any(names) else "it has one unnamed series"
             raise InputError(f"--series {name!r} is not in {self.source}; {there}")
         return self.series[name]
 
@@ -143,7 +143,7 @@ def take_roles(given: str | Mapping[str, str] | None) -> dict[str, str]:
         if not column:
             raise InputError(f"--columns {given}: give them as size=d,x=p,count=errors,total=shots")
         if role not in ROLES:
-            raise InputError(f"--columns {given}: {role!r}; {nearest(role, ROLES)}")
+            raise InputError(f"--columns {given}: unknown {role!r}; {nearest(role, ROLES)}")
     columns = [column for role, column in pairs if role != "series"]
     for names in (columns, [role for role, _ in pairs]):
         if twice := [name for name in names if names.count(name) > 1]:
@@ -272,7 +272,7 @@ def _find_roles(name: str, there: Sequence[str], requested: Mapping[str, str]) -
         if role in requested:
             known = [requested[role]]
             if requested[role] not in there:
-                raise InputError(f"--columns {role}={requested[role]}: {name} has {listed}")
+                raise InputError(f"--columns {role}={requested[role]}: {name} has only {listed}")
         if known:
             roles[role] = known[0]
     named = [
@@ -293,11 +293,11 @@ def _find_roles(name: str, there: Sequence[str], requested: Mapping[str, str]) -
         if len(named) > 1 and "mean" in lacking:
             both = f"mean={named[0][0]},error={named[0][1]}"
             names = ", ".join(mean for mean, _ in named)
-            raise InputError(f"{name}: {names} have errors; say which by --columns {both}")
+            raise InputError(f"{name}: {names} have errors; choose one, as in --columns {both}")
         raise InputError(
             f"{name}: no column for {', '.join(lacking)}; a table has a size, x, and count and "
-            f"total, or mean and error; name them by --columns "
-            f"{','.join(f'{role}=NAME' for role in lacking)}: there are {listed}"
+            f"total, or mean and error; name them with --columns "
+            f"{','.join(f'{role}=NAME' for role in lacking)}; the columns are {listed}"
         )
     return {role: roles[role] for role in ("size", "x", *pair)}
 
@@ -331,7 +331,7 @@ def _read_values(
         for role, cell in cells.items():
             value = _number(cell)
             if not math.isfinite(value):
-                raise InputError(f"{name}: line {number}: {roles[role]} = {cell!r}, no number")
+                raise InputError(f"{name}: line {number}: {roles[role]} = {cell!r} is not a number")
             if value and not 1e-50 <= abs(value) <= 1e50:
                 allowed = "but numbers are 0, or from 1e-50 to 1e50"
                 raise InputError(f"{name}: line {number}: {roles[role]} = {cell}, {allowed}")
@@ -344,7 +344,7 @@ def _read_values(
             exact += 1
             continue
         values[number] = tuple(numbers.values())
-    notes = [f"{counted(missing, 'row')} without all numbers left out"] * bool(missing)
+    notes = [f"{counted(missing, 'row')} with missing numbers left out"] * bool(missing)
     why = "no trials" if "total" in roles else "an error of 0"
     return values, notes + [f"{counted(exact, 'row')} with {why} left out"] * bool(exact)
 
@@ -365,7 +365,7 @@ def _problem(numbers: Mapping[str, float]) -> tuple[str, str] | None:
     if "total" in numbers:
         count, total = numbers["count"], numbers["total"]
         if not (count.is_integer() and total.is_integer() and 0 <= count <= total):
-            return "count", f"= {count:g} of {total:g}, but counts are integers of 0 to the total"
+            return "count", f"= {count:g} of {total:g}, but counts are integers from 0 to the total"
     return None
 
 
@@ -381,7 +381,7 @@ def _splitting(
         chosen = [] if requested["series"] == "none" else requested["series"].split("+")
         for column in chosen:
             if column not in rows[0]:
-                raise InputError(f"--columns series={column}: {name} has {', '.join(rows[0])}")
+                raise InputError(f"--columns series={column}: {name} has only {', '.join(rows[0])}")
         return chosen
     splitting: list[str] = []
     for column in rows[0]:

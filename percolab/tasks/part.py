@@ -39,7 +39,7 @@ class JobPart:
                    for word in (first, second)):  # fmt: skip
             raise InputError(f"part = {shown(text)}, but a part is k/n, as in 3/16")
         if not 1 <= int(first) <= int(second):
-            raise InputError(f"part = {text}: of n parts k is the first, 1, to the last, n")
+            raise InputError(f"part = {text}, but in k/n k must be from 1 to n")
         return cls(int(first), int(second))
 
     def has(self, number: int) -> bool:

@@ -54,7 +54,7 @@ EXECUTORS = ("threads", "processes")
 MPI, DASK = "mpi", "dask:"
 #: What the workers of an executor can share in place of the samples of a study.
 SPLITS = ("lattice",)
-_NO_TERMINALS = "of a lattice it is a terminal of what flows, which method grid measures"
+_NO_TERMINALS = "a lattice has it only for flow, which only method grid measures"
 _NO_SPINS = "{model} percolation has no spins (--model ising)"
 
 
@@ -156,8 +156,8 @@ def _executor(key: str, value: Any) -> str | Executor:
 def _chains(key: str, value: int) -> int:
     if value not in (0, 1):
         raise InputError(
-            f"chains = {value}, but it can only be 1, one long chain; without it every block is a "
-            "chain of its own"
+            f"chains = {value}, but it can only be 1 (one long chain); without it every block is a "
+            "separate chain"
         )
     return value
 
@@ -380,7 +380,7 @@ class Settings(TypedDict, total=False):
             "scores.",
             resolve=values.resolve_order,
             check=_order,
-            refusal="a given order is one of method microcanonical (--method microcanonical)",
+            refusal="it works only with --method microcanonical",
         ),
     ]
     measure: Annotated[

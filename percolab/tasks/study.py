@@ -157,8 +157,8 @@ class Sampling(Shown):
             raise InputError(f"{structure.name}: {self.refusal('ensembles')}, not of an ensemble")
         if not has_kind(self.method, self.draw.chains):
             raise InputError(
-                f"method {self.method} needs samples that are the same at all p, but those of "
-                f"{self.model} are different at every p: leave it out"
+                f"method {self.method} needs the same samples at all p, but those of {self.model} "
+                "differ at every p: leave it out"
             )
         kind.check(self)
         for name in KIND_SETTINGS:
@@ -231,7 +231,7 @@ class Task(Sampling):
         lattice = self.structure
         sides = lattice.sides(self.size) if isinstance(lattice, Lattice) else (self.size,) * 3
         if self.draw.draws_sites and any(sides[axis] < 2 for axis in open_axes(self.boundary)):
-            raise InputError(f"L = {self.size}: {self.model} percolation needs two end layers")
+            raise InputError(f"L = {self.size}: {self.model} percolation needs at least two layers")
         if self.block_size == 0:
             size = default_block_size(self.num_points, self._largest_sum)
             if isinstance(self.structure, Ensemble):
@@ -257,7 +257,7 @@ class Task(Sampling):
         self.structure.check_existence(self.size, self.boundary)
         if self.num_points >= _MOST_POINTS:
             raise InputError(
-                f"L = {self.size}: {self.num_points} sites, but sums are kept of fewer than "
+                f"L = {self.size}: {self.num_points} sites, but a study needs fewer than "
                 f"{_MOST_POINTS}"
             )
 
@@ -479,8 +479,8 @@ class Study(Sampling):
         self._check_kind()
         if self.sweeps and self.sweeps <= self.burn_in:
             raise InputError(
-                f"sweeps = {self.sweeps}, but with a burn-in of {self.burn_in} nothing is left to "
-                "be measured"
+                f"sweeps = {self.sweeps}, but the burn-in of {self.burn_in} leaves none to "
+                "measure; give more"
             )
         if not self.sizes:
             raise InputError("L: the list is empty")
@@ -527,8 +527,8 @@ class Study(Sampling):
         measured = (self.sweeps - burn_in) // self.every
         if not measured:
             raise InputError(
-                f"sweeps = {self.sweeps}, of which {burn_in} are the burn-in, are too few to "
-                f"measure one in {self.every}"
+                f"sweeps = {self.sweeps}: after a burn-in of {burn_in} too few are left to measure "
+                f"one in {self.every}; give more"
             )
         return replace(task, burn_in=burn_in, block_size=measured)
 
@@ -580,9 +580,7 @@ class Study(Sampling):
         table = Table(record, known | {"functions", "sample_version"}, "its study")
         check_sample_version(table.integer("sample_version", low=1, high=MAX_SEED, default=1))
         if table.text("lattice_digest") != lattice.digest:
-            raise ValueError(
-                f"its study is of another lattice than the {lattice.name} that it holds"
-            )
+            raise ValueError(f"its study does not match its lattice {lattice.name}")
         return cls(
             structure=lattice,
             sizes=tuple(table.read_list("L", int)),
@@ -628,9 +626,7 @@ class StopRule:
         if self.samples is not None and min(self.samples.values()) < 1:
             raise InputError("samples must be at least 1 for every size")
         if self.samples is not None and max(self.samples.values()) >= 2**63:
-            raise InputError(
-                "samples must be below 2^63 for every size: samples are numbered so far"
-            )
+            raise InputError("samples must be below 2^63 for every size")
         if self.target_error is not None:
             _check_target(study, self.target_error)
 
@@ -648,7 +644,7 @@ def _check_target(study: Study, target: float) -> None:
         raise InputError(f"{study.refusal('target_error')}: give the number of samples")
     if not study.structure.is_scalable:
         raise InputError(
-            f"a target error is that of a p_c from the crossings of several sizes, which "
+            f"a target error needs p_c from crossings of several sizes, which "
             f"{study.structure.name} does not have: give the number of samples"
         )
     if len(study.sizes) < 2:

@@ -94,7 +94,7 @@ def make_request(
     )
     for name in ("blocks", "merge"):
         if settings[name] is not None and settings["split"] is None:
-            raise InputError(f"{name} = {settings[name]}: goes with --split lattice")
+            raise InputError(f"{name} = {settings[name]}: only with --split lattice")
     left_open = {"L"} if settings["L"] is None else set()
     samples, target_error = (
         SETTINGS[name].take(name, settings[name]) for name in ("samples", "target_error")
@@ -115,8 +115,8 @@ def _take_device(settings: Mapping[str, Any], executor: Any) -> Device:
         return device
     if settings["device"] != "cuda":
         raise InputError(
-            f"--device {settings['device']}: threads drive one GPU; leave out --executor, and each "
-            "GPU has a process"
+            f"--device {settings['device']}: threads can use only one GPU; leave out --executor to "
+            "use one process per GPU"
         )
     return Device("cuda")
 
@@ -129,7 +129,7 @@ def _read_p(settings: Mapping[str, Any]) -> Any:
     """Return p as it is given, or from beta, T or K; InputError for two of them."""
     name, *others = [name for name in ("p", *_COUPLINGS) if settings[name] is not None] or ["p"]
     if others:
-        raise InputError(f"{name} and {others[0]} are both given, but one follows from the other")
+        raise InputError(f"{name} and {others[0]} are both given: give only one of them")
     if name == "p":
         given = values.take_probabilities("p", settings["p"])
         return None if given is None else values.ascending(given)
@@ -138,7 +138,7 @@ def _read_p(settings: Mapping[str, Any]) -> Any:
     if name not in find_kind(settings["method"], model.chains).settings:
         raise InputError(explain_refusal(name, str(model)))
     if name == "K" and model.name != "ising":
-        raise InputError(f"K is the coupling of the Ising model; {model} has beta")
+        raise InputError(f"K is the coupling of the Ising model; give beta for {model}")
     couplings = values.take_couplings(name, settings[name]) or ()
     if name == "T":
         couplings = tuple(1 / value for value in couplings)
@@ -172,7 +172,7 @@ def _choose_structure(
     if not isinstance(lattice, Structure):
         raise InputError(
             f"lattice: {type(lattice).__name__} given, but it must be a name, a file or a Lattice"
-            "; a graph goes with graph="
+            "; give a graph as graph="
         )
     return lattice
 
@@ -185,14 +185,14 @@ def _order_structure(structure: Structure, settings: Mapping[str, Any]) -> tuple
     if isinstance(structure, Ensemble):
         if order not in ORDERS or needs_weights(order):
             raise InputError(
-                f"order = {order}, but that of {structure.name} is by degree or betweenness"
+                f"order = {order}, but {structure.name} allows only degree or betweenness"
             )
         return str(order), structure
     if not isinstance(structure, Graph):
         raise InputError(f"order = {order}, but only a graph has one: give --graph")
     model = Model.parse(settings["model"])
     if model.needs_weights:
-        raise InputError(f"order = {order}: with it the model is bond or site, not {model}")
+        raise InputError(f"order = {order} needs model bond or site, not {model}")
     return order_graph(structure, order, sites=model.draws_sites)
 
 
@@ -228,7 +228,7 @@ def read_request(path: Path, overrides: Mapping[str, Any]) -> SweepRequest:
     table = Table(parse_toml(read_text(path), where=str(path)), FILE_KEYS, str(path))
     if not table.data:
         keys = ", ".join(sorted(FILE_KEYS))
-        raise InputError(f"{path}: is empty, so it asks for nothing; its keys are {keys}")
+        raise InputError(f"{path}: is empty; give some of the keys {keys}")
     settings: dict[str, Any] = {
         name: SETTINGS[name].resolve(path.parent, value) for name, value in table.data.items()
     }

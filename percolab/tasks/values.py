@@ -114,7 +114,7 @@ def take_couplings(key: str, value: Any) -> tuple[float, ...] | None:
     couplings = _take_floats(key, value, "only numbers are allowed")
     for coupling in couplings:
         if not 0 < coupling < math.inf:
-            reason = "cluster updates are those of ferromagnets"
+            reason = "cluster updates need a ferromagnet"
             raise InputError(f"{key} = {coupling:g}, but it must be above 0: {reason}")
     if not couplings:
         raise InputError(f"{key}: the list is empty")
@@ -171,7 +171,7 @@ def parse_lengths(text: str) -> tuple[int, ...]:
     sizes = parse_sizes(text)
     lengths = tuple(size for size in sizes if isinstance(size, int))
     if len(lengths) < len(sizes):
-        raise InputError(f"L = {shown(text)}, but here all sides are equal: give one number a size")
+        raise InputError(f"L = {shown(text)}, but sides are equal here: give one number per size")
     return lengths
 
 
@@ -231,8 +231,8 @@ def take_shapes(structure: Structure, L: Any) -> tuple[Structure, tuple[int, ...
     for size, ratio in zip(sizes, ratios):
         if ratio != ratios[0]:
             raise InputError(
-                f"L = {size_text(size)}: the sides of all shapes of a study are in one ratio, as "
-                f"those of {size_text(sizes[0])}; sample other ratios into files of their own"
+                f"L = {size_text(size)}: all shapes of a study need the same ratio of sides, "
+                f"here that of {size_text(sizes[0])}; use separate files for other ratios"
             )
     assert isinstance(structure, Lattice)
     return structure.with_sides(ratios[0]), tuple(
@@ -403,9 +403,7 @@ def take_path(key: str, value: Any) -> Path:
     except OSError as error:
         # Other errors are reported where the file is opened.
         if error.errno == errno.ENAMETOOLONG:
-            raise InputError(
-                f"{key} = {shown(value)}: the name of a file is not so long"
-            ) from error
+            raise InputError(f"{key} = {shown(value)}: the file name is too long") from error
     return Path(value)
 
 

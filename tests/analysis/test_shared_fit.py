@@ -259,7 +259,7 @@ def test_a_table_among_several_files_is_refused_in_one_line(tmp_path):
     tables = [tmp_path / name for name in ("a.csv", "b.csv")]
     for table in tables:
         table.write_text("L,p,k,n\n8,0.5,10,20\n", encoding="utf-8")
-    assert "a.csv: is a table; fit it by itself" in refusal("fit", *tables)
+    assert "a.csv: is a table; fit it without other files" in refusal("fit", *tables)
 
 
 def test_a_list_in_python_takes_few_options(searched, folder):

@@ -120,13 +120,13 @@ def test_quick_times_two_sizes_at_the_threshold():
         (("-p", "1.5"), "p = 1.5, but it must be a number from 0 to 1"),
         (("-L", "4,100000"), "at most"),
         (("--stage", "kernels"), "--stage kernels: needs a GPU"),
-        (("--points", "1,9"), "--points: of --stage grid, threshold, graph"),
+        (("--points", "1,9"), "--points: only with --stage grid, threshold, graph"),
         (("--stage", "grid", "--points", "0"), "'--points': 0 is not in the range"),
         (("--stage", "threshold", "--boundary", "periodic"), "--boundary: a threshold T needs"),
-        (("--stage", "trees", "--model", "site"), "another model with --stage grid or kernels"),
+        (("--stage", "trees", "--model", "site"), "other models only with --stage grid or kernels"),
         (("--model", "ising", "--stage", "grid"), "--stage: not of spins"),
         (("--model", "ising", "--points", "9"), "--points: not of spins"),
-        (("--stage", "grid", "--plot", "b.png"), "--plot: draws bonds, labels, measure, sweep"),
+        (("--stage", "grid", "--plot", "b.png"), "--plot: draws only bonds, labels, measure"),
     ],
 )
 def test_what_cannot_be_timed_is_refused_before_anything_is(given, says):

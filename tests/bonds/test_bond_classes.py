@@ -169,7 +169,7 @@ def test_a_study_keeps_what_is_fixed_alone():
         ("square", "bond:w=p,y=0.3", "square has no class of bonds w; it has x, y"),
         ("square", "bond:x=0.5,y=0.3", "model bond:x=0.5,y=0.3: one of x, y must be p"),
         ("triangular", "bond:z=0.3", "triangular has no class of bonds z; it has d, x, y"),
-        ("bethe:3", "bond:x=0.3", "bethe:3 has no classes of bonds with names"),
+        ("bethe:3", "bond:x=0.3", "bethe:3 has no named classes of bonds"),
     ],
 )
 def test_classes_that_a_structure_has_not_are_refused_in_one_line(name, text, message):

@@ -77,7 +77,7 @@ def test_a_model_with_a_record_of_its_own_is_drawn_by_it_and_refused_where_none_
     assert not Doubled().openings_have_p
     request = make_request(lattice="square", model="doubled", L=[8], p=[0.3], samples=5)
     opened = open_study(request.study, request.rule, request.options)
-    with pytest.raises(InputError, match="CPU alone"):
+    with pytest.raises(InputError, match="only on the CPU"):
         choose_engine(opened, {"device": Device("cuda")}, Observer())
     with pytest.raises(InputError, match="model doubled: it cannot be drawn in parts"):
         sweep("square", model="doubled", L=[8], p=[0.3], samples=5, slabs=2, **OPTIONS)
@@ -208,7 +208,7 @@ def test_the_command_line_and_label_take_weights(tmp_path):
         ({"graph": [(0, 1, 1.5)]}, "model bond-weight: weight 1.5, but weights are from 0 to 1"),
         ({"graph": [(0, 1, -1)], "model": "bond-rate"}, "weight -1, but weights are at least 0"),
         ({"graph": [(0, 1)]}, "a list has rows (site, site, weight)"),
-        ({"lattice": "square"}, "and square is none: give graph"),
+        ({"lattice": "square"}, "and square is not one: give graph"),
         ({"graph": percolab.Graph.of_bonds(2, [(0, 1)])}, "give them by Graph.with_weights"),
         ({"graph": SHARES, "method": "microcanonical", "p": None}, "the model is bond or site"),
         ({"graph": SHARES, "method": "tree", "p": None}, "model must be bond"),
@@ -226,7 +226,7 @@ def test_what_has_no_weights_or_source_is_refused_in_a_line(given, message):
 def test_weights_are_of_the_cpu_alone():
     request = make_request(graph=SHARES, model="bond-weight", p=[0.5], samples=5)
     opened = open_study(request.study, request.rule, request.options)
-    with pytest.raises(InputError, match="sampled on the CPU alone: use device cpu"):
+    with pytest.raises(InputError, match="sampled only on the CPU: use device cpu"):
         choose_engine(opened, {"device": Device("cuda")}, Observer())
 
 

@@ -166,7 +166,7 @@ def test_a_layer_that_is_both_ends_is_refused():
         ("site-bond:", "is written as in site-bond:site=0.9"),
         ("site-bond:p=0.5", "is written as in site-bond:site=0.9"),
         ("site-bond:site=high", "'high' is not a number"),
-        ("site:site=0.5", "model site:site=0.5: only site-bond has a probability that is fixed"),
+        ("site:site=0.5", "model site:site=0.5: only site-bond takes a fixed probability"),
         ("site-bond:site=1.5", "site = 1.5, but it must be a number from 0 to 1"),
         ("site-bond:bond=nan", "bond = nan"),
         ("bond:", "written as in bond:x=p,y=0.3"),
@@ -183,7 +183,7 @@ def test_models_that_are_none_are_refused(text, message):
 
 
 def test_one_probability_of_site_bond_percolation_is_left_to_be_p():
-    with pytest.raises(InputError, match="one of site and bond must be left out"):
+    with pytest.raises(InputError, match="give only one of site and bond"):
         SiteBond(0.5, 0.5)
 
 

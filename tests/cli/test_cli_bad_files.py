@@ -331,17 +331,17 @@ def with_bytes(opened):
 
 
 EDITED = {
-    "a task gone": (without_a_task, "blocks of task [0-9a-f]+: its runs made 3, and there are 0"),
+    "a task gone": (without_a_task, "task [0-9a-f]+: its runs made 3 blocks, but the file has 0"),
     "blocks gone": (
         lambda o, g: [edit(n, lambda x: x[:0])(o, g) for n in [*g] if n != "p"],
-        "its runs made 3, and there are 0; the file is neither read nor overwritten",
+        "its runs made 3 blocks, but the file has 0; it is neither read nor overwritten",
     ),
     "bytes in study": (lambda o, g: with_bytes(o), "holds text that is not UTF-8"),
     "run of numbers": (lambda o, g: with_runs(o, started=5), "a run's record has started = 5"),
     "run of texts": (lambda o, g: with_runs(o, seconds="3"), "a run's record has seconds = '3'"),
     "run counted in texts": (
         lambda o, g: with_runs(o, blocks={"a": "1"}),
-        "a run's record has blocks that are no numbers",
+        "a run's record has invalid numbers of blocks",
     ),
     "no versions": (lambda o, g: with_runs(o, versions=None), "has versions = None"),
     "sums as text": (edit("sums", lambda x: x.astype("S8")), "holds .S8, not"),
@@ -357,18 +357,18 @@ EDITED = {
     ),
     "L in study": (
         lambda o, g: with_text(o, "study", "[4, 6, 8]", "[4, 7]"),
-        "its study has L = 7, seed 7, xorwow, bond, of which there is no task",
+        "it has no task for L = 7, seed 7, xorwow, bond of its study",
     ),
     "seed in study": (
         lambda o, g: with_text(o, "study", '"seed": 7', '"seed": 8'),
-        "its study has L = 4, seed 8, xorwow, bond, of which there is no task",
+        "it has no task for L = 4, seed 8, xorwow, bond of its study",
     ),
     "shorter sums": (edit("sums", lambda x: x[:, :, :-1]), "do not fit together"),
-    "a block twice": (lambda o, g: g["block"].__setitem__(1, 0), "do not ascend"),
-    "run is a number": (lambda o, g: put_text(o, "runs", ["1"]), "a run's record is no table"),
+    "a block twice": (lambda o, g: g["block"].__setitem__(1, 0), "are negative or not ascending"),
+    "run is a number": (lambda o, g: put_text(o, "runs", ["1"]), "a run's record has no table"),
     "blocks of a number": (
         lambda o, g: put_text(o, "runs", ['{"blocks": 3}']),
-        "a run's record is no table",
+        "a run's record has no table",
     ),
     "text of several lines": (lambda o, g: put_text(g, "model", "bond\n\nor not"), "bond"),
     "task of version 1": (lambda o, g: g.attrs.modify("sample_version", 1), VERSION_1),

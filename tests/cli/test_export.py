@@ -189,11 +189,11 @@ def test_netcdf_on_a_full_disk_is_refused_in_one_line():
             for given in ("--tidy", "--thresholds", "--sizes", "-p 0.5")
         ),
         *(
-            (f"{one} {other}", f"{one} and {other}: each is a table of its own; give one of them")
+            (f"{one} {other}", f"{one} and {other}: each writes a different table; give only one")
             for one, other in combinations(("--tidy", "--thresholds", "--sizes"), 2)
         ),
         ("--sizes -p 0.5", "leave -p out"),
-        ("--thresholds -p 0.5", "-p and --thresholds: T of a sample has no p; give one of them"),
+        ("--thresholds -p 0.5", "-p and --thresholds: T of a sample does not depend on p"),
         ("--out d.parquet", "d.parquet: is a directory"),
     ],
 )

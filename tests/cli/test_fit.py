@@ -223,7 +223,7 @@ def test_every_series_is_fitted_or_says_why_not(codes):
 def test_commands_that_take_no_table_say_which_do(codes):
     for command in ("status", "report", "export"):
         assert refusal(command, codes).endswith(
-            "a table (.csv, .tsv, .txt, .dat) is for percolab fit and plot, and percolab.open_table"
+            "for tables (.csv, .tsv, .txt, .dat) use percolab fit or plot, or percolab.open_table"
         )
 
 

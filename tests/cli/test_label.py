@@ -651,7 +651,7 @@ def test_slabs_are_as_many_as_the_memory_takes(free_memory):
         ("--slabs 2 --phase 1 --serial", "--serial: labels in slabs (--slabs) have none"),
         (
             "--slabs 2 --phase 1 --out a.npy --sizes a.csv",
-            "--sizes: not with --slabs; percolab export a",
+            "--sizes: not with --slabs; afterwards use percolab export a",
         ),
         ("--slabs 2 --phase 1 --lattice diamond", "slabs: diamond with 4 layers cannot be cut"),
         ("--slabs 2 -L 4 --lattice square", "-L: an image (--slabs) has none; leave it out"),

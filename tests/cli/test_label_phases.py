@@ -315,7 +315,7 @@ def test_an_image_is_not_taken_for_labels():
     Path("empty.npy").touch()
     for command in ("status", "plot", "report", "export"):
         for name in ("image.npy", "empty.npy"):
-            assert refusal(command, name) == f"{name}: holds no labels that percolab label wrote"
+            assert refusal(command, name) == f"{name}: has no labels from percolab label"
 
 
 def test_commands_that_take_no_labels_say_which_do():

@@ -172,16 +172,16 @@ def test_what_the_file_of_a_search_is_not_for_is_refused(path, command, reason):
         (("square", "--time", "0"), "time = 0"),
         (("square", "--time", "abc"), "time = 'abc'"),
         (("square", "-L", "0"), "L = '0'"),
-        (("square", "--model", "site", "-L", "6", "--error", "1e-3"), "off by 1.2e-03, which no"),
+        (("square", "--model", "site", "-L", "6", "--error", "1e-3"), "off by 1.2e-03, more"),
         (("chain.toml",), "chain: p_c is 1 in one dimension"),
         (("kagome", "-L", "7"), "multiple of 2"),
         (("square", "--model", "potts:q=5"), "first order"),
         (("square-nnn", "--model", "ising"), "ising: square-nnn is not planar"),
-        (("cubic", "--model", "ising"), "percolab sweep finds the transition of other spins"),
-        (("bethe:3",), "only a lattice has tori"),
+        (("cubic", "--model", "ising"), "for other spins use percolab sweep"),
+        (("bethe:3",), "which only lattices have"),
         (("nowhere",), "unknown lattice"),
         (("field.npy",), "field.npy: is no lattice, which is a name"),
-        (("results.h5",), "percolab fit finds p_c of results"),
+        (("results.h5",), "for results percolab fit"),
         (("square", "--model", "bond:x=0,y=p"), "has no p_c: without bonds x the lattice is in"),
         (("square", "--model", "bond:x=1,y=p"), "p_c is 0: bonds x, which are always open"),
         (("square", "--model", "site-bond:site=0.3"), "p = 1 clusters wrap around fewer tori"),
@@ -189,7 +189,7 @@ def test_what_the_file_of_a_search_is_not_for_is_refused(path, command, reason):
         (("cubic", "--model", "site-bond:site=0.2"), "p = 1 clusters wrap around fewer tori"),
         (("square", "--model", "bond:y=0.05"), "hardly depends on p, as one axis"),
         (("cubic", "--model", "bond:z=0.6"), "p = 0 clusters wrap around more tori of L = 8"),
-        (("graph.csv",), "a network is given by --graph"),
+        (("graph.csv",), "for a network use --graph"),
         (("--graph", "graph.csv"), "percolab sweep --graph graph.csv --order random"),
         (("square", "--out", "threshold.png"), "ends in .png"),
     ],
@@ -366,12 +366,12 @@ def test_options_of_a_fit_are_for_the_fit_of_the_search(searches):
 
 def test_another_fit_of_the_samples_of_a_search_says_so(searches):
     space = str(searches / "cubic.h5")
-    note = "another fit of these samples than that of percolab threshold, which has no --window"
+    note = "this fit is not that of percolab threshold, which has no --window"
     text = answer("fit", space, "--window", "0.2,0.8", "--min-size", "8")
     assert text.rstrip().endswith(f"note: {note}")
     record = json.loads(answer("fit", space, "--window", "0.2,0.8", "--json"))
     assert record["notes"][-1] == note
-    assert "another fit" not in answer("fit", space, "--min-size", "8")
+    assert "this fit is not" not in answer("fit", space, "--min-size", "8")
     for command in ("plot", "report"):
         message = refusal(command, space, "--min-size", "9")
         assert "--min-size: figures of percolab threshold show the fit that it made" in message

@@ -135,7 +135,7 @@ def test_what_does_not_go_with_a_weighted_graph_is_refused(roads, options, told)
     [
         ("tree --weights w.npy", "tree: give a lattice or a graph"),
         ("tree --weights file --lattice square", "--weights file: only a graph's file"),
-        ("tree --weights w.npy --lattice square -L 3,4", "-L: weights are those of one"),
+        ("tree --weights w.npy --lattice square -L 3,4", "-L: weights have one size"),
         ("tree --weights w.npy --lattice square -L 4", "w.npy: weights have the shape"),
         ("tree --weights w.npy --lattice square --multi", "--multi: only a graph has it"),
         (

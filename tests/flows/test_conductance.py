@@ -238,7 +238,7 @@ def test_the_command_takes_the_sides_of_voxels():
     np.save("bent.npy", bent)
     told = json.loads(answer("label", "bent.npy", "--tortuosity", "--voxel", "3,1", "--json"))
     assert told["tortuosity"]["y"] == pytest.approx(percolab.flow(bent, voxel=(3, 1)).tortuosity)
-    assert "only --tortuosity takes" in refusal("label", "bent.npy", "--voxel", "3,1")
+    assert "--voxel: only with --tortuosity" in refusal("label", "bent.npy", "--voxel", "3,1")
     line = refusal("label", "bent.npy", "--tortuosity", "--voxel", "3")
     assert "--voxel 3: the sides along x, y must be 2 positive numbers" in line
     for sides in ("1e300,1", "inf,inf", "1e308,-1"):

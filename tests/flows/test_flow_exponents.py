@@ -113,7 +113,7 @@ def test_fit_takes_the_only_p_for_the_threshold(at_one_p):
         assert item["difference"] is None or abs(item["difference"]) <= 4
     line = refusal("fit", at_one_p, "--exponents", "--degree", "2")
     assert "--degree" in line
-    assert "there is one p, so no fit" in line
+    assert "nothing is fitted, as there is only one p" in line
 
 
 def test_means_are_those_of_the_stored_columns(at_one_p):

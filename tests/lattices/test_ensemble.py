@@ -235,13 +235,13 @@ def test_a_record_gives_the_ensemble_and_a_file_its_degrees(tmp_path):
         ("er:m=2", "ensemble er:m=2: it must be one like "),
         ("er:k=4,k=4", "ensemble er:k=4,k=4: it must be one like "),
         ("ba:m=1.5", "ensemble ba:m=1.5: it must be one like "),
-        ("ba:m=0", "m and min are at least 1"),
+        ("ba:m=0", "m, min must be at least 1"),
         ("config:gamma=2,min=3,max=2", "max at least min"),
-        ("ws:k=3,beta=0.1", "k is an even number above 0"),
-        ("ws:k=2,beta=1.5", "beta is from 0 to 1"),
-        ("er:k=-1", "k is above 0"),
+        ("ws:k=3,beta=0.1", "k must be an even number above 0"),
+        ("ws:k=2,beta=1.5", "beta must be from 0 to 1"),
+        ("er:k=-1", "k must be above 0"),
         ("er:k=nan", "it must be one like"),
-        ("config:k=2.5", "k is an integer above 0"),
+        ("config:k=2.5", "k must be an integer above 0"),
         ("config:nowhere.txt", "ensemble config:nowhere.txt: no such file"),
         ("erd:k=4", "did you mean 'er'"),
     ],
@@ -255,7 +255,7 @@ def test_names_that_are_none_are_rejected(name, message):
     ("name", "size", "message"),
     [
         ("er:k=4", 4, "er:k=4 needs more than 4 sites"),
-        ("config:k=3", 5, "odd number of stubs"),
+        ("config:k=3", 5, "have an odd sum"),
         ("config:gamma=2,min=1,max=9", 8, "a degree larger than L"),
         ("ba:m=1", 0, "from 1 to"),
         ("ba:m=1", 2**26 + 1, "from 1 to"),
@@ -270,13 +270,13 @@ def test_degrees_and_seeds_that_cannot_be_are_rejected(tmp_path):
     for degrees, message in [((1, 2), "sum is 3"), ((1, -1), "at least 0"), ((1.5, 0.5), "list")]:
         with pytest.raises(InputError, match=message):
             Ensemble("config", degrees=degrees)
-    with pytest.raises(InputError, match="degrees are those of config"):
+    with pytest.raises(InputError, match="only config takes degrees"):
         Ensemble("er:k=4", degrees=(1, 1))
-    with pytest.raises(InputError, match="L = 3, but config has the degrees of 2"):
+    with pytest.raises(InputError, match="L = 3, but config has 2 degrees"):
         Ensemble("config", degrees=(1, 1)).graph(3)
     with pytest.raises(InputError, match="seed = -1"):
         Ensemble("er:k=4").graph(9, seed=-1)
     path = tmp_path / "degrees.txt"
     path.write_text("1\ntwo\n")
-    with pytest.raises(InputError, match=r"degrees\.txt: line 2: 'two' is no degree"):
+    with pytest.raises(InputError, match=r"degrees\.txt: line 2: 'two', but a degree is"):
         Ensemble(f"config:{path}")

@@ -418,7 +418,7 @@ def graphml(kind, value, edges="undirected"):
         (
             "a.csv",
             "from,to,w\n0,1,2\n",
-            "line 1: 'from,to,w', but a header names a column 'weight'",
+            "line 1: 'from,to,w', but weights need a column 'weight'",
         ),
         ("a.csv", f"0,1,{2**63}\n", "line 1: weight '9223372036854775808', but integers are"),
         ("a.csv", f"0,1,{-(2**63) - 1}\n", "line 1: weight '-9223372036854775809', but integers"),

@@ -57,7 +57,7 @@ EDGE_LISTS = {
     "mark alone": (b"\xef\xbb\xbf", "names no sites"),
     "nul": ("0 1\n1 2\n2 \0003\n", "line 3: holds a NUL byte"),
     "png": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "line 3: holds a NUL byte"),
-    "binary": (b"\x93\x85\xfe,\xff\n\xc3\x28\n", r"line 1: site '.*255 bytes of text in UTF-8"),
+    "binary": (b"\x93\x85\xfe,\xff\n\xc3\x28\n", r"line 1: site '.*UTF-8 text of at most 255"),
     "utf-16": ("0 1\n".encode("utf-16"), "NUL byte"),
     "non-ascii": ("0 1\n0 ü\n", "line 2: site 'ü'"),
     "old mac": ("0 1\r1 2\r", "line 1: holds a carriage return"),
@@ -150,7 +150,7 @@ def test_paths_that_are_no_file_are_refused(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe")
     refusal(tmp_path / "none.txt", "no such file")
     (tmp_path / "a.adjlist").write_text("0 1 2 3\n1 2\n")
-    refusal(tmp_path / "a.adjlist", ".adjlist is not read; networkx.write_graphml makes what is")
+    refusal(tmp_path / "a.adjlist", ".adjlist is not read; convert it with networkx.write_graphml")
     refusal(tmp_path, "cannot be read: it is a directory")
     refusal(tmp_path / "pipe", "cannot be read: it is not a plain file")
     (tmp_path / "d.npz").mkdir()
@@ -482,7 +482,7 @@ def test_arrays_smaller_than_they_promise_and_many_sites_take_no_memory(tmp_path
         layout = {"descr": "<f8", "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(header, layout)
         path = archive(tmp_path / "a.npz", {**members, "data": header.getvalue() + bytes(32)})
-        assert peak_of_refusal(path, WHAT + "array 'data' promises") < 4
+        assert peak_of_refusal(path, WHAT + "array 'data' declares") < 4
     path = stored(tmp_path / "a.npz", {**COO, "shape": np.array([10**9, 10**9])})
     assert peak_of_refusal(path, "1000000000 sites for 2 edges") < 4
 

@@ -57,10 +57,10 @@ def test_a_lattice_from_python_is_swept_and_stored(tmp_path):
     ("change", "message"),
     [
         ({"vectors": [[1, 0]]}, "lattice x: vectors have the shape (1, 2), but d vectors"),
-        ({"vectors": [[1, 0], [0, np.nan]]}, "lattice x: vectors hold a value that is no finite"),
+        ({"vectors": [[1, 0], [0, np.nan]]}, "lattice x: vectors must be finite numbers"),
         ({"vectors": [[1, 2], [2, 4]]}, "lattice x: vectors = [[1.0, 2.0], [2.0, 4.0]] are"),
         ({"vectors": [[1, 0], [0, 0]]}, "lattice x: vectors = [[1.0, 0.0], [0.0, 0.0]] are"),
-        ({"vectors": "ab"}, "lattice x: vectors are no table of numbers"),
+        ({"vectors": "ab"}, "lattice x: vectors must be a table of numbers"),
         ({"sites": [0, 0]}, "lattice x: sites have the shape (2,), but those of 2 axes are (n, 2)"),
         ({"bonds": [(0, 1)]}, "lattice x: bond 0 is (0, 1), but a bond is (from, to, cell)"),
         ({"bonds": []}, "lattice x: a lattice needs at least one bond"),

@@ -326,7 +326,7 @@ OPEN = "open", "open"
     [
         (lambda: Whole(bethe_lattice("bethe:3"), (5,), ("open",)), "only a lattice can be cut"),
         (lambda: Whole(lattice("square"), (4, 6), OPEN, Model.parse("ising")), "spins"),
-        (lambda: Whole(lattice("kagome"), (4, 5), ("open", "periodic")), "cut a cell of 2"),
+        (lambda: Whole(lattice("kagome"), (4, 5), ("open", "periodic")), "multiple of its cell, 2"),
         (lambda: Whole(lattice("square"), (4, 1), OPEN, Model.parse("site")), "two end layers"),
         (lambda: Whole(lattice("square"), (4, 2**62), OPEN), "bond words have 60 bits"),
         (lambda: row_by_slabs(WHOLE, DRAW, slabs=7), "7 slabs, but there are 6 layers"),

@@ -387,9 +387,9 @@ SHORT = {"burn_in": 10, "sweeps": 25, "L": [4]}
     ("settings", "message"),
     [
         ({"every": 0} | SHORT, "every = 0, but it must be an integer from 1 to 10^9"),
-        ({"every": 20} | SHORT, "sweeps = 25, of which 10 are the burn-in, are too few to measure"),
+        ({"every": 20} | SHORT, "sweeps = 25: after a burn-in of 10 too few are left to measure"),
         ({"every": 2, "model": "bond"}, "every: bond percolation has no spins"),
-        ({"chains": 4}, "chains = 4, but it can only be 1, one long chain"),
+        ({"chains": 4}, "chains = 4, but it can only be 1 (one long chain)"),
         ({"chains": -1}, "chains = -1, but it can only be 1"),
         ({"chains": 1, "model": "bond"}, "chains: bond percolation has no spins"),
     ],
@@ -466,8 +466,8 @@ def test_merging_refuses_what_is_no_part_of_the_same_chain():
 
     size = next(iter(undivided().tasks.values())).task.size
     assert merging(lose) == (
-        f"b: block 2 of the chain of L = {size} is missing, and what comes after it cannot be "
-        "joined"
+        f"b: block 2 of the chain of L = {size} is missing; without it later blocks "
+        "cannot be joined"
     )
     assert merging(falsify) == (
         f"b and a differ in block 3 of the same chain of L = {size}, seed 5: one of them is wrong"
@@ -483,12 +483,12 @@ def test_merging_refuses_what_is_no_part_of_the_same_chain():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda g: g.attrs.modify("sweeps", g.attrs["sweeps"] - 1), "is not that of blocks 0 to 5"),
+        (lambda g: g.attrs.modify("sweeps", g.attrs["sweeps"] - 1), "does not fit blocks 0 to 5"),
         (
             lambda g: replace_dataset(g, "spins", lambda x: x[...] | 0xFFFFFFFF),
             "not one of 3 states",
         ),
-        (lambda g: g["block"].__setitem__(slice(1, 6), range(2, 7)), "not that of blocks 0 to 5"),
+        (lambda g: g["block"].__setitem__(slice(1, 6), range(2, 7)), "does not fit blocks 0 to 5"),
         (lambda g: g.__delitem__("spins"), "dataset spins is missing"),
         (lambda g: replace_dataset(g, "spins", lambda x: x[...] ^ 1), "not match its checksum"),
     ],

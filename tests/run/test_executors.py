@@ -383,7 +383,7 @@ def call_of(*devices):
 def test_a_worker_without_a_device_of_its_own_is_refused(monkeypatch):
     monkeypatch.setattr(calls._HERE, "number", 2)
     call = call_of("cuda:0", "cuda:1")
-    with pytest.raises(InputError, match=r"worker 3 on .* has no GPU of its own: there are cuda:0"):
+    with pytest.raises(InputError, match=r"worker 3 on .* has no GPU left of cuda:0"):
         measure_blocks(call)
 
 
@@ -427,7 +427,7 @@ def test_several_gpus_are_named(three_gpus, text, numbers):
         ("cpu,cuda", "--device cpu,cuda: must be auto, cpu, cuda or cuda:n"),
         (
             "cuda:0,1 --executor threads",
-            "--device cuda:0,1: threads drive one GPU; leave out --exe",
+            "--device cuda:0,1: threads can use only one GPU; leave",
         ),
     ],
 )

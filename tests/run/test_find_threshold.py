@@ -262,10 +262,10 @@ def test_what_is_no_time_is_refused(given):
         ({"model": "nothing"}, "model"),
         ({"L": 0}, "L"),
         ({"L": [8, 8.5]}, "only integers"),
-        ({"lattice": 5}, "only a lattice has tori"),
+        ({"lattice": 5}, "which only lattices have"),
         ({"lattice": percolab.Graph.of_bonds(2, [(0, 1)])}, "a finite graph has no p_c"),
         pytest.param({"lattice": networkx.path_graph(3)}, "a finite graph has no", id="networkx"),
-        ({"lattice": None, "graph": [(0, 1)]}, "the graph: a finite graph has no p_c, which needs"),
+        ({"lattice": None, "graph": [(0, 1)]}, "the graph: a finite graph has no p_c, a limit"),
         ({"lattice": "cubic", "error": 1e-3, "L": [8, 12]}, "at least 3 sizes"),
         ({"lattice": "cubic", "error": 1e-3, "model": "ising"}, "percolab sweep"),
         ({"lattice": "bcc", "universal": "known"}, "tori that are cubes"),
@@ -312,7 +312,7 @@ def test_sizes_too_small_for_the_error_end_with_what_they_give(tmp_path):
     sizes, path = (4, 6, 8), tmp_path / "small.h5"
     found = percolab.threshold("cubic", error=ERROR, L=sizes, device="cpu", out=path)
     command = "threshold", "cubic", "-L", "4,6,8", "--device", "cpu", "--out", path, "--error"
-    assert "is not reached: these sizes leave more" in answer(*command, ERROR)
+    assert "is not reached: these sizes give a larger one" in answer(*command, ERROR)
     assert "is not reached" not in answer(*command, 3 * ERROR)
     assert ERROR < found.error < 3 * ERROR
     assert tuple(found.results.study.sizes) == sizes

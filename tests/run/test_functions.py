@@ -148,7 +148,7 @@ def test_functions_are_stored_tabulated_and_continued_by_name():
         ({"x": lambda labels: 1 / 0}, {}, "observable x: ZeroDivisionError: division by zero"),
         ({"x": clusters}, {"method": "threshold", "p": None}, "observables: functions of labels"),
         ({"x": clusters}, {"model": "ising"}, "observables: functions of labels are measured by"),
-        ({"x": clusters}, {"executor": "processes"}, "observables: functions from Python are"),
+        ({"x": clusters}, {"executor": "processes"}, "observables: Python functions run in"),
         ({"x": clusters}, {"slabs": 2}, "observables: functions of labels need whole samples"),
     ],
 )

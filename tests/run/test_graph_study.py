@@ -304,7 +304,7 @@ def test_a_graph_without_its_bonds_is_not_sampled():
     answer("sweep", "--graph", "bridge.txt", "-p", "0.5", "--samples", 10, "--quiet")
     study = read_results("results.h5").study
     assert study.structure == load_graph("bridge.txt")
-    with pytest.raises(InputError, match=r"bonds of bridge\.txt are not in a results file"):
+    with pytest.raises(InputError, match=r"a results file lacks the bonds of bridge\.txt"):
         make_sampler(study.tasks[4], device=CPU).sample([0])
 
 

@@ -83,7 +83,7 @@ REFUSED = [
     (("--slabs", "0"), "slabs = '0', but it must be auto or an integer of at least 1"),
     (("--slabs", "few"), "slabs = 'few', but it must be auto or an integer of at least 1"),
     (("-L", "3000000"), "L = 3000000 in 2 slabs: a slab of 4500000000000 sites, but at most"),
-    (("-L", "400000000"), "160000000000000000 sites, but sums are kept of fewer than"),
+    (("-L", "400000000"), "160000000000000000 sites, but a study needs fewer than"),
 ]
 
 
@@ -167,7 +167,7 @@ def test_samples_of_all_processes_continue_after_the_end_of_their_parent(tmp_pat
 
 def test_slabs_are_measured_on_one_host(tmp_path):
     given = ("--lattice", "square", "-L", "8", "-p", "0.5", "--slabs", "2", "--device", "cpu")
-    message = "slabs: threads or processes of one host measure slabs; on many hosts take "
+    message = "slabs: only with threads or processes of one host; for several hosts use "
     out = "--out", tmp_path / "none.h5"
     assert message in refusal("sweep", *given, *out, "--executor", "dask:tcp://127.0.0.1:9")
     with ThreadPoolExecutor(1) as executor, pytest.raises(InputError, match=message):
@@ -389,11 +389,11 @@ def test_sums_beyond_64_bits_have_two_columns(way, monkeypatch):
 
 
 NOT_IN_PARTS = [
-    (("--measure", "gyration"), "the radii of clusters are not known at a face"),
-    (("--measure", "openings"), "they are counted where a sample is in one piece"),
+    (("--measure", "gyration"), "radii of clusters need whole samples"),
+    (("--measure", "openings"), "they are counted only in whole samples"),
     (("--model", "ising"), "a sweep of ising needs all spins at once"),
-    (("--lattice", "bethe:3"), "bethe:3 has no layers to be cut at"),
-    (("--labeler", "reference"), "on cpu they are labeled by raster, not by reference"),
+    (("--lattice", "bethe:3"), "bethe:3 has no layers, so it cannot be cut"),
+    (("--labeler", "reference"), "on cpu the labeler is raster, not reference"),
     (("--method", "threshold"), "method threshold needs whole samples"),
     (("--method", "tree"), "method tree needs the whole lattice at once"),
     (("-p", ""), "give p (-p)"),

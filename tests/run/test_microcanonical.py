@@ -216,7 +216,7 @@ def test_a_graph_without_terminals_has_its_clusters_at_any_p(tmp_path):
     ("options", "message"),
     [
         (("-p", "0.5"), "leave out p"),
-        (("--model", "ising"), "are different at every p: leave it out"),
+        (("--model", "ising"), "differ at every p: leave it out"),
         (("--model", "site-bond"), "the model is bond or site, not site-bond"),
         (("--model", "bond:x=p,y=0.3"), "the model is bond or site, not bond:y=0.3"),
         (("--chains", "1"), "chains"),

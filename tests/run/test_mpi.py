@@ -60,9 +60,9 @@ def test_mpi_without_mpi4py_is_refused_in_one_line(given, monkeypatch):
 @pytest.mark.parametrize(
     ("ranks", "given", "message"),
     [
-        (2, ("--part", "5/4"), "part = 5/4: of n parts k is the first, 1, to the last, n"),
-        (1, (), "--executor mpi: this is one process; mpiexec -n 9 percolab sweep ... "),
-        (2, ("--slabs", "2", "--plan"), "--slabs: threads or processes of one host measure slabs"),
+        (2, ("--part", "5/4"), "part = 5/4, but in k/n k must be from 1 to n"),
+        (1, (), "--executor mpi: there is only one process; start more, as in mpiexec -n 9 "),
+        (2, ("--slabs", "2", "--plan"), "--slabs: only with threads or processes of one host"),
     ],
 )
 def test_ranks_end_with_one_line_for_bad_input(ranks, given, message):
@@ -106,11 +106,11 @@ def test_the_plan_of_a_study_has_the_workers_of_all_hosts(monkeypatch):
     assert (here.workers, found.workers) == (2, 9)
     assert found.sizes[0].rate == pytest.approx(7 / 2 * here.sizes[0].rate)
     assert found.sizes[0].host_bytes == here.sizes[0].host_bytes
-    assert "memory at most: of this host, which has 2 of 9 workers" in found.notes
+    assert "the memory is that of this host, which has 2 of 9 workers" in found.notes
     choose = plan.choose_engine
     on_gpu = lambda *args: replace(choose(*args), devices=(Device("cuda"),))  # noqa: E731
     monkeypatch.setattr(plan, "choose_engine", on_gpu)
-    with pytest.raises(InputError, match="plan: GPUs of executor mpi are not planned; leave out"):
+    with pytest.raises(InputError, match="plan: no GPUs with executor mpi; leave out"):
         plan_study(request.study, request.rule, **given)
 
 

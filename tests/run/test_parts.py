@@ -67,7 +67,7 @@ def test_progress_of_a_part_is_that_of_its_own_blocks():
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["0/4", "5/4", "0/0"], "part = {}: of n parts k is the first, 1, to the last, n"),
+        (["0/4", "5/4", "0/0"], "part = {}, but in k/n k must be from 1 to n"),
         (
             ["x", "1", "1/", "/2", "1/x", "-1/4", "1/2/3", "1.5/4", "²/4"],
             "part = {!r}, but a part is k/n, as in 3/16",
@@ -82,15 +82,15 @@ def test_what_is_no_part_of_n_is_refused(texts, message):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("-p", "0.5", "--target-error", "0.01"), "part 1/2: a target error is assessed on all "),
-        ((), "part 1/2: p must be the same in all parts: give it, or place it once with --prepare"),
+        (("-p", "0.5", "--target-error", "0.01"), "part 1/2: a target error needs all "),
+        ((), "part 1/2: p must be the same in all parts: give it, or find it once with --prepare"),
         (("--model", "ising", "-p", "0.5"), "part 1/2: the burn-in must be the same in all parts"),
         (
             ("--model", "ising", "-p", "0.5", "--burn-in", 5, "--chains", 1),
             "part 1/2: one long chain (chains 1) has no parts",
         ),
-        (("-p", "0.5", "--plan"), "--plan is of the whole study: leave out --part"),
-        (("-p", "0.5", "--prepare"), "--prepare is of the whole study: leave out --part"),
+        (("-p", "0.5", "--plan"), "--plan: only for the whole study; leave out --part"),
+        (("-p", "0.5", "--prepare"), "--prepare: only for the whole study; leave out --part"),
     ],
     ids=["target error", "p", "burn-in", "one chain", "plan", "prepare"],
 )

@@ -231,7 +231,7 @@ def test_the_command_prints_a_row_a_size_and_totals(tmp_path):
         (("--plan", "--target-error", "2"), "target error 2.0 must be above 0 and below 1"),
         (("--plan", "--samples", "10", "--out", "nowhere/a.h5"), "does not exist"),
         (("--plan", "--lattice", "squre"), "squre"),
-        (("--samples", "10", "--json"), "--json goes with --plan"),
+        (("--samples", "10", "--json"), "--json: only with --plan"),
         (("--plan", "--target-error", "1e-3", "-p", "0.1,0.2"), "the pilot finds no p_c"),
         (("--plan", "--samples", "10", "--export", "a.csv"), "No such option"),
     ],

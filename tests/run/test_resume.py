@@ -141,7 +141,8 @@ def test_ctrl_c_in_the_last_save_claims_no_block_that_is_not_stored(
         assert message.startswith(f"interrupted; finished blocks are in {path}. ")
     else:
         assert blocks_in(path) == BLOCKS
-        assert message.startswith(f"interrupted; {path} lacks the blocks since its last save. ")
+        lost = f"blocks finished since the last save of {path} are lost"
+        assert message.startswith(f"interrupted; {lost}. ")
 
 
 def test_sigterm_anywhere_else_ends_with_its_own_exit_code(tmp_path):

@@ -69,7 +69,7 @@ REFUSED = [
     (("-L", "64", "--blocks", "64x64", "--workers", "4096"), "lattice: 4096 ranks on one host"),
     (("-L", "3000000", "--slabs", "4"), "L = 3000000 over 2 ranks: a slab of 2250000000000 sites"),
     (("--split", "samples"), "unknown split 'samples'; known: lattice"),
-    (("--executor", "dask:tcp://localhost:1"), "--split lattice: the workers of Dask do not send"),
+    (("--executor", "dask:tcp://localhost:1"), "--split lattice: the workers of Dask cannot"),
 ]
 
 
@@ -88,7 +88,7 @@ def task(size=12, **kinds):
 def test_executors_whose_workers_do_not_send_are_refused():
     with (
         ThreadPoolExecutor(2) as pool,
-        pytest.raises(InputError, match="the workers of this executor do not send to each other"),
+        pytest.raises(InputError, match="the workers of this executor cannot exchange data"),
     ):
         sweep("square", **ASKED, split="lattice", executor=pool)
 
@@ -127,7 +127,7 @@ def test_ranks_are_as_many_as_workers_gpus_or_layers(monkeypatch):
     assert (found.size, found.executor, found.devices) == (3, "processes", gpus)
     with pytest.raises(InputError, match="4 ranks on one host, which has cuda:0,2,3; every rank"):
         team(gpus, workers=4)
-    with pytest.raises(InputError, match="threads drive one GPU; take executor processes"):
+    with pytest.raises(InputError, match="threads can use only one GPU; give executor processes"):
         team(gpus, workers=2, executor="threads")
     monkeypatch.setattr(RankJob, "most_memory", Memory(10**6, 10**11))
     with pytest.raises(InputError, match=r"in 12 slabs needs 100.0 GB on cuda:0; 90.0 GB of GPU"):

@@ -185,7 +185,7 @@ def test_what_it_has_not_is_refused_in_one_line(options, message):
 def test_a_gpu_is_refused_and_auto_takes_the_cpu(monkeypatch):
     request = make_request("square", **{**SWEEP, "device": "auto"})
     opened = open_study(request.study, request.rule, request.options)
-    with pytest.raises(InputError, match=r"random-cluster:q=2\.5 is sampled on the CPU alone: use"):
+    with pytest.raises(InputError, match=r"random-cluster:q=2\.5 is sampled only on the CPU: use"):
         choose_engine(opened, {"device": Device("cuda")}, Observer())
     # As where there is a GPU.
     monkeypatch.setattr("percolab.kernels.device.cuda_problem", lambda *_: None)

@@ -279,10 +279,10 @@ def test_a_file_of_version_5_is_read_and_continued_in_groups(tmp_path):
 @pytest.mark.parametrize(
     ("dataset", "change", "reason"),
     [
-        ("block_count", lambda x: np.where(x == 4, 3, x), "are not those of neighbours"),
-        ("block_count", lambda x: x * 2, "are not those of neighbours"),
-        ("block_count", lambda x: np.where(x == 4, 0, x), "cannot be one group"),
-        ("block_count", lambda x: np.where(x == 4, 2**62, x), "cannot be one group"),
+        ("block_count", lambda x: np.where(x == 4, 3, x), "are not aligned powers of two"),
+        ("block_count", lambda x: x * 2, "are not aligned powers of two"),
+        ("block_count", lambda x: np.where(x == 4, 0, x), "is empty or too large"),
+        ("block_count", lambda x: np.where(x == 4, 2**62, x), "is empty or too large"),
         ("block_count", lambda x: x[:-1], "do not fit together"),
         ("block", lambda x: np.where(x == 96, 92, x), "a block is in two groups"),
         ("block_count", lambda x: np.ones_like(x), "sums holds more than its samples can have"),

@@ -194,7 +194,7 @@ def test_a_file_of_another_program_is_kept(file, was_there):
         (file.parent / "thesis").write_text("years of work")
         (file.parent / "thesis").replace(file)
         for _ in range(2):
-            message = r"put a file here, which is left as it is; the results are in .*-rescued.h5"
+            message = r"written this file, which is not replaced; the results are in .*-rescued.h5"
             with pytest.raises(InputError, match=message):
                 writer.save(small_results())
     assert file.read_text() == "years of work"
@@ -209,7 +209,7 @@ def test_results_that_no_reader_would_take_are_not_written(file):
     results.runs *= 2
     with (
         ResultsWriter(file) as writer,
-        pytest.raises(ValueError, match="its runs made 12, and there are 6"),
+        pytest.raises(ValueError, match="its runs made 12 blocks, but the file has 6"),
     ):
         writer.save(results)
     assert file.read_bytes() == before

@@ -336,8 +336,8 @@ def continued(sampler, checkpoint):
     ("damage", "message"),
     [
         (cut_bonds, r"slabs do not fit together: .* open bonds below a face"),
-        (add_bins, r"study.h5-\w+-4-0.checkpoint: is damaged, as its rows are none of its task"),
-        (cut_rows, r"study.h5-\w+-4.checkpoint: is damaged, as its rows are none of its task"),
+        (add_bins, r"study.h5-\w+-4-0.checkpoint: is damaged: its rows do not fit its task"),
+        (cut_rows, r"study.h5-\w+-4.checkpoint: is damaged: its rows do not fit its task"),
     ],
 )
 def test_a_sealed_checkpoint_that_does_not_fit_is_refused_in_one_line(damage, message):
@@ -436,7 +436,7 @@ def test_names_are_as_many_as_sites():
     edges.write_text("a,b\nb,c\n")
     sweep(graph=edges, p=[0.5], samples=10, device="cpu", workers=1).save(path)
     put_zeros(path, "site_names", (8 * CLAIMED // 200,), "S200")
-    with pytest.raises(InputError, match="there are other names than sites"):
+    with pytest.raises(InputError, match="the numbers of names and sites differ"):
         read_results(path)
 
 

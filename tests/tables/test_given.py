@@ -180,7 +180,7 @@ def test_a_mean_has_its_error_in_the_column_of_its_name_and_error():
     assert (series.values.tolist(), series.errors.tolist()) == ([0.8], [0.02])
     rows |= {"chi": [70.0], "chi_error": [3.0]}
     assert read_table(rows, "mean=chi,series=none").choose().errors.tolist() == [3.0]
-    reason = "Binder, chi have errors; say which by columns mean=Binder,error=Binder_err"
+    reason = "Binder, chi have errors; choose one, as in columns mean=Binder,error=Binder_err"
     with pytest.raises(InputError, match=reason):
         read_table(rows)
     with pytest.raises(InputError, match="no column for error"):
@@ -211,18 +211,18 @@ def test_rows_without_numbers_or_errors_are_left_out_and_counted(tmp_path):
     table = read_table(written(tmp_path / "a.csv", text))
     assert table.choose().x.tolist() == [0.3]
     assert table.notes == (
-        "2 rows without all numbers left out",
+        "2 rows with missing numbers left out",
         "1 row with an error of 0 left out",
     )
 
 
 REFUSED = [
     ("L,p,k,n\n8,0.1,3\n", "line 2: 3 columns, but the header has 4"),
-    ("L,p,k,n\n8,0.1,11,10\n", "line 2: k = 11 of 10, but counts are integers of 0 to the total"),
+    ("L,p,k,n\n8,0.1,11,10\n", "line 2: k = 11 of 10, but counts are integers from 0 to the total"),
     ("L,p,k,n\n8,0.1,1.5,10\n", "k = 1.5 of 10"),
     ("L,p,k,n\n\n8.5,0.1,1,10\n", "line 3: L = 8.5, but sizes are integers of at least 1"),
-    ("L,p,k,n\n8,about,1,10\n", "p = 'about', no number"),
-    ("L,p,k,n\n8,inf,1,10\n", "p = 'inf', no number"),
+    ("L,p,k,n\n8,about,1,10\n", "p = 'about' is not a number"),
+    ("L,p,k,n\n8,inf,1,10\n", "p = 'inf' is not a number"),
     ("L,p,mean,error\n8,0.1,1e99,1\n", "mean = 1e99, but numbers are 0, or from 1e-50 to 1e50"),
     ("L,p,mean,error\n8,0.1,1,-1\n", "error = -1, but errors are not negative"),
     ("8,0.1,1,10\n", "line 1 has numbers alone"),
@@ -251,8 +251,8 @@ def test_a_table_that_cannot_be_used_is_refused_in_one_line(tmp_path, text, prob
     [
         ("size", "give them as size=d"),
         ("length=L", "'length'; known: count, error, mean, series, size, total, x"),
-        ("x=q", "x=q: the table has L, p, k, n"),
-        ("series=q", "series=q: the table has L, p, k, n"),
+        ("x=q", "x=q: the table has only L, p, k, n"),
+        ("series=q", "series=q: the table has only L, p, k, n"),
         ("size=L,x=L", "'L' is named twice"),
         ("x=p,x=k", "'x' is named twice"),
         (["L", "p", "k", "n"], "they are a text size=d,x=p or a mapping"),
@@ -286,7 +286,7 @@ def test_a_table_is_fitted_and_drawn_in_python(tmp_path):
         ({"degree": 9}, "degree = 9"),
         ({"window": (0.1, 0.9)}, "no such option"),
         ({"nu": "known"}, "no such option"),
-        ({"series": "a"}, "one series, without name"),
+        ({"series": "a"}, "it has one unnamed series"),
     ):
         with pytest.raises(InputError, match=problem):
             table.fit(**options)

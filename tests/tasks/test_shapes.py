@@ -154,15 +154,15 @@ def test_a_fit_of_rectangles_finds_the_threshold():
     ("line", "told"),
     [
         ("sweep --lattice square -L 4x4x8", "L = 4x4x8 has 3 sides, but square has 2 axes"),
-        ("sweep --lattice square -L 8x4,8x8", "L = 8x8: the sides of all shapes of a study"),
-        ("sweep --lattice square -L 8x16,8", "L = 8: the sides of all shapes of a study"),
+        ("sweep --lattice square -L 8x4,8x8", "L = 8x8: all shapes of a study need the same ratio"),
+        ("sweep --lattice square -L 8x16,8", "L = 8: all shapes of a study need the same ratio"),
         ("sweep --lattice square -L 8x0", "L = '8x0', but it must be an integer of at least 1"),
         ("sweep --lattice bethe:3 -L 3x3", "L = 3x3: bethe:3 has no sides"),
         ("sweep --lattice honeycomb -L 4x5 --boundary periodic", "L = 4x5, but along the periodic"),
         ("threshold square -L 8x16", "square 1x2: p_c is found on tori whose sides are equal"),
         ("label --lattice square -L 8x8x8 -p 0.5", "L = 8x8x8 has 3 sides"),
         ("invade --lattice cubic -L 8x9", "L = 8x9 has 2 sides, but cubic has 3 axes"),
-        ("bench -L 8x16", "L = '8x16', but here all sides are equal"),
+        ("bench -L 8x16", "L = '8x16', but sides are equal here"),
         ("lattices square\\ 2x4", "aspect = [2, 4], but it must be positive integers without"),
     ],
 )

@@ -69,7 +69,7 @@ class Model:
     def read(cls, text: str, rest: str | None) -> Model:
         """Return the model of the whole text, ``rest`` being what follows its first colon."""
         if rest is not None:
-            raise InputError(f"model {text!r}: {cls.name} has nothing to choose, write {cls.name}")
+            raise InputError(f"model {text!r}: {cls.name} takes no parameters, write {cls.name}")
         return cls()
 
     def __str__(self) -> str:

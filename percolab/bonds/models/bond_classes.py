@@ -64,8 +64,8 @@ class BondClasses(Model):
         known = sorted(set(names) - {""})
         if not known:
             raise InputError(
-                f"model {self}: {structure.name} has no classes of bonds with names; its bonds "
-                "all have p"
+                f"model {self}: {structure.name} has no named classes of bonds; its bonds all "
+                "have p"
             )
         for name, _ in self.chosen:
             if name not in known:

@@ -32,12 +32,12 @@ class BondWeight(Model):
     def on(self, structure: Any) -> Model:
         """Return the model; InputError unless the weights, if they are known, are allowed."""
         if not hasattr(structure, "content"):
-            raise InputError(f"model {self}: bonds of a graph have weights, and {structure.name} "
-                             "is none: give --graph")  # fmt: skip
+            raise InputError(f"model {self}: only graphs have weights, and {structure.name} is "
+                             "not one: give --graph")  # fmt: skip
         if structure.content is not None:
             weights = structure.content.weights
             if weights is None:
-                raise InputError(f"model {self}: {structure.name} has no weights of its bonds")
+                raise InputError(f"model {self}: the bonds of {structure.name} have no weights")
             wrong = weights[(weights < 0) | (weights > (np.inf if self.is_rate else 1.0))]
             if wrong.size:
                 raise InputError(f"model {self}: weight {wrong[0]}, but weights are {self.allowed}")

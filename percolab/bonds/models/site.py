@@ -24,5 +24,5 @@ class Site(Model):
     def read(cls, text: str, rest: str | None) -> Site:
         if rest is not None:
             read_fixed(text, rest)
-            raise InputError(f"model {text}: only site-bond has a probability that is fixed")
+            raise InputError(f"model {text}: only site-bond takes a fixed probability")
         return cls()

@@ -29,7 +29,7 @@ class SiteBond(Model):
 
     def __post_init__(self) -> None:
         if len(self._fixed) > 1:
-            raise InputError(f"model {self}: one of site and bond must be left out, to be p")
+            raise InputError(f"model {self}: give only one of site and bond; the other is p")
         for key, value in self._fixed.items():
             check_probability(key, value)
 

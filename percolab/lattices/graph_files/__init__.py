@@ -67,10 +67,10 @@ def read_graph(
     path, requested = Path(path), take_columns(columns)
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix in _NOT_READ:
-        raise InputError(f"{path}: {suffix} is not read; networkx.write_graphml makes what is")
+        raise InputError(f"{path}: {suffix} is not read; convert it with networkx.write_graphml")
     read = _READERS.get(suffix)
     if read is not None and requested:
-        raise InputError(f"{path}: columns are named in edge lists alone: leave out --columns")
+        raise InputError(f"{path}: only edge lists have named columns: leave out --columns")
     try:
         if read is not None:
             edges = read(path, num_sites, weights)

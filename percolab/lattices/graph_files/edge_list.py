@@ -59,7 +59,7 @@ def read_edge_list(
     if line.lower().startswith(("*vertices", "*network")):
         arguments = f"networkx.read_pajek({path.name!r}), {path.stem + '.graphml'!r}"
         raise InputError(
-            f"{path}: is a Pajek file, which is not read; networkx makes what is: "
+            f"{path}: is a Pajek file, which is not read; convert it with "
             f"networkx.write_graphml({arguments})"
         )
     try:
@@ -67,8 +67,8 @@ def read_edge_list(
         layout = detect_layout(line, following, requested) if first else Layout(Columns())
         if layout.is_header and weights and layout.columns.weight < 0:
             raise InputError(
-                f"{shown(line)}, but a header names a column 'weight' where bonds have weights, or "
-                "--columns names it third"
+                f"{shown(line)}, but weights need a column 'weight' in the header, or a third name "
+                "in --columns"
             )
     except InputError as error:
         raise InputError(f"{path}: line {place}: {error}") from error
@@ -200,7 +200,7 @@ def choose_columns(
         if labels.count(name) != 1:
             why = "two columns have this name" if name in labels else "there is no such column"
             known = ", ".join(map(str, labels))[:200]
-            raise InputError(f"columns: {shown(str(name))}: {why}; there are {known}")
+            raise InputError(f"columns: {shown(str(name))}: {why}; the columns are {known}")
     if requested:
         one, other, *weight = map(labels.index, requested)
         return (one, other), weight[0] if weight else -1
@@ -258,8 +258,8 @@ def _note_lists(text: bytes, columns: Columns, edges: Edges) -> tuple[str, ...]:
         return ()
     line = shown(" ".join(longer[0]))
     return (
-        f"a line is one bond: of {line} the first two sites; if lines list all neighbours of a "
-        "site, networkx.read_adjlist makes a graph of them",
+        f"each line is one bond, {line} that of its first two sites; if lines list all neighbours "
+        "of a site, use networkx.read_adjlist",
     )
 
 

@@ -96,8 +96,8 @@ def check_num_sites(path: Path | str, claimed: int, num_edges: int, requested: i
         raise InputError(f"{path}: has {claimed} sites, but {requested} were requested")
     if requested is None and claimed > FREE_SITES + SITES_PER_EDGE * num_edges:
         raise InputError(
-            f"{path}: {claimed} sites for {num_edges} edges, more than {SITES_PER_EDGE} an edge "
-            f"and {FREE_SITES}; renumber the sites 0, 1, 2, ... or give the number of sites"
+            f"{path}: {claimed} sites for {num_edges} edges, more than {SITES_PER_EDGE} per "
+            f"edge plus {FREE_SITES}; renumber the sites 0, 1, 2, ... or give the number of sites"
         )
 
 

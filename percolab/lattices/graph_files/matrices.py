@@ -138,4 +138,4 @@ def _check_header(name: str, file: IO[bytes], size: int) -> None:
     if name in _INDICES and dtype.kind not in "iu":
         raise ValueError(f"array {name!r} is {dtype}, not integers")
     if not dtype.hasobject and prod(shape) * dtype.itemsize != size - file.tell():
-        raise ValueError(f"array {name!r} promises {prod(shape)} values, but holds another number")
+        raise ValueError(f"array {name!r} declares {prod(shape)} values, but has another number")

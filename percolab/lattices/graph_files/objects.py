@@ -65,7 +65,7 @@ def graph_from_object(
     check_options(num_sites, multi)
     requested = take_columns(columns)
     if requested and not is_frame(graph):
-        raise InputError(f"columns: a {type(graph).__name__} has none by name; leave them out")
+        raise InputError(f"columns: a {type(graph).__name__} has no named columns; leave them out")
     if hasattr(graph, "to_networkx"):  # of igraph
         graph = graph.to_networkx(vertex_attr_hashable="name")
     try:

@@ -182,8 +182,8 @@ def _number(name: str, numbers: dict[str, int]) -> int:
         is_text = name.isprintable() and "\ufffd" not in name
         if not is_text or len(name.encode()) > LONGEST_NAME:
             raise ValueError(
-                f"site {shown(name)}, but a name has at most {LONGEST_NAME} bytes of text in "
-                "UTF-8, all printable"
+                f"site {shown(name)}, but a name is printable UTF-8 text of at most "
+                f"{LONGEST_NAME} bytes"
             )
         numbers[name] = len(numbers)
     return numbers[name]

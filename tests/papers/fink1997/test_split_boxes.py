@@ -92,7 +92,7 @@ def test_what_cannot_be_cut_or_merged_is_refused_in_one_line(given, message):
 )
 def test_blocks_and_merge_go_with_split(given):
     output = refusal("sweep", *changed(["--lattice", "square", "-L", "8", "-p", "0.5"], *given))
-    assert output == f"{given[0][2:]} = {given[1]}: goes with --split lattice"
+    assert output == f"{given[0][2:]} = {given[1]}: only with --split lattice"
 
 
 def task(size=12, **kinds):
@@ -138,7 +138,7 @@ def test_auto_runs_boxes_on_the_cpu_with_a_note(monkeypatch):
     given = ASKED | {"L": [8], "split": "lattice", "blocks": "2x1", "observer": watched}
     assert sweep("square", **given, device="auto").runs[0]["device"] == "cpu"
     (note,) = notes
-    assert note.startswith("on the CPU, since on cuda:0 it cannot be: split lattice: blocks: ")
+    assert note.startswith("measuring on the CPU, as cuda:0 cannot: split lattice: blocks: ")
 
 
 def test_a_stop_is_between_two_rows():
