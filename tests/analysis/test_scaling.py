@@ -260,5 +260,5 @@ def test_ratios_that_do_not_cross_are_absent():
     found = ratio_crossings(apart, near=TRUTH.threshold, **DRIFT, bootstrap=0)
     assert not found.crossings[0].found
     assert "none" in ratio_table(found)
-    with pytest.raises(AnalysisError, match="at least two sizes"):
+    with pytest.raises(AnalysisError, match="at least two L"):
         ratio_crossings(apart[:1], near=0.65, **DRIFT)

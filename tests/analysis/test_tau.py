@@ -128,7 +128,7 @@ def test_the_error_of_the_threshold_is_in_that_of_tau():
 def test_what_cannot_give_tau_says_why():
     rng = np.random.default_rng(11)
     few, tasks = synthetic(rng, TAU, blocks=5), synthetic(rng, TAU)
-    with pytest.raises(AnalysisError, match="no 8 bins of sizes"):
+    with pytest.raises(AnalysisError, match="fewer than 8 bins of sizes"):
         tau_of(few)
     found = tau_of([*few, *tasks])
     assert len(found.notes) == 3

@@ -65,7 +65,7 @@ REFUSED = [
     (("-L", "8", "--workers", "9"), "L = 8 over 9 ranks: 9 ranks, but there are 8 layers"),
     (("-L", "8", "--workers", "2", "--slabs", "9"), "9 slabs, but there are 8 layers"),
     (("--workers", "0"), "--workers"),
-    (("-L", "2000", "--workers", "1025"), "lattice: 1025 ranks on one host, but at most 1024;"),
+    (("-L", "2000", "--workers", "1025"), "lattice: 1025 ranks on one host, but at most 1024 are"),
     (("-L", "64", "--blocks", "64x64", "--workers", "4096"), "lattice: 4096 ranks on one host"),
     (("-L", "3000000", "--slabs", "4"), "L = 3000000 over 2 ranks: a slab of 2250000000000 sites"),
     (("--split", "samples"), "unknown split 'samples'; known: lattice"),

@@ -101,4 +101,4 @@ def test_the_command_line_sweeps_continues_and_exports():
 def test_a_grid_has_no_thresholds_to_export(tmp_path):
     path = stored(tmp_path / "g.h5", sweep("square", L=[4], p=[0.5], samples=20, device="cpu"))
     assert "sweep with --method threshold" in refusal("export", path, "--thresholds")
-    assert "known at every p" in refusal("export", path, "-p", "0.5")
+    assert "only for method threshold or microcanonical" in refusal("export", path, "-p", "0.5")

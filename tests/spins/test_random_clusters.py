@@ -210,5 +210,5 @@ def test_a_stored_state_with_bonds_that_are_not_there_is_refused():
     for plane in range(planes.shape[1]):
         wrong = planes.copy()
         wrong[0, plane, -1] |= np.uint32(1 << 31)
-        with pytest.raises(InputError, match="not there"):
+        with pytest.raises(InputError, match="that the lattice lacks"):
             chain.resume(wrong, 1)

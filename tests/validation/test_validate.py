@@ -499,7 +499,7 @@ def test_observables_of_both_usual_boundaries_are_listed_by_default():
     ("text", "message"),
     [
         ("opne", "unknown 'opne'; did you mean 'open'"),
-        ("open,terminals", "terminals are those of a graph"),
+        ("open,terminals", "terminals is for a graph, which has no axes"),
         (",".join(["open"] * 9), "at most 8 axes"),
     ],
 )
