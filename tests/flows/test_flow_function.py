@@ -90,7 +90,7 @@ def test_conductances_of_bonds_are_weights():
         (("square", 8), {"source": 1.5}, "source = 1.5, but it must be a side"),
         (("square", 8), {"axis": "z"}, "axis 'z': no open axis has this name"),
         (("square", 1), {}, "site 0 is in both terminals"),
-        (("square", 8), {"boundary": "periodic", "source": 3}, "target: without an open axis there are no sides"),
+        (("square", 8), {"boundary": "periodic", "source": 3}, "target: without an open axis"),
         (("square",), {}, "a sample needs L"),
         (("square", 8), {"model": "ising"}, "model ising"),
         (("square", 8), {"conductances": [1.0]}, "conductances have the shape (1,), but must"),

@@ -211,7 +211,7 @@ def test_terminals_are_part_of_a_study_and_of_its_means(tmp_path):
         ({"source": "y-", "target": [3, 40]}, "site 3 is in both terminals"),
         ({"source": "y-", "measure": "bridges"}, "source = y-: source and target need"),
         ({"source": "y-", "lattice": "bethe:3", "L": [3]}, "source = y-: source and target"),
-        ({"target": "y-", "method": "threshold", "p": None, "measure": ()}, "target: a lattice has it only for flow"),
+        ({"target": "y-", "method": "threshold", "p": None, "measure": ()}, "target: a lattice"),
         ({"target": 0.5}, "target = 0.5, but only integers are allowed"),
     ],
 )

@@ -297,7 +297,7 @@ SQUARE = np.zeros((2, 4, 4))
         ("square", {"weights": SQUARE.astype(complex)}, "weights are complex128, but they must"),
         ("square", {"weights": SQUARE, "boundary": "torn"}, "boundary"),
         ("square", {"weights": SQUARE, "source": [1]}, "source: only a graph has it"),
-        ("kagome", {"weights": np.zeros((3, 3, 3)), "boundary": "periodic"}, "are not a multiple of its cell"),
+        ("kagome", {"weights": np.zeros((3, 3, 3)), "boundary": "periodic"}, "not a multiple of"),
         ("square", {"weights": np.full((2, 4, 4), 2**63, np.uint64)}, "weight 9223372036854775808"),
         ("square", {}, "L = None, but a sample of square needs an integer size L"),
         ("square", {"L": 4, "method": "prin"}, "unknown tree method 'prin'; did you mean"),
