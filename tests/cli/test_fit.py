@@ -455,6 +455,6 @@ def test_a_part_with_too_few_blocks_is_left_out_with_a_note():
     few = sweep("square", samples=250, seed=6, block_size=25, **shared)
     both = fit_quantities(merge([("many", many), ("few", few)]), ["wrapping_any", "Q_1"])
     assert both.threshold == alone.threshold
-    assert [note for note in both.notes if "too few" in note] == [
+    assert [note for note in both.notes if "too few blocks" in note] == [
         "L = 4, 8, 12, 16: p with too few blocks for their covariance: left out"
     ]
