@@ -39,7 +39,7 @@ from percolab.kinds.grid import GridSampler
 from percolab.kinds.workplace import Stopped
 from percolab.run import calls
 from percolab.run.calls import Call, measure_blocks
-from percolab.run.engine import Engine
+from percolab.run.engine import Engine, _switching_often
 from percolab.run.executors import count_workers
 from percolab.run.measured import Callers
 from percolab.run.processes import Hooks, Processes, report_progress
@@ -448,3 +448,12 @@ def test_processes_are_refused_in_one_line_where_the_system_has_none(
     assert not list(tmp_path.iterdir())
     if not more:
         assert run("sweep", *options, "--executor", "threads").exit_code == 0
+
+
+def test_threads_switch_as_before_when_a_study_on_a_gpu_has_ended():
+    """Also if it fails: the interval is that of the whole process."""
+    before = sys.getswitchinterval()
+    with suppress(ZeroDivisionError), _switching_often():
+        assert sys.getswitchinterval() < before
+        raise ZeroDivisionError
+    assert sys.getswitchinterval() == before
