@@ -72,7 +72,7 @@ def why_no_places(lattice: Lattice) -> str | None:
             f"drawing = {{ vectors = {vectors} }}"
         )
     if pair := _sites_at_one_place(lattice):
-        return f"{lattice.name}: to be drawn sites need places of their own, but {pair} have one"
+        return f"{lattice.name}: cannot be drawn: sites {pair} are at the same position"
     return None
 
 

@@ -154,7 +154,7 @@ def test_lattice_without_places_is_not_drawn(drawing):
 def test_sites_at_one_place_are_not_drawn(place):
     bonds = [(0, 1, (0, 0)), (1, 0, (1, 0)), (1, 0, (0, 1))]
     item = Lattice.from_cell(np.eye(2) * 1e-10, [[0, 0], place], bonds, name="x")
-    with pytest.raises(InputError, match=r"^x: to be drawn .* places of their own, but 0 and 1"):
+    with pytest.raises(InputError, match=r"^x: cannot be drawn: sites 0 and 1 are at"):
         plot_lattice(item)
 
 
